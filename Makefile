@@ -1,0 +1,94 @@
+# The commands of the project. `make` alone lists them.
+# State is kept in .headgate/ (HEADGATE_HOME=… for another folder), packages in .venv/.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help venv venv-dev chromium prerequisites demo up down status clean test test-fast lint format lock
+
+# The lock is made for 3.11; the newest others are tried after it.
+ifndef PYTHON
+PYTHON := $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v "$$p" && break; done)
+endif
+BIN := .venv/bin
+STACK := $(BIN)/python -m controlplane.embedded
+ARGS ?=
+UV := uv==0.13.8
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+prerequisites:
+	@test -n "$(PYTHON)" || { echo "Headgate needs Python 3.11 or newer, but there is none on the PATH." \
+		"Install it with: sudo apt-get install python3.11 python3.11-venv (macOS: brew install python@3.11)" >&2; exit 1; }
+	@"$(PYTHON)" -I controlplane/embedded/prerequisites.py
+
+# $(call install,LOCK): brings .venv to the lock unless it has it already. A copy of the lock says what it has.
+# The development lock holds everything of the other one.
+define install
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+		echo "Creating .venv with $(PYTHON)"; rm -rf .venv; "$(PYTHON)" -m venv .venv || { rm -rf .venv; \
+		echo "Could not create .venv. On Debian and Ubuntu: sudo apt-get install python3-venv" >&2; exit 1; }; }
+	@cmp -s $(1) .venv/$(1) || { echo "Installing the packages of $(1) into .venv (a few minutes the first time)" && \
+		rm -f .venv/requirements*.txt && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r $(1) && \
+		cp requirements.txt .venv/requirements.txt && cp $(1) .venv/$(1); }
+endef
+
+venv: prerequisites
+	$(call install,requirements.txt)
+
+venv-dev: prerequisites
+	$(call install,requirements-dev.txt)
+
+up: venv ## start the stack, or find the one that runs
+	@$(STACK) up
+
+down: ## stop it; its data stays
+	@test ! -x $(BIN)/python || $(STACK) down
+
+status: ## what runs; exit code 3 when not everything does
+	@test -x $(BIN)/python || { echo "Nothing runs: the stack was never started here."; exit 3; }
+	@$(STACK) status
+
+clean: ## stop it and delete its data; downloads stay
+	@test ! -x $(BIN)/python || $(STACK) clean
+
+demo: venv ## start the stack, load and ingest real data, show the result (ARGS="--exit --json FILE")
+	@exec $(STACK) demo $(ARGS)
+
+test: venv-dev chromium lint ## the whole test suite; installs what it lacks
+	$(BIN)/python -m pytest $(ARGS)
+
+test-fast: venv-dev lint ## unit and contract tests only
+	$(BIN)/python -m pytest tests/unit tests/contracts $(ARGS)
+
+lint: venv-dev ## format, style, types and layers
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports
+
+format: venv-dev ## rewrite the code in the house style
+	$(BIN)/python -m ruff format .
+	$(BIN)/python -m ruff check --fix .
+
+# The browser tests drive an installed Chromium.
+chromium:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name && break; done >/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "Installing chromium for the browser tests" && apt-get update -qq && \
+			DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null; \
+		else \
+			echo "The browser tests need Chromium." \
+				"Install it with: sudo apt-get install chromium (macOS: brew install chromium)" >&2; exit 1; \
+		fi; }
+
+lock: prerequisites ## resolve the dependencies anew into both requirements files
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && "$(PYTHON)" -m venv "$$folder" && \
+	"$$folder/bin/pip" install --quiet --disable-pip-version-check $(UV) && \
+	compile() { UV_PYTHON_DOWNLOADS=never "$$folder/bin/uv" pip compile --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --python-version 3.11 -q pyproject.toml --custom-compile-command "make lock" "$$@"; } && \
+	compile --group demo -o requirements.txt && \
+	compile --group demo --group dev -c requirements.txt -o requirements-dev.txt

@@ -1,0 +1,1 @@
+"""The control plane: decides and records. Of ingestion/ it imports only the specs."""

@@ -1,0 +1,1 @@
+"""REST: serializers, views, authentication, error mapping, Druid-shaped endpoints, the indexers' endpoints."""

@@ -1,0 +1,166 @@
+"""What every REST view does alike: JSON in and out whatever ``Accept`` says, who asks, query parameters, problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework import serializers
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from controlplane.api.parsers import StrictJSONParser
+from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.common.text import storable
+from controlplane.teams.models import User
+
+TEAM_HEADER = "X-Headgate-Team"
+
+
+class FirstRenderer(BaseContentNegotiation):
+    """An endpoint has one form of answer; an odd ``Accept`` header is no reason to refuse it."""
+
+    def select_parser(self, request: Request, parsers: Sequence[Any]) -> Any:
+        kind = (request.content_type or "").split(";")[0].strip().lower()
+        return next((p for p in parsers if p.media_type == kind), None)
+
+    def select_renderer(
+        self, request: Request, renderers: Sequence[Any], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """For OpenAPI only: see ``problems.Problem.body``."""
+
+    class _Fault(serializers.Serializer[Any]):
+        pointer = serializers.CharField(help_text="RFC 6901 pointer into the body; empty for the whole or a parameter.")
+        detail = serializers.CharField()
+        path = serializers.CharField(help_text="The same for people, or the query parameter's name.")
+
+        class Meta:
+            ref_name = "Fault"
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    instance = serializers.CharField()
+    errors = _Fault(many=True)
+
+    class Meta:
+        ref_name = "Problem"
+
+
+class ProblemSchema(AutoSchema):
+    """Adds to every operation what all of them can answer."""
+
+    problem: Any = ProblemSerializer
+    problem_type = "application/problem+json"
+
+    def _get_response_bodies(self, direction: Any = "response") -> Any:
+        bodies = super()._get_response_bodies(direction)
+        text = "Any error (RFC 9457): 400 with every fault, 401, 403, 404, 409, 413, 415, 429, 503."
+        answer = OpenApiResponse(self.problem, description=text)
+        bodies["default"] = self._get_response_for_code(answer, "default", media_types=[self.problem_type])
+        return bodies
+
+
+class HeadgateView(APIView):
+    """Base of the REST views. ``actor`` is who asks; permission for a thing is checked by selectors and services."""
+
+    parser_classes = [StrictJSONParser]
+    renderer_classes = [JSONRenderer]
+    content_negotiation_class = FirstRenderer
+    metadata_class = None
+    schema = ProblemSchema()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        _measure_chunked(request)
+        super().initial(request, *args, **kwargs)
+
+    @property
+    def actor(self) -> User:
+        user = self.request.user
+        assert isinstance(user, User), "the view lets nobody in who is not logged in"
+        return user
+
+    @property
+    def team_name(self) -> str | None:
+        """The team that the caller named for a new datasource. Raises ``InvalidInput``."""
+        name = self.request.headers.get(TEAM_HEADER)
+        if name is not None and not storable(name):
+            raise InvalidInput(f"The header {TEAM_HEADER} holds characters that no name has.")
+        return name or None
+
+    def flag(self, name: str) -> bool:
+        """A Druid-style flag: given without a value, or with one other than false."""
+        value = self.request.query_params.get(name)
+        return value is not None and value.lower() not in ("false", "0")
+
+
+def _measure_chunked(request: Request) -> None:
+    """A chunked body has no length, and DRF takes no length for no body."""
+    raw = request._request
+    if "chunked" in raw.META.get("HTTP_TRANSFER_ENCODING", "").lower() and not raw.META.get("CONTENT_LENGTH"):
+        raw.META["CONTENT_LENGTH"] = str(len(raw.body))
+
+
+class BodySerializer(serializers.Serializer[Any]):
+    """A request's body. A field it does not know is an error, not ignored."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            unknown = sorted(set(data) - set(self.fields))
+            if unknown:
+                raise serializers.ValidationError({name: ["unknown field"] for name in unknown})
+        return super().to_internal_value(data)
+
+
+class QuerySerializer(serializers.Serializer[Any]):
+    """Query parameters: typed, each at most once, unknown ones refused."""
+
+
+def body_of(request: Request, kind: type[BodySerializer]) -> dict[str, Any]:
+    """The validated body. Raises DRF's ``ValidationError``."""
+    serializer = kind(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    found: dict[str, Any] = serializer.validated_data
+    return found
+
+
+def query_of(request: Request, kind: type[QuerySerializer]) -> dict[str, Any]:
+    """The validated query parameters. Raises ``InvalidInput`` with all faults."""
+    serializer = kind(data=request.query_params.dict())
+    faults = [
+        FieldError("", f"unknown parameter; known are {', '.join(sorted(serializer.fields))}", name)
+        for name in request.query_params
+        if name not in serializer.fields
+    ]
+    faults += [
+        FieldError("", "is given more than once", name)
+        for name, values in request.query_params.lists()
+        if len(values) > 1 and name in serializer.fields
+    ]
+    if not serializer.is_valid():
+        faults += [
+            FieldError("", str(message), "" if name == "non_field_errors" else name)
+            for name, messages in serializer.errors.items()
+            for message in messages
+        ]
+    if faults:
+        raise InvalidInput("The query parameters have faults.", faults)
+    found: dict[str, Any] = serializer.validated_data
+    return found
+
+
+TEAM_PARAMETER = OpenApiParameter(
+    TEAM_HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    description="The team that a new datasource belongs to; needed by those who are in more than one.",
+)

@@ -1,0 +1,77 @@
+"""What the Druid-shaped views do alike: errors have Druid's form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, ProblemSchema
+from controlplane.api.problems import MOST_ERRORS, Problem, caught
+
+# status → Druid's error code and category (DruidException.Category).
+_CATEGORIES = {
+    400: ("invalidInput", "INVALID_INPUT"),
+    401: ("unauthorized", "UNAUTHORIZED"),
+    403: ("forbidden", "FORBIDDEN"),
+    404: ("notFound", "NOT_FOUND"),
+    409: ("conflict", "CONFLICT"),
+    429: ("capacityExceeded", "CAPACITY_EXCEEDED"),
+    503: ("serviceUnavailable", "SERVICE_UNAVAILABLE"),
+}
+
+
+def error_body(problem: Problem) -> dict[str, Any]:
+    """Druid's error response; the faults of a spec stand in its context, by path."""
+    ours = problem.status >= 500
+    usual = ("general", "RUNTIME_FAILURE") if ours else ("invalidInput", "INVALID_INPUT")
+    code, category = _CATEGORIES.get(problem.status, usual)
+    faults = [{"path": e.path, "pointer": e.pointer, "detail": e.message} for e in problem.errors[:MOST_ERRORS]]
+    return {
+        "error": "druidException",
+        "errorCode": code,
+        "persona": "OPERATOR" if ours else "USER",
+        "category": category,
+        "errorMessage": _message(problem),
+        "context": {"errors": faults} if faults else {},
+    }
+
+
+def _message(problem: Problem) -> str:
+    """With the faults in it: Druid's console shows nothing else."""
+    faults = "; ".join(f"{e.path}: {e.message}" if e.path else e.message for e in problem.errors[:10])
+    return f"{problem.detail} {faults}" if faults else problem.detail
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
+    """As ``problems.exception_handler``, in Druid's form."""
+    problem = caught(error, context)
+    return Response(error_body(problem), status=problem.status, headers=dict(problem.headers))
+
+
+class DruidErrorSerializer(serializers.Serializer[Any]):
+    """For OpenAPI only: see ``error_body``."""
+
+    error = serializers.CharField()
+    errorCode = serializers.CharField()
+    persona = serializers.CharField()
+    category = serializers.CharField()
+    errorMessage = serializers.CharField()
+    context = serializers.DictField()
+
+    class Meta:
+        ref_name = "DruidError"
+
+
+class DruidSchema(ProblemSchema):
+    problem = DruidErrorSerializer
+    problem_type = "application/json"
+
+
+class DruidView(HeadgateView):
+    schema = DruidSchema()
+
+    def get_exception_handler(self) -> Callable[..., Response]:
+        return exception_handler

@@ -1,0 +1,193 @@
+"""Our rows in Druid's forms."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils import timezone
+
+from controlplane.segments.selectors import PartitionProgress, Totals
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.selectors import is_healthy
+from controlplane.tasks.models import Status, Task
+from controlplane.tasks.selectors import Report, shown_spec
+
+_SHARED = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "polled")
+_MORE = ("redelivered", "quarantined", "filtered", "outside_window", "segments", "size_bytes", "publishes")
+
+
+def instant(time: datetime | None) -> str | None:
+    """ISO 8601 in UTC with milliseconds, as Druid writes it."""
+    return time and time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def task_status(task: Task) -> dict[str, Any]:
+    """An element of ``/tasks`` and the ``status`` of a task. What waits to start is RUNNING with a runner's status."""
+    code = task.status if task.ended else "RUNNING"
+    return {
+        "id": task.pk,
+        "groupId": task.supervisor_id or task.pk,
+        "type": _type(task),
+        "createdTime": instant(task.created_at),
+        "queueInsertionTime": instant(task.created_at),
+        "statusCode": code,
+        "status": code,
+        "runnerStatusCode": _runner_status(task),
+        "duration": _duration_ms(task),
+        "location": {"host": None, "port": -1, "tlsPort": -1},
+        "dataSource": task.datasource.name,
+        "errorMsg": task.error or None,
+    }
+
+
+def task_payload(task: Task) -> dict[str, Any]:
+    """The task's spec, as ``/task/{id}`` shows it."""
+    return {
+        **shown_spec(task.spec),
+        "id": task.pk,
+        "groupId": task.supervisor_id or task.pk,
+        "dataSource": task.datasource.name,
+    }
+
+
+def task_reports(report: Report) -> dict[str, Any]:
+    """Druid's ingestionStatsAndErrors, and beside it our own counters, which add up."""
+    task, totals = report.task, report.totals
+    payload = {
+        "ingestionState": _ingestion_state(task),
+        "unparseableEvents": {"buildSegments": [_unparseable(r) for r in report.parse_exceptions]},
+        "rowStats": {"totals": {"buildSegments": row_stats(totals)}},
+        "errorMsg": task.error or None,
+        "segmentsPublished": totals.segments,
+    }
+    counters = {name: getattr(totals, name) for name in (*_SHARED, *_MORE)}
+    ours = {
+        **counters,
+        "adds_up": totals.adds_up,
+        "rows_per_s": totals.rows_per_s,
+        "optionsWithoutEffect": report.without_effect,
+        "whyNothing": [{"code": r.code, "text": r.text} for r in report.reasons],
+    }
+    kinds = (("ingestionStatsAndErrors", payload), ("headgate", ours))
+    return {kind: {"type": kind, "taskId": task.pk, "payload": content} for kind, content in kinds}
+
+
+def row_stats(totals: Totals) -> dict[str, int]:
+    """Druid's counters of a phase."""
+    return {
+        "processed": totals.published + totals.rolled_up,
+        "processedBytes": totals.input_bytes,
+        "processedWithError": 0,
+        "thrownAway": totals.thrown_away,
+        "unparseable": totals.unparseable,
+    }
+
+
+def supervisor_state(supervisor: Supervisor) -> dict[str, Any]:
+    """An element of ``/supervisor?state=true``."""
+    return {
+        "id": supervisor.pk,
+        "state": supervisor.state,
+        "detailedState": supervisor.detailed_state,
+        "healthy": is_healthy(supervisor),
+        "suspended": supervisor.suspended,
+    }
+
+
+def supervisor_spec(supervisor: Any) -> dict[str, Any]:
+    """The current spec, as ``/supervisor/{id}`` shows it."""
+    return {**shown_spec(supervisor.spec), "id": supervisor.pk, "suspended": supervisor.suspended}
+
+
+def supervisor_full(supervisor: Any) -> dict[str, Any]:
+    """An element of ``/supervisor?full``."""
+    return {**supervisor_state(supervisor), "spec": supervisor_spec(supervisor)}
+
+
+def supervisor_status(supervisor: Any, tasks: list[Task], progress: list[PartitionProgress]) -> dict[str, Any]:
+    """The status report. A share group has no offsets per task: those fields are absent, not invented."""
+    io_config = supervisor.spec["spec"]["ioConfig"]
+    lags = [p.lag for p in progress if p.lag is not None]
+    observed = [p.observed_at for p in progress if p.observed_at is not None]
+    publishing = [t for t in tasks if t.goal != "continue"]
+    payload = {
+        "dataSource": supervisor.datasource.name,
+        "stream": io_config["topic"],
+        "partitions": len(progress),
+        "replicas": 1,
+        "activeTasks": [_task_line(t) for t in tasks if t not in publishing],
+        "publishingTasks": [_task_line(t) for t in publishing],
+        "latestOffsets": _by_partition(progress, "end_offset"),
+        "minimumLag": _by_partition(progress, "lag"),
+        "aggregateLag": sum(lags) if lags else None,
+        "offsetsLastUpdated": instant(max(observed)) if observed else None,
+        "suspended": supervisor.suspended,
+        "healthy": is_healthy(supervisor),
+        "state": supervisor.state,
+        "detailedState": supervisor.detailed_state,
+        "recentErrors": [
+            {
+                "timestamp": e.get("at", ""),
+                "exceptionClass": "TaskFailed",
+                "message": e.get("message", ""),
+                "task": e.get("task"),
+            }
+            for e in supervisor.recent_errors
+        ],
+    }
+    return {"id": supervisor.pk, "generationTime": instant(timezone.now()), "payload": payload}
+
+
+def _by_partition(progress: list[PartitionProgress], name: str) -> dict[str, int]:
+    found: dict[str, int] = defaultdict(int)
+    for partition in progress:
+        value = getattr(partition, name)
+        if value is not None:
+            found[str(partition.partition)] += value
+    return dict(found)
+
+
+def _task_line(task: Task) -> dict[str, Any]:
+    return {
+        "id": task.pk,
+        "startTime": instant(task.started_at),
+        "type": "ACTIVE" if task.goal == "continue" else "PUBLISHING",
+    }
+
+
+def _type(task: Task) -> str:
+    return "repair" if task.kind == Task.Kind.REPAIR else str(task.spec.get("type", task.kind))
+
+
+def _runner_status(task: Task) -> str:
+    if task.ended:
+        return "NONE"
+    if task.status == Status.RUNNING:
+        return "RUNNING"
+    return "WAITING" if task.launched_at is None else "PENDING"
+
+
+def _duration_ms(task: Task) -> int:
+    if task.ended_at is None:
+        return -1
+    return int((task.ended_at - (task.started_at or task.created_at)).total_seconds() * 1000)
+
+
+def _ingestion_state(task: Task) -> str:
+    if task.status == Status.PENDING:
+        return "NOT_STARTED"
+    return "COMPLETED" if task.ended else "BUILD_SEGMENTS"
+
+
+def _unparseable(record: Any) -> dict[str, Any]:
+    payload = bytes(record.payload_start or b"").decode("utf-8", "replace")
+    return {
+        "timeOfExceptionMillis": int(record.created_at.timestamp() * 1000),
+        "input": payload,
+        "errorType": record.reason,
+        "details": [record.error],
+        "partition": record.partition,
+        "offset": record.offset,
+    }

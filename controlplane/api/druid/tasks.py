@@ -1,0 +1,158 @@
+"""Druid's task addresses."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse
+from django.utils.dateparse import parse_datetime
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import TEAM_PARAMETER
+from controlplane.api.druid import shapes
+from controlplane.api.druid.base import DruidView
+from controlplane.api.v1.tasks import log_response
+from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.tasks import selectors, services
+from controlplane.tasks.models import Status, Task
+from ingestion.specs import TaskSpec
+
+MOST_TASKS = 1000
+# Druid's word for a state → our rows.
+_STATES = {
+    "running": Q(status=Status.RUNNING),
+    "pending": Q(status=Status.PENDING, launched_at__isnull=False),
+    "waiting": Q(status=Status.PENDING, launched_at=None),
+    "complete": Q(status__in=[Status.SUCCESS, Status.FAILED]),
+}
+_TYPES = {"index_kafka_share_group": Task.Kind.SHARE_GROUP, "repair": Task.Kind.REPAIR}
+
+
+class SubmitTaskView(DruidView):
+    @extend_schema(
+        operation_id="druid_submit_task",
+        tags=["Druid-shaped"],
+        parameters=[TEAM_PARAMETER],
+        request=TaskSpec,
+        responses=OpenApiTypes.OBJECT,
+    )
+    def post(self, request: Request) -> Response:
+        """Submit a task spec; answers `{"task": id}`."""
+        task = services.submit_task(user=self.actor, document=request.data, team_name=self.team_name)
+        return Response({"task": task.pk})
+
+
+class TasksView(DruidView):
+    @extend_schema(
+        operation_id="druid_list_tasks",
+        tags=["Druid-shaped"],
+        parameters=[
+            OpenApiParameter("state", str, enum=sorted(_STATES)),
+            OpenApiParameter("datasource", str),
+            OpenApiParameter("type", str, enum=sorted(_TYPES)),
+            OpenApiParameter("createdTimeInterval", str, description="Two ISO 8601 times, joined by _ or /."),
+            OpenApiParameter(
+                "max", int, description=f"{MOST_TASKS} at most. Counts all tasks, not complete ones only."
+            ),
+        ],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def get(self, request: Request) -> Response:
+        """An array of statuses, newest first."""
+        query = request.query_params
+        found = selectors.list_tasks(self.actor, datasource=query.get("datasource", ""))
+        for name, narrow in (("state", _in_state), ("type", _of_type), ("createdTimeInterval", _created_in)):
+            if query.get(name):
+                found = narrow(found, query[name])
+        return Response([shapes.task_status(t) for t in found[: _limit(query.get("max"))]])
+
+
+class TaskView(DruidView):
+    @extend_schema(operation_id="druid_get_task", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, task_id: str) -> Response:
+        """`{"task": id, "payload": spec}`, secrets masked."""
+        task = selectors.get_task(self.actor, task_id)
+        return Response({"task": task.pk, "payload": shapes.task_payload(task)})
+
+
+class StatusView(DruidView):
+    @extend_schema(operation_id="druid_get_task_status", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, task_id: str) -> Response:
+        """`{"task": id, "status": {…}}`."""
+        task = selectors.get_task(self.actor, task_id)
+        return Response({"task": task.pk, "status": shapes.task_status(task)})
+
+
+class ReportsView(DruidView):
+    @extend_schema(operation_id="druid_get_task_reports", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, task_id: str) -> Response:
+        """`ingestionStatsAndErrors`, and our own counters under `headgate`."""
+        return Response(shapes.task_reports(selectors.task_report(selectors.get_task(self.actor, task_id))))
+
+
+class LogView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_task_log",
+        tags=["Druid-shaped"],
+        responses={(200, "text/plain"): OpenApiResponse(OpenApiTypes.STR, description="The end of the log.")},
+    )
+    def get(self, request: Request, task_id: str) -> HttpResponse:
+        """The last 64 KiB of the application's log."""
+        return log_response(selectors.task_log_tail(selectors.get_task(self.actor, task_id)))
+
+
+class ShutdownView(DruidView):
+    @extend_schema(
+        operation_id="druid_shutdown_task", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
+    )
+    def post(self, request: Request, task_id: str) -> Response:
+        """Ask a task to end; what it holds is released."""
+        services.stop_task(user=self.actor, task=selectors.get_task(self.actor, task_id))
+        return Response({"task": task_id})
+
+
+def _in_state(found: QuerySet[Task], state: str) -> QuerySet[Task]:
+    return found.filter(_one_of("state", state, _STATES))
+
+
+def _of_type(found: QuerySet[Task], kind: str) -> QuerySet[Task]:
+    return found.filter(kind=_one_of("type", kind, _TYPES))
+
+
+def _one_of(name: str, value: str, known: dict[str, Any]) -> Any:
+    if value not in known:
+        raise _fault(name, f"must be one of {', '.join(known)}")
+    return known[value]
+
+
+def _created_in(found: QuerySet[Task], interval: str) -> QuerySet[Task]:
+    start, _, end = interval.replace("_", "/").partition("/")
+    times = [_time(start), _time(end)]
+    return found.filter(created_at__gte=times[0], created_at__lt=times[1])
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = parse_datetime(text)
+    except ValueError:
+        time = None
+    if time is None:
+        raise _fault("createdTimeInterval", "must be two ISO 8601 times joined by '_'")
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return MOST_TASKS
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 18):
+        raise _fault("max", "must be a whole number of at least 0")
+    return min(int(text), MOST_TASKS)
+
+
+def _fault(name: str, message: str) -> InvalidInput:
+    return InvalidInput("The query parameters have faults.", [FieldError("", message, name)])

@@ -1,0 +1,22 @@
+"""Addresses under /druid/indexer/v1/, without a slash at the end, as Druid has them."""
+
+from django.urls import path
+
+from controlplane.api.druid import supervisors, tasks
+
+app_name = "druid"
+urlpatterns = [
+    path("task", tasks.SubmitTaskView.as_view(), name="submit-task"),
+    path("tasks", tasks.TasksView.as_view(), name="tasks"),
+    path("task/<str:task_id>", tasks.TaskView.as_view(), name="task"),
+    path("task/<str:task_id>/status", tasks.StatusView.as_view(), name="task-status"),
+    path("task/<str:task_id>/reports", tasks.ReportsView.as_view(), name="task-reports"),
+    path("task/<str:task_id>/log", tasks.LogView.as_view(), name="task-log"),
+    path("task/<str:task_id>/shutdown", tasks.ShutdownView.as_view(), name="task-shutdown"),
+    path("supervisor", supervisors.SupervisorsView.as_view(), name="supervisors"),
+    path("supervisor/<str:supervisor_id>", supervisors.SupervisorView.as_view(), name="supervisor"),
+    path("supervisor/<str:supervisor_id>/status", supervisors.StatusView.as_view(), name="supervisor-status"),
+    path("supervisor/<str:supervisor_id>/suspend", supervisors.SuspendView.as_view(), name="supervisor-suspend"),
+    path("supervisor/<str:supervisor_id>/resume", supervisors.ResumeView.as_view(), name="supervisor-resume"),
+    path("supervisor/<str:supervisor_id>/terminate", supervisors.TerminateView.as_view(), name="supervisor-terminate"),
+]

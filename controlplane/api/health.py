@@ -1,0 +1,54 @@
+"""For load balancers and orchestrators. Neither tells more than up or down."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+logger = logging.getLogger(__name__)
+TIMEOUT_S = 2
+
+
+@require_safe
+@never_cache
+def healthz(request: HttpRequest) -> JsonResponse:
+    """200 while the process answers. Touches nothing else."""
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+@never_cache
+def readyz(request: HttpRequest) -> JsonResponse:
+    """200 when the metadata store and Redis answer; else 503, saying which does not."""
+    checks = {"database": _tried(_ask_database), "redis": _tried(_ask_redis)}
+    ready = all(state == "ok" for state in checks.values())
+    body = {"status": "ok" if ready else "unavailable", "checks": checks}
+    return JsonResponse(body, status=200 if ready else 503)
+
+
+def _tried(ask: Callable[[], None]) -> str:
+    try:
+        ask()
+    except (DatabaseError, redis.RedisError, OSError) as error:
+        logger.warning("not ready: %s", error)
+        return "does not answer"
+    return "ok"
+
+
+def _ask_database() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+def _ask_redis() -> None:
+    with redis.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, retry=None
+    ) as client:
+        client.ping()

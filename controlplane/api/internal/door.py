@@ -1,0 +1,83 @@
+"""What every indexers' endpoint does alike: check the token, read the message, map errors."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from pydantic import BaseModel, ValidationError
+
+from controlplane.common.errors import HeadgateError
+from controlplane.segments.fence import PublishRefused
+from controlplane.tasks.models import Task
+from controlplane.tasks.services import token_hash
+
+logger = logging.getLogger(__name__)
+M = TypeVar("M", bound=BaseModel)
+View = Callable[..., HttpResponse]
+
+
+def problem(status: int, title: str, detail: str, **more: Any) -> JsonResponse:
+    """A problem+json answer (RFC 9457)."""
+    body = {"type": "about:blank", "title": title, "status": status, "detail": detail, **more}
+    return JsonResponse(body, status=status, content_type="application/problem+json")
+
+
+def message(answer: BaseModel, status: int = 200) -> HttpResponse:
+    """A model as JSON."""
+    return HttpResponse(answer.model_dump_json(), status=status, content_type="application/json")
+
+
+def for_task(method: str) -> Callable[[View], View]:
+    """Let only the task's own application in, and answer errors as problem+json."""
+
+    def decorate(view: View) -> View:
+        @csrf_exempt
+        @wraps(view)
+        def guarded(request: HttpRequest, task_id: str, **kwargs: Any) -> HttpResponse:
+            if request.method != method:
+                return problem(405, "Method not allowed", f"Use {method}.")
+            task = _task_of_token(request, task_id)
+            if task is None:
+                return problem(401, "Unauthorized", "The token is not this task's.")
+            if task.ended:
+                return problem(410, "Gone", f"Task {task_id} has ended ({task.status}).")
+            return _answered(view, request, task, kwargs)
+
+        return guarded
+
+    return decorate
+
+
+def _task_of_token(request: HttpRequest, task_id: str) -> Task | None:
+    token = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+    task = Task.objects.select_related("datasource").filter(pk=task_id).first() if "\0" not in task_id else None
+    known = task.token_hash if task else ""
+    same = hmac.compare_digest(known, token_hash(token))  # also for an unknown task: the time tells nothing
+    return task if task is not None and known and same else None
+
+
+def _answered(view: View, request: HttpRequest, task: Task, kwargs: dict[str, Any]) -> HttpResponse:
+    try:
+        return view(request, task, **kwargs)
+    except PublishRefused as refused:
+        return message(refused.refusal, 409)
+    except ValidationError as error:
+        faults = [{"pointer": "/" + "/".join(map(str, e["loc"])), "detail": e["msg"]} for e in error.errors()[:50]]
+        return problem(400, "The message is not valid", "It is not of the protocol's form.", errors=faults)
+    except HeadgateError as error:
+        return problem(error.status, error.title, error.detail)
+    except DatabaseError:
+        logger.exception("task %s: the metadata store failed", task.pk)
+        return problem(503, "Unavailable", "The metadata store failed; send the same message again.")
+
+
+def read(request: HttpRequest, model: type[M]) -> M:
+    """The request's body as a protocol message. Raises ``ValidationError``."""
+    return model.model_validate_json(request.body)

@@ -1,0 +1,15 @@
+"""Addresses under /internal/."""
+
+from django.urls import path
+
+from controlplane.api.internal import views
+
+urlpatterns = [
+    path("tasks/<str:task_id>/assignment", views.assignment),
+    path("tasks/<str:task_id>/heartbeat", views.heartbeat),
+    path("tasks/<str:task_id>/end", views.end),
+    path("tasks/<str:task_id>/indexers/<int:number>/start", views.start),
+    path("tasks/<str:task_id>/indexers/<int:number>/settled", views.settled),
+    path("tasks/<str:task_id>/indexers/<int:number>/publish", views.publish),
+    path("tasks/<str:task_id>/indexers/<int:number>/abandon", views.abandon),
+]

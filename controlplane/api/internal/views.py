@@ -1,0 +1,108 @@
+"""Assignment, start, publish, heartbeat, end: see ``ingestion.specs.protocol`` for the messages."""
+
+from __future__ import annotations
+
+import json
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from controlplane.api.internal.door import for_task, message, read
+from controlplane.segments import fence
+from controlplane.segments import publish as publishing
+from controlplane.segments.models import Source, Writer
+from controlplane.segments.settled import settled_among
+from controlplane.tasks import heartbeats
+from controlplane.tasks.models import Task
+from controlplane.tasks.watching import properties_of
+from ingestion.specs import parse_task_spec
+from ingestion.specs.protocol import (
+    AbandonAnswer,
+    AbandonRequest,
+    Assignment,
+    EndAnswer,
+    EndRequest,
+    HeartbeatRequest,
+    PublishRequest,
+    SettledAnswer,
+    SettledRequest,
+    StartAnswer,
+    StartRequest,
+)
+
+
+@for_task("GET")
+def assignment(request: HttpRequest, task: Task) -> HttpResponse:
+    """What the application is to do. The only answer with the consumer's secrets, to the task's token only."""
+    spec = parse_task_spec(task.spec)
+    return message(
+        Assignment(
+            task_id=task.pk,
+            kind=task.kind,
+            spec=spec.spec,
+            consumer_properties=properties_of(task, spec),
+            indexers=task.indexers_wanted,
+            deep_storage=settings.DEEP_STORAGE,
+            version=task.datasource.append_version,
+            ranges=task.ranges,
+            failpoints=json.loads(settings.FAILPOINTS),
+        )
+    )
+
+
+@for_task("POST")
+def start(request: HttpRequest, task: Task, number: int) -> HttpResponse:
+    """An indexer starts: its source is adopted, and a new epoch fences what it was before."""
+    asked = read(request, StartRequest)
+    spec = parse_task_spec(task.spec).spec.ioConfig
+    source = fence.adopt_source(
+        datasource=task.datasource,
+        group=spec.groupId,
+        topic=spec.topic,
+        cluster_id=asked.cluster_id,
+        topic_id=asked.topic_id,
+    )
+    fence.note_released(
+        task_id=task.pk,
+        number=number,
+        epoch=asked.previous_epoch,
+        released=asked.released,
+        redelivered=asked.redelivered,
+    )
+    epoch = fence.start_writer(task_id=task.pk, number=number, datasource=task.datasource, source=source)
+    return message(StartAnswer(epoch=epoch))
+
+
+@for_task("POST")
+def settled(request: HttpRequest, task: Task, number: int) -> HttpResponse:
+    """Which of some offsets are settled."""
+    asked = read(request, SettledRequest)
+    writer = Writer.objects.get(task_id=task.pk, number=number)
+    source = Source.objects.get(pk=writer.source_id)
+    return message(SettledAnswer(settled=settled_among(source, asked.offsets)))
+
+
+@for_task("POST")
+def publish(request: HttpRequest, task: Task, number: int) -> HttpResponse:
+    """Register a batch: 200, or 409 with a refusal that says what to do."""
+    return message(publishing.publish(task_id=task.pk, number=number, request=read(request, PublishRequest)))
+
+
+@for_task("POST")
+def abandon(request: HttpRequest, task: Task, number: int) -> HttpResponse:
+    """Give up a publish, or learn that it has committed."""
+    asked = read(request, AbandonRequest)
+    return message(AbandonAnswer(committed=fence.abandon(task_id=task.pk, number=number, request=asked)))
+
+
+@for_task("POST")
+def heartbeat(request: HttpRequest, task: Task) -> HttpResponse:
+    """Counters up, directives down."""
+    return message(heartbeats.heartbeat(task, read(request, HeartbeatRequest)))
+
+
+@for_task("POST")
+def end(request: HttpRequest, task: Task) -> HttpResponse:
+    """The application's last word; its token ends with it."""
+    heartbeats.end(task, read(request, EndRequest))
+    return message(EndAnswer())

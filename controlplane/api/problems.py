@@ -1,0 +1,150 @@
+"""Every error as problem+json (RFC 9457): one place that knows all kinds of exceptions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.core.signals import got_request_exception
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError
+from django.http import Http404
+from django.http.request import UnreadablePostError
+from django.utils.encoding import iri_to_uri
+from redis.exceptions import RedisError
+from rest_framework import exceptions
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from controlplane.common.errors import FieldError, HeadgateError
+
+logger = logging.getLogger(__name__)
+CONTENT_TYPE = "application/problem+json"
+MOST_ERRORS = 100
+
+# The names under urn:headgate:problem: are part of the API: they do not change.
+_NAMES = {
+    400: "invalid-input",
+    401: "not-authenticated",
+    403: "not-allowed",
+    404: "not-found",
+    405: "method-not-allowed",
+    409: "conflict",
+    413: "too-large",
+    415: "unsupported-media-type",
+    429: "too-many-requests",
+    503: "unavailable",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An error on its way to the caller. ``headers`` go with it."""
+
+    status: int
+    title: str
+    detail: str
+    errors: list[FieldError] = field(default_factory=list)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return _NAMES.get(self.status, "internal" if self.status >= 500 else "invalid-input")
+
+    def body(self, instance: str) -> dict[str, Any]:
+        """RFC 9457's members, and ``errors``: what is wrong where, as far as it has places."""
+        return {
+            "type": f"urn:headgate:problem:{self.name}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": iri_to_uri(instance),
+            "errors": [{"pointer": e.pointer, "detail": e.message, "path": e.path} for e in self.errors[:MOST_ERRORS]],
+        }
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
+    """DRF's hook: any exception of a view becomes an answer; one nobody foresaw is logged and told nothing about."""
+    problem = caught(error, context)
+    request: Request = context["request"]
+    return Response(
+        problem.body(request.path), status=problem.status, headers=dict(problem.headers), content_type=CONTENT_TYPE
+    )
+
+
+def caught(error: Exception, context: Mapping[str, Any]) -> Problem:
+    """The problem that the exception is. Rolls back, and reports what is a fault of ours."""
+    set_rollback()
+    problem = problem_of(error)
+    if problem.status == 500:
+        request = context["request"]
+        logger.error("%s %s failed", request.method, request.path, exc_info=error)
+        got_request_exception.send(sender=None, request=request._request)
+    elif problem.status == 503:
+        logger.warning("unavailable: %s", error)
+    return problem
+
+
+def problem_of(error: Exception) -> Problem:
+    """The status and text for any exception."""
+    match error:
+        case HeadgateError():
+            return Problem(error.status, error.title, error.detail, error.errors)
+        case exceptions.ValidationError():
+            return Problem(400, "The request is not valid", "The request has faults.", _field_errors(error.detail))
+        case exceptions.APIException():
+            return _of_drf(error)
+        case Http404():
+            return Problem(404, "Not found", "There is nothing at this address.")
+        case PermissionDenied():
+            return Problem(403, "Not allowed", "This is not allowed.")
+        case RequestDataTooBig():
+            return Problem(413, "Too large", "The request's body is too large.")
+        case SuspiciousOperation() | UnreadablePostError():
+            return Problem(400, "The request is not valid", "The request can't be read.")
+    return _of_store(error)
+
+
+def _of_store(error: Exception) -> Problem:
+    match error:
+        case OperationalError() | InterfaceError():
+            return Problem(503, "Unavailable", "The metadata store does not answer; try again.")
+        case RedisError():
+            return Problem(503, "Unavailable", "Redis does not answer; try again.")
+        case IntegrityError():
+            return Problem(409, "Conflict", "Somebody else made the same thing at the same time; look, then try again.")
+        case DataError():
+            return Problem(400, "The request is not valid", "A value is out of the range of what can be stored.")
+    return Problem(500, "Something went wrong", "An error of the server's own; its log has the details.")
+
+
+def _of_drf(error: exceptions.APIException) -> Problem:
+    status = error.status_code
+    headers = {}
+    if getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = error.auth_header
+    if isinstance(error, exceptions.Throttled) and error.wait:
+        headers["Retry-After"] = str(int(error.wait) + 1)
+    title = HTTPStatus(status).phrase.capitalize() if status in HTTPStatus._value2member_map_ else "Error"
+    return Problem(status, title, str(error.detail), headers=headers)
+
+
+def _field_errors(detail: Any) -> list[FieldError]:
+    return list(_walk(detail, []))
+
+
+def _walk(detail: Any, parts: list[str]) -> Iterator[FieldError]:
+    if isinstance(detail, dict):
+        for key, value in detail.items():
+            yield from _walk(value, parts if key == "non_field_errors" else [*parts, str(key)])
+    elif isinstance(detail, list):
+        for index, value in enumerate(detail):
+            nested = isinstance(value, dict | list)
+            yield from _walk(value, [*parts, str(index)] if nested else parts)
+    else:
+        pointer = "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+        yield FieldError(pointer, str(detail), ".".join(parts))

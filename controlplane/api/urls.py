@@ -1,0 +1,18 @@
+"""The REST addresses: ours, Druid's, the indexers', health, and the description of them all."""
+
+from django.urls import include, path, re_path
+
+from controlplane.api.docs import SchemaView, swagger
+from controlplane.api.fallback import fallback
+from controlplane.api.health import healthz, readyz
+
+urlpatterns = [
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("api/schema/", SchemaView.as_view(), name="schema"),
+    path("api/docs/", swagger, name="docs"),
+    path("api/v1/", include("controlplane.api.v1.urls")),
+    path("druid/indexer/v1/", include("controlplane.api.druid.urls")),
+    path("internal/", include("controlplane.api.internal.urls")),
+    re_path(r"^(?:api|druid)/(?P<rest>.*)$", fallback, name="fallback"),
+]

@@ -1,0 +1,1 @@
+"""Our own REST interface, under /api/v1/."""

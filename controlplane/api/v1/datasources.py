@@ -1,0 +1,123 @@
+"""Datasources and what belongs to them."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, query_of
+from controlplane.api.pagination import Key, PageQuery, SearchQuery, page_of, page_response, paged
+from controlplane.api.v1.serializers import datasources as shapes
+from controlplane.datasources import selectors
+from controlplane.segments import selectors as segments
+
+NEWEST_FIRST = [Key("id", int, descending=True)]
+
+
+class DatasourcesView(HeadgateView):
+    @extend_schema(
+        operation_id="list_datasources",
+        tags=["datasources"],
+        parameters=[SearchQuery],
+        responses=paged(shapes.DatasourceSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Your teams' datasources by name."""
+        query = query_of(request, SearchQuery)
+        found = selectors.list_datasources(self.actor, search=query.get("search", ""))
+        return page_response(page_of(request, found, [Key("name", str)], query), shapes.DatasourceSerializer)
+
+
+class DatasourceView(HeadgateView):
+    @extend_schema(operation_id="get_datasource", tags=["datasources"], responses=shapes.DatasourceDetailSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """One datasource with its columns and what became of all its records."""
+        found: Any = selectors.get_datasource(self.actor, name)
+        found.columns = selectors.datasource_schema(found)
+        found.totals = selectors.datasource_totals(found)
+        return Response(shapes.DatasourceDetailSerializer(found).data)
+
+
+class SegmentsView(HeadgateView):
+    order = (
+        Key("interval_start", datetime, descending=True),
+        Key("partition_num", int, descending=True),
+        Key("id", uuid.UUID, descending=True),
+    )
+
+    @extend_schema(
+        operation_id="list_segments",
+        tags=["datasources"],
+        parameters=[shapes.SegmentsQuery],
+        responses=paged(shapes.SegmentSerializer),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Its segments that are in use, newest interval first."""
+        query = query_of(request, shapes.SegmentsQuery)
+        datasource = selectors.get_datasource(self.actor, name)
+        found = segments.list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
+        return page_response(page_of(request, found, self.order, query), shapes.SegmentSerializer)
+
+
+class TimelineView(HeadgateView):
+    @extend_schema(
+        operation_id="get_timeline",
+        tags=["datasources"],
+        parameters=[shapes.TimelineQuery],
+        responses=shapes.TimelineSerializer,
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """A bar an interval; where there are more than 5000, merged into `width` of them. Sums stay exact."""
+        query = query_of(request, shapes.TimelineQuery)
+        datasource = selectors.get_datasource(self.actor, name)
+        found = segments.timeline(datasource, start=query.get("from"), end=query.get("to"), width=query["width"])
+        return Response(shapes.TimelineSerializer(found).data)
+
+
+class QuarantineView(HeadgateView):
+    @extend_schema(
+        operation_id="list_quarantined",
+        tags=["datasources"],
+        parameters=[PageQuery],
+        responses=paged(shapes.QuarantinedSerializer),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Its poison records, newest first, with the beginning of their payloads."""
+        query = query_of(request, PageQuery)
+        found = segments.list_quarantined(selectors.get_datasource(self.actor, name))
+        return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
+
+
+class QuarantinedView(HeadgateView):
+    @extend_schema(operation_id="get_quarantined", tags=["datasources"], responses=shapes.WholeQuarantinedSerializer)
+    def get(self, request: Request, name: str, number: int) -> Response:
+        """One poison record with its whole payload."""
+        found = segments.get_quarantined(selectors.get_datasource(self.actor, name), number)
+        return Response(shapes.WholeQuarantinedSerializer(found).data)
+
+
+class EventsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_events",
+        tags=["datasources"],
+        parameters=[PageQuery],
+        responses=paged(shapes.EventSerializer),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """What an operator must know about its sources, newest first."""
+        query = query_of(request, PageQuery)
+        found = segments.list_events(selectors.get_datasource(self.actor, name))
+        return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.EventSerializer)
+
+
+class ProgressView(HeadgateView):
+    @extend_schema(operation_id="get_progress", tags=["datasources"], responses=shapes.ProgressSerializer(many=True))
+    def get(self, request: Request, name: str) -> Response:
+        """How far each partition of its sources has come."""
+        found = segments.progress(selectors.get_datasource(self.actor, name))
+        return Response(shapes.ProgressSerializer(found, many=True).data)

@@ -1,0 +1,1 @@
+"""The forms of /api/v1/ answers and bodies, by noun."""

@@ -1,0 +1,82 @@
+"""Supervisors and their spec versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from controlplane.api.base import BodySerializer
+from controlplane.api.pagination import SearchQuery
+from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
+from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.selectors import is_healthy
+from controlplane.tasks.selectors import shown_spec
+
+
+class SupervisorsQuery(SearchQuery):
+    state = serializers.ChoiceField(State.choices, required=False)
+
+
+class SupervisorSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    datasource = serializers.CharField(source="datasource.name")
+    team = serializers.CharField(source="team_name")
+    version = serializers.IntegerField()
+    state = serializers.ChoiceField(State.choices)
+    detailed_state = serializers.CharField()
+    healthy = serializers.SerializerMethodField()
+    suspended = serializers.BooleanField()
+    terminated_at = serializers.DateTimeField(allow_null=True)
+    task_count = serializers.SerializerMethodField()
+    topic = serializers.SerializerMethodField()
+    group = serializers.SerializerMethodField()
+    current_task = serializers.CharField(source="current_task_id", allow_null=True)
+    failures = serializers.IntegerField(help_text="In a row.")
+    next_start_at = serializers.DateTimeField(allow_null=True)
+    recent_errors = serializers.ListField(child=serializers.DictField(child=serializers.CharField()))
+    created_at = serializers.DateTimeField()
+
+    def get_healthy(self, supervisor: Supervisor) -> bool:
+        return is_healthy(supervisor)
+
+    def get_task_count(self, supervisor: Supervisor) -> int:
+        return int(_io_config(supervisor)["taskCount"])
+
+    def get_topic(self, supervisor: Supervisor) -> str:
+        return str(_io_config(supervisor)["topic"])
+
+    def get_group(self, supervisor: Supervisor) -> str:
+        return str(_io_config(supervisor)["groupId"])
+
+
+class SupervisorDetailSerializer(SupervisorSerializer):
+    spec = serializers.SerializerMethodField()
+    totals = TotalsSerializer()
+    why_nothing = ReasonSerializer(many=True)
+
+    @extend_schema_field(OpenApiTypes.OBJECT)
+    def get_spec(self, supervisor: Any) -> dict[str, Any]:
+        return shown_spec(supervisor.spec)
+
+
+class VersionSerializer(serializers.Serializer[Any]):
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
+    spec = serializers.SerializerMethodField()
+
+    @extend_schema_field(OpenApiTypes.OBJECT)
+    def get_spec(self, version: SpecVersion) -> dict[str, Any]:
+        return shown_spec(version.spec)
+
+
+class ScaleBody(BodySerializer):
+    taskCount = serializers.IntegerField(min_value=1, max_value=1000)
+
+
+def _io_config(supervisor: Any) -> dict[str, Any]:
+    config: dict[str, Any] = supervisor.spec["spec"]["ioConfig"]
+    return config

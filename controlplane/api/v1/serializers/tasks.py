@@ -1,0 +1,109 @@
+"""Tasks and their reports."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from controlplane.api.base import BodySerializer
+from controlplane.api.pagination import SearchQuery
+from controlplane.api.v1.serializers.datasources import EventSerializer, QuarantinedSerializer
+from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
+from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.selectors import Report, shown_spec, task_duration
+
+
+class TasksQuery(SearchQuery):
+    status = serializers.ChoiceField(Status.choices, required=False)
+    kind = serializers.ChoiceField(Task.Kind.choices, required=False)
+    datasource = serializers.CharField(required=False, max_length=200)
+    supervisor = serializers.CharField(required=False, max_length=200)
+
+
+class TaskSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    kind = serializers.CharField(help_text="share_group or repair.")
+    datasource = serializers.CharField(source="datasource.name")
+    team = serializers.CharField(source="datasource.team.name")
+    supervisor = serializers.SerializerMethodField(help_text="Null for a task submitted by hand.")
+    spec_version = serializers.IntegerField(allow_null=True)
+    status = serializers.ChoiceField(Status.choices)
+    goal = serializers.ChoiceField(Goal.choices)
+    indexers_wanted = serializers.IntegerField()
+    published = serializers.SerializerMethodField(help_text="Rows.")
+    submitted_by = serializers.CharField(source="submitted_by.username", allow_null=True, default=None)
+    created_at = serializers.DateTimeField()
+    launched_at = serializers.DateTimeField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    last_heartbeat_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    duration_s = serializers.SerializerMethodField()
+    error = serializers.CharField()
+    message = serializers.CharField()
+
+    def get_supervisor(self, task: Task) -> str | None:
+        return task.supervisor_id or None
+
+    def get_published(self, task: Task) -> int:
+        return int(getattr(task, "published", 0))  # a task just made has no annotation yet
+
+    def get_duration_s(self, task: Task) -> float | None:
+        return _seconds(task_duration(task))
+
+
+class TaskDetailSerializer(TaskSerializer):
+    spec = serializers.SerializerMethodField()
+    observation = serializers.JSONField(help_text="What was last seen of the topic.")
+
+    @extend_schema_field(OpenApiTypes.OBJECT)
+    def get_spec(self, task: Task) -> dict[str, Any]:
+        return shown_spec(task.spec)
+
+
+class IndexerSerializer(serializers.Serializer[Any]):
+    """The fields from ``state`` on are null before the first heartbeat."""
+
+    number = serializers.IntegerField()
+    totals = TotalsSerializer()
+    state = serializers.CharField(source="seen.state", default=None, allow_null=True)
+    epoch = serializers.IntegerField(source="seen.epoch", default=None, allow_null=True)
+    pid = serializers.IntegerField(source="seen.pid", default=None, allow_null=True)
+    in_flight = serializers.IntegerField(source="seen.in_flight", default=None, allow_null=True)
+    partitions = serializers.ListField(
+        child=serializers.IntegerField(), source="seen.partitions", default=None, allow_null=True
+    )
+    restarts = serializers.IntegerField(source="seen.restarts", default=None, allow_null=True)
+    ack_failures = serializers.IntegerField(source="seen.ack_failures", default=None, allow_null=True)
+    redelivery_counts = serializers.DictField(
+        child=serializers.IntegerField(), source="seen.redelivery_counts", default=None, allow_null=True
+    )
+    message = serializers.CharField(source="seen.message", default=None, allow_null=True)
+    last_heartbeat_at = serializers.DateTimeField(source="seen.last_heartbeat_at", default=None, allow_null=True)
+
+
+class ReportSerializer(serializers.Serializer[Any]):
+    task = serializers.CharField(source="task.id")
+    status = serializers.ChoiceField(Status.choices, source="task.status")
+    error = serializers.CharField(source="task.error")
+    duration_s = serializers.SerializerMethodField()
+    totals = TotalsSerializer()
+    indexers = IndexerSerializer(many=True)
+    parse_exceptions = QuarantinedSerializer(many=True, help_text="maxSavedParseExceptions of them at most.")
+    options_without_effect = serializers.ListField(child=serializers.CharField(), source="without_effect")
+    events = EventSerializer(many=True)
+    why_nothing = ReasonSerializer(many=True, source="reasons")
+
+    def get_duration_s(self, report: Report) -> float | None:
+        return _seconds(report.duration)
+
+
+class StopBody(BodySerializer):
+    finish = serializers.BooleanField(default=False, help_text="Publish what is held first; else it is released.")
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()

@@ -1,0 +1,52 @@
+"""Teams, members, tokens, login."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.api.base import BodySerializer
+from controlplane.teams.models import Role
+
+
+class TeamSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    role = serializers.ChoiceField(Role.choices, allow_null=True, help_text="Your own.")
+    member_count = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+
+
+class MemberSerializer(serializers.Serializer[Any]):
+    username = serializers.CharField(source="user.username")
+    role = serializers.ChoiceField(Role.choices)
+
+
+class MemberBody(BodySerializer):
+    role = serializers.ChoiceField(Role.choices)
+
+
+class LoginBody(BodySerializer):
+    username = serializers.CharField(max_length=150)
+    password = serializers.CharField(max_length=1000, trim_whitespace=False, style={"input_type": "password"})
+
+
+class LoginSerializer(serializers.Serializer[Any]):
+    token = serializers.CharField()
+    expiry = serializers.DateTimeField()
+
+
+class TokenSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField(source="token_key", help_text="The first characters of the secret.")
+    name = serializers.CharField()
+    created = serializers.DateTimeField()
+    expiry = serializers.DateTimeField(allow_null=True)
+
+
+class NewTokenSerializer(TokenSerializer):
+    token = serializers.CharField(source="secret", help_text="The secret. It is shown this once.")
+
+
+class TokenBody(BodySerializer):
+    name = serializers.CharField(max_length=100, allow_blank=True, default="")
+    days = serializers.IntegerField(min_value=1, max_value=365, default=30, help_text="How long it lives.")

@@ -1,0 +1,39 @@
+"""What became of records, as numbers; and reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+
+class TotalsSerializer(serializers.Serializer[Any]):
+    """``polled`` is the sum of published, rolled_up, thrown_away, unparseable, duplicates and released."""
+
+    polled = serializers.IntegerField()
+    published = serializers.IntegerField()
+    rolled_up = serializers.IntegerField()
+    thrown_away = serializers.IntegerField()
+    unparseable = serializers.IntegerField()
+    duplicates = serializers.IntegerField()
+    released = serializers.IntegerField()
+    redelivered = serializers.IntegerField(help_text="Of all polled: delivered before.")
+    quarantined = serializers.IntegerField(help_text="Of the unparseable: kept whole.")
+    filtered = serializers.IntegerField(help_text="Of those thrown away: by the filter.")
+    outside_window = serializers.IntegerField(help_text="Of those thrown away: too late or too early.")
+    input_bytes = serializers.IntegerField()
+    segments = serializers.IntegerField()
+    size_bytes = serializers.IntegerField()
+    publishes = serializers.IntegerField()
+    rows_per_s = serializers.FloatField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    first_publish_at = serializers.DateTimeField(allow_null=True)
+    last_publish_at = serializers.DateTimeField(allow_null=True)
+    adds_up = serializers.BooleanField()
+
+
+class ReasonSerializer(serializers.Serializer[Any]):
+    """Why there is nothing to show."""
+
+    code = serializers.CharField()
+    text = serializers.CharField()

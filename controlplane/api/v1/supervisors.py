@@ -1,0 +1,134 @@
+"""Supervisors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.v1.serializers import supervisors as shapes
+from controlplane.supervisors import selectors, services
+from controlplane.supervisors.models import Supervisor
+from controlplane.teams.models import User
+from ingestion.specs import SupervisorSpec
+
+
+def detail(user: User, supervisor_id: str) -> dict[str, Any]:
+    """A supervisor in full."""
+    found: Any = selectors.get_supervisor(user, supervisor_id)
+    found.totals = selectors.supervisor_totals(found)
+    found.why_nothing = selectors.why_nothing(found)
+    return dict(shapes.SupervisorDetailSerializer(found).data)
+
+
+class SupervisorsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_supervisors",
+        tags=["supervisors"],
+        parameters=[shapes.SupervisorsQuery],
+        responses=paged(shapes.SupervisorSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Your teams' supervisors that are not terminated, by id."""
+        query = query_of(request, shapes.SupervisorsQuery)
+        found = selectors.list_supervisors(self.actor, query.get("search", ""), query.get("state", ""))
+        return page_response(page_of(request, found, [Key("id", str)], query), shapes.SupervisorSerializer)
+
+    @extend_schema(
+        operation_id="submit_supervisor",
+        tags=["supervisors"],
+        parameters=[TEAM_PARAMETER],
+        request=SupervisorSpec,
+        responses={200: shapes.SupervisorDetailSerializer, 201: shapes.SupervisorDetailSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Create a supervisor, or give the one of this id a new spec version. Needs the role admin."""
+        made = services.submit_supervisor(user=self.actor, document=request.data, team_name=self.team_name)
+        return Response(
+            detail(self.actor, made.pk),
+            status=status.HTTP_201_CREATED if made.version == 1 else status.HTTP_200_OK,
+            headers={"Location": reverse("api:supervisor", args=[made.pk])},
+        )
+
+
+class SupervisorView(HeadgateView):
+    @extend_schema(operation_id="get_supervisor", tags=["supervisors"], responses=shapes.SupervisorDetailSerializer)
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """One supervisor with its spec, secrets masked; terminated ones too."""
+        return Response(detail(self.actor, supervisor_id))
+
+
+class VersionsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_spec_versions",
+        tags=["supervisors"],
+        parameters=[PageQuery],
+        responses=paged(shapes.VersionSerializer),
+    )
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """Its spec versions, newest first."""
+        query = query_of(request, PageQuery)
+        found = selectors.versions(selectors.get_supervisor(self.actor, supervisor_id))
+        page = page_of(request, found, [Key("version", int, descending=True)], query)
+        return page_response(page, shapes.VersionSerializer)
+
+
+def _answer(user: User, supervisor_id: str, change: Callable[..., Supervisor], **values: Any) -> Response:
+    change(user=user, supervisor=selectors.get_supervisor(user, supervisor_id), **values)
+    return Response(detail(user, supervisor_id))
+
+
+class SuspendView(HeadgateView):
+    @extend_schema(
+        operation_id="suspend_supervisor",
+        tags=["supervisors"],
+        request=None,
+        responses=shapes.SupervisorDetailSerializer,
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Its task publishes what it holds and ends; no other starts. Needs the role operator."""
+        return _answer(self.actor, supervisor_id, services.suspend)
+
+
+class ResumeView(HeadgateView):
+    @extend_schema(
+        operation_id="resume_supervisor",
+        tags=["supervisors"],
+        request=None,
+        responses=shapes.SupervisorDetailSerializer,
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """A task starts again. Needs the role operator."""
+        return _answer(self.actor, supervisor_id, services.resume)
+
+
+class TerminateView(HeadgateView):
+    @extend_schema(
+        operation_id="terminate_supervisor",
+        tags=["supervisors"],
+        request=None,
+        responses=shapes.SupervisorDetailSerializer,
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Stop it for good; its history stays. Needs the role admin."""
+        return _answer(self.actor, supervisor_id, services.terminate)
+
+
+class ScaleView(HeadgateView):
+    @extend_schema(
+        operation_id="scale_supervisor",
+        tags=["supervisors"],
+        request=shapes.ScaleBody,
+        responses=shapes.SupervisorDetailSerializer,
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Another number of indexers, taken up without a pause: a new spec version. Needs the role admin."""
+        task_count = body_of(request, shapes.ScaleBody)["taskCount"]
+        return _answer(self.actor, supervisor_id, services.scale, task_count=task_count)

@@ -1,0 +1,96 @@
+"""Tasks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
+from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.v1.serializers import tasks as shapes
+from controlplane.tasks import selectors, services
+from ingestion.specs import TaskSpec
+
+NEWEST_FIRST = (Key("created_at", datetime, descending=True), Key("id", str, descending=True))
+
+
+class TasksView(HeadgateView):
+    @extend_schema(
+        operation_id="list_tasks",
+        tags=["tasks"],
+        parameters=[shapes.TasksQuery],
+        responses=paged(shapes.TaskSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Your teams' tasks, newest first."""
+        query = query_of(request, shapes.TasksQuery)
+        filters: dict[str, Any] = {k: v for k, v in query.items() if k not in ("limit", "cursor")}
+        found = selectors.list_tasks(self.actor, **filters)
+        return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.TaskSerializer)
+
+    @extend_schema(
+        operation_id="submit_task",
+        tags=["tasks"],
+        parameters=[TEAM_PARAMETER],
+        request=TaskSpec,
+        responses={201: shapes.TaskDetailSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Submit a task spec, flat (as in Druid's share-group document) or nested under `spec`."""
+        task = services.submit_task(user=self.actor, document=request.data, team_name=self.team_name)
+        return Response(
+            shapes.TaskDetailSerializer(selectors.get_task(self.actor, task.pk)).data,
+            status=status.HTTP_201_CREATED,
+            headers={"Location": reverse("api:task", args=[task.pk])},
+        )
+
+
+class TaskView(HeadgateView):
+    @extend_schema(operation_id="get_task", tags=["tasks"], responses=shapes.TaskDetailSerializer)
+    def get(self, request: Request, task_id: str) -> Response:
+        """One task with its spec, secrets masked."""
+        return Response(shapes.TaskDetailSerializer(selectors.get_task(self.actor, task_id)).data)
+
+
+class ReportView(HeadgateView):
+    @extend_schema(operation_id="get_task_report", tags=["tasks"], responses=shapes.ReportSerializer)
+    def get(self, request: Request, task_id: str) -> Response:
+        """What a task did, by indexer; while it runs, so far."""
+        report = selectors.task_report(selectors.get_task(self.actor, task_id))
+        return Response(shapes.ReportSerializer(report).data)
+
+
+class LogView(HeadgateView):
+    @extend_schema(
+        operation_id="get_task_log",
+        tags=["tasks"],
+        responses={(200, "text/plain"): OpenApiResponse(OpenApiTypes.STR, description="The end of the log.")},
+    )
+    def get(self, request: Request, task_id: str) -> HttpResponse:
+        """The last 64 KiB of the application's log."""
+        return log_response(selectors.task_log_tail(selectors.get_task(self.actor, task_id)))
+
+
+def log_response(text: str) -> HttpResponse:
+    """Plain text, so that nothing in a log is taken for markup."""
+    return HttpResponse(text, content_type="text/plain; charset=utf-8")
+
+
+class StopView(HeadgateView):
+    @extend_schema(
+        operation_id="stop_task", tags=["tasks"], request=shapes.StopBody, responses=shapes.TaskDetailSerializer
+    )
+    def post(self, request: Request, task_id: str) -> Response:
+        """Ask a task to end. Needs the role operator."""
+        task = selectors.get_task(self.actor, task_id)
+        finish = body_of(request, shapes.StopBody)["finish"]
+        services.stop_task(user=self.actor, task=task, finish=finish)
+        return Response(shapes.TaskDetailSerializer(selectors.get_task(self.actor, task_id)).data)

@@ -1,0 +1,38 @@
+"""Addresses under /api/v1/. All end with a slash; without it they work as well (see ``api.fallback``)."""
+
+from django.urls import path
+
+from controlplane.api.v1 import auth, datasources, records, supervisors, tasks, teams
+
+app_name = "api"
+urlpatterns = [
+    path("auth/login/", auth.LoginView.as_view(), name="login"),
+    path("auth/logout/", auth.LogoutView.as_view(), name="logout"),
+    path("tokens/", auth.TokensView.as_view(), name="tokens"),
+    path("tokens/<str:token_id>/", auth.TokenView.as_view(), name="token"),
+    path("teams/", teams.TeamsView.as_view(), name="teams"),
+    path("teams/<str:name>/members/", teams.MembersView.as_view(), name="members"),
+    path("teams/<str:name>/members/<str:username>/", teams.MemberView.as_view(), name="member"),
+    path("datasources/", datasources.DatasourcesView.as_view(), name="datasources"),
+    path("datasources/<str:name>/", datasources.DatasourceView.as_view(), name="datasource"),
+    path("datasources/<str:name>/segments/", datasources.SegmentsView.as_view(), name="segments"),
+    path("datasources/<str:name>/timeline/", datasources.TimelineView.as_view(), name="timeline"),
+    path("datasources/<str:name>/quarantine/", datasources.QuarantineView.as_view(), name="quarantine"),
+    path("datasources/<str:name>/quarantine/<int:number>/", datasources.QuarantinedView.as_view(), name="quarantined"),
+    path("datasources/<str:name>/events/", datasources.EventsView.as_view(), name="events"),
+    path("datasources/<str:name>/progress/", datasources.ProgressView.as_view(), name="progress"),
+    path("supervisors/", supervisors.SupervisorsView.as_view(), name="supervisors"),
+    path("supervisors/<str:supervisor_id>/", supervisors.SupervisorView.as_view(), name="supervisor"),
+    path("supervisors/<str:supervisor_id>/versions/", supervisors.VersionsView.as_view(), name="versions"),
+    path("supervisors/<str:supervisor_id>/suspend/", supervisors.SuspendView.as_view(), name="suspend"),
+    path("supervisors/<str:supervisor_id>/resume/", supervisors.ResumeView.as_view(), name="resume"),
+    path("supervisors/<str:supervisor_id>/terminate/", supervisors.TerminateView.as_view(), name="terminate"),
+    path("supervisors/<str:supervisor_id>/scale/", supervisors.ScaleView.as_view(), name="scale"),
+    path("tasks/", tasks.TasksView.as_view(), name="tasks"),
+    path("tasks/<str:task_id>/", tasks.TaskView.as_view(), name="task"),
+    path("tasks/<str:task_id>/report/", tasks.ReportView.as_view(), name="report"),
+    path("tasks/<str:task_id>/log/", tasks.LogView.as_view(), name="log"),
+    path("tasks/<str:task_id>/stop/", tasks.StopView.as_view(), name="stop"),
+    path("records/", records.RecordsView.as_view(), name="records"),
+    path("validate/", records.ValidateView.as_view(), name="validate"),
+]

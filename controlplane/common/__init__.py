@@ -1,0 +1,1 @@
+"""Helpers without models: the error base, the clock, ids."""

@@ -1,0 +1,13 @@
+"""Spec errors as the control plane's errors: the one place where the two meet."""
+
+from __future__ import annotations
+
+from controlplane.common.errors import FieldError, InvalidInput
+from ingestion.specs import SpecError
+
+
+def invalid_spec(error: SpecError) -> InvalidInput:
+    """Every fault of the spec, in one answer."""
+    faults = [FieldError(i.pointer, i.message, i.path) for i in error.issues]
+    many = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+    return InvalidInput(f"The spec has {many}; nothing was changed.", faults)

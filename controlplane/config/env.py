@@ -1,0 +1,59 @@
+"""What the environment may say: one typed list, read once. Any name may end in ``_FILE`` to read a secret from a file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+class EnvironmentProblem(Exception):
+    """A setting is missing or can't be read; the message names the variable and what to do."""
+
+
+def text(name: str, default: str | None = None) -> str:
+    """The variable's text, or that of the file named by ``<name>_FILE``."""
+    path = os.environ.get(f"{name}_FILE")
+    if path:
+        try:
+            return Path(path).read_text().strip()
+        except OSError as error:
+            raise EnvironmentProblem(f"{name}_FILE: {path} can't be read: {error.strerror}") from None
+    value = os.environ.get(name, default)
+    if value is None:
+        raise EnvironmentProblem(f"{name} is not set; see docs/reference.md for what it means")
+    return value
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """True for 1, true, yes, on; False for 0, false, no, off and nothing."""
+    value = text(name, "1" if default else "0").strip().lower()
+    if value in ("1", "true", "yes", "on"):
+        return True
+    if value in ("", "0", "false", "no", "off"):
+        return False
+    raise EnvironmentProblem(f"{name} must be 1 or 0, not {value!r}")
+
+
+def number(name: str, default: int) -> int:
+    """A whole number."""
+    value = text(name, str(default))
+    try:
+        return int(value)
+    except ValueError:
+        raise EnvironmentProblem(f"{name} must be a whole number, not {value!r}") from None
+
+
+def words(name: str, default: str = "") -> list[str]:
+    """A comma-separated list without blanks."""
+    return [w.strip() for w in text(name, default).split(",") if w.strip()]
+
+
+def secret_key(debug: bool) -> str:
+    """Django's secret key; only with debug on may it be missing (then sessions end with the process)."""
+    value = text("HEADGATE_SECRET_KEY", "")
+    if value:
+        return value
+    if debug:
+        return secrets.token_urlsafe(48)
+    raise EnvironmentProblem("HEADGATE_SECRET_KEY is not set: give it 50 random characters, the same for every process")

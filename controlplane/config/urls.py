@@ -1,0 +1,8 @@
+"""All addresses: REST and indexers from api, pages from frontend."""
+
+from django.urls import include, path
+
+urlpatterns = [
+    path("", include("controlplane.api.urls")),
+    path("", include("frontend.urls")),
+]

@@ -1,0 +1,1 @@
+"""Kafka clusters as the control plane sees them, and secrets at rest."""

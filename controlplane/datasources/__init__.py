@@ -1,0 +1,1 @@
+"""Datasources: what a team ingests into."""

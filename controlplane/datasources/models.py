@@ -1,0 +1,36 @@
+"""Datasources."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from controlplane.teams.models import Team, User
+from controlplane.teams.permissions import visible
+
+
+class DatasourceQuerySet(models.QuerySet["Datasource"]):
+    def visible_to(self, user: User) -> DatasourceQuerySet:
+        """Those of the user's teams."""
+        return self.filter(visible(user, "team"))
+
+
+class Datasource(models.Model):
+    """A named set of segments. The name is unique on the site: it is part of every segment's path."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="datasources")
+    name = models.CharField(max_length=200, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    objects = DatasourceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def append_version(self) -> str:
+        """The version under which streaming appends to an interval that has none yet: ISO 8601, UTC, ms."""
+        return f"{self.created_at:%Y-%m-%dT%H:%M:%S}.{self.created_at.microsecond // 1000:03d}Z"

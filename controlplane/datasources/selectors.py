@@ -1,0 +1,149 @@
+"""Reads of datasources. Segments, writers and tasks are reached by relation name: this app knows none of those above it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
+
+from controlplane.common.errors import NotFound
+from controlplane.common.text import storable
+from controlplane.datasources.models import Datasource
+from controlplane.teams.models import User
+
+SCHEMA_SEGMENTS = 1000
+_ACTIVE = ("PENDING", "RUNNING")  # of tasks.models.Status
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What became of all records of some writers, summed. ``polled`` counts deliveries, so a released record comes again.
+
+    ``rows_per_s``: published rows over the time from the first start to the last publish; None before that.
+    """
+
+    polled: int = 0
+    published: int = 0
+    rolled_up: int = 0
+    thrown_away: int = 0
+    unparseable: int = 0
+    duplicates: int = 0
+    released: int = 0
+    redelivered: int = 0
+    quarantined: int = 0
+    filtered: int = 0
+    outside_window: int = 0
+    input_bytes: int = 0
+    segments: int = 0
+    size_bytes: int = 0
+    publishes: int = 0
+    started_at: datetime | None = None
+    first_publish_at: datetime | None = None
+    last_publish_at: datetime | None = None
+
+    @property
+    def ended(self) -> int:
+        """Records by outcome, summed: each polled record has exactly one."""
+        return self.published + self.rolled_up + self.thrown_away + self.unparseable + self.duplicates + self.released
+
+    @property
+    def adds_up(self) -> bool:
+        return self.polled == self.ended
+
+    @property
+    def rows_per_s(self) -> float | None:
+        since = self.started_at or self.first_publish_at
+        if since is None or self.last_publish_at is None:
+            return None
+        seconds = (self.last_publish_at - since).total_seconds()
+        return self.published / seconds if seconds > 0 else None
+
+
+_PLAIN_SUMS = (
+    "published",
+    "rolled_up",
+    "thrown_away",
+    "unparseable",
+    "duplicates",
+    "quarantined",
+    "filtered",
+    "outside_window",
+    "input_bytes",
+    "segments",
+    "size_bytes",
+    "publishes",
+)
+
+
+def totals_of(writers: QuerySet[Any]) -> Totals:
+    """Sum rows of ``segments.Writer`` in one query. What ended without a publish counts as polled too."""
+    unpublished = Sum("released_before") + Sum("released_now")
+    again = Sum("redelivered") + Sum("redelivered_before") + Sum("redelivered_now")
+    sums = {f"sum_{name}": Coalesce(Sum(name), 0) for name in _PLAIN_SUMS}
+    found = writers.aggregate(
+        **sums,
+        sum_polled=Coalesce(Sum("polled") + unpublished, 0),
+        sum_released=Coalesce(unpublished, 0),
+        sum_redelivered=Coalesce(again, 0),
+        sum_started_at=Min("started_at"),
+        sum_first_publish_at=Min("first_publish_at"),
+        sum_last_publish_at=Max("last_publish_at"),
+    )
+    return Totals(**{name.removeprefix("sum_"): value for name, value in found.items()})
+
+
+def list_datasources(user: User, *, search: str = "") -> QuerySet[Datasource]:
+    """The user's datasources by name. Adds team_name, rows, segment_count, size_bytes, min_time, max_time, active_tasks."""
+    if not storable(search):
+        return Datasource.objects.none()
+    found = Datasource.objects.visible_to(user)
+    return _described(found.filter(name__icontains=search) if search else found)
+
+
+def get_datasource(user: User, name: str) -> Datasource:
+    """One of ``list_datasources``. Raises ``NotFound``."""
+    found = list_datasources(user).filter(name=name).first() if storable(name) else None
+    if found is None:
+        raise NotFound(f"There is no datasource {name!r}.")
+    return found
+
+
+def datasource_totals(datasource: Datasource) -> Totals:
+    """What became of all records of all the datasource's tasks."""
+    return totals_of(datasource.writers.all())
+
+
+def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:
+    """The columns of its latest segments (1000 at most): name, types (more than one when they differ), segments."""
+    latest = datasource.segments.filter(used=True).order_by("-interval_start", "-partition_num")
+    types: dict[str, set[str]] = {}
+    counts: dict[str, int] = {}
+    for columns in latest.values_list("columns", flat=True)[:SCHEMA_SEGMENTS]:
+        for column in columns:
+            types.setdefault(column["name"], set()).add(column["type"])
+            counts[column["name"]] = counts.get(column["name"], 0) + 1
+    names = sorted(types, key=lambda name: (name != "__time", name))
+    return [{"name": n, "types": sorted(types[n]), "segments": counts[n]} for n in names]
+
+
+def _described(found: QuerySet[Datasource]) -> QuerySet[Datasource]:
+    used = Q(segments__used=True)
+    # Another join would multiply the segments' rows, so the tasks are counted apart.
+    tasks = Datasource.objects.filter(pk=OuterRef("pk")).order_by()
+    active = tasks.annotate(n=Count("tasks", filter=Q(tasks__status__in=_ACTIVE))).values("n")
+    return (
+        found.select_related("team")
+        .annotate(
+            team_name=F("team__name"),
+            rows=Coalesce(Sum("segments__rows", filter=used), 0),
+            segment_count=Count("segments", filter=used),
+            size_bytes=Coalesce(Sum("segments__size_bytes", filter=used), 0),
+            min_time=Min("segments__min_time", filter=used),
+            max_time=Max("segments__max_time", filter=used),
+            active_tasks=Subquery(active),
+        )
+        .order_by("name")
+    )

@@ -1,0 +1,25 @@
+"""Making datasources."""
+
+from __future__ import annotations
+
+from controlplane.common.errors import Conflict
+from controlplane.datasources.models import Datasource
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require, role_in, team_for_new
+
+
+def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, action: Action) -> Datasource:
+    """The datasource a spec names, made when it is new (that needs the role admin). Call inside a transaction.
+
+    Raises ``NotAllowed`` (role too low), ``Conflict`` (another team's, or not the team that was named).
+    """
+    found = Datasource.objects.select_related("team").filter(name=name).first()
+    if found is None:
+        team = team_for_new(user, team_name)
+        return Datasource.objects.create(name=name, team=team, created_by=user)
+    if role_in(user, found.team) is None:
+        raise Conflict(f"The datasource name {name!r} is taken; choose another.")
+    if team_name and team_name != found.team.name:
+        raise Conflict(f"The datasource {name!r} belongs to team {found.team.name!r}, not {team_name!r}.")
+    require(user, action, found.team)
+    return found

@@ -1,0 +1,108 @@
+"""`python -m controlplane.embedded COMMAND`: the commands behind `make up`, `down`, `status`, `clean` and `demo`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from controlplane.embedded import view
+from controlplane.embedded.errors import EmbeddedError
+from controlplane.embedded.home import Home, default_home
+from controlplane.embedded.jvm import require_prerequisites
+from controlplane.embedded.launcher import Launcher
+from controlplane.embedded.stack import Stack
+
+NOT_ALL_RUN = 3
+_SUMMARY = {"stopped": "Stopped. `make up` starts it again, with its data.", "starting": "Starting."}
+
+
+def parser() -> argparse.ArgumentParser:
+    commands = argparse.ArgumentParser(prog="python -m controlplane.embedded", description=__doc__)
+    commands.add_argument(
+        "--home", type=Path, default=default_home(), help="folder of all state (default: %(default)s)"
+    )
+    sub = commands.add_subparsers(dest="command", required=True)
+    sub.add_parser("up", help="start the stack, or find the one that runs")
+    sub.add_parser("down", help="stop it; its data stays")
+    status = sub.add_parser("status", help="what runs; exit code 3 when not everything does")
+    status.add_argument("--json", action="store_true", help="as JSON")
+    sub.add_parser("clean", help="stop it and delete its data; downloads stay")
+    sub.add_parser("run", help="the launcher itself, in the foreground")
+    demo = sub.add_parser("demo", help="start it, load real data, ingest it, show the result")
+    demo.add_argument("--exit", action="store_true", help="stop at the end; exit code 0 only if every count is right")
+    demo.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    demo.add_argument(
+        "--deadline", type=float, default=300.0, metavar="S", help="seconds for the ingestion (%(default)g)"
+    )
+    return commands
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    home = Home(options.home)
+    try:
+        return run(options, home)
+    except EmbeddedError as error:
+        view.error_console.print(str(error), style="bold red", markup=False)
+        return 1
+    except KeyboardInterrupt:
+        view.error_console.print("interrupted")
+        return 130
+
+
+def run(options: argparse.Namespace, home: Home) -> int:
+    stack = Stack(home)
+    if options.command in ("up", "run", "demo"):
+        require_prerequisites()
+    match options.command:
+        case "up":
+            return up(stack)
+        case "down":
+            view.console.print("Stopped." if stack.down() else "Nothing was running.")
+            return 0
+        case "status":
+            return status(stack, as_json=options.json)
+        case "clean":
+            stack.clean()
+            view.console.print(f"Removed the state in {home.path}.")
+            return 0
+        case "run":
+            return Launcher(home).run()
+        case _:
+            from controlplane.embedded.demo import run_demo
+
+            return run_demo(stack, stop_at_end=options.exit, report_file=options.json, deadline_s=options.deadline)
+
+
+def up(stack: Stack) -> int:
+    with view.start_up_bar() as show:
+        started = stack.up(show)
+    if not started:
+        view.console.print("The stack runs already.")
+        view.console.print(view.status_table(stack.state()))
+    view.show_ports(stack.state())
+    view.show_address(stack.home, stack.state())
+    return 0
+
+
+def status(stack: Stack, *, as_json: bool) -> int:
+    state = stack.state()
+    if as_json:
+        print(json.dumps({**asdict(state), "all_run": state.all_run}))
+    elif not state.services:
+        view.console.print("Nothing runs. `make up` starts the stack.")
+    else:
+        view.console.print(view.status_table(state))
+        summary = (
+            f"Headgate: {state.url}" if state.all_run else state.error or _SUMMARY.get(state.phase, "Not all run.")
+        )
+        view.console.print(summary, markup=False)
+    return 0 if state.all_run else NOT_ALL_RUN
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""Writing the demo's records into topics, once: a second run adds only what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from controlplane.embedded.errors import DemoFailed
+
+PARTITIONS = 4
+TIMEOUT_S = 30.0
+
+
+def ensure_topic(bootstrap: str, topic: str) -> None:
+    """Makes the topic with four partitions when it is missing. Raises DemoFailed when it has another number."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    try:
+        admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(TIMEOUT_S)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise DemoFailed(f"The topic {topic} could not be made: {error}") from error
+    found = len(admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions)
+    if found != PARTITIONS:
+        raise DemoFailed(f"The topic {topic} has {found} partitions; the demo needs one with {PARTITIONS}. {_ADVICE}")
+
+
+def records_by_partition(bootstrap: str, topic: str) -> list[int]:
+    """How many records each partition was given. Raises DemoFailed when some were deleted since."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "headgate-demo-count"})
+    try:
+        bounds = [
+            consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
+            for partition in range(PARTITIONS)
+        ]
+    finally:
+        consumer.close()
+    if any(low for low, _ in bounds):
+        raise DemoFailed(f"The topic {topic} has lost its first records. {_ADVICE}")
+    return [high for _, high in bounds]
+
+
+def produce(bootstrap: str, topic: str, records: Iterable[bytes], on_progress: Callable[[int], None]) -> int:
+    """Record n goes to partition n modulo 4, so what a partition holds already is the beginning of its share: that is
+    passed over. `on_progress` is told how many are in the topic. Returns how many there are in all.
+    """
+    present = records_by_partition(bootstrap, topic)
+    failures: list[KafkaError] = []
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    # Idempotent, so that a retry inside the client neither repeats nor reorders.
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 50})
+    count = 0
+    for number, record in enumerate(records):
+        place, partition = divmod(number, PARTITIONS)
+        count += 1
+        if place >= present[partition]:
+            _hand_over(producer, topic, partition, record, on_delivery)
+        if count % 2000 == 0:
+            producer.poll(0)
+            on_progress(count)
+    left = producer.flush(TIMEOUT_S)
+    if left or failures:
+        raise DemoFailed(f"Kafka did not take all records of {topic}: {failures[0] if failures else f'{left} left'}")
+    on_progress(count)
+    if sum(records_by_partition(bootstrap, topic)) != count:
+        raise DemoFailed(f"The topic {topic} holds other records than the demo's. {_ADVICE}")
+    return count
+
+
+def _hand_over(
+    producer: Producer,
+    topic: str,
+    partition: int,
+    record: bytes,
+    on_delivery: Callable[[KafkaError | None, Message], None],
+) -> None:
+    while True:
+        try:
+            return producer.produce(topic, record, partition=partition, on_delivery=on_delivery)
+        except BufferError:  # its queue is full
+            producer.poll(0.5)
+
+
+_ADVICE = "`make clean` starts again from nothing."

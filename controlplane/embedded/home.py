@@ -1,0 +1,123 @@
+"""The folder that holds all state of one embedded stack (`.headgate/` in the project unless told otherwise)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from controlplane.embedded.errors import HomeRefused
+from controlplane.embedded.files import read_json, write_atomically, write_json
+from controlplane.embedded.ports import PortBook
+
+PROJECT = Path(__file__).resolve().parents[2]
+MARKER = ".headgate-home"
+CACHE = "cache"
+
+
+def default_home() -> Path:
+    """HEADGATE_HOME, else `.headgate/` in the project."""
+    return Path(os.environ.get("HEADGATE_HOME") or PROJECT / ".headgate").expanduser().absolute()
+
+
+def default_cache() -> Path:
+    """Where downloads are kept, over all homes: HEADGATE_CACHE_DIR, else `.headgate/cache` in the project."""
+    return Path(os.environ.get("HEADGATE_CACHE_DIR") or PROJECT / ".headgate" / CACHE).expanduser().absolute()
+
+
+class Home:
+    """Names every file of a stack. `create()` marks the folder as ours; `remove()` deletes it, downloads aside."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).expanduser().absolute()
+        self.logs = self.path / "logs"
+        self.tasks = self.path / "tasks"
+        self.segments = self.path / "segments"
+        self.state_file = self.path / "state.json"
+        self.ports = PortBook(self.path / "ports.json")
+
+    def log(self, service: str) -> Path:
+        return self.logs / f"{service}.log"
+
+    @property
+    def is_ours(self) -> bool:
+        return (self.path / MARKER).is_file()
+
+    def create(self) -> None:
+        """Raises HomeRefused when the folder holds somebody else's files."""
+        if not self.is_ours and self.path.exists() and any(p.name != CACHE for p in self.path.iterdir()):
+            raise HomeRefused(
+                f"{self.path} is not empty and was not made by Headgate. Choose another folder with --home."
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
+        # As root, PostgreSQL runs under another user, who must be able to pass through.
+        self.path.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        for folder in (self.logs, self.tasks, self.segments):
+            folder.mkdir(exist_ok=True, mode=0o700)
+        if not self.is_ours:
+            write_atomically(self.path / MARKER, "State of an embedded Headgate stack. `make clean` deletes it.\n")
+
+    def secret(self, name: str, make: Callable[[], str] = lambda: secrets.token_hex(20)) -> str:
+        """A password that is made once and kept, readable by nobody else."""
+        path = self.path / "secrets.json"
+        kept = read_json(path)
+        if not isinstance(kept.get(name), str):
+            kept[name] = make()
+            write_json(path, kept)
+        return str(kept[name])
+
+    @property
+    def outside(self) -> Path:
+        """The folder used in place of this one for files that another user must reach when they could not here."""
+        digest = hashlib.sha256(str(self.path).encode()).hexdigest()[:12]
+        return Path("/var/lib") / f"headgate-{digest}"
+
+    def create_outside(self) -> Path:
+        """Makes `outside`, marked with this home's path. Raises HomeRefused when it is somebody else's."""
+        if self.outside.exists() and not self._owns_outside():
+            raise HomeRefused(
+                f"{self.outside} exists and does not belong to {self.path}. Move it away, then try again."
+            )
+        self.outside.mkdir(exist_ok=True, mode=0o755)
+        self.outside.chmod(0o755)
+        write_atomically(self.outside / MARKER, f"{self.path}\n")
+        return self.outside
+
+    def _owns_outside(self) -> bool:
+        try:
+            return (self.outside / MARKER).read_text().strip() == str(self.path)
+        except OSError:
+            return not any(self.outside.iterdir())
+
+    def remove(self) -> None:
+        """Deletes all state. Raises HomeRefused when the folder does not look like ours."""
+        if self.outside.exists() and self._owns_outside():
+            shutil.rmtree(self.outside)
+        if not self.path.exists():
+            return
+        if not self.is_ours:
+            raise HomeRefused(f"{self.path} was not made by Headgate; nothing was deleted.")
+        marker = self.path / MARKER
+        for entry in [p for p in self.path.iterdir() if p.name not in (CACHE, MARKER)]:
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        marker.unlink()
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+
+@contextmanager
+def temporary_home() -> Iterator[Home]:
+    """A home that another user can reach (unlike pytest's tmp_path as root), deleted at the end."""
+    with tempfile.TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o711 if os.geteuid() == 0 else 0o700)
+        home = Home(folder)
+        home.create()
+        try:
+            yield home
+        finally:
+            home.remove()

@@ -1,0 +1,94 @@
+"""The jars of Kafka 4.3.0, fetched once with the Ivy that ships in PySpark and checked against known hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from controlplane.embedded.errors import DownloadFailed, PrerequisiteMissing, tail
+from controlplane.embedded.files import try_lock
+from controlplane.embedded.home import default_cache
+from controlplane.embedded.jvm import java
+from controlplane.embedded.processes import run_to_end
+from controlplane.embedded.waiting import poll_until
+
+VERSION = "4.3.0"
+HASHES = Path(__file__).with_name(f"kafka-{VERSION}.sha256")
+ATTEMPTS = 3
+TIMEOUT_S = 600.0
+
+
+def spark_jars() -> Path:
+    """The folder of PySpark's jars. Raises PrerequisiteMissing."""
+    package = find_spec("pyspark")
+    if package is None or package.origin is None:
+        raise PrerequisiteMissing("The Python package pyspark is missing. Run `make` in the project folder.")
+    return Path(package.origin).parent / "jars"
+
+
+def kafka_jars(log: Path, cancel: threading.Event | None = None) -> Path:
+    """The folder with all jars, downloaded the first time (44 MB, a minute or so).
+
+    Several processes may ask at once: one downloads, the others wait. A folder is complete as soon as it is there.
+    Raises DownloadFailed, whose message names the log; Cancelled.
+    """
+    folder = default_cache() / f"kafka-{VERSION}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time(folder.with_name(folder.name + ".lock"), cancel):
+        if not folder.is_dir():
+            _download(folder, log, cancel)
+    return folder
+
+
+@contextmanager
+def _one_at_a_time(lock: Path, cancel: threading.Event | None) -> Iterator[None]:
+    with lock.open("a") as file:
+        poll_until(lambda: try_lock(file), timeout_s=ATTEMPTS * TIMEOUT_S, cancel=cancel, interval_s=0.2)
+        yield
+
+
+def _download(folder: Path, log: Path, cancel: threading.Event | None) -> None:
+    # Ivy keeps what it already has between attempts.
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="download-") as temporary:
+        jars = Path(temporary) / "jars"
+        for _ in range(ATTEMPTS):
+            if _run_ivy(Path(temporary), jars, log, cancel) == 0 and not wrong_jars(jars):
+                jars.rename(folder)
+                return
+            shutil.rmtree(jars, ignore_errors=True)
+    raise DownloadFailed(
+        f"The jars of Kafka {VERSION} could not be downloaded from Maven Central in {ATTEMPTS} attempts. "
+        f"Check the network (or Ivy's and Java's proxy settings) and try again. The log: {log}"
+        + "".join(f"\n    {line}" for line in tail(log))
+    )
+
+
+def _run_ivy(temporary: Path, jars: Path, log: Path, cancel: threading.Event | None) -> int:
+    command = [java(), "-cp", f"{spark_jars()}/*", "org.apache.ivy.Main", "-cache", str(temporary / "ivy")]
+    command += ["-dependency", "org.apache.kafka", "kafka_2.13", VERSION, "-confs", "default"]
+    command += ["-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
+    try:
+        return run_to_end(command, log, timeout_s=TIMEOUT_S, cancel=cancel, folder=temporary)
+    except TimeoutError:
+        return -1
+
+
+def wrong_jars(folder: Path) -> list[str]:
+    """The names of jars that are missing or differ from the known hashes."""
+    known = [line.split() for line in HASHES.read_text().splitlines()]
+    return [name for digest, name in known if _sha256(folder / name) != digest]
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,67 @@
+"""Choosing TCP ports on the loopback address."""
+
+from __future__ import annotations
+
+import errno
+import random
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from controlplane.embedded.errors import EmbeddedError
+from controlplane.embedded.files import read_json, write_json
+
+LOOPBACK = "127.0.0.1"
+NEIGHBOURS = 40
+# Below the ports the kernel lends to outgoing connections (32768 and up on Linux, 49152 and up on macOS): a client that
+# keeps reconnecting to a stopped service could otherwise be lent that very port, and the service could not come back.
+RANDOM_PORTS = range(15_000, 32_000)
+
+
+def is_free(port: int) -> bool:
+    """Whether a service could listen on 127.0.0.1:port now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return False
+            raise
+    return not answers(port)
+
+
+def answers(port: int) -> bool:
+    """Whether something accepts connections on 127.0.0.1:port."""
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def choose(preferred: int | None, taken: Iterable[int] = ()) -> int:
+    """The preferred port, else a neighbour above it, else any free one. Ports in `taken` are passed over."""
+    near = [] if preferred is None else range(preferred, preferred + NEIGHBOURS)
+    anywhere = random.sample(RANDOM_PORTS, 200)
+    for port in (*near, *anywhere):
+        if port not in taken and is_free(port):
+            return port
+    raise EmbeddedError("No free TCP port was found on 127.0.0.1.")
+
+
+class PortBook:
+    """Remembers in a file which port each service of one home had, so that it gets the same again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def assign(self, name: str, preferred: int | None = None) -> int:
+        """The port the service had before if that is free, else another one, which is then remembered."""
+        book = self.all()
+        others = {port for service, port in book.items() if service != name}
+        port = choose(book.get(name, preferred), others)
+        if book.get(name) != port:
+            write_json(self._path, {**book, name: port})
+        return port
+
+    def all(self) -> dict[str, int]:
+        return {name: port for name, port in read_json(self._path).items() if isinstance(port, int)}

@@ -1,0 +1,1 @@
+"""Segments, progress and the publish transaction with its fence."""

@@ -1,0 +1,123 @@
+"""The fence: every start of an indexer takes a new epoch, and only the newest may publish."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from controlplane.common.errors import Conflict
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Publish, Source, SourceEvent, Writer
+from ingestion.specs.protocol import AbandonRequest, Refusal
+
+
+class PublishRefused(Exception):
+    """The publish changed nothing; ``refusal`` says why and is sent back with status 409."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+        super().__init__(refusal.detail)
+
+
+@transaction.atomic
+def start_writer(*, task_id: str, number: int, datasource: Datasource, source: Source) -> int:
+    """Take a new epoch for an indexer and return it. What its last epoch released is kept in the totals."""
+    Writer.objects.get_or_create(task_id=task_id, number=number, defaults={"datasource": datasource})
+    writer = Writer.objects.select_for_update().get(task_id=task_id, number=number)
+    writer.epoch += 1
+    writer.source = source
+    writer.started_at = writer.started_at or timezone.now()
+    writer.released_before += writer.released_now
+    writer.redelivered_before += writer.redelivered_now
+    writer.released_now = writer.redelivered_now = 0
+    writer.save()
+    return writer.epoch
+
+
+def note_released(*, task_id: str, number: int, epoch: int, released: int, redelivered: int) -> None:
+    """Record what an indexer's current epoch has released so far; an older epoch's word changes nothing."""
+    Writer.objects.filter(task_id=task_id, number=number, epoch=epoch, released_now__lte=released).update(
+        released_now=released, redelivered_now=redelivered
+    )
+
+
+def lock_writer(task_id: str, number: int, epoch: int) -> Writer:
+    """The writer's row, locked until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
+    writer = Writer.objects.select_for_update().select_related(None).filter(task_id=task_id, number=number).first()
+    if writer is None or writer.epoch != epoch:
+        current = writer.epoch if writer else "none"
+        raise PublishRefused(
+            Refusal(code="fenced", detail=f"Epoch {epoch} of indexer {number} is over (current: {current}).")
+        )
+    return writer
+
+
+@transaction.atomic
+def abandon(*, task_id: str, number: int, request: AbandonRequest) -> bool:
+    """Whether the publish has committed; if not, it never may (its id is marked)."""
+    writer = lock_writer(task_id, number, request.epoch)
+    seen = Publish.objects.filter(id=request.publish_id).first()
+    if seen is not None:
+        return not seen.abandoned
+    Publish.objects.create(
+        id=request.publish_id, writer=writer, epoch=request.epoch, abandoned=True, created_at=timezone.now()
+    )
+    return False
+
+
+@transaction.atomic
+def adopt_source(*, datasource: Datasource, group: str, topic: str, cluster_id: str, topic_id: str) -> Source:
+    """The source an indexer found. Raises ``Conflict`` when it is another datasource's or a topic that is gone."""
+    Datasource.objects.select_for_update().get(pk=datasource.pk)  # one adoption a datasource at a time
+    source = Source.objects.filter(cluster_id=cluster_id, group=group, topic_id=topic_id).first()
+    if source is not None:
+        _check_owner(source, datasource)
+        return source
+    source, created = Source.objects.get_or_create(
+        cluster_id=cluster_id,
+        group=group,
+        topic_id=topic_id,
+        defaults={"datasource": datasource, "topic": topic},
+    )
+    if not created:
+        _check_owner(source, datasource)
+        return source
+    _retire_older(source)
+    return source
+
+
+def _check_owner(source: Source, datasource: Datasource) -> None:
+    if source.datasource_id != datasource.id:
+        raise Conflict(
+            f"Share group {source.group!r} on topic {source.topic!r} already feeds another datasource; "
+            "use another groupId."
+        )
+    if not source.current:
+        raise Conflict(f"Topic {source.topic!r} with id {source.topic_id} was deleted and made again.")
+
+
+def _retire_older(source: Source) -> None:
+    older = Source.objects.filter(
+        cluster_id=source.cluster_id, group=source.group, topic=source.topic, datasource=source.datasource, current=True
+    ).exclude(pk=source.pk)
+    for gone in older:
+        Source.objects.filter(pk=gone.pk).update(current=False)
+        SourceEvent.objects.create(
+            datasource_id=source.datasource_id,
+            source=source,
+            kind=SourceEvent.Kind.TOPIC_RECREATED,
+            detail=(
+                f"Topic {source.topic!r} was deleted and made again: its id changed from {gone.topic_id} to "
+                f"{source.topic_id}. Ingestion goes on with the new topic from its first record."
+            ),
+        )
+
+
+def add_totals(writer: Writer, **deltas: int) -> None:
+    """Add to the writer's totals in the caller's transaction; the row is locked by it."""
+    now = timezone.now()
+    changes = {name: F(name) + value for name, value in deltas.items() if value}
+    Writer.objects.filter(pk=writer.pk).update(
+        **changes, last_publish_at=now, first_publish_at=writer.first_publish_at or now
+    )

@@ -1,0 +1,230 @@
+"""Segments and the progress of their sources: what one publish transaction writes.
+
+``task_id`` is text, not a key: tasks know segments, not the other way round.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import BigIntegerRangeField, RangeOperators
+from django.contrib.postgres.indexes import GistIndex
+from django.db import models
+
+from controlplane.datasources.models import Datasource
+
+# A progress key stands in the high bits of a range's bounds, the offset in the low ones: the exclusion constraint
+# then needs one range column only (btree_gist is not always there). 2^44 offsets a partition, 2^19 keys.
+OFFSET_BITS = 44
+MAX_OFFSET = (1 << OFFSET_BITS) - 1
+
+
+class Interval(models.Model):
+    """A datasource's interval: its current version and the next partition number, handed out under a row lock."""
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="intervals")
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    version = models.CharField(max_length=30)
+    next_partition = models.IntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["datasource", "start", "end"], name="one_row_per_interval")]
+
+
+class Segment(models.Model):
+    """One immutable Parquet file. ``used`` is false once something replaced it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="segments")
+    interval_start = models.DateTimeField()
+    interval_end = models.DateTimeField()
+    version = models.CharField(max_length=30)
+    partition_num = models.IntegerField()
+    rows = models.BigIntegerField()
+    size_bytes = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    path = models.CharField(max_length=1000, unique=True)
+    min_time = models.DateTimeField()
+    max_time = models.DateTimeField()
+    columns = models.JSONField()
+    task_id = models.CharField(max_length=300)
+    used = models.BooleanField(default=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["datasource", "interval_start", "interval_end", "version", "partition_num"],
+                name="one_segment_per_partition_number",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["datasource", "interval_start"], name="segment_by_interval"),
+            models.Index(fields=["task_id"], name="segment_by_task"),
+        ]
+
+    @property
+    def identifier(self) -> str:
+        """Druid's segment id: datasource, interval, version and partition number."""
+        start, end = (f"{t:%Y-%m-%dT%H:%M:%S}.000Z" for t in (self.interval_start, self.interval_end))
+        number = f"_{self.partition_num}" if self.partition_num else ""
+        return f"{self.datasource.name}_{start}_{end}_{self.version}{number}"
+
+
+class Source(models.Model):
+    """A share group on a topic, by ids. It belongs to one datasource; ``current`` is false once the topic was made again."""
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="sources")
+    cluster_id = models.CharField(max_length=100)
+    group = models.CharField(max_length=249)
+    topic = models.CharField(max_length=249)
+    topic_id = models.CharField(max_length=50)
+    current = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cluster_id", "group", "topic_id"], name="a_group_on_a_topic_has_one_owner")
+        ]
+
+
+class ProgressKey(models.Model):
+    """The small number that stands for (cluster, group, topic id, partition) in settled ranges."""
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="keys")
+    partition = models.IntegerField()
+    # From the observer: the log's end and start when last seen, and when.
+    end_offset = models.BigIntegerField(null=True)
+    log_start_offset = models.BigIntegerField(null=True)
+    observed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["source", "partition"], name="one_key_per_partition")]
+
+
+class SettledRange(models.Model):
+    """Offsets of one key that have ended for good. No offset can be in two rows: that is exactly-once."""
+
+    span = BigIntegerRangeField()
+    settled_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            ExclusionConstraint(name="an_offset_is_settled_once", expressions=[("span", RangeOperators.OVERLAPS)])
+        ]
+
+
+class Writer(models.Model):
+    """An indexer as the publish transaction knows it: the fence (its current epoch) and its totals."""
+
+    task_id = models.CharField(max_length=300)
+    number = models.IntegerField()
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="writers")
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="writers")
+    epoch = models.IntegerField(default=0)
+    published = models.BigIntegerField(default=0)
+    rolled_up = models.BigIntegerField(default=0)
+    thrown_away = models.BigIntegerField(default=0)
+    unparseable = models.BigIntegerField(default=0)
+    duplicates = models.BigIntegerField(default=0)
+    redelivered = models.BigIntegerField(default=0)
+    quarantined = models.BigIntegerField(default=0)
+    filtered = models.BigIntegerField(default=0)
+    outside_window = models.BigIntegerField(default=0)
+    input_bytes = models.BigIntegerField(default=0)
+    polled = models.BigIntegerField(default=0)
+    segments = models.BigIntegerField(default=0)
+    size_bytes = models.BigIntegerField(default=0)
+    publishes = models.BigIntegerField(default=0)
+    # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
+    released_before = models.BigIntegerField(default=0)
+    released_now = models.BigIntegerField(default=0)
+    redelivered_before = models.BigIntegerField(default=0)
+    redelivered_now = models.BigIntegerField(default=0)
+    started_at = models.DateTimeField(null=True)
+    first_publish_at = models.DateTimeField(null=True)
+    last_publish_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task_id", "number"], name="one_writer_per_indexer")]
+
+
+class Publish(models.Model):
+    """A publish id that was seen: its answer, given again to a retry, or the mark that it never may commit."""
+
+    id = models.UUIDField(primary_key=True)
+    writer = models.ForeignKey(Writer, on_delete=models.CASCADE, related_name="+")
+    epoch = models.IntegerField()
+    abandoned = models.BooleanField(default=False)
+    segment_ids = models.JSONField(default=list)
+    created_at = models.DateTimeField()
+
+
+class Receipt(models.Model):
+    """One partition's part of a publish: which offsets ended how, and in which segments. Partitioned by day.
+
+    ``outcomes``: ``{"stored": [[start, end, segment index], ...], "unparseable": [[start, end], ...], ...}``.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    publish_id = models.UUIDField()
+    task_id = models.CharField(max_length=300)
+    indexer = models.IntegerField()
+    key = models.ForeignKey(ProgressKey, on_delete=models.CASCADE, related_name="+")
+    hull = BigIntegerRangeField()
+    outcomes = models.JSONField()
+    segment_ids = models.JSONField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [GistIndex(fields=["hull"], name="receipt_by_offset")]
+
+
+class QuarantinedRecord(models.Model):
+    """A poison record, kept whole before it was rejected."""
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="quarantined")
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="quarantined")
+    task_id = models.CharField(max_length=300)
+    partition = models.IntegerField()
+    offset = models.BigIntegerField()
+    timestamp_ms = models.BigIntegerField(null=True)
+    delivery_count = models.IntegerField()
+    reason = models.CharField(max_length=20)
+    error = models.TextField()
+    key = models.BinaryField(null=True)
+    payload = models.BinaryField(null=True)
+    publish_id = models.UUIDField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "partition", "offset"], name="a_record_is_quarantined_once")
+        ]
+        indexes = [
+            models.Index(fields=["datasource", "-id"], name="quarantine_by_datasource"),
+            models.Index(fields=["task_id", "-id"], name="quarantine_by_task"),
+        ]
+
+
+class SourceEvent(models.Model):
+    """Something an operator must know about a source. ``alarm``: data may be missing or someone must act."""
+
+    class Kind(models.TextChoices):
+        TOPIC_RECREATED = "topic_recreated", "The topic was deleted and made again"
+        GAP = "gap", "Retention removed records before they were read"
+        REPAIRED = "repaired", "Records that the broker had archived were read again"
+        EARLY_DUPLICATE = "early_duplicate", "A record delivered for the first time was settled already"
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="events")
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    alarm = models.BooleanField(default=False)
+    detail = models.TextField()
+    task_id = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-id"]

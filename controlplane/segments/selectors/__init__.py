@@ -1,0 +1,28 @@
+"""Reads of segments: the timeline, lists, progress, and what became of a record.
+
+Those that take a datasource or a source trust the caller to have got it from a selector that filters by user.
+"""
+
+from controlplane.datasources.selectors import Totals, totals_of
+from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, record_fate
+from controlplane.segments.selectors.lists import get_quarantined, list_events, list_quarantined, list_segments
+from controlplane.segments.selectors.progress import PartitionProgress, progress
+from controlplane.segments.selectors.timeline import Bar, Timeline, timeline
+
+__all__ = [
+    "Bar",
+    "Fate",
+    "FateSegment",
+    "FateSource",
+    "PartitionProgress",
+    "Timeline",
+    "Totals",
+    "get_quarantined",
+    "list_events",
+    "list_quarantined",
+    "list_segments",
+    "progress",
+    "record_fate",
+    "timeline",
+    "totals_of",
+]

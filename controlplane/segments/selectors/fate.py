@@ -1,0 +1,169 @@
+"""What became of one record: from receipts, the quarantine, and where those were folded, the settled ranges."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from controlplane.common.errors import InvalidInput, NotFound
+from controlplane.common.text import storable
+from controlplane.segments.models import (
+    MAX_OFFSET,
+    OFFSET_BITS,
+    ProgressKey,
+    QuarantinedRecord,
+    Receipt,
+    Segment,
+    SettledRange,
+    Source,
+)
+from controlplane.teams.models import User
+from controlplane.teams.permissions import visible
+
+MOST_PARTITION = 2**31 - 1
+
+_EXPLANATION = {
+    "stored": "Its row is in the segments named here.",
+    "thrown_away": "Thrown away: the filter dropped it, or its time lay outside the window.",
+    "unparseable": "It could not be read as a row; its payload is in quarantine.",
+    "duplicate": "Delivered again after it had been settled; this delivery was dropped.",
+    "empty": "There is no record at this offset: a transaction marker, an aborted or a compacted record.",
+    "gap": "Retention removed it before it was read.",
+    "settled": "It ended for good; the receipt that said how has been folded.",
+}
+
+
+@dataclass(frozen=True)
+class FateSource:
+    """The share group on a topic that read (or is to read) the record."""
+
+    group: str
+    topic: str
+    topic_id: str
+    cluster_id: str
+    datasource: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class FateSegment:
+    """A segment that holds the record's row."""
+
+    id: uuid.UUID
+    identifier: str
+    path: str
+    interval_start: datetime
+    interval_end: datetime
+    rows: int
+
+
+@dataclass(frozen=True)
+class Fate:
+    """One thing that happened to the record. ``outcome``: a receipt's, or ``settled``, or ``unknown``."""
+
+    source: FateSource
+    outcome: str
+    explanation: str
+    publish_id: uuid.UUID | None = None
+    task_id: str = ""
+    indexer: int | None = None
+    at: datetime | None = None
+    segments: list[FateSegment] = field(default_factory=list)
+    quarantined_id: int | None = None
+    error: str = ""
+
+
+def record_fate(user: User, *, topic: str, partition: int, offset: int, group: str | None = None) -> list[Fate]:
+    """All that is known of a record, by source (the topic's present id first) and time; at least one entry a source.
+
+    Raises ``InvalidInput`` (numbers out of range) and ``NotFound`` (no datasource of the user's reads the topic).
+    """
+    if not 0 <= partition <= MOST_PARTITION:
+        raise InvalidInput(f"partition must be 0 to {MOST_PARTITION}.")
+    if not 0 <= offset <= MAX_OFFSET:
+        raise InvalidInput(f"offset must be 0 to {MAX_OFFSET}.")
+    sources = _sources(user, topic, group)
+    if not sources:
+        through = f" through share group {group!r}" if group else ""
+        raise NotFound(f"No datasource of yours reads topic {topic!r}{through}.")
+    return [fate for source in sources for fate in _fates(source, partition, offset)]
+
+
+def _sources(user: User, topic: str, group: str | None) -> list[Source]:
+    if not storable(topic) or not storable(group or ""):
+        return []
+    found = Source.objects.filter(visible(user, "datasource__team"), topic=topic).select_related("datasource")
+    if group is not None:
+        found = found.filter(group=group)
+    return list(found.order_by("-current", "group", "-id"))
+
+
+def _fates(source: Source, partition: int, offset: int) -> list[Fate]:
+    shown = _shown(source)
+    key = ProgressKey.objects.filter(source=source, partition=partition).first()
+    if key is None:
+        return [Fate(shown, "unknown", f"Nothing of partition {partition} has been published by this group yet.")]
+    number = (key.pk << OFFSET_BITS) + offset
+    known = list(_from_receipts(shown, source, partition, offset, number))
+    if known:
+        return known
+    settled = SettledRange.objects.filter(span__contains=number).first()
+    if settled is not None:
+        return [Fate(shown, "settled", _EXPLANATION["settled"], at=settled.settled_at)]
+    return [Fate(shown, "unknown", _why_unknown(key, offset))]
+
+
+def _shown(source: Source) -> FateSource:
+    return FateSource(
+        group=source.group,
+        topic=source.topic,
+        topic_id=source.topic_id,
+        cluster_id=source.cluster_id,
+        datasource=source.datasource.name,
+        current=source.current,
+    )
+
+
+def _from_receipts(shown: FateSource, source: Source, partition: int, offset: int, number: int) -> Iterator[Fate]:
+    poison = (
+        QuarantinedRecord.objects.filter(source=source, partition=partition, offset=offset).defer("payload").first()
+    )
+    for receipt in Receipt.objects.filter(hull__contains=number).order_by("created_at", "id"):
+        for outcome, indexes in _outcomes(receipt, offset):
+            mine = poison if poison and outcome == "unparseable" else None
+            yield Fate(
+                source=shown,
+                outcome=outcome,
+                explanation=_EXPLANATION.get(outcome, ""),
+                publish_id=receipt.publish_id,
+                task_id=receipt.task_id,
+                indexer=receipt.indexer,
+                at=receipt.created_at,
+                segments=_segments([receipt.segment_ids[i] for i in indexes]),
+                quarantined_id=mine.pk if mine else None,
+                error=mine.error if mine else "",
+            )
+
+
+def _outcomes(receipt: Receipt, offset: int) -> Iterator[tuple[str, list[int]]]:
+    """The outcomes that this receipt gives the offset, with indexes into its segments."""
+    for outcome, ranges in receipt.outcomes.items():
+        hits = [r for r in ranges if r[0] <= offset < r[1]]
+        if hits:
+            yield outcome, sorted({r[2] for r in hits if len(r) > 2})
+
+
+def _segments(ids: list[str]) -> list[FateSegment]:
+    found = Segment.objects.filter(pk__in=ids).select_related("datasource").order_by("interval_start", "partition_num")
+    return [FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows) for s in found]
+
+
+def _why_unknown(key: ProgressKey, offset: int) -> str:
+    if key.end_offset is not None and offset >= key.end_offset:
+        seen = f" at {key.observed_at:%Y-%m-%d %H:%M:%S} UTC" if key.observed_at else ""
+        return f"Beyond the log's end, which was {key.end_offset}{seen}: not written yet."
+    if key.log_start_offset is not None and offset < key.log_start_offset:
+        return f"Below the log's start ({key.log_start_offset}): removed before this group read it."
+    return "Not settled yet: it waits to be delivered, or an indexer holds it."

@@ -1,0 +1,57 @@
+"""Segments, quarantined records and events as lists, in orders that a cursor can follow."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import BinaryField, F, Func, IntegerField, QuerySet
+
+from controlplane.common.errors import NotFound
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import QuarantinedRecord, Segment, SourceEvent
+
+PREVIEW_BYTES = 4096
+_BIGGEST_KEY = 2**63 - 1
+
+
+def list_segments(
+    datasource: Datasource, *, interval_start: datetime | None = None, interval_end: datetime | None = None
+) -> QuerySet[Segment]:
+    """Used segments that touch ``[interval_start, interval_end)``, newest interval first; the id makes it stable."""
+    found = Segment.objects.filter(datasource=datasource, used=True).select_related("datasource")
+    if interval_start is not None:
+        found = found.filter(interval_end__gt=interval_start)
+    if interval_end is not None:
+        found = found.filter(interval_start__lt=interval_end)
+    return found.order_by("-interval_start", "-partition_num", "-id")
+
+
+def list_quarantined(datasource: Datasource | None = None, task_id: str | None = None) -> QuerySet[QuarantinedRecord]:
+    """Poison records of a datasource or a task, newest first, with their source.
+
+    Payloads may be large: rows carry ``payload_start`` (4 KiB at most) and ``payload_size``; reading ``.payload``
+    fetches the whole. Raises ``ValueError`` when neither is given: nobody sees them all.
+    """
+    if datasource is None and task_id is None:
+        raise ValueError("give a datasource or a task id")
+    found = QuarantinedRecord.objects.select_related("source")
+    if datasource is not None:
+        found = found.filter(datasource=datasource)
+    if task_id is not None:
+        found = found.filter(task_id=task_id)
+    start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
+    size = Func(F("payload"), function="octet_length", output_field=IntegerField())
+    return found.defer("payload").annotate(payload_start=start, payload_size=size).order_by("-id")
+
+
+def get_quarantined(datasource: Datasource, number: int) -> QuarantinedRecord:
+    """One poison record, whole. Raises ``NotFound``."""
+    found = list_quarantined(datasource).filter(pk=min(number, _BIGGEST_KEY)).first()
+    if found is None:
+        raise NotFound(f"There is no quarantined record {number}.")
+    return found
+
+
+def list_events(datasource: Datasource) -> QuerySet[SourceEvent]:
+    """What an operator must know about its sources, newest first."""
+    return SourceEvent.objects.filter(datasource=datasource).select_related("source").order_by("-id")

@@ -1,0 +1,1 @@
+"""Supervisors: observe, decide, apply."""

@@ -1,0 +1,75 @@
+"""Supervisors and the immutable versions of their specs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+
+from controlplane.datasources.models import Datasource
+from controlplane.teams.models import User
+from controlplane.teams.permissions import visible
+
+
+class State(models.TextChoices):
+    """Druid's supervisor states that occur here so far."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
+    STOPPING = "STOPPING"
+    UNHEALTHY_SUPERVISOR = "UNHEALTHY_SUPERVISOR"
+    UNHEALTHY_TASKS = "UNHEALTHY_TASKS"
+
+
+class SupervisorQuerySet(models.QuerySet["Supervisor"]):
+    def visible_to(self, user: User) -> SupervisorQuerySet:
+        """Those of the user's teams."""
+        return self.filter(visible(user, "datasource__team"))
+
+
+class Supervisor(models.Model):
+    """Keeps its task alive. The id is the spec's, else the datasource's name, as in Druid."""
+
+    id = models.CharField(primary_key=True, max_length=200)
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="supervisors")
+    version = models.IntegerField(default=1)
+    suspended = models.BooleanField(default=False)
+    terminated_at = models.DateTimeField(null=True)
+    state = models.CharField(max_length=24, choices=State.choices, default=State.PENDING)
+    detailed_state = models.CharField(max_length=40, default="PENDING")
+    created_at = models.DateTimeField(auto_now_add=True)
+    # Failures in a row, and when the next task may start: the back-off.
+    failures = models.IntegerField(default=0)
+    next_start_at = models.DateTimeField(null=True)
+    recent_errors = models.JSONField(default=list)
+    ran_at = models.DateTimeField(null=True)
+
+    objects = SupervisorQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class SpecVersion(models.Model):
+    """One version of a supervisor's spec. Written once; a change is a new version."""
+
+    supervisor = models.ForeignKey(Supervisor, on_delete=models.CASCADE, related_name="versions")
+    version = models.IntegerField()
+    spec = models.JSONField()
+    secrets = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    class Meta:
+        ordering = ["-version"]
+        constraints = [models.UniqueConstraint(fields=["supervisor", "version"], name="one_spec_per_version")]
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Insert only."""
+        if not self._state.adding:
+            raise TypeError("a spec version is immutable; make a new one")
+        super().save(*args, **kwargs)

@@ -1,0 +1,100 @@
+"""Reads of supervisors and their spec versions."""
+
+from __future__ import annotations
+
+from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.utils import timezone
+
+from controlplane.common.errors import NotFound
+from controlplane.common.text import storable
+from controlplane.segments.models import Writer
+from controlplane.segments.selectors import Totals, totals_of
+from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.tasks import selectors as tasks
+from controlplane.tasks.diagnosis import Reason
+from controlplane.tasks.models import Status, Task
+from controlplane.teams.models import User
+
+_HEALTHY = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED, State.STOPPING})
+
+
+def list_supervisors(user: User, search: str = "", state: str = "") -> QuerySet[Supervisor]:
+    """The user's supervisors that are not terminated, by id; ``search`` in ids.
+
+    Adds team_name, current_task_id (None when no task runs) and spec (the current version's JSON).
+    """
+    if not storable(search) or not storable(state):
+        return Supervisor.objects.none()
+    found = _described(Supervisor.objects.visible_to(user).filter(terminated_at=None))
+    if search:
+        found = found.filter(id__icontains=search)
+    return found.filter(state=state) if state else found
+
+
+def get_supervisor(user: User, supervisor_id: str) -> Supervisor:
+    """One of the user's supervisors, a terminated one too, with what ``list_supervisors`` adds. Raises ``NotFound``."""
+    visible = _described(Supervisor.objects.visible_to(user))
+    found = visible.filter(pk=supervisor_id).first() if storable(supervisor_id) else None
+    if found is None:
+        raise NotFound(f"There is no supervisor {supervisor_id!r}.")
+    return found
+
+
+def is_healthy(supervisor: Supervisor) -> bool:
+    """Druid's ``healthy``: false while it or its tasks fail."""
+    return supervisor.state in _HEALTHY
+
+
+def current_task(supervisor: Supervisor) -> Task | None:
+    """The newest of its tasks that have not ended, repairs aside."""
+    mine = Task.objects.active().filter(supervisor_id=supervisor.pk, kind=Task.Kind.SHARE_GROUP)
+    return mine.select_related("datasource__team").first()
+
+
+def versions(supervisor: Supervisor) -> QuerySet[SpecVersion]:
+    """Its spec versions, newest first, with who made them."""
+    return supervisor.versions.select_related("created_by").order_by("-version")
+
+
+def supervisor_totals(supervisor: Supervisor) -> Totals:
+    """What became of all records of all its tasks, repairs included."""
+    mine = Task.objects.filter(supervisor_id=supervisor.pk).values("pk")
+    return totals_of(Writer.objects.filter(task_id__in=mine))
+
+
+def why_nothing(supervisor: Supervisor) -> list[Reason]:
+    """Why nothing new arrives: its own state, else that of its current task."""
+    if supervisor.terminated_at is not None:
+        return [Reason("terminated", "It was terminated; submit its spec again to bring it back.")]
+    if supervisor.suspended:
+        return [Reason("suspended", "It is suspended; resume it to read on.")]
+    task = current_task(supervisor)
+    backing_off = _backing_off(supervisor)
+    if task is None:
+        return backing_off or [Reason("starting", "Its first task is about to start.")]
+    return [*backing_off, *tasks.why_nothing(task)]
+
+
+def _backing_off(supervisor: Supervisor) -> list[Reason]:
+    if supervisor.next_start_at is None or supervisor.next_start_at <= timezone.now():
+        return []
+    last = supervisor.recent_errors[0].get("message", "") if supervisor.recent_errors else ""
+    failures = "1 failure" if supervisor.failures == 1 else f"{supervisor.failures} failures"
+    text = f"Backing off after {failures} in a row: the next task starts at {supervisor.next_start_at:%H:%M:%S} UTC."
+    return [Reason("backing_off", f"{text} Last error: {last}" if last else text)]
+
+
+def _described(found: QuerySet[Supervisor]) -> QuerySet[Supervisor]:
+    running = Task.objects.filter(
+        supervisor_id=OuterRef("pk"), kind=Task.Kind.SHARE_GROUP, status__in=[Status.PENDING, Status.RUNNING]
+    )
+    current = SpecVersion.objects.filter(supervisor_id=OuterRef("pk"), version=OuterRef("version"))
+    return (
+        found.select_related("datasource__team")
+        .annotate(
+            team_name=F("datasource__team__name"),
+            current_task_id=Subquery(running.order_by("-created_at", "-id").values("pk")[:1]),
+            spec=Subquery(current.values("spec")[:1]),
+        )
+        .order_by("id")
+    )

@@ -1,0 +1,23 @@
+"""Celery tasks: the supervisors' rounds and the repair of holes."""
+
+from celery import shared_task
+
+from controlplane.supervisors import repairs, run
+
+
+@shared_task
+def run_all() -> None:
+    """A round over all supervisors."""
+    run.run_all()
+
+
+@shared_task
+def run_one(supervisor_id: str) -> None:
+    """A round at once, after a change."""
+    run.run(supervisor_id)
+
+
+@shared_task
+def repair() -> list[str]:
+    """Start repair tasks where there are old holes."""
+    return repairs.start_repairs()

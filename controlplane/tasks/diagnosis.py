@@ -1,0 +1,169 @@
+"""Why a task has published nothing: a pure function of what was observed. And which of its options change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from controlplane.datasources.selectors import Totals
+from ingestion.specs.ingestion_spec import IdleConfig
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One cause. ``code`` is for programs and does not change; ``text`` is for people, with what to do."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a task. ``observation``: as the observer wrote it; ``indexer_states``: by the last heartbeat."""
+
+    status: str
+    spec: Mapping[str, Any]
+    totals: Totals
+    observation: Mapping[str, Any] = field(default_factory=dict)
+    indexer_states: Sequence[str] = ()
+    slots: int = 0
+    error: str = ""
+
+
+def why_nothing(facts: Facts) -> list[Reason]:
+    """Every reason found, the most telling first; none once rows are published. What ended still says why it was empty."""
+    if facts.totals.published:
+        return []
+    if facts.status == "PENDING":
+        return [Reason("starting", "The application is being started; the first heartbeat is awaited.")]
+    failed = [Reason("failed", facts.error)] if facts.status == "FAILED" and facts.error else []
+    if facts.totals.polled:
+        return failed + _what_became(facts.totals)
+    outside = _kafka(facts)
+    if outside or facts.status != "RUNNING":
+        return failed + outside
+    return _waiting(facts)
+
+
+def _kafka(facts: Facts) -> list[Reason]:
+    """What the observer saw that lets no record come."""
+    seen = facts.observation
+    topic = _io_config(facts.spec).get("topic", "")
+    if seen.get("error"):
+        return [
+            Reason(
+                "kafka_unreachable",
+                f"Kafka can't be reached: {seen['error']}. Check bootstrap.servers and the network.",
+            )
+        ]
+    if seen.get("share_groups_supported") is False:
+        return [
+            Reason(
+                "share_groups_off",
+                "The broker does not offer share groups. They need Kafka 4.2 or newer, with group.share.enable where that is off.",
+            )
+        ]
+    if seen.get("topic_exists") is False:
+        return [Reason("topic_missing", f"There is no topic {topic!r}, or this user may not see it.")]
+    if not seen.get("topic_exists"):
+        return []
+    return _topic(facts, topic)
+
+
+def _topic(facts: Facts, topic: str) -> list[Reason]:
+    seen = facts.observation
+    ends: Mapping[str, int] = seen.get("end_offsets") or {}
+    starts: Mapping[str, int] = seen.get("log_start_offsets") or {}
+    if not any(ends.values()):
+        return [Reason("topic_empty", f"Topic {topic!r} is empty: nothing was ever written to it.")]
+    if all(starts.get(partition, 0) >= end for partition, end in ends.items()):
+        return [Reason("topic_expired", f"Topic {topic!r} holds nothing any more: retention removed all its records.")]
+    if seen.get("settled"):
+        return [] if seen.get("lag") else [_caught_up(seen)]
+    if _io_config(facts.spec).get("useEarliestOffset") is False and not seen.get("lag"):
+        return [
+            Reason(
+                "starts_at_latest",
+                "The group starts at the latest offset and nothing was written since. "
+                "Set useEarliestOffset to true, under a new groupId, to read what is there.",
+            )
+        ]
+    return []
+
+
+def _caught_up(seen: Mapping[str, Any]) -> Reason:
+    return Reason(
+        "caught_up", f"All {seen['settled']:,} offsets of the topic have been settled before; nothing is new."
+    )
+
+
+def _what_became(totals: Totals) -> list[Reason]:
+    """Records came, but none was published: how they ended."""
+    ends = (
+        ("filter_drops", totals.filtered, "dropped by the filter. Check transformSpec.filter."),
+        (
+            "outside_window",
+            totals.outside_window,
+            "outside the time window. Check lateMessageRejection… and earlyMessageRejectionPeriod.",
+        ),
+        (
+            "unparseable",
+            totals.unparseable,
+            "unparseable. Look at the quarantined records, then at timestampSpec and inputFormat.",
+        ),
+        ("duplicates", totals.duplicates, "stored before and not stored twice."),
+        ("released", totals.released, "given back to the broker without being published; they are delivered again."),
+    )
+    return [
+        Reason(code if n < totals.polled else f"all_{code}", f"{_share(n, totals.polled)} were {text}")
+        for code, n, text in sorted(ends, key=lambda e: -e[1])
+        if n
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"All {whole:,} records" if part == whole else f"{part:,} of {whole:,} records"
+
+
+def _waiting(facts: Facts) -> list[Reason]:
+    states = list(facts.indexer_states)
+    if states and all(s == "waiting_for_slot" for s in states):
+        return [Reason("waiting_for_slot", f"Every indexer waits for a free Spark slot ({facts.slots} in all).")]
+    if states and all(s == "paused" for s in states):
+        return [
+            Reason("paused", "Polling pauses: the metadata store or the deep storage refuses. It goes on by itself.")
+        ]
+    if not any(s in ("reading", "finishing") for s in states):
+        return [Reason("starting", "The application runs; its indexers are starting.")]
+    if not facts.observation:
+        return [Reason("not_observed", "The topic has not been looked at yet; this takes a few seconds.")]
+    return [
+        Reason(
+            "awaiting_delivery",
+            f"{facts.observation.get('lag', 0):,} records are there, none has been published yet. A new member of a share "
+            "group waits up to 10 seconds for its first; records that another member holds come when it is done.",
+        )
+    ]
+
+
+def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list[str]:
+    """What the spec sets that cannot apply here, by path and with the reason."""
+    io_config = _io_config(spec)
+    found = []
+    if "max.poll.records" in io_config.get("consumerProperties", {}):
+        found.append("ioConfig.consumerProperties['max.poll.records']: a share group's batches follow the producer's")
+    if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
+        found.append("ioConfig.idleConfig: a supervisor keeps its task running")
+    if spec.get("context"):
+        found.append("context: nothing here reads it")
+    return found
+
+
+_DEFAULT_IDLE = IdleConfig().model_dump(mode="json")
+
+
+def _io_config(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner: Mapping[str, Any] = spec.get("spec", spec)
+    config: Mapping[str, Any] = inner.get("ioConfig", {})
+    return config

@@ -1,0 +1,76 @@
+"""What a running application says of itself, once a second, and what it is answered."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.segments.fence import note_released
+from controlplane.tasks.models import Indexer, Status, Task
+from controlplane.tasks.services import end_task
+from ingestion.specs.protocol import EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
+
+_SHOWN = [
+    "epoch",
+    "state",
+    "pid",
+    "in_flight",
+    "partitions",
+    "restarts",
+    "ack_failures",
+    "redelivery_counts",
+    "message",
+    "last_heartbeat_at",
+]
+
+
+def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
+    """Keep the application's state; answer with the task's goal. The answer proves that the store commits."""
+    now = timezone.now()
+    changes = {"last_heartbeat_at": now, "message": request.message[:2000]}
+    if any(i.in_flight for i in request.indexers):
+        changes["last_activity_at"] = now
+    with transaction.atomic():
+        Task.objects.filter(pk=task.pk, status=Status.PENDING).update(status=Status.RUNNING, started_at=now)
+        Task.objects.active().filter(pk=task.pk).update(**changes)
+        _keep_indexers(task, request.indexers)
+    task.refresh_from_db(fields=["goal", "indexers_wanted"])
+    return HeartbeatAnswer(directive=task.goal, indexers=task.indexers_wanted)
+
+
+def end(task: Task, request: EndRequest) -> None:
+    """The application's last word."""
+    with transaction.atomic():
+        _keep_indexers(task, request.indexers)
+        end_task(task, error=request.error)
+
+
+def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
+    now = timezone.now()
+    rows = [
+        Indexer(
+            task=task,
+            number=i.number,
+            epoch=i.epoch,
+            state=i.state,
+            pid=i.pid,
+            in_flight=i.in_flight,
+            partitions=i.partitions,
+            restarts=i.restarts,
+            ack_failures=i.ack_failures,
+            redelivery_counts={str(k): v for k, v in i.redelivery_counts.items()},
+            message=i.message[:2000],
+            last_heartbeat_at=now,
+        )
+        for i in indexers
+    ]
+    Indexer.objects.bulk_create(rows, update_conflicts=True, unique_fields=["task", "number"], update_fields=_SHOWN)
+    for i in indexers:
+        if i.unpublished.released or i.unpublished.redelivered:
+            note_released(
+                task_id=task.pk,
+                number=i.number,
+                epoch=i.epoch,
+                released=i.unpublished.released,
+                redelivered=i.unpublished.redelivered,
+            )

@@ -1,0 +1,142 @@
+"""Starting applications: detached processes with their own log, found again by their heartbeats.
+
+The token goes through the environment, never through the command line or Spark's configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.tasks.models import Status, Task
+from controlplane.tasks.services import end_task, new_token
+
+REPAIR_MODULE = "ingestion.task.repair"
+APPLICATION = Path("ingestion") / "spark" / "index.py"
+
+
+def launch(task_id: str) -> bool:
+    """Start a PENDING task's application. Called twice, it starts one: False when there was nothing to start."""
+    with transaction.atomic():
+        # The row count decides who launches when the message is delivered twice.
+        won = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None).update(
+            launched_at=timezone.now()
+        )
+        if not won:
+            return False
+        task = Task.objects.get(pk=task_id)
+        token = new_token(task)
+    try:
+        _start(task, token)
+    except OSError as error:
+        end_task(task, error=f"The application could not be started: {error}")
+    return True
+
+
+def folder_of(task_id: str) -> Path:
+    """The task's own folder: its log and its process id."""
+    return Path(settings.TASK_DIR) / task_id
+
+
+def log_of(task_id: str) -> Path:
+    """The application's log."""
+    return folder_of(task_id) / "spark.log"
+
+
+def _start(task: Task, token: str) -> None:
+    folder = folder_of(task.pk)
+    folder.mkdir(parents=True, exist_ok=True)
+    command = _repair_command() if task.kind == Task.Kind.REPAIR else _spark_command(task)
+    environment = _environment(task, token, folder)
+    with log_of(task.pk).open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            cwd=settings.BASE_DIR,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    created = psutil.Process(process.pid).create_time()
+    (folder / "pid").write_text(json.dumps({"pid": process.pid, "create_time": created}))
+
+
+def _repair_command() -> list[str]:
+    return [sys.executable, "-m", REPAIR_MODULE]
+
+
+def _spark_command(task: Task) -> list[str]:
+    master = settings.SPARK_MASTER
+    local = master == "local"
+    conf = {
+        "spark.app.name": task.pk,
+        "spark.ui.enabled": "false",
+        "spark.speculation": "false",
+        "spark.python.worker.reuse": "false",
+        "spark.eventLog.enabled": "false",
+        "spark.task.maxFailures": "1",
+        "spark.scheduler.mode": "FAIR",
+        "spark.log.level": "WARN",
+        "spark.driver.memory": "512m",
+        "spark.python.daemon.module": "ingestion.spark.daemon",
+    }
+    command = [str(Path(sys.executable).parent / "spark-submit")]
+    # One failure ends the Spark job: the driver then starts it again with back-off and a new epoch.
+    command += ["--master", f"local[{task.slots},1]" if local else master]
+    for name, value in conf.items():
+        command += ["--conf", f"{name}={value}"]
+    return [*command, str(Path(settings.BASE_DIR) / APPLICATION)]
+
+
+def _environment(task: Task, token: str, folder: Path) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(("LC_", "SPARK_", "JAVA_"))}
+    return {
+        **kept,
+        "HEADGATE_TASK_ID": task.pk,
+        "HEADGATE_TASK_TOKEN": token,
+        "HEADGATE_URL": settings.INTERNAL_URL,
+        "HEADGATE_SCRATCH": str(folder / "scratch"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": str(settings.BASE_DIR),
+        "PYTHONUNBUFFERED": "1",
+        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
+    }
+
+
+# The control plane's own secrets (database, broker, site key) are not among them.
+_PASSED_ON = {"PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER", "LD_LIBRARY_PATH", "PYSPARK_PYTHON"}
+
+
+def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:
+    """Signal a task's process group, if the process is still the one that was started here."""
+    process = process_of(task_id)
+    if process is None:
+        return False
+    try:
+        os.killpg(process.pid, sig)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def process_of(task_id: str) -> psutil.Process | None:
+    """The running application's first process on this machine, or None."""
+    try:
+        known = json.loads((folder_of(task_id) / "pid").read_text())
+        process = psutil.Process(known["pid"])
+        if process.create_time() == known["create_time"] and process.status() != psutil.STATUS_ZOMBIE:
+            return process
+    except (OSError, ValueError, KeyError, psutil.Error):
+        pass
+    return None

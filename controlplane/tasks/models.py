@@ -1,0 +1,106 @@
+"""Tasks (one Spark application each, or one repair process) and their indexers."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from controlplane.datasources.models import Datasource
+from controlplane.teams.models import User
+from controlplane.teams.permissions import visible
+
+
+class Status(models.TextChoices):
+    """Druid's task states. PENDING: waits to be launched."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    FAILED = "FAILED"
+
+
+class Goal(models.TextChoices):
+    """What a task is to do: the directive its heartbeats are answered with."""
+
+    RUN = "continue"
+    FINISH = "finish"  # stop polling, publish what is held, end
+    STOP = "stop"  # release what is held, end
+
+
+class TaskQuerySet(models.QuerySet["Task"]):
+    def visible_to(self, user: User) -> TaskQuerySet:
+        """Those of the user's teams."""
+        return self.filter(visible(user, "datasource__team"))
+
+    def active(self) -> TaskQuerySet:
+        """Those that have not ended."""
+        return self.filter(status__in=[Status.PENDING, Status.RUNNING])
+
+
+class Task(models.Model):
+    """One run. ``supervisor_id`` is empty for a task submitted by hand."""
+
+    class Kind(models.TextChoices):
+        SHARE_GROUP = "share_group"
+        REPAIR = "repair"
+
+    id = models.CharField(primary_key=True, max_length=300)
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="tasks")
+    supervisor_id = models.CharField(max_length=200, blank=True, db_index=True)
+    spec_version = models.IntegerField(null=True)
+    spec = models.JSONField()
+    secrets = models.TextField(blank=True)
+    ranges = models.JSONField(default=list)
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.PENDING)
+    goal = models.CharField(max_length=10, choices=Goal.choices, default=Goal.RUN)
+    indexers_wanted = models.IntegerField(default=1)
+    slots = models.IntegerField(default=0)
+    token_hash = models.CharField(max_length=64, blank=True)
+    submitted_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField()
+    launched_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    last_heartbeat_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    last_activity_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+    message = models.TextField(blank=True)
+    # What the observer last saw of the topic, for "why is there nothing?": see tasks.diagnosis.
+    observation = models.JSONField(default=dict)
+
+    objects = TaskQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], name="task_newest_first"),
+            models.Index(fields=["status"], name="task_by_status"),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+    @property
+    def ended(self) -> bool:
+        return self.status in (Status.SUCCESS, Status.FAILED)
+
+
+class Indexer(models.Model):
+    """One long-running Spark task of an application, as its last heartbeat described it."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="indexers")
+    number = models.IntegerField()
+    epoch = models.IntegerField(default=0)
+    state = models.CharField(max_length=20, default="starting")
+    pid = models.IntegerField(default=0)
+    in_flight = models.IntegerField(default=0)
+    partitions = models.JSONField(default=list)
+    restarts = models.IntegerField(default=0)
+    ack_failures = models.IntegerField(default=0)
+    redelivery_counts = models.JSONField(default=dict)
+    message = models.TextField(blank=True)
+    last_heartbeat_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["task", "number"], name="one_row_per_indexer")]

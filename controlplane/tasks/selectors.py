@@ -1,0 +1,209 @@
+"""Reads of tasks: lists, one task, its report, its log, and why it shows nothing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from controlplane.common.errors import NotFound
+from controlplane.common.text import storable
+from controlplane.segments.models import QuarantinedRecord, SourceEvent, Writer
+from controlplane.segments.selectors import Totals, list_quarantined, totals_of
+from controlplane.tasks import diagnosis
+from controlplane.tasks.diagnosis import Facts, Reason
+from controlplane.tasks.launcher import log_of
+from controlplane.tasks.models import Indexer, Task
+from controlplane.teams.models import User
+from ingestion.specs.kafka_properties import masked
+
+DEFAULT_SAVED_EXCEPTIONS = 100
+
+
+@dataclass(frozen=True)
+class IndexerRow:
+    """An indexer: what its heartbeat said (``seen``, None before the first) and what it published (``writer``)."""
+
+    number: int
+    seen: Indexer | None
+    writer: Writer | None
+    totals: Totals
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a task did. ``parse_exceptions``: as many as ``maxSavedParseExceptions``; ``without_effect``: options."""
+
+    task: Task
+    totals: Totals
+    indexers: list[IndexerRow]
+    parse_exceptions: list[QuarantinedRecord]
+    without_effect: list[str]
+    events: list[SourceEvent]
+    reasons: list[Reason]
+    duration: timedelta | None
+
+
+def list_tasks(
+    user: User,
+    *,
+    status: str = "",
+    datasource: str = "",
+    supervisor: str = "",
+    kind: str = "",
+    search: str = "",
+) -> QuerySet[Task]:
+    """The user's tasks, newest first; ``search`` in ids. Adds team_name, published, unparseable, segment_count."""
+    if not all(storable(text) for text in (status, datasource, supervisor, kind, search)):
+        return Task.objects.none()
+    wanted = {
+        "status": status,
+        "datasource__name": datasource,
+        "supervisor_id": supervisor,
+        "kind": kind,
+        "id__icontains": search,
+    }
+    found = Task.objects.visible_to(user).filter(**{name: value for name, value in wanted.items() if value})
+    return (
+        found.select_related("datasource__team", "submitted_by")
+        .annotate(
+            team_name=F("datasource__team__name"),
+            published=_written("published"),
+            unparseable=_written("unparseable"),
+            segment_count=_written("segments"),
+        )
+        .order_by("-created_at", "-id")
+    )
+
+
+def get_task(user: User, task_id: str) -> Task:
+    """One of ``list_tasks``. Raises ``NotFound``."""
+    found = list_tasks(user).filter(pk=task_id).first() if storable(task_id) else None
+    if found is None:
+        raise NotFound(f"There is no task {task_id!r}.")
+    return found
+
+
+def task_totals(task: Task) -> Totals:
+    """What became of the task's records."""
+    return totals_of(Writer.objects.filter(task_id=task.pk))
+
+
+def task_report(task: Task) -> Report:
+    """Everything at once, in a handful of queries."""
+    totals = task_totals(task)
+    rows = _indexer_rows(task)
+    return Report(
+        task=task,
+        totals=totals,
+        indexers=rows,
+        parse_exceptions=list(list_quarantined(task_id=task.pk)[: _saved_exceptions(task)]),
+        without_effect=diagnosis.options_without_effect(task.spec, supervised=bool(task.supervisor_id)),
+        events=list(SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk)),
+        reasons=_reasons(task, totals, [row.seen.state for row in rows if row.seen]),
+        duration=task_duration(task),
+    )
+
+
+def why_nothing(task: Task) -> list[Reason]:
+    """Why the task has published nothing; empty once it has. See ``tasks.diagnosis``."""
+    return _reasons(task, task_totals(task), list(task.indexers.values_list("state", flat=True)))
+
+
+def task_duration(task: Task) -> timedelta | None:
+    """From the start to the end, or to now; None before the start."""
+    if task.started_at is None:
+        return None
+    return (task.ended_at or timezone.now()) - task.started_at
+
+
+def task_log_tail(task: Task, max_bytes: int = 65536) -> str:
+    """The last bytes of the application's log, from the first whole line on; empty when there is none."""
+    path = _log_path(task)
+    if path is None or max_bytes <= 0:
+        return ""
+    try:
+        # O_NOFOLLOW, O_NONBLOCK: never a link out of the folder, never a pipe that blocks.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as log:
+            size = os.fstat(log.fileno()).st_size
+            log.seek(max(0, size - max_bytes))
+            tail = log.read(max_bytes)
+    except OSError:
+        return ""
+    if size > max_bytes and b"\n" in tail:
+        tail = tail[tail.index(b"\n") + 1 :]
+    return tail.decode("utf-8", "replace").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
+def shown_spec(spec: dict[str, Any]) -> dict[str, Any]:
+    """A stored or canonical spec fit for an answer or a page: secret properties masked."""
+    inner = spec.get("spec", {})
+    io_config = inner.get("ioConfig", {})
+    properties = masked(io_config.get("consumerProperties", {}))
+    return {**spec, "spec": {**inner, "ioConfig": {**io_config, "consumerProperties": properties}}}
+
+
+def _written(column: str) -> Coalesce:
+    mine = Writer.objects.filter(task_id=OuterRef("pk")).order_by().values("task_id")
+    return Coalesce(Subquery(mine.annotate(total=Sum(column)).values("total")), 0)
+
+
+def _indexer_rows(task: Task) -> list[IndexerRow]:
+    seen = {i.number: i for i in task.indexers.all()}
+    writers = {w.number: w for w in Writer.objects.filter(task_id=task.pk)}
+    return [
+        IndexerRow(number, seen.get(number), writers.get(number), _totals_of_one(writers.get(number)))
+        for number in sorted({*seen, *writers})
+    ]
+
+
+def _totals_of_one(writer: Writer | None) -> Totals:
+    """As ``totals_of`` for a row that is at hand already."""
+    if writer is None:
+        return Totals()
+    same = {name: getattr(writer, name) for name in Totals.__dataclass_fields__ if name not in _SUMMED}
+    released = writer.released_before + writer.released_now
+    redelivered = writer.redelivered + writer.redelivered_before + writer.redelivered_now
+    return Totals(**same, polled=writer.polled + released, released=released, redelivered=redelivered)
+
+
+_SUMMED = ("polled", "released", "redelivered")
+
+
+def _saved_exceptions(task: Task) -> int:
+    tuning = task.spec.get("spec", {}).get("tuningConfig", {})
+    return int(tuning.get("maxSavedParseExceptions", DEFAULT_SAVED_EXCEPTIONS))
+
+
+def _reasons(task: Task, totals: Totals, states: list[str]) -> list[Reason]:
+    if task.kind == Task.Kind.REPAIR:
+        return []  # finding nothing is its good end
+    facts = Facts(
+        status=task.status,
+        spec=task.spec,
+        totals=totals,
+        observation=task.observation,
+        indexer_states=states,
+        slots=task.slots,
+        error=task.error,
+    )
+    return diagnosis.why_nothing(facts)
+
+
+def _log_path(task: Task) -> Path | None:
+    """The log's path; None where it would lie outside of the tasks' folder, links resolved."""
+    root = Path(settings.TASK_DIR).resolve()
+    path = log_of(task.pk)
+    try:
+        folder = path.parent.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return None
+    # The id is part of the path: one that climbs out, or a link in its place, leads elsewhere than to root/<id>.
+    return folder / path.name if folder.parent == root and folder.name == task.pk else None

@@ -1,0 +1,177 @@
+"""Writes to tasks: submit, create, stop, end."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.common.ids import task_id
+from controlplane.common.problems import invalid_spec
+from controlplane.connections.secrets import seal
+from controlplane.datasources.models import Datasource
+from controlplane.datasources.services import datasource_for_ingestion
+from controlplane.segments.settled import Hole
+from controlplane.tasks.models import Goal, Status, Task
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
+from ingestion.specs import SpecError, TaskSpec, parse_task_spec
+from ingestion.specs.kafka_properties import SECRET
+
+ERROR_LENGTH = 4000
+
+
+def split_secrets(spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """A canonical spec without its secret properties, and those."""
+    properties = spec["spec"]["ioConfig"]["consumerProperties"]
+    hidden = {k: v for k, v in properties.items() if k in SECRET}
+    shown = {k: v for k, v in properties.items() if k not in SECRET}
+    io_config = {**spec["spec"]["ioConfig"], "consumerProperties": shown}
+    return {**spec, "spec": {**spec["spec"], "ioConfig": io_config}}, hidden
+
+
+def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
+    """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
+    try:
+        spec = parse_task_spec(document)
+    except SpecError as error:
+        raise invalid_spec(error) from None
+    check_slots(spec.spec.ioConfig.taskCount)
+    with transaction.atomic():
+        datasource = datasource_for_ingestion(
+            user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
+        )
+        return create_task(datasource=datasource, spec=spec, user=user)
+
+
+def check_slots(indexers: int) -> None:
+    """Raise ``InvalidInput`` when there are more indexers than Spark slots: they would wait for ever."""
+    if indexers > settings.SPARK_SLOTS:
+        raise InvalidInput(
+            f"ioConfig.taskCount is {indexers}, but Spark has {settings.SPARK_SLOTS} slots an application; "
+            "ask for fewer, or raise HEADGATE_SPARK_SLOTS."
+        )
+
+
+def create_task(
+    *,
+    datasource: Datasource,
+    spec: TaskSpec,
+    user: User | None = None,
+    supervisor_id: str = "",
+    spec_version: int | None = None,
+    sealed: str | None = None,
+) -> Task:
+    """A PENDING share-group task, launched once the transaction commits."""
+    canonical, hidden = split_secrets(spec.canonical())
+    now = timezone.now()
+    identifier = spec.id or task_id(spec.type, datasource.name, now)
+    if Task.objects.filter(pk=identifier).exists():
+        raise Conflict(f"There is a task {identifier!r} already.")
+    task = Task.objects.create(
+        id=identifier,
+        kind=Task.Kind.SHARE_GROUP,
+        datasource=datasource,
+        supervisor_id=supervisor_id,
+        spec_version=spec_version,
+        spec=canonical,
+        secrets=seal(hidden) if sealed is None else sealed,
+        indexers_wanted=spec.spec.ioConfig.taskCount,
+        slots=settings.SPARK_SLOTS,
+        submitted_by=user,
+        created_at=now,
+    )
+    launch_on_commit(task)
+    return task
+
+
+def create_repair(*, like: Task, holes: list[Hole]) -> Task:
+    """A task that reads holes of a source with an ordinary reader; spec and secrets are those of ``like``."""
+    now = timezone.now()
+    task = Task.objects.create(
+        id=task_id("repair", like.datasource.name, now),
+        kind=Task.Kind.REPAIR,
+        datasource=like.datasource,
+        supervisor_id=like.supervisor_id,
+        spec_version=like.spec_version,
+        spec=like.spec,
+        secrets=like.secrets,
+        ranges=[{"partition": h.partition, "start": h.start, "end": h.end} for h in holes],
+        indexers_wanted=1,
+        slots=1,
+        created_at=now,
+    )
+    launch_on_commit(task)
+    return task
+
+
+def launch_on_commit(task: Task) -> None:
+    """Hand the task to the launcher once its row can be seen."""
+    from controlplane.tasks.tasks import launch
+
+    transaction.on_commit(lambda: launch.delay(task.pk))
+
+
+def stop_task(*, user: User, task: Task, finish: bool = False) -> Task:
+    """Ask a task to end: with ``finish`` it publishes what it holds, else it releases it. Raises ``Conflict``."""
+    require(user, Action.OPERATE, task.datasource.team)
+    if not set_goal(task, Goal.FINISH if finish else Goal.STOP):
+        raise Conflict(f"Task {task.pk} has ended already.")
+    task.refresh_from_db()
+    return task
+
+
+def set_goal(task: Task, goal: Goal) -> bool:
+    """Change what a task is to do; a PENDING one that is not to run ends here. False when it has ended."""
+    unlaunched = Task.objects.filter(pk=task.pk, status=Status.PENDING, launched_at=None)
+    if goal is not Goal.RUN and unlaunched.update(
+        status=Status.FAILED, error="Stopped before it was launched.", ended_at=timezone.now(), goal=goal
+    ):
+        return True
+    return bool(Task.objects.active().filter(pk=task.pk).update(goal=goal))
+
+
+def new_token(task: Task) -> str:
+    """A fresh token for one launch of a task; only its hash is kept, and it ends with the task."""
+    token = secrets.token_urlsafe(32)
+    Task.objects.filter(pk=task.pk).update(token_hash=token_hash(token))
+    return token
+
+
+def token_hash(token: str) -> str:
+    """What is stored of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def end_task(task: Task, *, error: str = "") -> bool:
+    """Mark a task ended: FAILED when there is an error, else SUCCESS. False when it had ended."""
+    ended = Task.objects.active().filter(pk=task.pk)
+    status = Status.FAILED if error else Status.SUCCESS
+    return bool(ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now()))
+
+
+def fail_lost() -> list[str]:
+    """Mark FAILED every task whose heartbeats ended, or which never sent one; returns their ids."""
+    now = timezone.now()
+    silent = Q(status=Status.RUNNING, last_heartbeat_at__lt=now - settings.TASK_HEARTBEAT_TIMEOUT)
+    unborn = Q(status=Status.PENDING, launched_at__lt=now - settings.TASK_START_TIMEOUT)
+    lost = []
+    for task in Task.objects.active().filter(silent | unborn):
+        if end_task(task, error=_lost_message(task, now - (task.last_heartbeat_at or task.created_at))):
+            lost.append(task.pk)
+    return lost
+
+
+def _lost_message(task: Task, silence: timedelta) -> str:
+    if task.last_heartbeat_at is None:
+        return "The application never reported. Its log says why."
+    return (
+        f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. What it held is delivered again."
+    )

@@ -1,0 +1,176 @@
+"""The watch over running tasks: lost ones, what their topics hold, idle ones, ones that do not obey."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from controlplane.connections import kafka
+from controlplane.connections.secrets import unseal
+from controlplane.segments.models import ProgressKey, Source
+from controlplane.segments.settled import settled_ranges
+from controlplane.tasks import launcher, services
+from controlplane.tasks.models import Goal, Status, Task
+from ingestion.specs import TaskSpec, offsets, parse_task_spec
+
+logger = logging.getLogger(__name__)
+OBEY_WITHIN = timedelta(seconds=90)
+_WATCH_LOCK = 0x57415443
+
+
+@contextmanager
+def only_one(lock: int) -> Iterator[bool]:
+    """True for one caller at a time, by a PostgreSQL advisory lock of this session."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
+        won = bool(cursor.fetchone()[0])
+        try:
+            yield won
+        finally:
+            if won:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])
+
+
+def watch() -> None:
+    """One round over all tasks that have not ended."""
+    with only_one(_WATCH_LOCK) as won:
+        if not won:
+            return
+        for task_id in services.fail_lost():
+            launcher.terminate(task_id, signal.SIGKILL)
+        for task in Task.objects.active().filter(status=Status.RUNNING, kind=Task.Kind.SHARE_GROUP):
+            _watch_task(task)
+        _relaunch_forgotten()
+
+
+def _watch_task(task: Task) -> None:
+    spec = parse_task_spec(task.spec)
+    observe(task, spec)
+    if task.goal == Goal.RUN and not task.supervisor_id:
+        _finish_if_idle(task, spec)
+    elif task.goal != Goal.RUN:
+        _make_it_obey(task)
+
+
+def properties_of(task: Task, spec: TaskSpec) -> dict[str, str]:
+    """The consumer properties, secrets included. For clients only: never shown or logged."""
+    return {**spec.spec.ioConfig.consumerProperties, **unseal(task.secrets)}
+
+
+def observe(task: Task, spec: TaskSpec) -> None:
+    """Look at the task's topic and keep what was seen in the task and its progress keys."""
+    seen: dict[str, Any] = {"observed_at": timezone.now().isoformat(), "error": ""}
+    try:
+        topic = kafka.topic_offsets(properties_of(task, spec), spec.spec.ioConfig.topic)
+    except kafka.KafkaProblem as problem:
+        task.observation = {**task.observation, **seen, "error": str(problem)}
+    else:
+        told = {k: v for k, v in task.observation.items() if k == "told_at"}
+        task.observation = {**told, **seen, **_seen_topic(task, spec, topic)}
+    Task.objects.filter(pk=task.pk).update(observation=task.observation)
+
+
+def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
+    if topic is None:
+        return {
+            "topic_exists": False,
+            "partitions": 0,
+            "end_offsets": {},
+            "log_start_offsets": {},
+            "settled": 0,
+            "lag": 0,
+        }
+    source = Source.objects.filter(
+        datasource=task.datasource_id,
+        group=spec.spec.ioConfig.groupId,
+        topic=spec.spec.ioConfig.topic,
+        topic_id=topic.topic_id,
+    ).first()
+    keys = {k.partition: k for k in source.keys.all()} if source else {}
+    settled = lag = 0
+    unsettled: dict[str, list[list[int]]] = {}
+    for partition, end in topic.ends.items():
+        key = keys.get(partition)
+        ranges = settled_ranges(key) if key else []
+        base = _first_offset(spec, topic, partition, ranges)
+        left = offsets.subtracted([(base, end)], ranges) if base < end else []
+        settled += offsets.count(ranges)
+        lag += offsets.count(left)
+        if left:
+            unsettled[str(partition)] = [list(r) for r in left[:100]]
+        if key:
+            ProgressKey.objects.filter(pk=key.pk).update(
+                end_offset=end, log_start_offset=topic.starts[partition], observed_at=timezone.now()
+            )
+    return {
+        "topic_exists": True,
+        "topic_id": topic.topic_id,
+        "partitions": len(topic.ends),
+        "end_offsets": {str(p): o for p, o in topic.ends.items()},
+        "log_start_offsets": {str(p): o for p, o in topic.starts.items()},
+        "settled": settled,
+        "lag": lag,
+        "unsettled": unsettled,
+    }
+
+
+def _first_offset(spec: TaskSpec, topic: kafka.TopicOffsets, partition: int, ranges: list[offsets.Range]) -> int:
+    """Where the group begins on a partition: the log's start, or for a group that starts at latest its first range."""
+    if spec.spec.ioConfig.useEarliestOffset:
+        return topic.starts[partition]
+    return ranges[0][0] if ranges else topic.ends[partition]
+
+
+def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
+    idle = spec.spec.ioConfig.idleConfig
+    since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
+    if not idle.enabled or timezone.now() - since < timedelta(milliseconds=idle.inactiveAfterMillis):
+        return
+    seen = task.observation
+    if seen.get("topic_exists") is False:
+        services.end_task(task, error=f"Topic {spec.spec.ioConfig.topic!r} does not exist.")
+    elif not seen.get("error") and _all_reading(task) and not _records_left(task, spec):
+        services.set_goal(task, Goal.FINISH)
+
+
+def _all_reading(task: Task) -> bool:
+    states = [i.state for i in task.indexers.all()]
+    return bool(states) and all(s == "reading" for s in states)
+
+
+def _records_left(task: Task, spec: TaskSpec) -> bool:
+    """Whether an unsettled offset holds a record: transaction markers and the like are no records."""
+    properties = properties_of(task, spec)
+    try:
+        return any(
+            kafka.holds_records(properties, spec.spec.ioConfig.topic, int(partition), start, end)
+            for partition, ranges in task.observation.get("unsettled", {}).items()
+            for start, end in ranges
+        )
+    except kafka.KafkaProblem as problem:
+        logger.warning("task %s: can't look for records left: %s", task.pk, problem)
+        return True
+
+
+def _make_it_obey(task: Task) -> None:
+    """A task that was told to end long ago is ended: what it holds is delivered again."""
+    if task.observation.get("told_at") is None:
+        task.observation["told_at"] = timezone.now().isoformat()
+        Task.objects.filter(pk=task.pk).update(observation=task.observation)
+    elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > OBEY_WITHIN:
+        launcher.terminate(task.pk, signal.SIGKILL)
+        services.end_task(task, error="The application did not end when it was told to, and was killed.")
+
+
+def _relaunch_forgotten() -> None:
+    """A PENDING task whose launch message was lost is handed to the launcher again (it launches once)."""
+    old = timezone.now() - timedelta(seconds=30)
+    for task in Task.objects.filter(status=Status.PENDING, launched_at=None, created_at__lt=old):
+        services.launch_on_commit(task)

@@ -1,0 +1,1 @@
+"""Teams, members, roles, tokens: who may do what."""

@@ -1,0 +1,36 @@
+"""Make sure that a login and its team exist: for the embedded stack and for a first set-up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
+
+from controlplane.config import env
+from controlplane.teams.models import Membership, Role, Team
+
+
+class Command(BaseCommand):
+    help = "Create or update a login. The password comes from HEADGATE_LOGIN_PASSWORD (or ..._FILE)."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--username", required=True)
+        parser.add_argument("--team", required=True)
+        parser.add_argument("--role", choices=Role.values, default=Role.ADMIN)
+        parser.add_argument("--superuser", action="store_true")
+
+    @transaction.atomic
+    def handle(self, *args: Any, **options: Any) -> None:
+        password = env.text("HEADGATE_LOGIN_PASSWORD", "")
+        if len(password) < 12:
+            raise CommandError("HEADGATE_LOGIN_PASSWORD must hold a password of at least 12 characters.")
+        user, _ = get_user_model().objects.get_or_create(username=options["username"])
+        user.is_superuser = options["superuser"]
+        if not user.check_password(password):
+            user.set_password(password)
+        user.save()
+        team, _ = Team.objects.get_or_create(name=options["team"])
+        Membership.objects.update_or_create(user=user, team=team, defaults={"role": options["role"]})
+        self.stdout.write(f"{user.username} is {options['role']} of team {team.name}")

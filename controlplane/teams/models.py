@@ -1,0 +1,56 @@
+"""Who there is and what they may do."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractUser
+from django.core.validators import RegexValidator
+from django.db import models
+from knox.models import AbstractAuthToken
+
+NAME = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}$", "Use lower-case letters, digits, '-' and '_'.")
+
+
+class User(AbstractUser):
+    """A person or service account. ``is_superuser`` is the site's administrator."""
+
+
+class Role(models.TextChoices):
+    """In rising order: each may do what those before it may."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class Team(models.Model):
+    """Owns datasources; everything below a datasource is visible to its members only."""
+
+    name = models.CharField(max_length=63, unique=True, validators=[NAME])
+    created_at = models.DateTimeField(auto_now_add=True)
+    members = models.ManyToManyField(User, through="Membership", related_name="teams")
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """A user's role in a team; at most one each."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "team"], name="one_role_per_team")]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.team}"
+
+
+class ApiToken(AbstractAuthToken):
+    """A bearer token; only its hash is kept."""
+
+    name = models.CharField(max_length=100, blank=True)

@@ -1,0 +1,1 @@
+"""The pages: views, forms, urls, template tags, static files. Calls services and selectors."""

@@ -1,0 +1,111 @@
+"""What a user may do to a supervisor or a task now, and the question that is asked before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from django.forms import Form
+from django.urls import reverse
+
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.models import Goal, Task
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, may
+from frontend.forms import ScaleForm
+
+
+@dataclass(frozen=True)
+class PageAction:
+    """A button and its confirmation. ``url`` takes the POST, ``confirm_url`` shows the question as a page."""
+
+    name: str
+    label: str
+    question: str
+    text: str
+    url: str
+    confirm_url: str
+    style: str = "secondary"
+    form: Form | None = None
+
+    def with_form(self, form: Form) -> PageAction:
+        """The same with a form that has been filled in."""
+        return replace(self, form=form)
+
+
+class SupervisorActions:
+    """suspend or resume, scale, terminate."""
+
+    @classmethod
+    def for_user(cls, user: User, supervisor: Supervisor) -> dict[str, PageAction]:
+        """By name, only what the role and the state allow."""
+        team = supervisor.datasource.team
+        if supervisor.terminated_at is not None:
+            return {}
+        found: list[PageAction] = []
+        if may(user, Action.OPERATE, team):
+            found.append(cls._resume(supervisor) if supervisor.suspended else cls._suspend(supervisor))
+        if may(user, Action.ADMINISTER, team):
+            found += [cls._scale(supervisor), cls._terminate(supervisor)]
+        return {action.name: action for action in found}
+
+    @classmethod
+    def _suspend(cls, supervisor: Supervisor) -> PageAction:
+        return cls._action(
+            supervisor,
+            "suspend",
+            "Suspend",
+            "Its task publishes what it holds and ends. No new one starts until you resume. Nothing is lost.",
+        )
+
+    @classmethod
+    def _resume(cls, supervisor: Supervisor) -> PageAction:
+        return cls._action(
+            supervisor, "resume", "Resume", "A new task starts and goes on where the last one stopped.", "primary"
+        )
+
+    @classmethod
+    def _scale(cls, supervisor: Supervisor) -> PageAction:
+        text = "Indexers are added or ended while the others go on. This writes a new version of the spec."
+        return cls._action(supervisor, "scale", "Scale", text).with_form(ScaleForm())
+
+    @classmethod
+    def _terminate(cls, supervisor: Supervisor) -> PageAction:
+        text = (
+            "Its task ends and it never starts another. The datasource and its segments stay. "
+            "Submitting a spec with the same id starts it anew."
+        )
+        return cls._action(supervisor, "terminate", "Terminate", text, "danger")
+
+    @staticmethod
+    def _action(supervisor: Supervisor, name: str, label: str, text: str, style: str = "secondary") -> PageAction:
+        url = reverse(f"frontend:supervisor-{name}", args=[supervisor.id])
+        ask = reverse("frontend:supervisor-confirm", args=[supervisor.id, name])
+        return PageAction(name, label, f"{label} {supervisor.id}?", text, url, ask, style)
+
+
+class TaskActions:
+    """finish, stop."""
+
+    @classmethod
+    def for_user(cls, user: User, task: Task) -> dict[str, PageAction]:
+        """By name, only what the role and the state allow."""
+        if task.ended or task.goal == Goal.STOP or not may(user, Action.OPERATE, task.datasource.team):
+            return {}
+        stop = cls._action(
+            task,
+            "stop",
+            "Stop now",
+            "It gives what it holds back to the broker, which delivers it again to others, and ends.",
+            "danger",
+        )
+        found = [stop]
+        if task.goal == Goal.RUN:
+            text = "It stops polling, publishes what it holds, and ends."
+            found.insert(0, cls._action(task, "finish", "Finish", text, "secondary"))
+        return {action.name: action for action in found}
+
+    @staticmethod
+    def _action(task: Task, name: str, label: str, text: str, style: str) -> PageAction:
+        url = reverse(f"frontend:task-{name}", args=[task.id])
+        ask = reverse("frontend:task-confirm", args=[task.id, name])
+        return PageAction(name, label, f"{label}: {task.id}?", text, url, ask, style)

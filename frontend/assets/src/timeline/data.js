@@ -1,0 +1,22 @@
+// The server's answer, as bars in time order. Times are milliseconds since 1970; ranges are half-open.
+export async function fetchTimeline(url, { from, to, width }, signal) {
+  const query = new URLSearchParams({ width: String(Math.max(200, Math.round(width))) });
+  if (from !== undefined) query.set("from", new Date(from).toISOString());
+  if (to !== undefined) query.set("to", new Date(to).toISOString());
+  const answer = await fetch(`${url}?${query}`, { signal, headers: { Accept: "application/json" }, credentials: "same-origin" });
+  if (answer.redirected || answer.status === 401 || answer.status === 403) throw new Error("Your session has ended: log in again.");
+  if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
+  const body = await answer.json();
+  return { ...body, bars: body.bars.map(([start, end, rows, segments, size, intervals]) => ({ start, end, rows, segments, size, intervals })) };
+}
+
+// The range that the axis shows: all bars with room beside them; few bars stay narrow enough to look like bars.
+export function domain(bars) {
+  if (bars.length === 0) return null;
+  const start = bars[0].start;
+  const end = Math.max(...bars.map((bar) => bar.end));
+  const narrowest = Math.min(...bars.map((bar) => bar.end - bar.start));
+  const missing = Math.max(0, narrowest * 12 - (end - start));
+  const room = Math.max((end - start) * 0.01, Math.min(narrowest, (end - start) * 0.1), missing / 2);
+  return { start: start - room, end: end + room, narrowest };
+}

@@ -1,0 +1,148 @@
+"""The pages' forms. What a spec may say is the spec models' business, not a form's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm
+
+from controlplane.supervisors.models import State
+from controlplane.tasks.models import Status, Task
+from controlplane.teams.models import Role, Team, User
+
+_EDITOR = {"spellcheck": "false", "autocomplete": "off", "data-json-editor": "", "data-errors": "spec-errors"}
+LARGEST_SPEC = 1_000_000
+LARGEST_OFFSET = 2**44 - 1
+
+
+class LoginForm(AuthenticationForm):
+    """Django's, in Bootstrap's clothes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("username", "password"):
+            self.fields[name].widget.attrs["class"] = "form-control"
+
+
+class SpecForm(forms.Form):
+    """A spec as JSON text, and the team of its datasource where that is not clear. ``document`` becomes its values."""
+
+    document = forms.CharField(
+        label="Spec (JSON)",
+        max_length=LARGEST_SPEC,
+        strip=False,
+        widget=forms.Textarea(attrs={"class": "form-control", "rows": 28, **_EDITOR}),
+    )
+    team = forms.ChoiceField(
+        label="Team",
+        required=False,
+        help_text="Owns the datasource if the spec names a new one.",
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+
+    def __init__(self, *args: Any, user: User, nonce: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["document"].widget.attrs["data-nonce"] = nonce
+        names = list(_teams_to_choose(user).values_list("name", flat=True))
+        if len(names) < 2:
+            del self.fields["team"]
+        else:
+            self.fields["team"].choices = [("", "Choose…"), *((n, n) for n in names)]  # type: ignore[attr-defined]
+
+    def clean_document(self) -> Any:
+        """The JSON's values. The message says where the text stops being JSON."""
+        text = self.cleaned_data["document"]
+        try:
+            return json.loads(text, parse_constant=_no_constant)
+        except json.JSONDecodeError as error:
+            raise forms.ValidationError(f"Not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(f"Not JSON: {error or 'nested too deep'}.") from None
+
+    @property
+    def team_name(self) -> str | None:
+        return self.cleaned_data.get("team") or None
+
+
+def _teams_to_choose(user: User) -> Any:
+    if user.is_superuser:
+        return Team.objects.all()
+    return Team.objects.filter(memberships__user=user, memberships__role=Role.ADMIN)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
+
+
+class ScaleForm(forms.Form):
+    """How many indexers a supervisor is to keep."""
+
+    task_count = forms.IntegerField(
+        label="Indexers (taskCount)",
+        min_value=1,
+        max_value=1000,
+        widget=forms.NumberInput(attrs={"class": "form-control"}),
+    )
+
+
+class _Filter(forms.Form):
+    """Choices from an address: one that can't be read filters nothing."""
+
+    def chosen(self, name: str) -> str:
+        self.is_valid()
+        return str(self.cleaned_data.get(name) or "")
+
+
+def _select() -> forms.Select:
+    return forms.Select(attrs={"class": "form-select"})
+
+
+def _text(placeholder: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"class": "form-control", "placeholder": placeholder, "type": "search"})
+
+
+class TaskFilter(_Filter):
+    """Which tasks to list."""
+
+    status = forms.ChoiceField(required=False, choices=[("", "Any"), *Status.choices], widget=_select())
+    kind = forms.ChoiceField(
+        required=False,
+        choices=[("", "Any"), (Task.Kind.SHARE_GROUP, "share group"), (Task.Kind.REPAIR, "repair")],
+        widget=_select(),
+    )
+    datasource = forms.CharField(required=False, max_length=200, widget=_text("Name"))
+    supervisor = forms.CharField(required=False, max_length=200, widget=_text("Id"))
+    search = forms.CharField(required=False, max_length=200, label="Id contains", widget=_text("Part of the task's id"))
+
+
+class SupervisorFilter(_Filter):
+    """Which supervisors to list."""
+
+    state = forms.ChoiceField(required=False, choices=[("", "Any"), *State.choices], widget=_select())
+    search = forms.CharField(required=False, max_length=200, label="Name contains", widget=_text("Part of the id"))
+
+
+class DatasourceFilter(_Filter):
+    """Which datasources to list."""
+
+    search = forms.CharField(required=False, max_length=200, label="Name contains", widget=_text("Part of the name"))
+
+
+class RecordForm(forms.Form):
+    """Which record to look for."""
+
+    topic = forms.CharField(max_length=249, widget=forms.TextInput(attrs={"class": "form-control"}))
+    partition = forms.IntegerField(
+        min_value=0, max_value=2**31 - 1, widget=forms.NumberInput(attrs={"class": "form-control"})
+    )
+    offset = forms.IntegerField(
+        min_value=0, max_value=LARGEST_OFFSET, widget=forms.NumberInput(attrs={"class": "form-control"})
+    )
+    group = forms.CharField(
+        label="Share group",
+        required=False,
+        max_length=249,
+        widget=forms.TextInput(attrs={"class": "form-control", "placeholder": "Any"}),
+    )

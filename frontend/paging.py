@@ -1,0 +1,119 @@
+"""Pages of lists: short ones by number, long ones by key.
+
+By key there is no count of a million rows, and no row is shown twice when new ones come in between.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from django.core.exceptions import ValidationError
+from django.core.paginator import Page, Paginator
+from django.db.models import Model, Q, QuerySet
+
+Row = TypeVar("Row", bound=Model)
+PAGE_SIZE = 50
+
+
+class NumberedPage(Page[Any]):
+    """A page that knows which numbers to offer."""
+
+    @property
+    def elided(self) -> Iterator[int | str]:
+        """The first, the last, and those around this one."""
+        return self.paginator.get_elided_page_range(self.number, on_each_side=2, on_ends=1)
+
+
+class _Paginator(Paginator[Any]):
+    def _get_page(self, *args: Any, **kwargs: Any) -> NumberedPage:
+        return NumberedPage(*args, **kwargs)
+
+
+def numbered_page(items: QuerySet[Any] | Sequence[Any], number: str | None, page_size: int = PAGE_SIZE) -> Page[Any]:
+    """The page of that number; the first or last for one that does not exist."""
+    return _Paginator(items, page_size).get_page(number)
+
+
+@dataclass(frozen=True)
+class KeysetPage(Generic[Row]):
+    """Some rows in order. ``previous`` and ``next`` are cursors, None at the ends."""
+
+    rows: list[Row]
+    previous: str | None
+    next: str | None
+
+
+def keyset_page(
+    queryset: QuerySet[Row], order: Sequence[str], cursor: str | None, page_size: int = PAGE_SIZE
+) -> KeysetPage[Row]:
+    """The page that ``cursor`` names; the first for none, or for one that can't be read.
+
+    ``order``: fields, ``-`` for descending, the last one unique within the rest.
+    """
+    place = _opened(queryset.model, order, cursor)
+    back = place is not None and place.back
+    direction = [_reversed(f) for f in order] if back else list(order)
+    found = queryset.order_by(*direction)
+    if place is not None:
+        found = found.filter(_after(direction, place.values))
+    rows = list(found[: page_size + 1])
+    more = len(rows) > page_size
+    rows = rows[:page_size]
+    if back:
+        rows.reverse()
+    has_next, has_previous = (True, more) if back else (more, place is not None)
+    return KeysetPage(
+        rows,
+        _sealed(order, rows[0], back=True) if rows and has_previous else None,
+        _sealed(order, rows[-1], back=False) if rows and has_next else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    back: bool
+    values: list[Any]
+
+
+def _after(order: Sequence[str], values: Sequence[Any]) -> Q:
+    """Rows behind ``values``: equal in the first n fields and beyond in the next."""
+    found, equal = Q(), Q()
+    for field, value in zip(order, values, strict=True):
+        name = field.lstrip("-")
+        found |= equal & Q(**{f"{name}__{'lt' if field.startswith('-') else 'gt'}": value})
+        equal &= Q(**{name: value})
+    return found
+
+
+def _reversed(field: str) -> str:
+    return field[1:] if field.startswith("-") else f"-{field}"
+
+
+def _sealed(order: Sequence[str], row: Model, *, back: bool) -> str:
+    values = [_plain(getattr(row, f.lstrip("-"))) for f in order]
+    return base64.urlsafe_b64encode(json.dumps([back, *values]).encode()).decode().rstrip("=")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value if isinstance(value, int | str) else str(value)
+
+
+def _opened(model: type[Model], order: Sequence[str], cursor: str | None) -> _Place | None:
+    if not cursor:
+        return None
+    try:
+        back, *values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if len(values) != len(order):
+            return None
+        fields = [model._meta.get_field(f.lstrip("-")) for f in order]
+        return _Place(bool(back), [f.to_python(v) for f, v in zip(fields, values, strict=True)])  # type: ignore[union-attr]
+    except (ValueError, TypeError, binascii.Error, ValidationError):
+        return None

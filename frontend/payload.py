@@ -1,0 +1,58 @@
+"""A record's bytes as something that can be read: text where it is text, else a hexadecimal dump. Never markup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SHOWN_BYTES = 16 * 1024
+_DUMP_WIDTH = 16
+
+
+@dataclass(frozen=True)
+class Payload:
+    """``kind``: text, hexadecimal, empty (no bytes), or missing (a null). ``cut``: more bytes than are shown."""
+
+    kind: str
+    text: str
+    size_bytes: int
+    cut: bool
+
+
+def payload_of(value: bytes | memoryview | None, limit: int = SHOWN_BYTES, size_bytes: int | None = None) -> Payload:
+    """At most ``limit`` bytes of a key or value. ``size_bytes``: of the whole, if ``value`` is only its start."""
+    if value is None:
+        return Payload("missing", "", 0, False)
+    data = bytes(value)
+    if not data:
+        return Payload("empty", "", 0, False)
+    size = max(len(data), size_bytes or 0)
+    shown, cut = data[:limit], size > min(limit, len(data))
+    text = _as_text(shown, cut)
+    if text is not None:
+        return Payload("text", text, size, cut)
+    return Payload("hexadecimal", _dump(shown), size, cut)
+
+
+def _as_text(data: bytes, cut: bool) -> str | None:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        # The cut may have gone through a character: only then are up to three broken bytes at the end no fault.
+        if not cut or error.start < len(data) - 3:
+            return None
+        text = data[: error.start].decode()
+    return text if all(_readable(c) for c in text) else None
+
+
+def _readable(character: str) -> bool:
+    return character.isprintable() or character in "\t\n\r"
+
+
+def _dump(data: bytes) -> str:
+    lines = (data[i : i + _DUMP_WIDTH] for i in range(0, len(data), _DUMP_WIDTH))
+    return "\n".join(_dump_line(i * _DUMP_WIDTH, line) for i, line in enumerate(lines))
+
+
+def _dump_line(offset: int, line: bytes) -> str:
+    shown = "".join(chr(b) if 32 <= b < 127 else "." for b in line)
+    return f"{offset:08x}  {line.hex(' '):<{_DUMP_WIDTH * 3 - 1}}  {shown}"

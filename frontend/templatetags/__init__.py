@@ -1,0 +1,1 @@
+"""Filters for numbers, times, states and what came from outside."""

@@ -1,0 +1,59 @@
+"""How often a login may fail: per name from one address, and per address. Counted in the shared cache.
+
+Without the cache logging in still works: an attacker who can stop the cache gains tries, a team does not lose its site.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+
+from django.core.cache import cache
+from django.http import HttpRequest
+from redis.exceptions import RedisError
+
+log = logging.getLogger(__name__)
+
+WINDOW_S = 300
+FAILURES_PER_NAME = 8
+FAILURES_PER_ADDRESS = 60
+
+
+def seconds_to_wait(request: HttpRequest) -> int:
+    """0 when another try is allowed."""
+    try:
+        return WINDOW_S if any(int(cache.get(key, 0)) >= limit for key, limit in _counts(request)) else 0
+    except (RedisError, OSError):
+        log.warning("the cache does not answer: failed logins are not counted")
+        return 0
+
+
+def count_failure(request: HttpRequest) -> None:
+    """Remember one failure; the window begins with the first."""
+    try:
+        for key, _ in _counts(request):
+            cache.add(key, 0, WINDOW_S)
+            cache.incr(key)
+    except (RedisError, OSError, ValueError):  # ValueError: the window ended between the two
+        log.warning("a failed login could not be counted")
+
+
+def forget(request: HttpRequest) -> None:
+    """A login that works clears its name's count; the address's stays."""
+    try:
+        cache.delete(next(_counts(request))[0])
+    except (RedisError, OSError):
+        log.warning("failed logins could not be cleared")
+
+
+def _counts(request: HttpRequest) -> Iterator[tuple[str, int]]:
+    address = request.META.get("REMOTE_ADDR", "")
+    name = request.POST.get("username", "").strip().lower()
+    yield f"login:{_digest(address, name)}", FAILURES_PER_NAME
+    yield f"login:{_digest(address)}", FAILURES_PER_ADDRESS
+
+
+def _digest(*parts: str) -> str:
+    """What a user typed may hold anything: no part of it becomes a key as it is."""
+    return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()

@@ -1,0 +1,68 @@
+"""The pages' addresses."""
+
+from django.contrib.auth.views import LogoutView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.templatetags.static import static
+from django.urls import URLPattern, include, path
+from django.urls.resolvers import URLResolver
+from django.views.generic import RedirectView
+
+from frontend.views import accounts, datasources, records, segments, specs, supervisors, tasks
+
+app_name = "frontend"
+
+
+def favicon(request: HttpRequest) -> HttpResponse:
+    """For what asks at the old address without reading the page."""
+    return redirect(static("headgate/icon.svg"), permanent=True)
+
+
+DATASOURCE = [
+    path("", datasources.detail, name="datasource"),
+    path("totals/", datasources.totals, name="datasource-totals"),
+    path("timeline.json", segments.timeline, name="datasource-timeline"),
+    path("intervals/", segments.intervals, name="datasource-intervals"),
+    path("segments/", segments.segments, name="datasource-segments"),
+    path("quarantine/", segments.quarantine, name="datasource-quarantine"),
+    path("quarantine/<int:number>/", segments.quarantined, name="quarantined"),
+    path("quarantine/<int:number>/payload", segments.quarantined_payload, name="quarantined-payload"),
+    path("columns/", datasources.columns, name="datasource-columns"),
+    path("progress/", datasources.progress_by_partition, name="datasource-progress"),
+    path("events/", datasources.events, name="datasource-events"),
+]
+SUPERVISOR = [
+    path("", supervisors.detail, name="supervisor"),
+    path("live/", supervisors.live, name="supervisor-live"),
+    path("spec/", supervisors.spec, name="supervisor-spec"),
+    path("confirm/<str:action>/", supervisors.confirm, name="supervisor-confirm"),
+    path("suspend/", supervisors.suspend, name="supervisor-suspend"),
+    path("resume/", supervisors.resume, name="supervisor-resume"),
+    path("terminate/", supervisors.terminate, name="supervisor-terminate"),
+    path("scale/", supervisors.scale, name="supervisor-scale"),
+]
+TASK = [
+    path("", tasks.detail, name="task"),
+    path("live/", tasks.live, name="task-live"),
+    path("errors/", tasks.errors, name="task-errors"),
+    path("log/", tasks.log, name="task-log"),
+    path("confirm/<str:action>/", tasks.confirm, name="task-confirm"),
+    path("stop/", tasks.stop, name="task-stop"),
+    path("finish/", tasks.finish, name="task-finish"),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", RedirectView.as_view(pattern_name="frontend:datasources"), name="home"),
+    path("favicon.ico", favicon, name="favicon"),
+    path("login/", accounts.Login.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("datasources/", datasources.index, name="datasources"),
+    path("datasources/<str:name>/", include(DATASOURCE)),
+    path("supervisors/", supervisors.index, name="supervisors"),
+    path("supervisors/new/", specs.new_supervisor, name="new-supervisor"),
+    path("supervisors/<str:supervisor_id>/", include(SUPERVISOR)),
+    path("tasks/", tasks.index, name="tasks"),
+    path("tasks/new/", specs.new_task, name="new-task"),
+    path("tasks/<str:task_id>/", include(TASK)),
+    path("records/", records.find, name="records"),
+]

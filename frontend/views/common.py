@@ -1,0 +1,94 @@
+"""What every view shares: who may come in, how errors become pages, how an action ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, cast
+
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django_htmx.http import HttpResponseClientRefresh
+from django_htmx.middleware import HtmxDetails
+
+from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
+from controlplane.teams.models import User
+
+P = ParamSpec("P")
+
+
+class PageRequest(HttpRequest):
+    """A request whose user is logged in."""
+
+    user: User
+    htmx: HtmxDetails
+    csp_nonce: str
+
+
+PageView = Callable[Concatenate[PageRequest, P], HttpResponseBase]
+
+
+def page(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+    """Only for those logged in. What can't be seen is a 404 page, what a role may not do a 403 page."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            return _to_login(request)
+        try:
+            return view(cast(PageRequest, request), *args, **kwargs)
+        except NotFound as error:
+            raise Http404(error.detail) from error
+        except NotAllowed as error:
+            raise PermissionDenied(error.detail) from error
+        except HeadgateError as error:
+            return render(request, "error.html", {"error": error}, status=error.status)
+
+    return guarded
+
+
+def _to_login(request: HttpRequest) -> HttpResponseBase:
+    # A part of a page that polls must not be replaced by the login page: the whole page goes there.
+    if cast(PageRequest, request).htmx:
+        return HttpResponseClientRefresh()
+    return redirect_to_login(request.get_full_path())
+
+
+def act(request: HttpRequest, do: Callable[[], Any], done: str, back: str) -> HttpResponse:
+    """Call a service, tell the user how it went, and go back to a page."""
+    try:
+        do()
+    except (NotFound, NotAllowed):
+        raise
+    except HeadgateError as error:
+        messages.error(request, told(error))
+    else:
+        messages.success(request, done)
+    return redirect(back)
+
+
+def told(error: HeadgateError) -> str:
+    """An error as one text, with every fault."""
+    faults = [f"{f.path or f.pointer}: {f.message}" if f.path or f.pointer else f.message for f in error.errors]
+    return " ".join([error.detail, *faults])
+
+
+def refused(request: HttpRequest, template: str, context: dict[str, Any], error: HeadgateError) -> HttpResponse:
+    """The form's page again, with what the service said."""
+    return render(request, template, {**context, "problem": error}, status=error.status)
+
+
+def asked_time(request: HttpRequest, name: str) -> datetime | None:
+    """A time of the address in UTC, None for none. Raises ``ValueError`` with a text for the user."""
+    text = request.GET.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{name} is not an ISO 8601 time, such as 2026-01-31T12:00:00Z") from None

@@ -1,0 +1,112 @@
+"""A datasource's segments: the timeline's data, its intervals and the files as tables, and the quarantine."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from controlplane.common.errors import InvalidInput
+from controlplane.datasources.selectors import get_datasource
+from controlplane.segments.selectors import Timeline, get_quarantined, list_quarantined, list_segments
+from controlplane.segments.selectors import timeline as segment_timeline
+from frontend.paging import keyset_page, numbered_page
+from frontend.payload import payload_of
+from frontend.views.common import PageRequest, asked_time, page
+from frontend.views.datasources import frame
+
+INTERVALS_PER_PAGE = 100
+QUARANTINED_PER_PAGE = 20
+SEGMENT_ORDER = ("-interval_start", "-partition_num", "-id")
+NARROWEST, WIDEST = 100, 4000
+WHOLE_BYTES = 256 * 1024
+
+
+@page
+def timeline(request: PageRequest, name: str) -> HttpResponse:
+    """The bars between ``from`` and ``to`` for a drawing ``width`` pixels wide; times in ms since 1970."""
+    datasource = get_datasource(request.user, name)
+    try:
+        start, end = asked_time(request, "from"), asked_time(request, "to")
+        width = min(max(int(request.GET.get("width", "1000")), NARROWEST), WIDEST)
+        found = segment_timeline(datasource, start=start, end=end, width=width)
+    except ValueError as error:
+        return JsonResponse({"detail": str(error)}, status=400)
+    except InvalidInput as error:
+        return JsonResponse({"detail": error.detail}, status=400)
+    answer = JsonResponse(_as_json(found))
+    answer["Cache-Control"] = "private, no-store"
+    return answer
+
+
+def _as_json(found: Timeline) -> dict[str, Any]:
+    bars = [[_ms(b.start), _ms(b.end), b.rows, b.segments, b.size_bytes, b.intervals] for b in found.bars]
+    return {"bars": bars, "rows": found.total_rows, "merged": found.merged}
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
+
+
+@page
+def intervals(request: PageRequest, name: str) -> HttpResponse:
+    """The timeline as a table."""
+    datasource = get_datasource(request.user, name)
+    found = segment_timeline(datasource, start=None, end=None)
+    rows = numbered_page(found.bars[::-1], request.GET.get("page"), INTERVALS_PER_PAGE)
+    context = {**frame(request, datasource, "intervals"), "page": rows, "timeline": found}
+    return render(request, "datasources/intervals.html", context)
+
+
+@page
+def segments(request: PageRequest, name: str) -> HttpResponse:
+    """The files, newest interval first; of one interval with ``from`` and ``to``."""
+    datasource = get_datasource(request.user, name)
+    start, end = _asked_interval(request)
+    found = list_segments(datasource, interval_start=start, interval_end=end)
+    rows = keyset_page(found, SEGMENT_ORDER, request.GET.get("cursor"))
+    context = {**frame(request, datasource, "segments"), "page": rows, "start": start, "end": end}
+    return render(request, "datasources/segments.html", context)
+
+
+def _asked_interval(request: PageRequest) -> tuple[datetime | None, datetime | None]:
+    try:
+        return asked_time(request, "from"), asked_time(request, "to")
+    except ValueError as error:
+        messages.warning(request, f"All segments are shown: {error}.")
+        return None, None
+
+
+@page
+def quarantine(request: PageRequest, name: str) -> HttpResponse:
+    """Poison records, the last first."""
+    datasource = get_datasource(request.user, name)
+    rows = keyset_page(
+        list_quarantined(datasource=datasource), ["-id"], request.GET.get("cursor"), QUARANTINED_PER_PAGE
+    )
+    return render(request, "datasources/quarantine.html", {**frame(request, datasource, "quarantine"), "page": rows})
+
+
+@page
+def quarantined(request: PageRequest, name: str, number: int) -> HttpResponse:
+    """One poison record, whole as far as a page can hold it."""
+    datasource = get_datasource(request.user, name)
+    record = get_quarantined(datasource, number)
+    context = {
+        **frame(request, datasource, "quarantine"),
+        "record": record,
+        "payload": payload_of(record.payload, WHOLE_BYTES),
+    }
+    return render(request, "datasources/quarantined.html", context)
+
+
+@page
+def quarantined_payload(request: PageRequest, name: str, number: int) -> HttpResponse:
+    """Its bytes as a file. Never shown by the browser: whoever wrote the record chose them."""
+    record = get_quarantined(get_datasource(request.user, name), number)
+    answer = HttpResponse(bytes(record.payload or b""), content_type="application/octet-stream")
+    answer["Content-Disposition"] = f'attachment; filename="record-{record.partition}-{record.offset}.bin"'
+    return answer

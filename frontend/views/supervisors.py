@@ -1,0 +1,178 @@
+"""Supervisors: the list, one with its state and actions, its spec's versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from controlplane.supervisors import services
+from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.selectors import (
+    current_task,
+    get_supervisor,
+    list_supervisors,
+    supervisor_totals,
+    versions,
+    why_nothing,
+)
+from controlplane.tasks.selectors import list_tasks
+from controlplane.teams.permissions import Action, may
+from frontend.actions import SupervisorActions
+from frontend.counters import sum_of
+from frontend.forms import ScaleForm, SupervisorFilter
+from frontend.paging import numbered_page
+from frontend.progress import progress_of
+from frontend.specdiff import spec_diff
+from frontend.views.common import PageRequest, act, page
+
+TASKS_SHOWN = 10
+
+
+@page
+def index(request: PageRequest) -> HttpResponse:
+    """All the user may see."""
+    filters = SupervisorFilter(request.GET)
+    found = list_supervisors(request.user, search=filters.chosen("search"), state=filters.chosen("state"))
+    rows = numbered_page(found, request.GET.get("page"))
+    return render(request, "supervisors/list.html", {"filters": filters, "page": rows})
+
+
+@page
+def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """One supervisor: what it does now, why nothing comes if nothing comes, and what it has done."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    context = {
+        **_frame(request, supervisor, "overview"),
+        **_live(supervisor),
+        "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
+    }
+    return render(request, "supervisors/detail.html", context)
+
+
+@page
+def live(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """What changes by itself."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    return render(request, "supervisors/_live.html", {"supervisor": supervisor, **_live(supervisor)})
+
+
+@page
+def spec(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """The versions of its spec: one as JSON, and what changed since the one before."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    found = list(versions(supervisor))
+    shown = _asked_version(request, found)
+    before = next((v for v in found if v.version == shown.version - 1), None)
+    context = {
+        **_frame(request, supervisor, "spec"),
+        "versions": found,
+        "shown": shown,
+        "before": before,
+        "diff": spec_diff(before.spec, shown.spec) if before else [],
+    }
+    return render(request, "supervisors/spec.html", context)
+
+
+def _asked_version(request: PageRequest, found: list[SpecVersion]) -> SpecVersion:
+    asked = request.GET.get("version")
+    for version in found:
+        if asked is None or str(version.version) == asked:
+            return version
+    raise Http404("There is no such version.")
+
+
+@page
+def confirm(request: PageRequest, supervisor_id: str, action: str) -> HttpResponse:
+    """The question before an action, as a page of its own: for browsers without scripts."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    chosen = SupervisorActions.for_user(request.user, supervisor).get(action)
+    if chosen is None:
+        raise Http404("There is nothing to do here now.")
+    context = {"action": chosen, "back": _url(supervisor), "crumbs": [("Supervisors", reverse("frontend:supervisors"))]}
+    return render(request, "confirm.html", context)
+
+
+@require_POST
+@page
+def suspend(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """Stop its task; keep everything else."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    done = f"{supervisor.id} is suspended; its task publishes what it holds and ends."
+    return act(request, lambda: services.suspend(user=request.user, supervisor=supervisor), done, _url(supervisor))
+
+
+@require_POST
+@page
+def resume(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """Start again after a suspension."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    done = f"{supervisor.id} is resumed; a task starts within seconds."
+    return act(request, lambda: services.resume(user=request.user, supervisor=supervisor), done, _url(supervisor))
+
+
+@require_POST
+@page
+def terminate(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """End it for good; segments stay."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    done = f"{supervisor.id} is terminated. Its segments stay."
+    return act(request, lambda: services.terminate(user=request.user, supervisor=supervisor), done, _url(supervisor))
+
+
+@require_POST
+@page
+def scale(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """Change how many indexers it keeps: a new version of the spec."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    form = ScaleForm(request.POST)
+    if not form.is_valid():
+        return _not_scaled(request, supervisor, form)
+    count = form.cleaned_data["task_count"]
+    done = f"{supervisor.id} now keeps {count} indexer{'s' if count != 1 else ''}."
+    return act(
+        request,
+        lambda: services.scale(user=request.user, supervisor=supervisor, task_count=count),
+        done,
+        _url(supervisor),
+    )
+
+
+def _not_scaled(request: PageRequest, supervisor: Supervisor, form: ScaleForm) -> HttpResponse:
+    chosen = SupervisorActions.for_user(request.user, supervisor).get("scale")
+    if chosen is None:
+        return redirect(_url(supervisor))
+    context = {"action": chosen.with_form(form), "back": _url(supervisor)}
+    return render(request, "confirm.html", context, status=400)
+
+
+def _url(supervisor: Supervisor) -> str:
+    return reverse("frontend:supervisor", args=[supervisor.id])
+
+
+def _frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, Any]:
+    return {
+        "supervisor": supervisor,
+        "tab": tab,
+        "actions": list(SupervisorActions.for_user(request.user, supervisor).values()),
+        "may_administer": may(request.user, Action.ADMINISTER, supervisor.datasource.team),
+    }
+
+
+def _live(supervisor: Supervisor) -> dict[str, Any]:
+    task = current_task(supervisor)
+    totals = supervisor_totals(supervisor)
+    tasks = f"{reverse('frontend:tasks')}?supervisor={supervisor.id}"
+    quarantine = reverse("frontend:datasource-quarantine", args=[supervisor.datasource.name])
+    segments = reverse("frontend:datasource-segments", args=[supervisor.datasource.name])
+    urls = {"published": segments, "unparseable": quarantine, "quarantined": quarantine}
+    return {
+        "task": task,
+        "progress": progress_of(task.observation) if task else None,
+        "reasons": why_nothing(supervisor),
+        "totals": totals,
+        "sum": sum_of(totals, urls | dict.fromkeys(("thrown_away", "released", "redelivered", "duplicates"), tasks)),
+    }

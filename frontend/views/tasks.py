@@ -1,0 +1,123 @@
+"""Tasks: the list, and one with its live counters, indexers, parse errors and log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+from django_htmx.http import HttpResponseClientRefresh
+
+from controlplane.segments.selectors import list_quarantined
+from controlplane.tasks import services
+from controlplane.tasks.models import Task
+from controlplane.tasks.selectors import get_task, list_tasks, task_log_tail, task_report
+from frontend.actions import TaskActions
+from frontend.counters import sum_of
+from frontend.forms import TaskFilter
+from frontend.paging import keyset_page
+from frontend.progress import progress_of
+from frontend.views.common import PageRequest, act, page
+
+ERRORS_PER_PAGE = 20
+ORDER = ("-created_at", "-id")
+
+
+@page
+def index(request: PageRequest) -> HttpResponse:
+    """All the user may see, the newest first."""
+    filters = TaskFilter(request.GET)
+    names = ("status", "datasource", "supervisor", "kind", "search")
+    found = list_tasks(request.user, **{name: filters.chosen(name) for name in names})
+    rows = keyset_page(found, ORDER, request.GET.get("cursor"))
+    filtered = any(filters.chosen(name) for name in names)
+    return render(request, "tasks/list.html", {"filters": filters, "page": rows, "filtered": filtered})
+
+
+@page
+def detail(request: PageRequest, task_id: str) -> HttpResponse:
+    """One task, whole."""
+    task = get_task(request.user, task_id)
+    actions = list(TaskActions.for_user(request.user, task).values())
+    context = {"task": task, "actions": actions, "log": task_log_tail(task), **_live(task)}
+    return render(request, "tasks/detail.html", context)
+
+
+@page
+def live(request: PageRequest, task_id: str) -> HttpResponse:
+    """What changes while it runs. Once it has ended the whole page is loaded again, for its last state."""
+    task = get_task(request.user, task_id)
+    if task.ended:
+        return HttpResponseClientRefresh()
+    return render(request, "tasks/_live.html", {"task": task, **_live(task)})
+
+
+@page
+def errors(request: PageRequest, task_id: str) -> HttpResponse:
+    """Its poison records, in pages."""
+    task = get_task(request.user, task_id)
+    rows = keyset_page(list_quarantined(task_id=task.id), ["-id"], request.GET.get("cursor"), ERRORS_PER_PAGE)
+    return render(request, "tasks/errors.html", {"task": task, "page": rows})
+
+
+@page
+def log(request: PageRequest, task_id: str) -> HttpResponse:
+    """The end of its log."""
+    task = get_task(request.user, task_id)
+    return render(request, "tasks/_log.html", {"task": task, "log": task_log_tail(task)})
+
+
+@page
+def confirm(request: PageRequest, task_id: str, action: str) -> HttpResponse:
+    """The question before an action, as a page of its own: for browsers without scripts."""
+    task = get_task(request.user, task_id)
+    chosen = TaskActions.for_user(request.user, task).get(action)
+    if chosen is None:
+        raise Http404("There is nothing to do here now.")
+    context = {"action": chosen, "back": _url(task), "crumbs": [("Tasks", reverse("frontend:tasks"))]}
+    return render(request, "confirm.html", context)
+
+
+@require_POST
+@page
+def stop(request: PageRequest, task_id: str) -> HttpResponse:
+    """Give back what is held and end."""
+    task = get_task(request.user, task_id)
+    return act(request, lambda: services.stop_task(user=request.user, task=task), "The task is stopping.", _url(task))
+
+
+@require_POST
+@page
+def finish(request: PageRequest, task_id: str) -> HttpResponse:
+    """Publish what is held and end."""
+    task = get_task(request.user, task_id)
+    return act(
+        request,
+        lambda: services.stop_task(user=request.user, task=task, finish=True),
+        "The task publishes what it holds and ends.",
+        _url(task),
+    )
+
+
+def _url(task: Task) -> str:
+    return reverse("frontend:task", args=[task.id])
+
+
+def _live(task: Task) -> dict[str, Any]:
+    report = task_report(task)
+    quarantine = f"{_url(task)}#parse-errors"
+    segments = reverse("frontend:datasource-segments", args=[task.datasource.name])
+    urls = {
+        "published": segments,
+        "unparseable": quarantine,
+        "quarantined": quarantine,
+        "thrown_away": f"{_url(task)}#spec",
+    }
+    return {
+        "report": report,
+        "totals": report.totals,
+        "sum": sum_of(report.totals, urls),
+        "progress": progress_of(task.observation),
+    }

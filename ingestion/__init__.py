@@ -1,0 +1,1 @@
+"""The data plane: reads Kafka, decodes, indexes and writes segments. Knows nothing of Django."""

@@ -1,0 +1,45 @@
+"""What an application asks of the control plane."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ingestion.specs.protocol import (
+    AbandonAnswer,
+    AbandonRequest,
+    Assignment,
+    EndRequest,
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    PublishAnswer,
+    PublishRequest,
+    SettledAnswer,
+    SettledRequest,
+    StartAnswer,
+    StartRequest,
+)
+
+
+class ControlPlane(Protocol):
+    """One task's view. Every call blocks until answered or its deadline; all raise ``ClientError`` subclasses."""
+
+    def assignment(self) -> Assignment:
+        """What to do."""
+
+    def start(self, number: int, request: StartRequest) -> StartAnswer:
+        """Take a new epoch for an indexer; the older ones are fenced from here on."""
+
+    def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
+        """Which of some offsets have ended already."""
+
+    def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
+        """Register a batch; idempotent by its publish id. Raises ``PublishRefused``."""
+
+    def abandon(self, number: int, request: AbandonRequest) -> AbandonAnswer:
+        """Make sure that a publish never commits, or learn that it has."""
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
+        """State up, directive down."""
+
+    def end(self, request: EndRequest) -> None:
+        """The application ends."""

@@ -1,0 +1,87 @@
+"""The control plane over HTTP."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import httpx2
+from pydantic import BaseModel
+
+from ingestion.client.errors import Invalid, PublishRefused, TaskOver, Unreachable
+from ingestion.specs.protocol import (
+    AbandonAnswer,
+    AbandonRequest,
+    Assignment,
+    EndAnswer,
+    EndRequest,
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    PublishAnswer,
+    PublishRequest,
+    Refusal,
+    SettledAnswer,
+    SettledRequest,
+    StartAnswer,
+    StartRequest,
+)
+
+A = TypeVar("A", bound=BaseModel)
+TIMEOUT_S = 10.0
+
+
+class HttpControlPlane:
+    """Thread-safe; keeps connections open. ``token`` is sent in a header and never logged."""
+
+    def __init__(self, url: str, task_id: str, token: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._base = f"/internal/tasks/{task_id}"
+        self._http = httpx2.Client(
+            base_url=url,
+            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+            timeout=timeout_s,
+            trust_env=False,
+        )
+
+    def assignment(self) -> Assignment:
+        return self._ask("GET", "/assignment", None, Assignment)
+
+    def start(self, number: int, request: StartRequest) -> StartAnswer:
+        return self._ask("POST", f"/indexers/{number}/start", request, StartAnswer)
+
+    def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
+        return self._ask("POST", f"/indexers/{number}/settled", request, SettledAnswer)
+
+    def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
+        return self._ask("POST", f"/indexers/{number}/publish", request, PublishAnswer)
+
+    def abandon(self, number: int, request: AbandonRequest) -> AbandonAnswer:
+        return self._ask("POST", f"/indexers/{number}/abandon", request, AbandonAnswer)
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
+        return self._ask("POST", "/heartbeat", request, HeartbeatAnswer)
+
+    def end(self, request: EndRequest) -> None:
+        self._ask("POST", "/end", request, EndAnswer)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _ask(self, method: str, path: str, body: BaseModel | None, answer: type[A]) -> A:
+        content = body.model_dump_json().encode() if body is not None else None
+        try:
+            response = self._http.request(method, self._base + path, content=content)
+        except httpx2.TransportError as error:
+            raise Unreachable(f"{type(error).__name__}: {error}") from None
+        if response.status_code == 200:
+            return answer.model_validate_json(response.content)
+        raise _error(response, path)
+
+
+def _error(response: httpx2.Response, path: str) -> Exception:
+    status = response.status_code
+    if status >= 500 or status in (408, 429):
+        return Unreachable(f"{path}: status {status}")
+    if status == 409 and path.endswith(("/publish", "/abandon")):
+        return PublishRefused(Refusal.model_validate_json(response.content))
+    detail = f"{path}: status {status}: {response.text[:500]}"
+    return TaskOver(detail) if status in (401, 404, 410) else Invalid(detail)

@@ -1,0 +1,115 @@
+"""An in-memory control plane: the same answers without a server. The contract tests hold it to the real one."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import dataclass, field
+
+from ingestion.client.errors import PublishRefused
+from ingestion.specs import offsets
+from ingestion.specs.protocol import (
+    AbandonAnswer,
+    AbandonRequest,
+    Assignment,
+    Directive,
+    EndRequest,
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    PublishAnswer,
+    PublishRequest,
+    Refusal,
+    SettledAnswer,
+    SettledRequest,
+    StartAnswer,
+    StartRequest,
+)
+
+_Ranges = list[offsets.Range]
+
+
+@dataclass
+class MemoryControlPlane:
+    """One task's control plane. ``published`` keeps every publish that committed, in order."""
+
+    given: Assignment
+    directive: Directive = "continue"
+    published: list[PublishRequest] = field(default_factory=list)
+    heartbeats: list[HeartbeatRequest] = field(default_factory=list)
+    ended: list[EndRequest] = field(default_factory=list)
+    _epochs: dict[int, int] = field(default_factory=dict)
+    _answers: dict[uuid.UUID, PublishAnswer | None] = field(default_factory=dict)  # None: abandoned
+    _settled: dict[tuple[str, int], _Ranges] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def assignment(self) -> Assignment:
+        return self.given
+
+    def start(self, number: int, request: StartRequest) -> StartAnswer:
+        with self._lock:
+            self._epochs[number] = self._epochs.get(number, 0) + 1
+            return StartAnswer(epoch=self._epochs[number])
+
+    def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
+        with self._lock:
+            return SettledAnswer(settled=self._overlap(request.topic_id, request.offsets))
+
+    def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
+        with self._lock:
+            self._fence(number, request.epoch)
+            if request.publish_id in self._answers:
+                return self._answer_again(request.publish_id)
+            settling = _settling(request)
+            duplicates = self._overlap(request.topic_id, settling)
+            if duplicates:
+                raise PublishRefused(Refusal(code="duplicates", detail="settled already", duplicates=duplicates))
+            for partition, ranges in settling.items():
+                key = (request.topic_id, partition)
+                self._settled[key] = offsets.merged([*self._settled.get(key, []), *ranges])
+            self.published.append(request)
+            answer = PublishAnswer(
+                publish_id=request.publish_id, segment_ids=[str(uuid.uuid4()) for _ in request.segments]
+            )
+            self._answers[request.publish_id] = answer
+            return answer
+
+    def abandon(self, number: int, request: AbandonRequest) -> AbandonAnswer:
+        with self._lock:
+            self._fence(number, request.epoch)
+            return AbandonAnswer(committed=self._answers.setdefault(request.publish_id, None) is not None)
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
+        self.heartbeats.append(request)
+        return HeartbeatAnswer(directive=self.directive, indexers=self.given.indexers)
+
+    def end(self, request: EndRequest) -> None:
+        self.ended.append(request)
+
+    def _fence(self, number: int, epoch: int) -> None:
+        if self._epochs.get(number) != epoch:
+            raise PublishRefused(Refusal(code="fenced", detail=f"epoch {epoch} is over"))
+
+    def _answer_again(self, publish_id: uuid.UUID) -> PublishAnswer:
+        answer = self._answers[publish_id]
+        if answer is None:
+            raise PublishRefused(Refusal(code="abandoned", detail="given up"))
+        return answer
+
+    def _overlap(self, topic_id: str, asked: dict[int, _Ranges]) -> dict[int, _Ranges]:
+        found = {}
+        for partition, ranges in asked.items():
+            known = self._settled.get((topic_id, partition), [])
+            common = offsets.subtracted(ranges, offsets.subtracted(ranges, known))
+            if common:
+                found[partition] = common
+        return found
+
+
+def _settling(request: PublishRequest) -> dict[int, _Ranges]:
+    found: dict[int, _Ranges] = {}
+    for segment in request.segments:
+        for partition, ranges in segment.offsets.items():
+            found.setdefault(partition, []).extend(ranges)
+    for partition, o in request.outcomes.items():
+        found.setdefault(partition, []).extend([*o.thrown_away, *o.unparseable, *o.empty, *o.gap])
+    return {p: offsets.merged(r) for p, r in found.items() if r}

@@ -1,0 +1,26 @@
+"""Record bytes to Arrow through DuckDB. Knows no Kafka and no Django.
+
+Two decoders with one face: ``JsonDecoder`` works in this process, ``IsolatedDecoder`` in a child process that a record
+may kill. ``decode(payloads, window)`` returns a ``Decoded`` in which every payload ended in exactly one way; a bad
+record never fails its batch. Neither is thread-safe: one decoder per thread.
+
+What is decided here, and why, is in ``docs``-ready form in the docstrings of ``json_decoder`` (records), ``columns``
+(values), ``times`` (timestamps) and ``filters``.
+"""
+
+from ingestion.decode.decoded import Decoded, row_indexes
+from ingestion.decode.errors import DecodeError, DecoderBroken, UnusableSchema
+from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+
+__all__ = [
+    "DecodeError",
+    "Decoded",
+    "DecoderBroken",
+    "IsolatedDecoder",
+    "JsonDecoder",
+    "MessageWindow",
+    "UnusableSchema",
+    "row_indexes",
+]

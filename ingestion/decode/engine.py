@@ -1,0 +1,98 @@
+"""One DuckDB connection that can do nothing but compute over the Arrow tables it is given."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+RECORDS = "records"  # j string: one record's text
+TEXTS = "texts"  # e string: one field's JSON text
+CANDIDATES = "candidates"  # j string, ms int64: a record's text and time
+_SCHEMAS = {
+    RECORDS: pa.schema([("j", pa.string())]),
+    TEXTS: pa.schema([("e", pa.string())]),
+    CANDIDATES: pa.schema([("j", pa.string()), ("ms", pa.int64())]),
+}
+
+
+class _Source:
+    """A table that DuckDB reads anew at every execution: a statement stays prepared while the batches change."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.empty = schema.empty_table()
+        self.table = self.empty
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Engine:
+    """In memory, one thread, no file, no network, no extension, settings locked. Not thread-safe."""
+
+    def __init__(self, memory_limit_bytes: int) -> None:
+        self._connection = duckdb.connect(":memory:", config=_config(memory_limit_bytes))
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET lock_configuration = true")
+        self._sources = {name: _Source(schema) for name, schema in _SCHEMAS.items()}
+        for name, source in self._sources.items():
+            self._connection.register(name, source)
+        self._statements: dict[str, str] = {}
+        self._numbers = count()
+
+    def execute(self, sql: str, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
+        """Run a statement once, with ``values`` bound to its parameters."""
+        return self._connection.execute(sql, values)
+
+    def run(self, sql: str, source: str, table: pa.Table) -> pa.Table:
+        """Run a query over ``source``, which holds ``table`` for this once; row order is kept. Prepared, and kept so.
+
+        Raises ``duckdb.Error``; the connection is not to be used after one.
+        """
+        held = self._sources[source]
+        held.table = table
+        try:
+            return self._connection.execute(f"EXECUTE {self._prepared(sql)}").to_arrow_table()
+        finally:
+            held.table = held.empty
+
+    def forget(self, sql: str) -> None:
+        """Drop a prepared statement that will not be run again."""
+        name = self._statements.pop(sql, None)
+        if name is not None:
+            self._connection.execute(f"DEALLOCATE {name}")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _prepared(self, sql: str) -> str:
+        name = self._statements.get(sql)
+        if name is None:
+            name = f"s{next(self._numbers)}"
+            self._connection.execute(f"PREPARE {name} AS {sql}")
+            self._statements[sql] = name
+        return name
+
+
+def _config(memory_limit_bytes: int) -> dict[str, str | bool | int | float | list[str]]:
+    return {
+        "threads": 1,
+        "memory_limit": f"{memory_limit_bytes}B",
+        "temp_directory": "",
+        "enable_external_access": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+    }
+
+
+def literal(text: str) -> str:
+    """``text`` as an SQL string literal. Only for what must be constant at planning: paths and time patterns."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def pointer(name: str) -> str:
+    """A top-level field's JSON pointer (RFC 6901) as an SQL literal; any name, also the empty one."""
+    return literal("/" + name.replace("~", "~0").replace("/", "~1"))

@@ -1,0 +1,19 @@
+"""What can go wrong with a decoder as a whole; what is wrong with a record stands in ``Decoded.unparseable``."""
+
+from __future__ import annotations
+
+
+class DecodeError(Exception):
+    """The decoder can't do its work."""
+
+    permanent = False
+
+
+class UnusableSchema(DecodeError):
+    """The spec's dataSchema can't be compiled (a time pattern, a LIKE escape): it has to be mended."""
+
+    permanent = True
+
+
+class DecoderBroken(DecodeError):
+    """Even a known good record is not decoded: the fault is the decoder's, not the records'. Nothing was decided."""

@@ -1,0 +1,146 @@
+"""Which top-level fields a batch has, and their values as JSON text: one column a field, one parse for all of them.
+
+A field is found by its JSON pointer, so that names which differ only by case, are empty, or hold quotes, dots or NUL
+are all different fields. Of a field that a record holds twice the first one counts, as DuckDB reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestion.decode.engine import RECORDS, Engine, pointer
+
+Mask = npt.NDArray[np.bool_]
+MOST_DISCOVERED = 1000
+_JSON_KEYS = "SELECT json_keys(j) AS keys FROM records"
+
+
+@dataclass(frozen=True)
+class Fields:
+    """``is_object``: which texts are JSON objects. ``columns``: name → JSON text, null where the field is missing.
+
+    ``counts``: how many fields each record holds (null for one that is no object); None when nobody asked.
+    """
+
+    is_object: Mask
+    columns: dict[str, pa.Array]
+    counts: pa.Array | None
+
+
+class FieldReader:
+    """Reads the ``fixed`` fields, and with ``discovers`` every other field it has met in earlier batches as well.
+
+    ``unlimited`` says which names don't count against the 1,000 fields that may be discovered.
+    """
+
+    def __init__(
+        self, engine: Engine, fixed: Iterable[str], discovers: bool, unlimited: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        self._engine = engine
+        self._fixed = list(dict.fromkeys(fixed))
+        self._discovers = discovers
+        self._unlimited = unlimited
+        self._sql = ""
+        self.names: list[str] = []
+        self._use(self._fixed)
+
+    def read(self, texts: pa.Array) -> Fields:
+        """The fields of every text, in the same order."""
+        table = self._engine.run(self._sql, RECORDS, pa.table({"j": texts}))
+        is_object = table.column("is_object").to_numpy().astype(np.bool_, copy=False)
+        columns = {name: flat(table.column(f"c{i}")) for i, name in enumerate(self.names)}
+        return Fields(is_object, columns, flat(table.column("counts")) if self._discovers else None)
+
+    def learn(self, texts: pa.Array, fields: Fields, kept: Mask) -> tuple[bool, dict[int, str]]:
+        """Take in what fields the ``kept`` records hold beyond the known ones.
+
+        Returns whether there are new ones (then read again), and the errors, by index, of records that hold a field
+        beyond the limit: rare ones lose against frequent ones.
+        """
+        more = self._with_more(fields, kept)
+        if not more.size:
+            return False, {}
+        known = set(self.names)
+        new = [n for n, _ in self._names_in(texts, more) if n not in known]
+        if not new:
+            return False, {}
+        if len(known) + len(new) - len(self._fixed) <= MOST_DISCOVERED:
+            self._use([*self.names, *new])
+            return True, {}
+        return True, self._learn_the_most_frequent(texts, np.flatnonzero(kept))
+
+    def forget_all_but(self, used: Iterable[str]) -> None:
+        """Drop fields that the stream no longer holds, once they are the greater part."""
+        keep = list(dict.fromkeys([*self._fixed, *used]))
+        if len(self.names) > 64 and len(self.names) > 2 * len(keep):
+            self._use(keep)
+
+    def _use(self, names: list[str]) -> None:
+        self._engine.forget(self._sql)
+        self.names = names
+        self._sql = _query(names, self._discovers)
+
+    def _with_more(self, fields: Fields, kept: Mask) -> npt.NDArray[np.int64]:
+        """Indexes of kept records that hold more fields than were read."""
+        assert fields.counts is not None
+        read = sum(len(c) - c.null_count for c in fields.columns.values())
+        if (pc.sum(fields.counts).as_py() or 0) == read:
+            return np.empty(0, np.int64)
+        found = np.zeros(len(kept), np.int64)
+        for column in fields.columns.values():
+            found += validity(column)
+        counts = fields.counts.fill_null(0).to_numpy(zero_copy_only=False)
+        return np.flatnonzero((counts > found) & kept)
+
+    def _names_in(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> list[tuple[str, int]]:
+        """Field names of those records in order of appearance, and how many records hold each."""
+        lists = self._keys(texts, indexes)
+        counts = pc.value_counts(pc.list_flatten(lists))
+        return [(c["values"], c["counts"]) for c in counts.to_pylist()]
+
+    def _keys(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> pa.Array:
+        table = pa.table({"j": texts.take(pa.array(indexes))})
+        return flat(self._engine.run(_JSON_KEYS, RECORDS, table).column(0))
+
+    def _learn_the_most_frequent(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
+        lists = self._keys(texts, indexes)
+        counts = pc.value_counts(pc.list_flatten(lists)).to_pylist()
+        fixed = set(self._fixed)
+        free = [c["values"] for c in counts if c["values"] not in fixed and self._unlimited(c["values"])]
+        rest = [c for c in counts if c["values"] not in fixed and not self._unlimited(c["values"])]
+        rest.sort(key=lambda c: -int(c["counts"]))
+        self._use([*self._fixed, *free, *(c["values"] for c in rest[:MOST_DISCOVERED])])
+        beyond = pa.array([c["values"] for c in rest[MOST_DISCOVERED:]], pa.string())
+        held = pc.is_in(pc.list_flatten(lists), value_set=beyond)
+        parents = np.unique(pc.list_parent_indices(lists).filter(held).to_numpy())
+        message = f"holds a field beyond the {MOST_DISCOVERED} most frequent ones: name the dimensions, or exclude some"
+        return dict.fromkeys(indexes[parents].tolist(), message)
+
+
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def validity(array: pa.Array) -> Mask:
+    """True where the array is not null."""
+    if not array.null_count:
+        return np.ones(len(array), np.bool_)
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _query(names: list[str], counts: bool) -> str:
+    columns = ["l IS NOT NULL AS is_object", *(f"l[{i + 1}]::VARCHAR AS c{i}" for i in range(len(names)))]
+    paths = ", ".join(pointer(n) for n in names)
+    inner = [f"json_extract(j, [{paths}]) AS l"]
+    if counts:
+        columns.append("counts")
+        inner.append("len(json_keys(j)) AS counts")
+    objects = r"""CASE WHEN json_valid(j) AND starts_with(ltrim(j, E' \t\r\n'), '{') THEN j END"""
+    return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner)} FROM (SELECT {objects} AS j FROM records))"

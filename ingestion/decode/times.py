@@ -1,0 +1,195 @@
+"""From the timestamp field to ``__time``: milliseconds since 1970 in UTC, cut down (also before 1970), never rounded.
+
+| format | what is read |
+|---|---|
+| auto | ISO 8601, or a number (also in a string): milliseconds |
+| iso | ``2025-06-01``, then optionally ``T`` or a blank, hours, minutes, seconds and up to nine decimals (with or without colons), then optionally ``Z``, ``UTC``, ``GMT`` or an offset; no zone is UTC |
+| millis | a number, also in a string |
+| posix | a number of seconds, fractions too, also in a string |
+| pattern with ``%`` | DuckDB's strptime; no zone is UTC |
+
+A time must be in the years 1 to 9999 and early enough that its segment's interval ends before year 10000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestion.decode.columns import NUMBER_PATTERN, TEXT, Values
+from ingestion.decode.engine import TEXTS, Engine, literal
+from ingestion.decode.fields import Mask, flat, validity
+from ingestion.specs import Granularity, TimestampSpec
+from ingestion.specs.granularity import MAX_TIME, MIN_TIME
+
+Times = npt.NDArray[np.int64]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MONDAY_MS = 4 * 86_400_000
+_MONTHS = {Granularity.MONTH: 1, Granularity.QUARTER: 3, Granularity.YEAR: 12}
+_SHOWN = 60
+
+_ISO_PATTERN = (
+    r"'^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d{1,9}))?)?)?)?"
+    r"(?: ?(Z|z|UTC|GMT|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?))?$'"
+)
+_ISO_PARTS = f"regexp_extract(t, {_ISO_PATTERN}, ['day', 'hour', 'minute', 'second', 'part', 'zone'])"
+_ISO_LOCAL = """epoch_ms(TRY_CAST(x.day || ' ' || coalesce(nullif(x.hour, ''), '00') || ':' ||
+  coalesce(nullif(x.minute, ''), '00') || ':' || coalesce(nullif(x.second, ''), '00') || '.' ||
+  left(x.part || '000', 3) AS TIMESTAMP))"""
+_ISO_OFFSET = """CASE WHEN x.zone[1] IN ('+', '-') THEN (CASE x.zone[1] WHEN '-' THEN -1 ELSE 1 END) *
+  (TRY_CAST(x.zone[2:3] AS BIGINT) * 60 + coalesce(TRY_CAST(replace(x.zone[4:], ':', '') AS BIGINT), 0)) * 60000 ELSE 0 END"""
+_ISO = f"CASE WHEN x.day <> '' THEN {_ISO_LOCAL} - {_ISO_OFFSET} END"
+_IS_NUMBER = f"regexp_full_match(t, {NUMBER_PATTERN})"
+_MILLIS = f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor(TRY_CAST(t AS DECIMAL(24, 6))) AS BIGINT) END"
+_POSIX = f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor(TRY_CAST(t AS DECIMAL(24, 9)) * 1000) AS BIGINT) END"
+_STRPTIME = "(us - ((us % 1000) + 1000) % 1000) // 1000"
+
+
+def query(time_format: str) -> str:
+    """SQL over ``texts`` that gives every text's time in milliseconds, null where it can't be read."""
+    source = f"SELECT {TEXT} AS t FROM texts"
+    if time_format == "millis":
+        return f"SELECT {_MILLIS} AS ms FROM ({source})"
+    if time_format == "posix":
+        return f"SELECT {_POSIX} AS ms FROM ({source})"
+    if time_format == "iso":
+        return f"SELECT {_ISO} AS ms FROM (SELECT {_ISO_PARTS} AS x FROM ({source}))"
+    if time_format == "auto":
+        number = f"SELECT {_MILLIS} AS number, {_ISO_PARTS} AS x FROM ({source})"
+        return f"SELECT coalesce(number, {_ISO}) AS ms FROM ({number})"
+    parsed = f"SELECT try_strptime(t, {literal(time_format)}) AS p FROM ({source})"
+    whole = f"SELECT CASE WHEN isfinite(p) THEN epoch_us(p) END AS us FROM ({parsed})"
+    return f"SELECT {_STRPTIME} AS ms FROM ({whole})"
+
+
+@dataclass(frozen=True)
+class ReadTimes:
+    """``ms`` is meaningful where ``readable``; ``errors`` says by index why the others are not."""
+
+    ms: Times
+    readable: Mask
+    errors: dict[int, str]
+
+
+class TimeReader:
+    """Reads a batch's timestamp field by its ``TimestampSpec``."""
+
+    def __init__(self, engine: Engine, spec: TimestampSpec, segment_granularity: Granularity) -> None:
+        self._engine = engine
+        self._spec = spec
+        self._sql = query(spec.format)
+        self._missing_ms = None if spec.missingValue is None else (spec.missingValue - _EPOCH) // _MILLISECOND
+        self._first = (MIN_TIME - _EPOCH) // _MILLISECOND
+        self._end = end_of_time(segment_granularity)
+
+    def read(self, texts: pa.Array, wanted: Mask) -> ReadTimes:
+        """The times of the ``wanted`` rows; ``texts`` is the field's JSON text, null where the record has none."""
+        values = Values(texts)
+        found = self._milliseconds(values)
+        readable = validity(found)
+        ms = np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        if self._missing_ms is not None and values.texts.null_count:
+            missing = ~validity(values.texts)
+            ms = np.where(missing, self._missing_ms, ms)
+            readable = readable | missing
+        inside = (ms >= self._first) & (ms < self._end)
+        bad = np.flatnonzero(wanted & ~(readable & inside)).tolist()
+        errors = {i: self._error(values.texts[i].as_py(), bool(readable[i])) for i in bad}
+        return ReadTimes(ms, readable & inside, errors)
+
+    def _milliseconds(self, values: Values) -> pa.Array:
+        quick = self._quick(values)
+        if quick is not None:
+            return quick
+        return flat(self._engine.run(self._sql, TEXTS, pa.table({"e": values.texts})).column(0)).cast(pa.int64())
+
+    def _quick(self, values: Values) -> pa.Array | None:
+        """What Arrow reads at once when all values are alike; None when DuckDB is to look at them."""
+        if self._spec.format in ("auto", "iso") and values.strings == values.total:
+            return None if values.unquoted is None else _iso(values.unquoted)
+        if self._spec.format in ("auto", "millis") and values.numbers == values.total:
+            return _whole(values.texts)
+        if self._spec.format == "posix" and values.numbers == values.total:
+            seconds = _whole(values.texts)
+            return None if seconds is None else _thousandfold(seconds)
+        return None
+
+    def _error(self, text: str | None, readable: bool) -> str:
+        column = self._spec.column
+        if text is None and self._missing_ms is None:
+            return f"field {_shown(column)!r} holds no time: it is missing or null"
+        if not readable:
+            return f"field {_shown(column)!r} holds no time of format {self._spec.format}: {_shown(text or '')}"
+        last = _EPOCH + timedelta(milliseconds=self._end - 1)
+        return f"the time in field {_shown(column)!r} is not between year 1 and {last:%Y-%m-%dT%H:%M:%S}Z: {_shown(text or '')}"
+
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def _iso(texts: pa.Array) -> pa.Array | None:
+    for wanted in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+        try:
+            micros = texts.cast(wanted).view(pa.int64())
+        except pa.ArrowInvalid:
+            continue
+        return pa.array(np.floor_divide(micros.fill_null(0).to_numpy(), 1000), mask=~validity(micros))
+    return None
+
+
+def _whole(texts: pa.Array) -> pa.Array | None:
+    try:
+        return texts.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+
+
+def _thousandfold(seconds: pa.Array) -> pa.Array | None:
+    try:
+        return pc.multiply_checked(seconds, 1000)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+
+def end_of_time(segment_granularity: Granularity) -> int:
+    """The first millisecond whose segment interval would end after year 9999 (a datetime can't say its end)."""
+    if segment_granularity is Granularity.ALL:
+        return (MAX_TIME - _EPOCH) // _MILLISECOND
+    last = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+    return int(bucket_starts(np.array([last], np.int64), segment_granularity)[0])
+
+
+def bucket_starts(ms: Times, granularity: Granularity) -> Times:
+    """The start of every time's bucket, as ``Granularity.bucket`` has it, for arrays of milliseconds."""
+    if granularity is Granularity.NONE:
+        return ms
+    if granularity is Granularity.ALL:
+        return np.full_like(ms, (MIN_TIME - _EPOCH) // _MILLISECOND)
+    seconds = granularity.fixed_seconds
+    if seconds is None:
+        return _month_starts(ms, _MONTHS[granularity])
+    width = seconds * 1000
+    origin = _MONDAY_MS if granularity is Granularity.WEEK else 0
+    return origin + np.floor_divide(ms - origin, width) * width
+
+
+def _month_starts(ms: Times, months: int) -> Times:
+    since_1970 = ms.astype("datetime64[ms]").astype("datetime64[M]").astype(np.int64)
+    first = np.floor_divide(since_1970, months) * months
+    return first.astype("datetime64[M]").astype("datetime64[ms]").astype(np.int64)
+
+
+def truncated(ms: Times, query_granularity: Granularity, segment_granularity: Granularity) -> Times:
+    """Times cut to ``query_granularity``, but never out of their segment's interval (as in Druid)."""
+    if query_granularity is Granularity.NONE:
+        return ms
+    return np.maximum(bucket_starts(ms, query_granularity), bucket_starts(ms, segment_granularity))

@@ -1,0 +1,50 @@
+"""Which record times are taken: the late and early message rejection of an ioConfig."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from ingestion.specs import ShareGroupIOConfig
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class MessageWindow:
+    """Half-open ``[earliest, latest)``, aware times in UTC; None is unbounded. An empty window takes no record."""
+
+    earliest: datetime | None = None
+    latest: datetime | None = None
+
+    @classmethod
+    def of(cls, io_config: ShareGroupIOConfig, now: datetime) -> Self:
+        """The window at ``now`` (aware). A period that leads out of the calendar leaves its side unbounded."""
+        start = io_config.lateMessageRejectionStartDateTime
+        late, early = io_config.lateMessageRejectionPeriod, io_config.earlyMessageRejectionPeriod
+        return cls(
+            earliest=start if late is None else _moved(now, -late),
+            latest=None if early is None else _moved(now, early),
+        )
+
+    @property
+    def earliest_ms(self) -> int | None:
+        """First millisecond since 1970 that is inside."""
+        return None if self.earliest is None else _ceil_ms(self.earliest)
+
+    @property
+    def latest_ms(self) -> int | None:
+        """First millisecond since 1970 that is no longer inside."""
+        return None if self.latest is None else _ceil_ms(self.latest)
+
+
+def _moved(time: datetime, by: timedelta) -> datetime | None:
+    try:
+        return time.astimezone(UTC) + by
+    except OverflowError:
+        return None
+
+
+def _ceil_ms(time: datetime) -> int:
+    return -((_EPOCH - time) // timedelta(milliseconds=1))

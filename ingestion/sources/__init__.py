@@ -1,0 +1,16 @@
+"""Where records come from, behind one small protocol: ``Source``."""
+
+from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Source, SourceProblem, TopicChanged
+from ingestion.sources.topic import TopicIdentity, identify
+
+__all__ = [
+    "ACCEPT",
+    "REJECT",
+    "RELEASE",
+    "Batch",
+    "Source",
+    "SourceProblem",
+    "TopicChanged",
+    "TopicIdentity",
+    "identify",
+]

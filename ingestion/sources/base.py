@@ -1,0 +1,93 @@
+"""The source protocol and the batch it hands out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ingestion.specs.protocol import Outcomes
+
+Ints = npt.NDArray[np.int64]
+ACCEPT, RELEASE, REJECT = 1, 2, 3  # KIP-932's acknowledgement types
+
+
+class SourceProblem(Exception):
+    """The source can't go on by itself; the message says why. ``permanent``: starting again won't help."""
+
+    def __init__(self, message: str, permanent: bool = False) -> None:
+        self.permanent = permanent
+        super().__init__(message)
+
+
+class TopicChanged(Exception):
+    """The topic's id is another one now: what is held must not be published under the old id."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records, columnar: index ``i`` of every column is the same record.
+
+    ``held`` is the source's own; ``deadline`` (``time.monotonic`` seconds) is when the records are no longer ours;
+    ``extra`` are offsets that end without a record (empty, gap), by partition.
+    """
+
+    partitions: Ints
+    offsets: Ints
+    delivery_counts: Ints
+    payloads: Sequence[bytes | None]
+    keys: Sequence[bytes | None]
+    timestamps_ms: Sequence[int | None]
+    deadline: float
+    held: Any = None
+    extra: dict[int, Outcomes] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    @property
+    def seconds_left(self) -> float:
+        return self.deadline - time.monotonic()
+
+
+class Source(Protocol):
+    """A place records come from. One thread, the loop's, calls it."""
+
+    def open(self) -> None:
+        """Join; returns at once. Records may come some seconds later."""
+
+    def take(self, timeout_s: float) -> Batch | None:
+        """The next batch, or None after ``timeout_s``. Raises ``SourceProblem`` when it can't go on."""
+
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        """Say of each record of the batch ACCEPT, RELEASE or REJECT. What the source refuses is counted, not raised."""
+
+    def lapse(self, batch: Batch) -> None:
+        """Give the batch up without an outcome: its records come again, to whoever asks. Blocks until they may."""
+
+    def exhausted(self) -> bool:
+        """Whether there will never be another batch."""
+
+    def pause(self) -> None:
+        """Poll no more until ``resume``."""
+
+    def resume(self) -> None:
+        """Poll again."""
+
+    def drain(self) -> list[Batch]:
+        """Stop polling and hand out what is held, so that it can be published or released."""
+
+    def close(self) -> None:
+        """Leave; what is still held is left to the source's own rules. Safe to call twice."""
+
+    @property
+    def ack_failures(self) -> int:
+        """How many partitions' acknowledgements were refused so far."""
+
+    @property
+    def problem(self) -> str:
+        """What the source last complained of; empty when all is well."""

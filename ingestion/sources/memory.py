@@ -1,0 +1,80 @@
+"""Records from memory, with a share group's rules: what is not accepted or rejected is delivered again."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ingestion.sources.base import RELEASE, Batch, Ints
+
+
+@dataclass
+class _Record:
+    partition: int
+    offset: int
+    payload: bytes | None
+    deliveries: int = 0
+
+
+@dataclass
+class MemorySource:
+    """See ``Source``. ``verdicts``: (partition, offset) → the last acknowledgement."""
+
+    records: Iterable[tuple[int, int, bytes | None]]
+    batch_records: int = 100
+    lock_s: float = 30.0
+    verdicts: dict[tuple[int, int], int] = field(default_factory=dict)
+    ack_failures: int = 0
+    problem: str = ""
+    _waiting: deque[_Record] = field(default_factory=deque)
+    _paused: bool = False
+    _stopped: bool = False
+
+    def open(self) -> None:
+        self._waiting.extend(_Record(p, o, payload) for p, o, payload in self.records)
+
+    def take(self, timeout_s: float) -> Batch | None:
+        if self._paused or self._stopped or not self._waiting:
+            return None
+        taken = [self._waiting.popleft() for _ in range(min(self.batch_records, len(self._waiting)))]
+        for record in taken:
+            record.deliveries += 1
+        return Batch(
+            partitions=np.array([r.partition for r in taken], dtype=np.int64),
+            offsets=np.array([r.offset for r in taken], dtype=np.int64),
+            delivery_counts=np.array([r.deliveries for r in taken], dtype=np.int64),
+            payloads=[r.payload for r in taken],
+            keys=[None] * len(taken),
+            timestamps_ms=[None] * len(taken),
+            deadline=time.monotonic() + self.lock_s,
+            held=taken,
+        )
+
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        for record, verdict in zip(batch.held, verdicts.tolist(), strict=True):
+            self.verdicts[(record.partition, record.offset)] = verdict
+            if verdict == RELEASE:
+                self._waiting.append(record)
+
+    def lapse(self, batch: Batch) -> None:
+        self._waiting.extend(batch.held)
+
+    def exhausted(self) -> bool:
+        return not self._waiting
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+
+    def drain(self) -> list[Batch]:
+        self._stopped = True
+        return []
+
+    def close(self) -> None:
+        self._stopped = True

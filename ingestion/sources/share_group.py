@@ -1,0 +1,268 @@
+"""A share group as a source: several ShareConsumers, each on a thread of its own, gathered into one batch.
+
+In explicit mode a ShareConsumer acknowledges a whole poll before the next one and is not thread-safe: so a poller
+owns its consumer, holds one poll at a time, and waits until the loop has said what became of it.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
+
+from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, SourceProblem
+from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs.kafka_properties import librdkafka_properties
+
+GATHER_S = 0.2  # at most this long after the first poll of a batch
+QUIET_S = 0.02  # or until no further poll came for this long
+CLOSE_S = 15.0
+COMMIT_S = 20.0
+_TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
+
+
+@dataclass(frozen=True)
+class _Held:
+    """One poll of one poller."""
+
+    poller: _Poller
+    messages: list[Any]
+    acquired_at: float
+
+
+class _Poller(threading.Thread):
+    """Owns one ShareConsumer: poll, hand over, wait for the verdicts, acknowledge, commit."""
+
+    def __init__(self, source: ShareGroupSource, config: Mapping[str, Any], number: int) -> None:
+        super().__init__(name=f"share-consumer-{number}", daemon=True)
+        self._source = source
+        self._config = {**config, "error_cb": self._note}
+        self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
+        self.problem = ""
+        self.fatal: Exception | None = None
+        self.closed = threading.Event()
+
+    def give(self, verdicts: Ints | None) -> None:
+        """What became of the held poll; None: leave it to its lock."""
+        self._verdicts.put(verdicts)
+
+    def run(self) -> None:
+        consumer: ShareConsumer | None = None
+        try:
+            while not self._source.stopping.is_set():
+                consumer = consumer or self._joined()
+                try:
+                    self._round(consumer)
+                except KafkaException as error:
+                    self.problem = str(error.args[0].str())
+                    if error.args[0].fatal():
+                        consumer = _closed(consumer)
+                    self._source.stopping.wait(1.0)
+        except Exception as error:  # the loop raises it as a SourceProblem
+            self.fatal = error
+        finally:
+            _closed(consumer)
+            self.closed.set()
+            self._source.arrived.put(None)
+
+    def _joined(self) -> ShareConsumer:
+        consumer = ShareConsumer(self._config)
+        consumer.subscribe([self._source.topic])
+        return consumer
+
+    def _round(self, consumer: ShareConsumer) -> None:
+        if not self._source.polling.wait(0.1):
+            return
+        polled = consumer.poll(self._source.poll_timeout_s)
+        acquired_at = time.monotonic()
+        messages = [m for m in polled if m.error() is None]
+        for message in polled:
+            if message.error() is not None:
+                self.problem = str(message.error().str())
+        if not messages:
+            return
+        self.problem = ""
+        self._source.arrived.put(_Held(self, messages, acquired_at))
+        self._settle(consumer, messages, self._verdicts.get())
+
+    def _settle(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
+        # Left to its lock: releasing what is no longer ours is refused by the broker and frees the consumer.
+        kinds = [RELEASE] * len(messages) if verdicts is None else verdicts.tolist()
+        acknowledge = consumer.acknowledge
+        for message, kind in zip(messages, kinds, strict=True):
+            acknowledge(message, _TYPES[kind])
+        for partition, error in consumer.commit_sync(COMMIT_S).items():
+            if error is not None:
+                self._source.count_ack_failure()
+                self.problem = f"acknowledging partition {partition.partition}: {error}"
+
+    def _note(self, error: Any) -> None:
+        self.problem = str(error.str())
+
+
+def _closed(consumer: ShareConsumer | None) -> None:
+    if consumer is not None:
+        try:
+            consumer.close()
+        except KafkaException:
+            pass  # the broker frees what was held when the session ends
+
+
+class ShareGroupSource:
+    """See ``Source``. ``batch.held`` is a list of (poll, slice of the batch)."""
+
+    def __init__(self, properties: Mapping[str, str], io_config: ShareGroupIOConfig, client_id: str) -> None:
+        self.topic = io_config.topic
+        self.poll_timeout_s = min(io_config.pollTimeout / 1000, 1.0)
+        self._lock_s = io_config.groupConfig.recordLockDurationMs / 1000
+        self._gather_s = min(GATHER_S, self._lock_s / 4)
+        config = {
+            **librdkafka_properties(properties),
+            "group.id": io_config.groupId,
+            "client.id": client_id,
+            "share.acknowledgement.mode": "explicit",
+            "log_level": 3,
+        }
+        self.stopping = threading.Event()
+        self.polling = threading.Event()
+        self.arrived: queue.SimpleQueue[_Held | None] = queue.SimpleQueue()
+        self._failures = 0
+        self._counting = threading.Lock()
+        self._pollers = [_Poller(self, config, n) for n in range(io_config.consumersPerIndexer)]
+
+    def open(self) -> None:
+        self.polling.set()
+        for poller in self._pollers:
+            poller.start()
+
+    def take(self, timeout_s: float) -> Batch | None:
+        try:
+            first = self.arrived.get(timeout=timeout_s)
+        except queue.Empty:
+            self._raise_fatal()
+            return None
+        if first is None:
+            self._raise_fatal()
+            return None
+        return self._as_batch(self._gathered(first))
+
+    def _gathered(self, first: _Held) -> list[_Held]:
+        held = [first]
+        end = first.acquired_at + self._gather_s
+        while len(held) < len(self._pollers):
+            wait = min(QUIET_S, end - time.monotonic())
+            try:
+                more = self.arrived.get(timeout=wait) if wait > 0 else self.arrived.get_nowait()
+            except queue.Empty:
+                break
+            if more is not None:
+                held.append(more)
+        return held
+
+    def _as_batch(self, held: list[_Held]) -> Batch:
+        messages = [m for h in held for m in h.messages]
+        bounds = np.cumsum([0, *(len(h.messages) for h in held)]).tolist()
+        return Batch(
+            partitions=_ints(m.partition() for m in messages),
+            offsets=_ints(m.offset() for m in messages),
+            delivery_counts=_ints(m.delivery_count() for m in messages),
+            payloads=[m.value() for m in messages],
+            keys=_Lazy(messages, lambda m: m.key()),
+            timestamps_ms=_Lazy(messages, lambda m: m.timestamp()[1] if m.timestamp()[0] else None),
+            deadline=min(h.acquired_at for h in held) + self._lock_s,
+            held=[(h, slice(a, b)) for h, a, b in zip(held, bounds, bounds[1:], strict=False)],
+        )
+
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        for held, part in batch.held:
+            held.poller.give(verdicts[part])
+
+    def lapse(self, batch: Batch) -> None:
+        """Give the batch up: wait until its lock has run out, then poll on."""
+        time.sleep(max(0.0, batch.seconds_left) + 0.5)
+        for held, _ in batch.held:
+            held.poller.give(None)
+
+    def exhausted(self) -> bool:
+        return False
+
+    def pause(self) -> None:
+        self.polling.clear()
+
+    def resume(self) -> None:
+        if not self.stopping.is_set():
+            self.polling.set()
+
+    def drain(self) -> list[Batch]:
+        self.stopping.set()
+        self.polling.clear()
+        held: list[_Held] = []
+        end = time.monotonic() + self.poll_timeout_s + COMMIT_S
+        # A poller that holds nothing closes within one poll; what one still hands over is taken.
+        while not all(p.closed.is_set() or p in [h.poller for h in held] for p in self._alive()):
+            try:
+                more = self.arrived.get(timeout=0.1)
+            except queue.Empty:
+                more = None
+            if more is not None:
+                held.append(more)
+            if time.monotonic() > end:
+                break
+        return [self._as_batch([h]) for h in held]
+
+    def close(self) -> None:
+        self.stopping.set()
+        self.polling.clear()
+        end = time.monotonic() + CLOSE_S
+        while any(p.is_alive() for p in self._alive()) and time.monotonic() < end:
+            try:
+                left = self.arrived.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            if left is not None:
+                left.poller.give(None)
+
+    def _alive(self) -> list[_Poller]:
+        return [p for p in self._pollers if p.ident is not None]
+
+    def _raise_fatal(self) -> None:
+        for poller in self._pollers:
+            if poller.fatal is not None:
+                raise SourceProblem(f"A share consumer failed: {poller.fatal}") from poller.fatal
+
+    def count_ack_failure(self) -> None:
+        """Called by pollers."""
+        with self._counting:
+            self._failures += 1
+
+    @property
+    def ack_failures(self) -> int:
+        return self._failures
+
+    @property
+    def problem(self) -> str:
+        return next((p.problem for p in self._pollers if p.problem), "")
+
+
+class _Lazy:
+    """A column that is read only where it is needed."""
+
+    def __init__(self, messages: list[Any], read: Any) -> None:
+        self._messages = messages
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._read(self._messages[index])
+
+
+def _ints(values: Any) -> Ints:
+    return np.fromiter(values, dtype=np.int64)

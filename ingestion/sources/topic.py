@@ -1,0 +1,91 @@
+"""Which topic it is: by cluster id and topic id, since a topic made again under its old name starts at offset 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from ingestion.sources.base import SourceProblem
+from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs.kafka_properties import librdkafka_properties
+
+TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class TopicIdentity:
+    cluster_id: str
+    topic_id: str
+
+
+class TopicWatch:
+    """Asks Kafka for a topic's identity over one connection that is kept. Thread-safe."""
+
+    def __init__(self, properties: Mapping[str, str], topic: str) -> None:
+        self._topic = topic
+        self._errors: list[str] = []
+        self._admin = admin_client(properties, self._errors)
+
+    def identity(self) -> TopicIdentity | None:
+        """The topic as it is now; None when it does not exist. Raises ``SourceProblem`` when Kafka does not answer."""
+        try:
+            cluster = self._admin.describe_cluster(request_timeout=TIMEOUT_S)
+            topic_id = self.topic_id()
+            return TopicIdentity(cluster.result().cluster_id, topic_id) if topic_id else None
+        except KafkaException as error:
+            raise SourceProblem(self._reason(error)) from None
+
+    def topic_id(self) -> str | None:
+        """The topic's id now; None when it does not exist. Raises ``SourceProblem`` when Kafka does not answer."""
+        try:
+            described = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=TIMEOUT_S)
+            return str(described[self._topic].result().topic_id)
+        except KafkaException as error:
+            if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
+                return None
+            raise SourceProblem(self._reason(error)) from None
+
+    def _reason(self, error: KafkaException) -> str:
+        text = f"Kafka does not answer: {error.args[0].str()}"
+        return f"{text} ({self._errors[-1]})" if self._errors else text
+
+
+def identify(properties: Mapping[str, str], topic: str) -> TopicIdentity | None:
+    """The topic as it is now; None when it does not exist."""
+    return TopicWatch(properties, topic).identity()
+
+
+def admin_client(properties: Mapping[str, str], errors: list[str]) -> AdminClient:
+    """An admin client that keeps the last few causes of connection trouble in ``errors``."""
+
+    def note(error: object) -> None:
+        errors[:] = [*errors[-2:], str(error)]
+
+    return AdminClient({**librdkafka_properties(properties), "error_cb": note, "log_level": 0})
+
+
+def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig) -> None:
+    """Set the share group's dynamic configuration; to be done before the first poll, since a new group starts at latest.
+
+    Raises ``SourceProblem`` with the broker's reason (for example a lock duration outside its bounds).
+    """
+    group = io_config.groupConfig
+    values = {
+        "share.auto.offset.reset": "earliest" if io_config.useEarliestOffset else "latest",
+        "share.isolation.level": group.isolationLevel,
+        "share.delivery.count.limit": str(group.deliveryCountLimit),
+        "share.record.lock.duration.ms": str(group.recordLockDurationMs),
+    }
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in values.items()]
+    resource = ConfigResource(ResourceType.GROUP, io_config.groupId, incremental_configs=entries)
+    errors: list[str] = []
+    admin = admin_client(properties, errors)
+    try:
+        for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():
+            future.result()
+    except KafkaException as error:
+        cause = f" ({errors[-1]})" if errors else ""
+        raise SourceProblem(f"Share group {io_config.groupId!r}: {error.args[0].str()}{cause}") from None

@@ -1,0 +1,1 @@
+"""Spark applications: thin mains over the data plane."""

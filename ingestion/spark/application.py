@@ -1,0 +1,229 @@
+"""The driver's part: one Spark job per indexer, heartbeats for all, directives to each.
+
+A lost worker takes no neighbour with it, since every indexer is a job of its own; a failed one starts again with
+back-off and a new epoch. Indexers come and go while the application runs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ingestion.client import ClientError, HttpControlPlane, TaskOver
+from ingestion.sources import SourceProblem
+from ingestion.sources.topic import configure_group
+from ingestion.spark.board import Board
+from ingestion.spark.worker import Orders, work
+from ingestion.specs.protocol import (
+    Assignment,
+    Directive,
+    EndRequest,
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    IndexerStatus,
+)
+from ingestion.task.log import logger_for
+
+BEAT_S = 1.0
+SILENT_S = 10.0
+LONGEST_BACK_OFF_S = 30.0
+SETTLED_S = 60.0  # an indexer that ran this long begins its back-off anew
+
+
+@dataclass
+class Slot:
+    """One indexer number: its thread and what it is to do."""
+
+    number: int
+    directive: Directive = "continue"
+    restarts: int = 0
+    thread: threading.Thread | None = None
+    running: bool = False
+    error: str = ""
+    changed: threading.Event = field(default_factory=threading.Event)
+
+
+class Application:
+    """Runs until told to end. ``slots``: how many Spark tasks can run side by side."""
+
+    def __init__(
+        self, spark: SparkSession, client: HttpControlPlane, assignment: Assignment, url: str, token: str
+    ) -> None:
+        self._spark = spark
+        self._client = client
+        self._assignment = assignment
+        self._url = url
+        self._token = token
+        host = spark.conf.get("spark.driver.host", "127.0.0.1") or "127.0.0.1"
+        self._board = Board(host)
+        self._slot_count = spark.sparkContext.defaultParallelism
+        self._slots: dict[int, Slot] = {}
+        self._message = ""
+        self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
+
+    def run(self) -> None:
+        """Start the indexers, then beat once a second until all have ended."""
+        wanted, directive = self._assignment.indexers, "continue"
+        if not self._configure_group():
+            return
+        while True:
+            started = time.monotonic()
+            self._keep(wanted, directive)
+            try:
+                answer = self._beat()
+            except TaskOver as over:
+                self._log.info("the task is over", reason=str(over))
+                self._keep(0, "stop")
+                self._join(30.0)
+                return
+            if answer is not None:
+                wanted, directive = answer.indexers, answer.directive
+            if directive != "continue" and not self._alive():
+                self._say_end("")
+                return
+            time.sleep(max(0.0, BEAT_S - (time.monotonic() - started)))
+
+    def _configure_group(self) -> bool:
+        """Before the first poll, or a new group would begin at latest. False when told to end meanwhile."""
+        while True:
+            try:
+                configure_group(self._assignment.consumer_properties, self._assignment.spec.ioConfig)
+                self._message = ""
+                return True
+            except SourceProblem as problem:
+                self._message = str(problem)
+                self._log.warning("can't configure the share group", reason=self._message)
+            try:
+                answer = self._beat()
+            except TaskOver:
+                return False
+            if answer is not None and answer.directive != "continue":
+                self._say_end("")
+                return False
+            time.sleep(2.0)
+
+    def _keep(self, wanted: int, directive: str) -> None:
+        """Have ``wanted`` indexers, the lowest numbers; the others finish."""
+        for number in range(wanted if directive == "continue" else 0):
+            slot = self._slots.get(number)
+            if slot is None or (slot.directive != "continue" and not self._is_alive(slot)):
+                self._start(number)
+        for slot in self._slots.values():
+            if directive != "continue":
+                self._direct(slot, directive)  # type: ignore[arg-type]
+            elif slot.number >= wanted:
+                self._direct(slot, "finish")
+
+    def _start(self, number: int) -> None:
+        slot = Slot(number)
+        self._slots[number] = slot
+        self._board.forget(number)
+        self._board.direct(number, "continue")
+        slot.thread = threading.Thread(target=self._indexer, args=(slot,), name=f"indexer-{number}", daemon=True)
+        slot.thread.start()
+
+    def _direct(self, slot: Slot, directive: Directive) -> None:
+        slot.directive = directive
+        slot.changed.set()
+        self._board.direct(slot.number, directive)
+
+    def _indexer(self, slot: Slot) -> None:
+        """One indexer's thread: its Spark job, again after a failure."""
+        failures = 0
+        while slot.directive == "continue":
+            began = time.monotonic()
+            slot.running = True
+            try:
+                how = self._job(slot)
+            except PySparkException as error:
+                how, slot.error = "failed", _first_line(error)
+            except Exception as error:  # py4j wraps what a job threw
+                how, slot.error = "failed", _first_line(error)
+            slot.running = False
+            self._log.info("an indexer's job ended", indexer=slot.number, how=how, error=slot.error)
+            if slot.directive != "continue" or how == "TaskOver":
+                return
+            failures = 1 if time.monotonic() - began > SETTLED_S else failures + 1
+            slot.restarts += 1
+            slot.changed.wait(min(LONGEST_BACK_OFF_S, 0.5 * 2 ** (failures - 1)))
+
+    def _job(self, slot: Slot) -> str:
+        self._spark.sparkContext.setJobGroup(f"indexer-{slot.number}", f"indexer {slot.number}")
+        orders = Orders(
+            number=slot.number,
+            assignment=self._assignment.model_dump_json(),
+            url=self._url,
+            token=self._token,
+            board=self._board.address,
+            authkey=self._board.authkey,
+        )
+        frame = self._spark.range(0, 1, 1, 1).mapInArrow(work(orders), "number int, how string")
+        return str(frame.collect()[0]["how"])
+
+    def _beat(self) -> HeartbeatAnswer | None:
+        """None when the control plane did not answer."""
+        request = HeartbeatRequest(indexers=self._statuses(), slots=self._slot_count, message=self._message)
+        try:
+            answer = self._client.heartbeat(request)
+        except TaskOver:
+            raise
+        except ClientError as error:
+            self._board.note_store(False)
+            self._log.warning("no answer to a heartbeat", reason=str(error))
+            return None
+        self._board.note_store(True)
+        return answer
+
+    def _statuses(self) -> list[IndexerStatus]:
+        return [self._status(slot) for slot in self._slots.values()]
+
+    def _status(self, slot: Slot) -> IndexerStatus:
+        seen = self._board.status(slot.number)
+        if seen is None:
+            beyond = sum(s.running for s in self._slots.values()) > self._slot_count
+            state = "waiting_for_slot" if beyond else "starting"
+            return IndexerStatus(number=slot.number, epoch=0, state=state, message=slot.error, restarts=slot.restarts)
+        age, status = seen
+        changes: dict[str, object] = {"restarts": slot.restarts}
+        if not slot.running and slot.directive == "continue":
+            changes |= {"state": "restarting", "message": slot.error, "in_flight": 0}
+        elif age > SILENT_S and slot.running:
+            changes |= {"state": "silent", "message": f"no word for {age:.0f} s"}
+        elif not self._is_alive(slot):
+            changes |= {"state": "stopped", "in_flight": 0}
+        return status.model_copy(update=changes)
+
+    def _is_alive(self, slot: Slot) -> bool:
+        return slot.thread is not None and slot.thread.is_alive()
+
+    def _alive(self) -> bool:
+        return any(self._is_alive(s) for s in self._slots.values())
+
+    def _join(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for slot in self._slots.values():
+            if slot.thread is not None:
+                slot.thread.join(max(0.0, end - time.monotonic()))
+
+    def _say_end(self, error: str) -> None:
+        """The last word, sent until it is heard (for a minute: then the control plane notices by itself)."""
+        request = EndRequest(indexers=self._statuses(), error=error)
+        for _ in range(60):
+            try:
+                self._client.end(request)
+                return
+            except TaskOver:
+                return
+            except ClientError as problem:
+                self._log.warning("the end was not heard", reason=str(problem))
+                time.sleep(1.0)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if "Error" in line or "Exception" in line or "exited" in line]
+    return (telling[-1] if telling else lines[0] if lines else type(error).__name__)[:1000]

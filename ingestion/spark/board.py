@@ -1,0 +1,128 @@
+"""The board: where the indexers of one application post their state each second and read their directive.
+
+It lives in the driver, so that the control plane gets one heartbeat for all. Messages are JSON over an authenticated
+``multiprocessing.connection``; nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from dataclasses import dataclass, field
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+
+from ingestion.specs.protocol import Directive, IndexerStatus
+from ingestion.task.control import Control
+
+BEAT_S = 1.0
+DRIVER_LOST_S = 15.0
+
+
+@dataclass
+class Board:
+    """The driver's side. Thread-safe."""
+
+    host: str = "127.0.0.1"
+    authkey: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+    _listener: Listener = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _statuses: dict[int, tuple[float, IndexerStatus]] = field(default_factory=dict)
+    _directives: dict[int, Directive] = field(default_factory=dict)
+    _store_commits: bool = False
+
+    def __post_init__(self) -> None:
+        self._listener = Listener((self.host, 0), backlog=256, authkey=self.authkey)
+        threading.Thread(target=self._accept, name="board", daemon=True).start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._listener.address
+        return str(host), int(port)
+
+    def direct(self, number: int, directive: Directive) -> None:
+        """What an indexer is to do from now on."""
+        with self._lock:
+            self._directives[number] = directive
+
+    def note_store(self, commits: bool) -> None:
+        """Whether the last heartbeat was answered."""
+        with self._lock:
+            self._store_commits = commits
+
+    def forget(self, number: int) -> None:
+        """Drop an indexer's last status before it starts again."""
+        with self._lock:
+            self._statuses.pop(number, None)
+
+    def status(self, number: int) -> tuple[float, IndexerStatus] | None:
+        """Seconds since the indexer's last word, and the word."""
+        with self._lock:
+            known = self._statuses.get(number)
+        return (time.monotonic() - known[0], known[1]) if known else None
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()
+            except (OSError, EOFError, AuthenticationError):
+                continue
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: Connection) -> None:
+        try:
+            while True:
+                status = IndexerStatus.model_validate_json(connection.recv_bytes())
+                with self._lock:
+                    self._statuses[status.number] = (time.monotonic(), status)
+                    directive = self._directives.get(status.number, "continue")
+                    answer = {"directive": directive, "store_commits": self._store_commits}
+                connection.send_bytes(json.dumps(answer).encode())
+        except (OSError, EOFError, ValueError):
+            connection.close()
+
+
+class Poster(threading.Thread):
+    """The worker's side: posts the control's status, hands it the directive. Without a driver it says stop."""
+
+    def __init__(self, control: Control, address: tuple[str, int], authkey: bytes) -> None:
+        super().__init__(name="poster", daemon=True)
+        self._control = control
+        self._address = address
+        self._authkey = authkey
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        heard_at = time.monotonic()
+        connection: Connection | None = None
+        while not self._done.is_set():
+            try:
+                connection = connection or Client(self._address, authkey=self._authkey)
+                self._post(connection)
+                heard_at = time.monotonic()
+            except (OSError, EOFError, AuthenticationError):
+                connection = None
+            if time.monotonic() - heard_at > DRIVER_LOST_S:
+                self._control.tell("stop", store_commits=False)
+            self._done.wait(BEAT_S)
+        self._last_word(connection)
+
+    def _last_word(self, connection: Connection | None) -> None:
+        if connection is not None:
+            try:
+                self._post(connection)
+                connection.close()
+            except (OSError, EOFError):
+                pass
+
+    def _post(self, connection: Connection) -> None:
+        connection.send_bytes(self._control.status.model_dump_json().encode())
+        answer = json.loads(connection.recv_bytes())
+        self._control.tell(answer["directive"], answer["store_commits"])
+
+    def finish(self) -> None:
+        """Post once more and end."""
+        self._done.set()
+        self.join(timeout=5)

@@ -1,0 +1,36 @@
+"""The application that spark-submit starts. Task, token and address come from the environment, never from argv."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from ingestion.client import ClientError, HttpControlPlane
+from ingestion.spark.application import Application
+from ingestion.task.log import configure, logger_for
+
+
+def main() -> int:
+    """Exit code 0 when the task did what it was told."""
+    configure()
+    task_id, token, url = (os.environ[n] for n in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN", "HEADGATE_URL"))
+    log = logger_for(task=task_id)
+    client = HttpControlPlane(url, task_id, token)
+    try:
+        assignment = client.assignment()
+    except ClientError as error:
+        log.error("no assignment", reason=str(error))
+        return 1
+    spark = SparkSession.builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    try:
+        Application(spark, client, assignment, url, token).run()
+    finally:
+        spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

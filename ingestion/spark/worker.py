@@ -1,0 +1,82 @@
+"""What runs inside a Spark task: one indexer, for as long as it is told to."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from ingestion.client import HttpControlPlane, TaskOver
+from ingestion.segments import open_deep_storage
+from ingestion.sources.share_group import ShareGroupSource
+from ingestion.sources.topic import TopicWatch
+from ingestion.spark.board import Poster
+from ingestion.specs.protocol import Assignment
+from ingestion.task.control import Control
+from ingestion.task.errors import Fenced
+from ingestion.task.indexer import Indexer, Surroundings
+from ingestion.task.log import configure, logger_for
+
+RESULT = pa.schema([("number", pa.int32()), ("how", pa.string())])
+
+
+@dataclass(frozen=True)
+class Orders:
+    """All that a worker needs; it travels in the task's closure, never in Spark's configuration."""
+
+    number: int
+    assignment: str  # JSON of Assignment
+    url: str
+    token: str
+    board: tuple[str, int]
+    authkey: bytes
+
+
+def work(orders: Orders) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow``: yields one row (number, how it ended) when the indexer ends."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = sum(batch.num_rows for batch in batches)
+        if rows:
+            yield pa.RecordBatch.from_pydict({"number": [orders.number], "how": [_run(orders)]}, schema=RESULT)
+
+    return run
+
+
+def _run(orders: Orders) -> str:
+    configure()
+    assignment = Assignment.model_validate_json(orders.assignment)
+    control = Control(orders.number, os.getpid())
+    poster = Poster(control, orders.board, orders.authkey)
+    poster.start()
+    client = HttpControlPlane(orders.url, assignment.task_id, orders.token)
+    log = logger_for(task=assignment.task_id, indexer=orders.number)
+    try:
+        with tempfile.TemporaryDirectory(prefix="headgate-indexer-") as scratch:
+            Indexer(assignment, control, _surroundings(assignment, client, control, Path(scratch))).run()
+        return "ended"
+    except (Fenced, TaskOver) as over:
+        log.info("ended", reason=str(over))
+        return type(over).__name__
+    finally:
+        poster.finish()
+        client.close()
+
+
+def _surroundings(assignment: Assignment, client: HttpControlPlane, control: Control, scratch: Path) -> Surroundings:
+    io_config = assignment.spec.ioConfig
+    properties = assignment.consumer_properties
+    client_id = f"{assignment.task_id}-{control.status.number}"
+    return Surroundings(
+        client=client,
+        topic=TopicWatch(properties, io_config.topic),
+        make_source=lambda: ShareGroupSource(properties, io_config, client_id),
+        storage=open_deep_storage(assignment.deep_storage),
+        scratch=scratch,
+        host=socket.gethostname(),
+    )

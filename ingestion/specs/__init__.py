@@ -1,0 +1,43 @@
+"""Spec models and wire messages: Druid's JSON names, pydantic and the standard library only.
+
+``parse_task_spec`` and ``parse_supervisor_spec`` are the two doors; both raise ``SpecError`` with every error at once.
+"""
+
+from ingestion.specs.errors import SpecError, SpecIssue
+from ingestion.specs.filters import Filter
+from ingestion.specs.granularity import Granularity
+from ingestion.specs.ingestion_spec import (
+    DataSchema,
+    DimensionSchema,
+    DimensionsSpec,
+    GranularitySpec,
+    IngestionSpec,
+    ShareGroupIOConfig,
+    SupervisorSpec,
+    TaskSpec,
+    TimestampSpec,
+    TransformSpec,
+    TuningConfig,
+    parse_supervisor_spec,
+    parse_task_spec,
+)
+
+__all__ = [
+    "DataSchema",
+    "DimensionSchema",
+    "DimensionsSpec",
+    "Filter",
+    "Granularity",
+    "GranularitySpec",
+    "IngestionSpec",
+    "ShareGroupIOConfig",
+    "SpecError",
+    "SpecIssue",
+    "SupervisorSpec",
+    "TaskSpec",
+    "TimestampSpec",
+    "TransformSpec",
+    "TuningConfig",
+    "parse_supervisor_spec",
+    "parse_task_spec",
+]

@@ -1,0 +1,68 @@
+"""What is wrong with a spec, all of it at once, each by its path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+
+@dataclass(frozen=True)
+class SpecIssue:
+    """One fault of a spec. ``path`` is dotted, as in the JSON (``spec.ioConfig.topic``); ``pointer`` is RFC 6901."""
+
+    path: str
+    pointer: str
+    message: str
+
+
+class SpecError(Exception):
+    """The spec can't be used; ``issues`` names every fault. The caller mends the spec and sends it again."""
+
+    def __init__(self, issues: list[SpecIssue]) -> None:
+        self.issues = issues
+        super().__init__("; ".join(f"{i.path or 'spec'}: {i.message}" for i in issues))
+
+
+def issues_of(error: ValidationError, document: Any) -> list[SpecIssue]:
+    """Turn pydantic's errors into issues. ``document`` is what was validated: it tells JSON keys from union tags."""
+    return [_issue(dict(e), document) for e in error.errors(include_url=False)]
+
+
+def issue_at(parts: list[str | int], message: str) -> SpecIssue:
+    """An issue at the place that ``parts`` (keys and list indexes) lead to."""
+    path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
+    pointer = "".join("/" + str(p).replace("~", "~0").replace("/", "~1") for p in parts)
+    return SpecIssue(path, pointer, message)
+
+
+def _issue(error: dict[str, Any], document: Any) -> SpecIssue:
+    return issue_at(_json_parts(error["loc"], document), _message(error))
+
+
+def _json_parts(location: tuple[str | int, ...], document: Any) -> list[str | int]:
+    """Drop what is a union's tag and not a key of the document (the last part may be a key that is missing)."""
+    parts: list[str | int] = []
+    here = document
+    for index, part in enumerate(location):
+        last = index == len(location) - 1
+        if isinstance(here, dict):
+            if part not in here and not last:
+                continue
+            here = here.get(part)
+        elif isinstance(here, list) and isinstance(part, int) and part < len(here):
+            here = here[part]
+        elif not last:
+            continue
+        parts.append(part)
+    return parts
+
+
+def _message(error: dict[str, Any]) -> str:
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return "unknown field: check its spelling, or remove it"
+    if kind == "missing":
+        return "required field is missing"
+    return str(error["msg"]).removeprefix("Value error, ")

@@ -1,0 +1,232 @@
+"""The messages between an indexer and the control plane: JSON over HTTP, the same models on both sides.
+
+Times are UTC; offsets are half-open ranges ``[start, end)`` within one partition; payload bytes are base64.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
+
+from ingestion.specs.ingestion_spec import IngestionSpec
+
+OffsetRange = tuple[int, int]
+SourceKind = Literal["share_group", "repair"]
+Directive = Literal["continue", "finish", "stop"]
+
+
+class Message(BaseModel):
+    """Frozen; unknown fields are refused, so that a version mismatch is seen at once."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RepairRange(Message):
+    """A hole of the settled ranges that an ordinary reader looks into."""
+
+    partition: int = Field(ge=0)
+    start: int = Field(ge=0)
+    end: int = Field(gt=0)
+
+
+class Assignment(Message):
+    """What an application is to do. ``indexers`` is how many to keep running; for a repair, ``ranges`` what to read."""
+
+    task_id: str
+    kind: SourceKind
+    spec: IngestionSpec
+    consumer_properties: dict[str, str]
+    indexers: int = Field(ge=0)
+    deep_storage: str
+    version: str
+    ranges: list[RepairRange] = Field(default_factory=list)
+    failpoints: dict[str, str] = Field(default_factory=dict)
+
+
+class StartRequest(Message):
+    """An indexer starts: it says which topic, by id, it found, and takes a new epoch, which fences older ones."""
+
+    cluster_id: str
+    topic_id: str
+    host: str
+    pid: int
+    # What this process's last epoch released and no heartbeat has said yet.
+    previous_epoch: int = 0
+    released: int = Field(default=0, ge=0)
+    redelivered: int = Field(default=0, ge=0)
+
+
+class StartAnswer(Message):
+    epoch: int
+
+
+class Column(Message):
+    name: str
+    type: Literal["string", "long", "double", "boolean", "timestamp", "json"]
+
+
+class SegmentFile(Message):
+    """A file that was uploaded whole. ``offsets`` maps a partition to the source offsets of its rows."""
+
+    path: str
+    interval_start: datetime
+    interval_end: datetime
+    rows: int = Field(gt=0)
+    size_bytes: int = Field(gt=0)
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    min_time: datetime
+    max_time: datetime
+    columns: list[Column]
+    offsets: dict[int, list[OffsetRange]]
+
+
+class Outcomes(Message):
+    """One partition's offsets by what became of them. Stored offsets stand with their segment file."""
+
+    thrown_away: list[OffsetRange] = Field(default_factory=list)
+    unparseable: list[OffsetRange] = Field(default_factory=list)
+    duplicate: list[OffsetRange] = Field(default_factory=list)
+    empty: list[OffsetRange] = Field(default_factory=list)  # no record there: marker, aborted, compacted
+    gap: list[OffsetRange] = Field(default_factory=list)  # removed by retention before it was read
+
+
+class Counters(Message):
+    """How many records ended how, in one batch or in all. ``polled`` is the sum of the six outcomes.
+
+    ``published`` counts rows written; ``rolled_up`` records merged into such a row; ``redelivered`` (delivery count
+    above 1), ``quarantined`` and ``input_bytes`` describe records that are counted in an outcome already.
+    """
+
+    polled: int = Field(default=0, ge=0)
+    published: int = Field(default=0, ge=0)
+    rolled_up: int = Field(default=0, ge=0)
+    thrown_away: int = Field(default=0, ge=0)
+    unparseable: int = Field(default=0, ge=0)
+    duplicates: int = Field(default=0, ge=0)
+    released: int = Field(default=0, ge=0)
+    redelivered: int = Field(default=0, ge=0)
+    quarantined: int = Field(default=0, ge=0)
+    filtered: int = Field(default=0, ge=0)  # of thrown_away: by the filter
+    outside_window: int = Field(default=0, ge=0)  # of thrown_away: too late or too early
+    input_bytes: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Counters:
+        if self.polled != self.ended:
+            raise ValueError(f"polled {self.polled} records, but {self.ended} ended")
+        return self
+
+    @property
+    def ended(self) -> int:
+        return self.published + self.rolled_up + self.thrown_away + self.unparseable + self.duplicates + self.released
+
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(**{name: getattr(self, name) + getattr(other, name) for name in Counters.model_fields})
+
+
+class QuarantinedRecord(Message):
+    """A record that could not be decoded, whole. ``reason``: unparseable, decoder_crash, delivery_limit."""
+
+    partition: int = Field(ge=0)
+    offset: int = Field(ge=0)
+    timestamp_ms: int | None = None
+    delivery_count: int = Field(ge=0)
+    reason: Literal["unparseable", "decoder_crash", "delivery_limit"]
+    error: str = Field(max_length=2000)
+    key: Base64Bytes | None = None
+    payload: Base64Bytes | None = None
+
+
+class PublishRequest(Message):
+    """One batch, whole: its segments and what became of every record. Answered the same however often it is sent."""
+
+    publish_id: UUID
+    epoch: int
+    topic_id: str
+    segments: list[SegmentFile]
+    outcomes: dict[int, Outcomes]
+    counters: Counters
+    quarantined: list[QuarantinedRecord] = Field(default_factory=list)
+    early_duplicates: int = Field(default=0, ge=0)  # duplicates that were delivered for the first time: alarming
+
+
+class PublishAnswer(Message):
+    publish_id: UUID
+    segment_ids: list[str]
+
+
+class Refusal(Message):
+    """Why a publish changed nothing (status 409). ``duplicates``: per partition, what is settled already."""
+
+    code: Literal["fenced", "duplicates", "abandoned"]
+    detail: str
+    duplicates: dict[int, list[OffsetRange]] = Field(default_factory=dict)
+
+
+class SettledRequest(Message):
+    """Which of these offsets are settled already?"""
+
+    epoch: int
+    topic_id: str
+    offsets: dict[int, list[OffsetRange]]
+
+
+class SettledAnswer(Message):
+    settled: dict[int, list[OffsetRange]]
+
+
+class AbandonRequest(Message):
+    """The lock has run out: if this publish has not committed by now, it never may."""
+
+    epoch: int
+    publish_id: UUID
+
+
+class AbandonAnswer(Message):
+    committed: bool
+
+
+class IndexerStatus(Message):
+    """One indexer in a heartbeat. ``unpublished`` counts, since this epoch began, records that ended without a publish."""
+
+    number: int = Field(ge=0)
+    epoch: int = Field(ge=0)
+    state: Literal["waiting_for_slot", "starting", "reading", "paused", "finishing", "stopped", "restarting", "silent"]
+    pid: int = 0
+    in_flight: int = Field(default=0, ge=0)
+    unpublished: Counters = Field(default_factory=Counters)
+    partitions: list[int] = Field(default_factory=list)
+    message: str = ""
+    ack_failures: int = Field(default=0, ge=0)
+    restarts: int = Field(default=0, ge=0)
+    redelivery_counts: dict[int, int] = Field(default_factory=dict)  # delivery count → records, this epoch
+
+
+class HeartbeatRequest(Message):
+    """All indexers of one application, once a second."""
+
+    indexers: list[IndexerStatus]
+    slots: int = Field(ge=0)
+    message: str = ""
+
+
+class HeartbeatAnswer(Message):
+    """``directive`` for the whole application; ``indexers`` how many to keep running from now on."""
+
+    directive: Directive
+    indexers: int
+    store_commits: bool = True
+
+
+class EndRequest(Message):
+    """The application ends. ``error`` is empty when it did what it was told."""
+
+    indexers: list[IndexerStatus] = Field(default_factory=list)
+    error: str = Field(default="", max_length=4000)
+
+
+class EndAnswer(Message):
+    detail: dict[str, Any] = Field(default_factory=dict)

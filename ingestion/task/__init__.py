@@ -1,0 +1,1 @@
+"""The one indexing loop, its limits and counters."""

@@ -1,0 +1,140 @@
+"""One batch on its way: which of its records became what. Every record has exactly one outcome."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ingestion.sources import ACCEPT, REJECT, Batch
+from ingestion.sources.base import Ints
+from ingestion.specs import offsets
+from ingestion.specs.protocol import Counters, Outcomes, PublishRequest, QuarantinedRecord, SegmentFile
+
+ERROR_LENGTH = 2000
+PENDING, STORED, FILTERED, OUTSIDE, UNPARSEABLE, DUPLICATE = range(6)
+
+
+@dataclass
+class Ledger:
+    """Outcome by record of a batch, as small integers; errors of what could not be decoded by index."""
+
+    batch: Batch
+    outcome: Ints = field(init=False)
+    errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # index → (reason, error)
+
+    def __post_init__(self) -> None:
+        self.outcome = np.full(len(self.batch), PENDING, dtype=np.int64)
+
+    def mark(self, indexes: Iterable[int] | Ints, outcome: int) -> None:
+        """Give these records an outcome."""
+        chosen = np.fromiter(indexes, dtype=np.int64) if not isinstance(indexes, np.ndarray) else indexes
+        self.outcome[chosen] = outcome
+
+    def mark_unparseable(self, errors: dict[int, str], reason: str) -> None:
+        """These could not be decoded."""
+        self.mark(errors.keys(), UNPARSEABLE)
+        self.errors.update({index: (reason, error[:ERROR_LENGTH]) for index, error in errors.items()})
+
+    def mark_duplicates(self, settled: dict[int, list[offsets.Range]]) -> int:
+        """Records at settled offsets are duplicates from here on; returns how many of them were first deliveries."""
+        mask = self.at(settled)
+        self.outcome[mask] = DUPLICATE
+        return int((self.batch.delivery_counts[mask] == 1).sum())
+
+    def at(self, ranges: dict[int, list[offsets.Range]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which records lie in the ranges."""
+        mask = np.zeros(len(self.batch), dtype=bool)
+        for partition, some in ranges.items():
+            here = self.batch.partitions == partition
+            for start, end in some:
+                mask |= here & (self.batch.offsets >= start) & (self.batch.offsets < end)
+        return mask
+
+    def indexes(self, *outcomes: int) -> Ints:
+        """The records with one of these outcomes."""
+        return np.flatnonzero(np.isin(self.outcome, outcomes)).astype(np.int64)
+
+    @property
+    def verdicts(self) -> Ints:
+        """REJECT what is in quarantine, ACCEPT all else."""
+        return np.where(self.outcome == UNPARSEABLE, REJECT, ACCEPT).astype(np.int64)
+
+    @property
+    def redelivered(self) -> int:
+        return int((self.batch.delivery_counts > 1).sum())
+
+    def counters(self, rows: int) -> Counters:
+        """``rows``: how many rows the segments hold."""
+        count = {o: int((self.outcome == o).sum()) for o in range(6)}
+        return Counters(
+            polled=len(self.batch),
+            published=rows,
+            rolled_up=count[STORED] - rows,
+            thrown_away=count[FILTERED] + count[OUTSIDE],
+            unparseable=count[UNPARSEABLE],
+            duplicates=count[DUPLICATE],
+            redelivered=self.redelivered,
+            quarantined=count[UNPARSEABLE],
+            filtered=count[FILTERED],
+            outside_window=count[OUTSIDE],
+            input_bytes=sum(len(p) for p in self.batch.payloads if p is not None),
+        )
+
+    def outcomes(self) -> dict[int, Outcomes]:
+        """Per partition, the offsets of everything that is not stored."""
+        found = {}
+        for partition in {*np.unique(self.batch.partitions).tolist(), *self.batch.extra}:
+            extra = self.batch.extra.get(partition, Outcomes())
+            outcomes = Outcomes(
+                thrown_away=self._ranges(partition, FILTERED, OUTSIDE),
+                unparseable=self._ranges(partition, UNPARSEABLE),
+                duplicate=self._ranges(partition, DUPLICATE),
+                empty=extra.empty,
+                gap=extra.gap,
+            )
+            if outcomes != Outcomes():
+                found[partition] = outcomes
+        return found
+
+    def _ranges(self, partition: int, *outcomes: int) -> list[offsets.Range]:
+        mask = (self.batch.partitions == partition) & np.isin(self.outcome, outcomes)
+        return offsets.ranges_of(self.batch.offsets[mask].tolist())
+
+    def all_offsets(self, indexes: Ints) -> dict[int, list[offsets.Range]]:
+        """These records' offsets by partition."""
+        partitions, numbers = self.batch.partitions[indexes], self.batch.offsets[indexes]
+        return {p: offsets.ranges_of(numbers[partitions == p].tolist()) for p in np.unique(partitions).tolist()}
+
+    def quarantined(self) -> list[QuarantinedRecord]:
+        """What could not be decoded, whole."""
+        return [self._quarantined(i) for i in self.indexes(UNPARSEABLE).tolist()]
+
+    def _quarantined(self, index: int) -> QuarantinedRecord:
+        reason, error = self.errors[index]
+        batch = self.batch
+        return QuarantinedRecord.model_construct(
+            partition=int(batch.partitions[index]),
+            offset=int(batch.offsets[index]),
+            timestamp_ms=batch.timestamps_ms[index],
+            delivery_count=int(batch.delivery_counts[index]),
+            reason=reason,
+            error=error,
+            key=batch.keys[index],
+            payload=batch.payloads[index],
+        )
+
+    def request(self, epoch: int, topic_id: str, segments: Sequence[SegmentFile], early: int) -> PublishRequest:
+        """The publish of this batch under a new publish id."""
+        return PublishRequest(
+            publish_id=uuid.uuid4(),
+            epoch=epoch,
+            topic_id=topic_id,
+            segments=list(segments),
+            outcomes=self.outcomes(),
+            counters=self.counters(sum(s.rows for s in segments)),
+            quarantined=self.quarantined(),
+            early_duplicates=early,
+        )

@@ -1,0 +1,76 @@
+"""What the loop is told and what it tells: shared between the loop's thread and the one that talks to the driver."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from ingestion.specs.protocol import Counters, Directive, IndexerStatus
+
+_RANK: dict[Directive, int] = {"continue": 0, "finish": 1, "stop": 2}
+
+
+class Control:
+    """Thread-safe. A directive only ever grows stricter: continue, finish, stop."""
+
+    def __init__(self, number: int, pid: int) -> None:
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._directive: Directive = "continue"
+        self._status = IndexerStatus(number=number, epoch=0, state="starting", pid=pid)
+        self._commits_seen_at = 0.0
+
+    def tell(self, directive: Directive, store_commits: bool = True) -> None:
+        """From outside: what to do from now on, and whether the metadata store has just been seen to commit."""
+        with self._changed:
+            if _RANK[directive] > _RANK[self._directive]:
+                self._directive = directive
+            if store_commits:
+                self._commits_seen_at = time.monotonic()
+            self._changed.notify_all()
+
+    @property
+    def directive(self) -> Directive:
+        with self._lock:
+            return self._directive
+
+    def wait_for_store(self, since: float, timeout_s: float) -> bool:
+        """Wait until the store was seen to commit after ``since`` (``time.monotonic``), or stop was asked for."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._commits_seen_at > since or self._directive == "stop", timeout_s)
+            return self._commits_seen_at > since
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but no longer than until the directive changes."""
+        with self._changed:
+            before = self._directive
+            self._changed.wait_for(lambda: self._directive != before, seconds)
+
+    def show(self, **changes: Any) -> None:
+        """Change what the next heartbeat says."""
+        with self._lock:
+            self._status = self._status.model_copy(update=changes)
+
+    def new_epoch(self, epoch: int) -> None:
+        """What ended without a publish is counted for each epoch anew."""
+        self.show(epoch=epoch, state="reading", unpublished=Counters(), redelivery_counts={}, message="")
+
+    def count_released(self, records: int, redelivered: int) -> None:
+        """Records that ended as released."""
+        with self._lock:
+            more = Counters(polled=records, released=records, redelivered=redelivered)
+            self._status = self._status.model_copy(update={"unpublished": self._status.unpublished + more})
+
+    def count_deliveries(self, counts: dict[int, int]) -> None:
+        """Delivery count → records, of one batch."""
+        with self._lock:
+            known = dict(self._status.redelivery_counts)
+            for delivery, records in counts.items():
+                known[delivery] = known.get(delivery, 0) + records
+            self._status = self._status.model_copy(update={"redelivery_counts": known})
+
+    @property
+    def status(self) -> IndexerStatus:
+        with self._lock:
+            return self._status

@@ -1,0 +1,15 @@
+"""Why a batch or an indexer can't go on.
+
+Fenced   a newer epoch runs: end
+Lapsed   the lock is about to end without an outcome: give the batch up
+"""
+
+from __future__ import annotations
+
+
+class Fenced(Exception):
+    """A newer epoch of this indexer runs: nothing of this one may be published any more."""
+
+
+class Lapsed(Exception):
+    """The lock is about to end and there is no outcome yet."""

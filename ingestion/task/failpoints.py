@@ -1,0 +1,39 @@
+"""Named places where a test makes an indexer fail. The control plane hands them out; in production there are none.
+
+Values: ``hold:<file>`` writes the file and waits there to be killed; ``hold_once:<file>`` only when the file does not
+exist yet; ``sleep:<seconds>`` waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+
+class Failpoints:
+    """Places: ``decoded``, ``uploaded``, ``committed``, ``before_ack``; ``crash_marker`` is the decoder's."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = dict(places)
+
+    def reach(self, place: str) -> None:
+        """Do what a test asked for at this place, if anything."""
+        action, _, argument = self._places.get(place, "").partition(":")
+        if action == "sleep":
+            time.sleep(float(argument))
+        elif action in ("hold", "hold_once"):
+            self._hold(Path(argument), once=action == "hold_once")
+
+    def _hold(self, file: Path, once: bool) -> None:
+        if once and file.exists():
+            return
+        file.touch()
+        while True:
+            time.sleep(1)
+
+    @property
+    def crash_marker(self) -> bytes | None:
+        """Bytes in a payload that make the decoding process die."""
+        marker = self._places.get("crash_marker")
+        return marker.encode() if marker else None

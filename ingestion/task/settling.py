@@ -1,0 +1,181 @@
+"""What happens to one batch between poll and acknowledgement: decode, upload, publish."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from ingestion.client import ControlPlane, PublishRefused, Unreachable
+from ingestion.decode import IsolatedDecoder, JsonDecoder, MessageWindow
+from ingestion.segments import DeepStorage, write_segments
+from ingestion.sources import SourceProblem, TopicChanged
+from ingestion.sources.base import Ints
+from ingestion.sources.topic import TopicWatch
+from ingestion.specs import offsets
+from ingestion.specs.protocol import AbandonRequest, Assignment, PublishRequest, SegmentFile, SettledRequest
+from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, Ledger
+from ingestion.task.breaker import Breaker
+from ingestion.task.control import Control
+from ingestion.task.errors import Fenced, Lapsed
+from ingestion.task.failpoints import Failpoints
+
+LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
+GIVE_UP_AT = 0.8  # of what is left of the lock
+
+
+class Decoders:
+    """One in this process; one in a child for records that may be what made an earlier process die."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        spec = assignment.spec
+        memory = spec.tuningConfig.maxBytesInMemory * 4
+        marker = Failpoints(assignment.failpoints).crash_marker
+        self.here = JsonDecoder(spec.dataSchema, memory, marker)
+        self.isolated = IsolatedDecoder(spec.dataSchema, memory, marker)
+
+    def close(self) -> None:
+        self.here.close()
+        self.isolated.close()
+
+
+@dataclass(frozen=True)
+class Settler:
+    """Settles batches of one epoch on one topic id."""
+
+    assignment: Assignment
+    number: int
+    epoch: int
+    topic_id: str
+    client: ControlPlane
+    topic: TopicWatch
+    decoders: Decoders
+    storage: DeepStorage
+    scratch: Path
+    breaker: Breaker
+    control: Control
+    failpoints: Failpoints
+    background: ThreadPoolExecutor
+
+    def settle(self, ledger: Ledger) -> Ints:
+        """Register the batch; returns its acknowledgements. Raises ``Lapsed``, ``TopicChanged``, ``Fenced``."""
+        give_up = time.monotonic() + ledger.batch.seconds_left * GIVE_UP_AT
+        # Asked after the poll, so that what was polled belongs to this topic id and no other; awaited before publishing.
+        same_topic = self.background.submit(self._check_topic)
+        early = self._drop_settled(ledger, give_up)
+        rows = self._decode(ledger)
+        self.failpoints.reach("decoded")
+        refused = self._attempt(ledger, rows, early, give_up, same_topic)
+        while refused:
+            self._check_topic()  # again, before any duplicate is dropped
+            early += ledger.mark_duplicates(refused)
+            refused = self._attempt(ledger, rows, early, give_up, same_topic)
+        return ledger.verdicts
+
+    def _attempt(
+        self, ledger: Ledger, rows: pa.Table | None, early: int, give_up: float, same_topic: Future[None]
+    ) -> dict[int, list[offsets.Range]]:
+        """Upload and publish; returns the duplicates that it was refused for, empty when it is registered."""
+        segments = self._upload(ledger, rows, give_up)
+        self.failpoints.reach("uploaded")
+        same_topic.result()
+        request = ledger.request(self.epoch, self.topic_id, segments, early)
+        try:
+            self._publish(request, give_up)
+        except PublishRefused as refused:
+            if refused.refusal.code != "duplicates":
+                raise Fenced(str(refused)) from None
+            return refused.refusal.duplicates
+        self.failpoints.reach("committed")
+        return {}
+
+    def _check_topic(self) -> None:
+        """Raises ``TopicChanged`` when the topic is another one, or Kafka does not say which."""
+        try:
+            now = self.topic.topic_id()
+        except SourceProblem as problem:
+            raise TopicChanged(str(problem)) from None
+        if now != self.topic_id:
+            raise TopicChanged(f"the topic's id was {self.topic_id} and is {now}")
+
+    def _drop_settled(self, ledger: Ledger, give_up: float) -> int:
+        """Records that were delivered before may be settled: ask before decoding them."""
+        late = np.flatnonzero(ledger.batch.delivery_counts > 1).astype(np.int64)
+        if not len(late):
+            return 0
+        request = SettledRequest(epoch=self.epoch, topic_id=self.topic_id, offsets=ledger.all_offsets(late))
+        answer = self.breaker.insist(lambda: self.client.settled(self.number, request), give_up)
+        if answer.settled:
+            self._check_topic()
+        return ledger.mark_duplicates(answer.settled)
+
+    def _decode(self, ledger: Ledger) -> pa.Table | None:
+        """Rows of all records without an outcome; the others' outcomes are in the ledger."""
+        window = MessageWindow.of(self.assignment.spec.ioConfig, datetime.now(UTC))
+        pending = ledger.indexes(PENDING)
+        late = ledger.batch.delivery_counts[pending] >= LATE_DELIVERY
+        tables = [
+            self._decode_with(decoder, ledger, chosen, window)
+            for decoder, chosen in ((self.decoders.here, pending[~late]), (self.decoders.isolated, pending[late]))
+            if len(chosen)
+        ]
+        return pa.concat_tables(tables, promote_options="permissive") if tables else None
+
+    def _decode_with(
+        self, decoder: JsonDecoder | IsolatedDecoder, ledger: Ledger, chosen: Ints, window: MessageWindow
+    ) -> pa.Table:
+        payloads = ledger.batch.payloads
+        decoded = decoder.decode([payloads[i] for i in chosen.tolist()], window)
+        ledger.mark(chosen, STORED)
+        ledger.mark(chosen[np.array(decoded.filtered, dtype=np.int64)], FILTERED)
+        ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
+        ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
+        ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
+        column = pa.array(chosen[decoded.rows["__row"].to_numpy()], pa.int32())
+        return decoded.rows.set_column(decoded.rows.schema.get_field_index("__row"), "__row", column)
+
+    def _upload(self, ledger: Ledger, rows: pa.Table | None, give_up: float) -> list[SegmentFile]:
+        stored = ledger.indexes(STORED)
+        if rows is None or not len(stored):
+            return []
+        if rows.num_rows != len(stored):  # some of them turned out to be duplicates
+            rows = rows.filter(pa.array(np.isin(rows["__row"].to_numpy(), stored)))
+        return self.breaker.insist(lambda: self._write(ledger, rows), give_up)
+
+    def _write(self, ledger: Ledger, rows: pa.Table) -> list[SegmentFile]:
+        spec = self.assignment.spec
+        return write_segments(
+            rows,
+            ledger.batch.partitions,
+            ledger.batch.offsets,
+            schema=spec.dataSchema,
+            version=self.assignment.version,
+            storage=self.storage,
+            scratch=self.scratch,
+            max_rows=spec.tuningConfig.maxRowsPerSegment,
+        )
+
+    def _publish(self, request: PublishRequest, give_up: float) -> None:
+        """Register it. Raises ``PublishRefused``, and ``Lapsed`` when it has not committed and never will."""
+        try:
+            self.breaker.insist(lambda: self.client.publish(self.number, request), give_up)
+        except Lapsed:
+            if not self._committed_after_all(request):
+                raise
+
+    def _committed_after_all(self, request: PublishRequest) -> bool:
+        """Learn whether a publish without an answer has committed, and make sure that it never will if not."""
+        question = AbandonRequest(epoch=self.epoch, publish_id=request.publish_id)
+        while self.control.directive != "stop":
+            try:
+                return self.client.abandon(self.number, question).committed
+            except Unreachable:
+                self.control.wait_for_store(time.monotonic(), 1.0)
+            except PublishRefused as refused:
+                raise Fenced(str(refused)) from None
+        return False

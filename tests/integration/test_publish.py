@@ -1,0 +1,362 @@
+"""The publish transaction on a real PostgreSQL: atomic, fenced, idempotent, each offset once."""
+
+from __future__ import annotations
+
+import base64
+import random
+import threading
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection, connections
+from psycopg.types.range import Int8Range
+
+from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.datasources.models import Datasource
+from controlplane.segments import fence, settled
+from controlplane.segments.fence import PublishRefused
+from controlplane.segments.models import (
+    OFFSET_BITS,
+    Interval,
+    ProgressKey,
+    Publish,
+    QuarantinedRecord,
+    Receipt,
+    Segment,
+    SettledRange,
+    Source,
+    SourceEvent,
+    Writer,
+)
+from controlplane.segments.publish import publish
+from controlplane.segments.services import make_receipt_partitions
+from controlplane.teams.models import Team
+from ingestion.specs import offsets
+from ingestion.specs.protocol import (
+    AbandonRequest,
+    Column,
+    Counters,
+    Outcomes,
+    PublishRequest,
+    SegmentFile,
+)
+from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+
+DAY = datetime(2025, 6, 1, tzinfo=UTC)
+TASK = "task-1"
+
+
+@pytest.fixture
+def source(db: None) -> Source:
+    return make_source("flights")
+
+
+def make_source(name: str, topic_id: str = "topic-id-1", group: str = "group") -> Source:
+    team, _ = Team.objects.get_or_create(name="alpha")
+    datasource, _ = Datasource.objects.get_or_create(name=name, defaults={"team": team})
+    return fence.adopt_source(
+        datasource=datasource, group=group, topic="topic", cluster_id="cluster", topic_id=topic_id
+    )
+
+
+def start(source: Source, number: int = 0, task: str = TASK) -> int:
+    return fence.start_writer(task_id=task, number=number, datasource=source.datasource, source=source)
+
+
+def segment(offsets: dict[int, list[tuple[int, int]]], day: datetime = DAY) -> SegmentFile:
+    rows = sum(end - start for ranges in offsets.values() for start, end in ranges)
+    return SegmentFile(
+        path=f"flights/{uuid.uuid4()}.parquet",
+        interval_start=day,
+        interval_end=day + timedelta(days=1),
+        rows=rows,
+        size_bytes=10 * rows,
+        sha256="a" * 64,
+        min_time=day,
+        max_time=day + timedelta(hours=1),
+        columns=[Column(name="item", type="string")],
+        offsets=offsets,
+    )
+
+
+def request(
+    epoch: int,
+    stored: dict[int, list[tuple[int, int]]] | None = None,
+    outcomes: dict[int, Outcomes] | None = None,
+    segments: list[SegmentFile] | None = None,
+    quarantined: list[WireRecord] | None = None,
+    topic_id: str = "topic-id-1",
+) -> PublishRequest:
+    segments = segments if segments is not None else ([segment(stored)] if stored else [])
+    outcomes = outcomes or {}
+    rows = sum(s.rows for s in segments)
+
+    def ended(name: str) -> int:
+        return sum(end - start for o in outcomes.values() for start, end in getattr(o, name))
+
+    return PublishRequest(
+        publish_id=uuid.uuid4(),
+        epoch=epoch,
+        topic_id=topic_id,
+        segments=segments,
+        outcomes=outcomes,
+        counters=Counters(
+            polled=rows + ended("thrown_away") + ended("unparseable") + ended("duplicate"),
+            published=rows,
+            thrown_away=ended("thrown_away"),
+            unparseable=ended("unparseable"),
+            duplicates=ended("duplicate"),
+            quarantined=len(quarantined or []),
+        ),
+        quarantined=quarantined or [],
+    )
+
+
+def send(what: PublishRequest, number: int = 0, task: str = TASK) -> list[str]:
+    return publish(task_id=task, number=number, request=what).segment_ids
+
+
+def settled_offsets(source: Source) -> dict[int, list[tuple[int, int]]]:
+    return {key.partition: settled.settled_ranges(key) for key in source.keys.order_by("partition")}
+
+
+def test_segments_progress_receipt_and_totals_appear_together(source: Source) -> None:
+    epoch = start(source)
+    poison = WireRecord(
+        partition=1,
+        offset=7,
+        timestamp_ms=1,
+        delivery_count=1,
+        reason="unparseable",
+        error="bad",
+        payload=base64.b64encode(b"{\\"),
+    )
+    outcomes = {1: Outcomes(unparseable=[(7, 8)], thrown_away=[(8, 10)])}
+    ids = send(request(epoch, {0: [(0, 5)], 1: [(5, 7)]}, outcomes, quarantined=[poison]))
+    assert [str(s.id) for s in Segment.objects.all()] == ids
+    assert settled_offsets(source) == {0: [(0, 5)], 1: [(5, 10)]}
+    writer = Writer.objects.get()
+    assert (writer.polled, writer.published, writer.unparseable, writer.thrown_away) == (10, 7, 1, 2)
+    receipt = Receipt.objects.get(key__partition=1)
+    assert receipt.outcomes == {"stored": [[5, 7, 0]], "unparseable": [[7, 8]], "thrown_away": [[8, 10]]}
+    assert receipt.segment_ids == ids
+    kept = QuarantinedRecord.objects.get()
+    assert (kept.partition, kept.offset, bytes(kept.payload or b"")) == (1, 7, b"{\\")
+
+
+def test_the_same_publish_again_answers_the_same_and_changes_nothing(source: Source) -> None:
+    what = request(start(source), {0: [(0, 5)]})
+    first = send(what)
+    assert send(what) == first
+    assert Segment.objects.count() == 1
+    assert Writer.objects.get().published == 5
+
+
+def test_an_old_epoch_is_fenced(source: Source) -> None:
+    old = start(source)
+    start(source)
+    with pytest.raises(PublishRefused) as refused:
+        send(request(old, {0: [(0, 5)]}))
+    assert refused.value.refusal.code == "fenced"
+    assert not Segment.objects.exists()
+    assert not SettledRange.objects.exists()
+
+
+def test_another_topic_id_is_fenced(source: Source) -> None:
+    with pytest.raises(PublishRefused) as refused:
+        send(request(start(source), {0: [(0, 5)]}, topic_id="topic-id-2"))
+    assert refused.value.refusal.code == "fenced"
+
+
+def test_settled_offsets_are_refused_with_exactly_the_overlap(source: Source) -> None:
+    epoch = start(source)
+    send(request(epoch, {0: [(0, 5), (10, 15)], 1: [(0, 100)]}))
+    with pytest.raises(PublishRefused) as refused:
+        send(request(epoch, {0: [(3, 12)], 2: [(0, 5)]}))
+    assert refused.value.refusal.code == "duplicates"
+    assert refused.value.refusal.duplicates == {0: [(3, 5), (10, 12)]}
+    assert Segment.objects.count() == 1
+    send(request(epoch, {0: [(5, 10)], 2: [(0, 5)]}, {0: Outcomes(duplicate=[(3, 5), (10, 12)])}))
+    assert settled_offsets(source) == {0: [(0, 15)], 1: [(0, 100)], 2: [(0, 5)]}
+    assert Writer.objects.get().duplicates == 4
+
+
+def test_two_sources_with_the_same_offsets_do_not_meet(source: Source) -> None:
+    other = make_source("other", group="another-group")
+    send(request(start(source), {0: [(0, 5)]}))
+    send(request(start(other, task="task-2"), {0: [(0, 5)]}), task="task-2")
+    assert settled_offsets(source) == settled_offsets(other) == {0: [(0, 5)]}
+
+
+def test_an_abandoned_publish_never_commits(source: Source) -> None:
+    epoch = start(source)
+    what = request(epoch, {0: [(0, 5)]})
+    ask = AbandonRequest(epoch=epoch, publish_id=what.publish_id)
+    assert fence.abandon(task_id=TASK, number=0, request=ask) is False
+    with pytest.raises(PublishRefused) as refused:
+        send(what)
+    assert refused.value.refusal.code == "abandoned"
+    assert not SettledRange.objects.exists()
+
+
+def test_abandoning_a_committed_publish_says_so(source: Source) -> None:
+    epoch = start(source)
+    what = request(epoch, {0: [(0, 5)]})
+    send(what)
+    ask = AbandonRequest(epoch=epoch, publish_id=what.publish_id)
+    assert fence.abandon(task_id=TASK, number=0, request=ask) is True
+    assert not Publish.objects.filter(abandoned=True).exists()
+
+
+@pytest.mark.parametrize(
+    ("counters", "word"),
+    [
+        (Counters(polled=6, published=6), "published"),
+        (Counters(polled=5, published=4, rolled_up=1), "published"),
+        (Counters(polled=6, published=5, thrown_away=1), "thrown_away"),
+        (Counters(polled=6, published=5, unparseable=1), "unparseable"),
+        (Counters(polled=6, published=5, released=1), "released"),
+    ],
+)
+def test_counters_that_contradict_the_offsets_are_refused(source: Source, counters: Counters, word: str) -> None:
+    what = request(start(source), {0: [(0, 5)]}).model_copy(update={"counters": counters})
+    with pytest.raises(InvalidInput, match=word):
+        send(what)
+    assert not Segment.objects.exists()
+
+
+def test_an_offset_with_two_outcomes_is_refused(source: Source) -> None:
+    with pytest.raises(InvalidInput, match="two outcomes"):
+        send(request(start(source), {0: [(0, 5)]}, {0: Outcomes(thrown_away=[(4, 6)])}))
+
+
+def test_partition_numbers_go_on_within_an_interval(source: Source) -> None:
+    epoch = start(source)
+    send(request(epoch, segments=[segment({0: [(0, 5)]}), segment({0: [(5, 9)]})]))
+    send(request(epoch, segments=[segment({0: [(9, 12)]}), segment({0: [(12, 13)]}, DAY + timedelta(days=1))]))
+    numbers = list(Segment.objects.order_by("interval_start", "partition_num").values_list("partition_num", flat=True))
+    assert numbers == [0, 1, 2, 0]
+    assert {i.version for i in Interval.objects.all()} == {source.datasource.append_version}
+
+
+def test_gaps_and_early_duplicates_raise_alarms(source: Source) -> None:
+    what = request(start(source), outcomes={0: Outcomes(gap=[(0, 10)], empty=[(10, 12)])})
+    send(what.model_copy(update={"early_duplicates": 3}))
+    kinds = set(SourceEvent.objects.filter(alarm=True).values_list("kind", flat=True))
+    assert kinds == {SourceEvent.Kind.GAP, SourceEvent.Kind.EARLY_DUPLICATE}
+    assert settled_offsets(source) == {0: [(0, 12)]}
+
+
+def test_a_share_group_on_a_topic_belongs_to_one_datasource(source: Source) -> None:
+    with pytest.raises(Conflict, match="another datasource"):
+        make_source("other")
+
+
+def test_a_topic_made_again_gets_a_source_of_its_own(source: Source) -> None:
+    again = make_source("flights", topic_id="topic-id-2")
+    source.refresh_from_db()
+    assert (source.current, again.current) == (False, True)
+    event = SourceEvent.objects.get(kind=SourceEvent.Kind.TOPIC_RECREATED)
+    assert "topic-id-1" in event.detail
+    assert "topic-id-2" in event.detail
+    with pytest.raises(Conflict, match="made again"):
+        make_source("flights", topic_id="topic-id-1")
+
+
+def test_what_an_epoch_released_is_kept_when_the_next_begins(source: Source) -> None:
+    epoch = start(source)
+    fence.note_released(task_id=TASK, number=0, epoch=epoch, released=7, redelivered=2)
+    fence.note_released(task_id=TASK, number=0, epoch=epoch, released=5, redelivered=1)  # a late heartbeat
+    newer = start(source)
+    fence.note_released(task_id=TASK, number=0, epoch=epoch, released=9, redelivered=9)  # from before
+    fence.note_released(task_id=TASK, number=0, epoch=newer, released=1, redelivered=0)
+    writer = Writer.objects.get()
+    assert (writer.released_before, writer.released_now) == (7, 1)
+
+
+def test_folding_joins_neighbours_and_keeps_holes(source: Source) -> None:
+    epoch = start(source)
+    taken = [o for o in range(0, 300, 3) if o != 150]
+    for low in random.Random(5).sample(taken, len(taken)):
+        send(request(epoch, {0: [(low, low + 3)]}))
+    assert SettledRange.objects.count() == 99
+    assert settled.fold() == 97
+    assert settled_offsets(source) == {0: [(0, 150), (153, 300)]}
+    assert [(h.partition, h.start, h.end) for h in settled.holes(source)] == [(0, 150, 153)]
+    with pytest.raises(PublishRefused):
+        send(request(epoch, {0: [(149, 152)]}))
+    send(request(epoch, {0: [(150, 153)]}))
+    assert settled.holes(source) == []
+
+
+def test_offsets_beyond_the_key_are_refused(source: Source) -> None:
+    with pytest.raises(InvalidInput, match="beyond"):
+        send(request(start(source), {0: [(2**OFFSET_BITS, 2**OFFSET_BITS + 1)]}))
+
+
+def test_receipt_partitions_are_made_ahead(db: None) -> None:
+    today = datetime(2031, 3, 30, tzinfo=UTC).date()
+    made = make_receipt_partitions(today)
+    assert made[0] == "segments_receipt_20310331"
+    assert len(made) == 7
+    assert make_receipt_partitions(today) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writers_that_race_for_the_same_offsets_settle_each_once() -> None:
+    """Row 4 of the failure matrix: many zombies, one winner for each offset; none fails with anything else."""
+    source = make_source("raced")
+    epochs = {n: start(source, n) for n in range(4)}
+    wrong: list[BaseException] = []
+    barrier = threading.Barrier(4)
+
+    def write(number: int) -> None:
+        try:
+            for base in range(0, 400, 10):
+                barrier.wait(30)
+                _publish_dropping(number, epochs[number], base)
+        except BaseException as error:
+            wrong.append(error)
+            barrier.abort()
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in epochs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert wrong == []
+    assert settled_offsets(source) == {0: [(0, 405)], 1: [(0, 400)]}
+    assert sum(s.rows for s in Segment.objects.all()) == 805
+    totals = Writer.objects.all()
+    assert sum(w.published for w in totals) == 805
+    assert sum(w.polled for w in totals) == sum(w.published + w.duplicates for w in totals)
+
+
+def _publish_dropping(number: int, epoch: int, base: int) -> None:
+    wanted = {0: [(base, base + 15)], 1: [(base, base + 10)]}
+    dropped: dict[int, list[tuple[int, int]]] = {}
+    while True:
+        rest = {p: offsets.subtracted(r, dropped.get(p, [])) for p, r in wanted.items()}
+        outcomes = {p: Outcomes(duplicate=r) for p, r in dropped.items()}
+        day = DAY + timedelta(days=base % 30)
+        stored = {p: r for p, r in rest.items() if r}
+        segments = [segment(stored, day)] if stored else []
+        try:
+            send(request(epoch, segments=segments, outcomes=outcomes), number)
+            return
+        except PublishRefused as refused:
+            assert refused.refusal.code == "duplicates"
+            for p, r in refused.refusal.duplicates.items():
+                dropped[p] = offsets.merged([*dropped.get(p, []), *r])
+
+
+def test_the_constraint_itself_refuses_an_overlap(source: Source) -> None:
+    send(request(start(source), {0: [(0, 5)]}))
+    key = ProgressKey.objects.get().id << OFFSET_BITS
+    with pytest.raises(Exception, match="an_offset_is_settled_once"), connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO segments_settledrange (span, settled_at) VALUES (%s, now())", [Int8Range(key + 4, key + 6)]
+        )

@@ -1,0 +1,127 @@
+"""The demo's pure parts: records, specs, the checks of its report."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from controlplane.embedded.demo.records import EXAMPLE_RECORDS, FLIGHTS, flights, typed
+from controlplane.embedded.demo.report import DatasourceReport, report_table, rows_per_s
+from controlplane.embedded.demo.specs import example_task, flights_supervisor
+
+# The first line of the data set as it is published.
+FIRST_FLIGHT = {
+    "year": 2013,
+    "month": 1,
+    "day": 1,
+    "dep_time": 517,
+    "sched_dep_time": 515,
+    "dep_delay": 2,
+    "arr_time": 830,
+    "sched_arr_time": 819,
+    "arr_delay": 11,
+    "carrier": "UA",
+    "flight": 1545,
+    "tailnum": "N14228",
+    "origin": "EWR",
+    "dest": "IAH",
+    "air_time": 227,
+    "distance": 1400,
+    "hour": 5,
+    "minute": 15,
+    "time_hour": "2013-01-01T10:00:00Z",
+}
+
+
+def test_flights_have_numbers_texts_and_hours_in_utc() -> None:
+    assert json.loads(next(flights())) == FIRST_FLIGHT
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "value"),
+    [
+        ("dep_time", "NA", None),
+        ("tailnum", "NA", None),
+        ("dep_delay", "-3", -3),
+        ("distance", "12.5", 12.5),
+        ("tailnum", "123", "123"),
+        ("carrier", "9E", "9E"),
+    ],
+)
+def test_values_get_their_types(column: str, text: str, value: object) -> None:
+    found = typed(column, text)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_the_number_of_flights_is_the_data_sets() -> None:
+    assert sum(1 for _ in flights()) == FLIGHTS
+
+
+def test_the_example_is_five_records_of_one_day() -> None:
+    values = [json.loads(record) for record in EXAMPLE_RECORDS]
+    assert [value["value"] for value in values] == [100, 250, 50, 175, 320]
+    assert {value["__time"][:10] for value in values} == {"2025-06-01"}
+
+
+def test_the_specs_name_the_broker_they_are_given() -> None:
+    for spec in (flights_supervisor("broker:1"), example_task("broker:1")):
+        assert spec["ioConfig"]["consumerProperties"] == {"bootstrap.servers": "broker:1"}
+        assert spec["type"] == "index_kafka_share_group"
+    assert example_task("x")["tuningConfig"] == {"type": "KafkaTuningConfig", "maxRowsPerSegment": 5000000}
+    assert flights_supervisor("x")["ioConfig"]["taskCount"] == 2
+
+
+def answer(**changes: Any) -> dict[str, Any]:
+    totals = {"polled": 12, "published": 10, "rolled_up": 0, "thrown_away": 0, "unparseable": 0, "duplicates": 2}
+    totals |= {"released": 0, "redelivered": 2, "quarantined": 0}
+    times = {"started_at": "2025-01-01T00:00:00Z", "last_publish_at": "2025-01-01T00:00:04+00:00"}
+    rows = {"name": "flights", "rows": changes.pop("rows", 10), "segments": 3}
+    return {**rows, "totals": {**totals, **times, **changes}}
+
+
+@pytest.fixture
+def segments(tmp_path: Path) -> Path:
+    for number, rows in enumerate((7, 3)):
+        folder = tmp_path / "flights" / f"day-{number}"
+        folder.mkdir(parents=True)
+        pyarrow.parquet.write_table(pyarrow.table({"x": list(range(rows))}), folder / "a.parquet")
+    return tmp_path
+
+
+def test_a_right_report_has_no_problems(segments: Path) -> None:
+    report = DatasourceReport.of(answer(), 10, segments)
+    assert report.problems() == []
+    assert report.rows_in_files == 10
+    assert report.rows_per_s == 2.5
+    assert report.as_json()["polled"] == 12
+    assert report_table([report]).row_count == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "produced", "words"),
+    [
+        ({"published": 9}, 10, "9 records published"),
+        ({"rows": 11}, 10, "11 rows in the datasource"),
+        ({"polled": 13}, 10, "12 outcomes of polled records"),
+        ({"unparseable": 1, "polled": 13}, 10, "1 unparseable"),
+        ({}, 11, "10 rows in the segments' files"),
+    ],
+)
+def test_every_wrong_count_is_named(segments: Path, changes: dict[str, int], produced: int, words: str) -> None:
+    problems = DatasourceReport.of(answer(**changes), produced, segments).problems()
+    assert any(words in problem for problem in problems), problems
+
+
+def test_speed_needs_two_times() -> None:
+    assert rows_per_s(10, None, None) == 0
+    assert rows_per_s(10, "2025-01-01T00:00:00Z", "2025-01-01T00:00:00Z") == 0
+
+
+def test_flights_are_always_in_the_same_order() -> None:
+    assert list(itertools.islice(flights(), 100)) == list(itertools.islice(flights(), 100))
