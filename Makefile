@@ -67,7 +67,7 @@ test-fast: venv-dev lint ## unit and contract tests only
 lint: venv-dev ## format, style, types and layers
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m ruff check .
-	$(BIN)/python -m mypy
+	DATABASE_URL=postgresql:///none HEADGATE_SECRET_KEY=none $(BIN)/python -m mypy
 	$(BIN)/lint-imports
 
 format: venv-dev ## rewrite the code in the house style
@@ -85,10 +85,10 @@ chromium:
 				"Install it with: sudo apt-get install chromium (macOS: brew install chromium)" >&2; exit 1; \
 		fi; }
 
-lock: prerequisites ## resolve the dependencies anew into both requirements files
+lock: prerequisites ## resolve the dependencies into both requirements files (ARGS=--upgrade for newer ones)
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && "$(PYTHON)" -m venv "$$folder" && \
 	"$$folder/bin/pip" install --quiet --disable-pip-version-check $(UV) && \
 	compile() { UV_PYTHON_DOWNLOADS=never "$$folder/bin/uv" pip compile --generate-hashes --no-emit-index-url \
-		--no-emit-find-links --python-version 3.11 -q pyproject.toml --custom-compile-command "make lock" "$$@"; } && \
+		--no-emit-find-links --python-version 3.11 -q pyproject.toml --custom-compile-command "make lock" $(ARGS) "$$@"; } && \
 	compile --group demo -o requirements.txt && \
 	compile --group demo --group dev -c requirements.txt -o requirements-dev.txt

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -21,23 +21,9 @@ Row = TypeVar("Row", bound=Model)
 PAGE_SIZE = 50
 
 
-class NumberedPage(Page[Any]):
-    """A page that knows which numbers to offer."""
-
-    @property
-    def elided(self) -> Iterator[int | str]:
-        """The first, the last, and those around this one."""
-        return self.paginator.get_elided_page_range(self.number, on_each_side=2, on_ends=1)
-
-
-class _Paginator(Paginator[Any]):
-    def _get_page(self, *args: Any, **kwargs: Any) -> NumberedPage:
-        return NumberedPage(*args, **kwargs)
-
-
 def numbered_page(items: QuerySet[Any] | Sequence[Any], number: str | None, page_size: int = PAGE_SIZE) -> Page[Any]:
     """The page of that number; the first or last for one that does not exist."""
-    return _Paginator(items, page_size).get_page(number)
+    return Paginator(items, page_size).get_page(number)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
+
+from frontend.specjson import spec_text
 
 
 @dataclass(frozen=True)
@@ -18,13 +19,13 @@ class DiffLine:
 
 
 def spec_diff(before: Mapping[str, Any], after: Mapping[str, Any], context: int = 3) -> list[DiffLine]:
-    """Unified lines of both as sorted JSON; empty when they say the same."""
+    """Unified lines of both as JSON; empty when they say the same."""
     lines = unified_diff(_lines(before), _lines(after), lineterm="", n=context)
     return [_line(text) for text in list(lines)[2:]]
 
 
 def _lines(spec: Mapping[str, Any]) -> list[str]:
-    return json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
+    return spec_text(spec).splitlines()
 
 
 def _line(text: str) -> DiffLine:

@@ -10,7 +10,7 @@ from rest_framework.exceptions import AuthenticationFailed
 
 
 class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # knox has no types
-    """``Authorization: Bearer <token>``. A token that is wrong or over answers 401 with ``WWW-Authenticate: Bearer``."""
+    """``Authorization: Bearer <token>``. One that is wrong or over answers 401 and the challenge ``Bearer``."""
 
     def authenticate_credentials(self, token: bytes) -> Any:
         if not token.isascii() or b"\x00" in token:  # knox would fail while decoding it, or the database would

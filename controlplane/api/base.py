@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
+from rest_framework.exceptions import NotAuthenticated
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
@@ -24,36 +25,34 @@ TEAM_HEADER = "X-Headgate-Team"
 class FirstRenderer(BaseContentNegotiation):
     """An endpoint has one form of answer; an odd ``Accept`` header is no reason to refuse it."""
 
-    def select_parser(self, request: Request, parsers: Sequence[Any]) -> Any:
+    def select_parser(self, request: Request, parsers: Iterable[Any]) -> Any:
         kind = (request.content_type or "").split(";")[0].strip().lower()
         return next((p for p in parsers if p.media_type == kind), None)
 
     def select_renderer(
-        self, request: Request, renderers: Sequence[Any], format_suffix: str | None = None
+        self, request: Request, renderers: Iterable[Any], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        return renderers[0], renderers[0].media_type
+        first = next(iter(renderers))
+        return first, first.media_type
+
+
+class FaultSerializer(serializers.Serializer[Any]):
+    """One fault of the input."""
+
+    pointer = serializers.CharField(help_text="RFC 6901 pointer into the body; empty for the whole or a parameter.")
+    detail = serializers.CharField()
+    path = serializers.CharField(help_text="The same for people, or the query parameter's name.")
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
     """For OpenAPI only: see ``problems.Problem.body``."""
-
-    class _Fault(serializers.Serializer[Any]):
-        pointer = serializers.CharField(help_text="RFC 6901 pointer into the body; empty for the whole or a parameter.")
-        detail = serializers.CharField()
-        path = serializers.CharField(help_text="The same for people, or the query parameter's name.")
-
-        class Meta:
-            ref_name = "Fault"
 
     type = serializers.CharField()
     title = serializers.CharField()
     status = serializers.IntegerField()
     detail = serializers.CharField()
     instance = serializers.CharField()
-    errors = _Fault(many=True)
-
-    class Meta:
-        ref_name = "Problem"
+    errors = FaultSerializer(many=True)  # type: ignore[assignment]  # the stubs know Serializer.errors only
 
 
 class ProblemSchema(AutoSchema):
@@ -66,7 +65,8 @@ class ProblemSchema(AutoSchema):
         bodies = super()._get_response_bodies(direction)
         text = "Any error (RFC 9457): 400 with every fault, 401, 403, 404, 409, 413, 415, 429, 503."
         answer = OpenApiResponse(self.problem, description=text)
-        bodies["default"] = self._get_response_for_code(answer, "default", media_types=[self.problem_type])
+        describe: Any = self._get_response_for_code  # drf-spectacular leaves it without types
+        bodies["default"] = describe(answer, "default", media_types=[self.problem_type])
         return bodies
 
 
@@ -86,7 +86,8 @@ class HeadgateView(APIView):
     @property
     def actor(self) -> User:
         user = self.request.user
-        assert isinstance(user, User), "the view lets nobody in who is not logged in"
+        if not isinstance(user, User):
+            raise NotAuthenticated
         return user
 
     @property

@@ -186,8 +186,8 @@ SPARK_SLOTS = env.number("HEADGATE_SPARK_SLOTS", 32)
 TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_HEARTBEAT_TIMEOUT", 30))
 TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT", 180))
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
-# Named places where a test makes an application fail. Never set in production: JSON {"place": "value"}.
-FAILPOINTS = env.text("HEADGATE_FAILPOINTS", "{}")
+# A test's file that makes one datasource's applications fail at named places. Never set in production.
+FAILPOINTS_FILE = env.text("HEADGATE_FAILPOINTS", "")
 
 LOGGING = {
     "version": 1,

@@ -1,4 +1,4 @@
-"""Reads of datasources. Segments, writers and tasks are reached by relation name: this app knows none of those above it."""
+"""Reads of datasources. Segments, writers and tasks are reached by relation name: their apps lie above this one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ACTIVE = ("PENDING", "RUNNING")  # of tasks.models.Status
 
 @dataclass(frozen=True)
 class Totals:
-    """What became of all records of some writers, summed. ``polled`` counts deliveries, so a released record comes again.
+    """What became of all records of some writers, summed. ``polled`` counts deliveries: a released record comes again.
 
     ``rows_per_s``: published rows over the time from the first start to the last publish; None before that.
     """
@@ -96,7 +96,10 @@ def totals_of(writers: QuerySet[Any]) -> Totals:
 
 
 def list_datasources(user: User, *, search: str = "") -> QuerySet[Datasource]:
-    """The user's datasources by name. Adds team_name, rows, segment_count, size_bytes, min_time, max_time, active_tasks."""
+    """The user's datasources by name.
+
+    Adds team_name, rows, segment_count, size_bytes, min_time, max_time, active_tasks.
+    """
     if not storable(search):
         return Datasource.objects.none()
     found = Datasource.objects.visible_to(user)

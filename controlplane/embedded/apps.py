@@ -106,7 +106,7 @@ class Web(Service):
 
     def _is_ready(self) -> bool:
         try:
-            return httpx2.get(f"{self.url}/healthz", timeout=5.0, trust_env=False).status_code < 500
+            return httpx2.get(f"{self.url}/healthz", timeout=5.0, trust_env=False).status_code == 200
         except httpx2.HTTPError:
             return False
 

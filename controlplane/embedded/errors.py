@@ -45,7 +45,7 @@ class ServiceFailed(EmbeddedError):
 
     def __init__(self, service: str, reason: str, log: Path) -> None:
         self.service, self.reason, self.log = service, reason, log
-        super().__init__(f"{service} {reason}. Its log: {log}{_quoted(tail(log))}")
+        super().__init__(f"{service} {reason}. Its log: {log}{quoted(tail(log))}")
 
 
 def tail(path: Path, lines: int = TAIL_LINES) -> list[str]:
@@ -59,5 +59,6 @@ def tail(path: Path, lines: int = TAIL_LINES) -> list[str]:
         return []
 
 
-def _quoted(lines: list[str]) -> str:
-    return "".join(f"\n    {line}" for line in lines)
+def quoted(lines: list[str]) -> str:
+    """Indented, each on its own line, after a line break."""
+    return "".join(f"\n    {line}" for line in lines if line.strip())

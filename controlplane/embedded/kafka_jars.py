@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from controlplane.embedded.errors import DownloadFailed, PrerequisiteMissing, tail
+from controlplane.embedded.errors import Cancelled, DownloadFailed, PrerequisiteMissing, quoted, tail
 from controlplane.embedded.files import try_lock
 from controlplane.embedded.home import default_cache
 from controlplane.embedded.jvm import java
@@ -21,6 +21,7 @@ from controlplane.embedded.waiting import poll_until
 VERSION = "4.3.0"
 HASHES = Path(__file__).with_name(f"kafka-{VERSION}.sha256")
 ATTEMPTS = 3
+PAUSE_S = 3.0
 TIMEOUT_S = 600.0
 
 
@@ -59,7 +60,9 @@ def _download(folder: Path, log: Path, cancel: threading.Event | None) -> None:
     # Ivy keeps what it already has between attempts.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="download-") as temporary:
         jars = Path(temporary) / "jars"
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
+            if attempt and (cancel or threading.Event()).wait(PAUSE_S):
+                raise Cancelled("stopped while downloading")
             if _run_ivy(Path(temporary), jars, log, cancel) == 0 and not wrong_jars(jars):
                 jars.rename(folder)
                 return
@@ -67,7 +70,7 @@ def _download(folder: Path, log: Path, cancel: threading.Event | None) -> None:
     raise DownloadFailed(
         f"The jars of Kafka {VERSION} could not be downloaded from Maven Central in {ATTEMPTS} attempts. "
         f"Check the network (or Ivy's and Java's proxy settings) and try again. The log: {log}"
-        + "".join(f"\n    {line}" for line in tail(log))
+        f"{quoted(tail(log))}"
     )
 
 

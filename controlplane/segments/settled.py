@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection, transaction
 from psycopg.types.range import Int8Range
@@ -148,5 +149,5 @@ def _fold_key(key: int) -> int:
 _FOLD_LOCK = 0x464F4C44
 
 
-def _whole(key: int) -> Int8Range:
+def _whole(key: int) -> Any:
     return Int8Range(key << OFFSET_BITS, (key + 1) << OFFSET_BITS)

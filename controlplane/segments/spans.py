@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from typing import Any
+
 from psycopg.types.range import Int8Range
 
 from controlplane.common.errors import InvalidInput
@@ -13,7 +15,7 @@ from ingestion.specs import offsets
 Ranges = list[offsets.Range]
 
 
-def span(key: int, start: int, end: int) -> Int8Range:
+def span(key: int, start: int, end: int) -> Any:
     """The range of one key's offsets ``[start, end)``. Raises ``InvalidInput`` beyond 2^44 offsets."""
     if not 0 <= start < end <= MAX_OFFSET:
         raise InvalidInput(f"The offset range [{start}, {end}) is empty or beyond {MAX_OFFSET}.")
@@ -26,7 +28,7 @@ def unspan(lower: int, upper: int) -> tuple[int, int, int]:
     return key, lower - (key << OFFSET_BITS), upper - (key << OFFSET_BITS)
 
 
-def spans(keys: Mapping[int, int], ranges: Mapping[int, Iterable[offsets.Range]]) -> list[Int8Range]:
+def spans(keys: Mapping[int, int], ranges: Mapping[int, Iterable[offsets.Range]]) -> list[Any]:
     """All ranges of all partitions, sorted by key and offset (the order in which they are locked)."""
     flat = [span(keys[p], start, end) for p, some in ranges.items() for start, end in some]
     return sorted(flat, key=lambda r: r.lower or 0)

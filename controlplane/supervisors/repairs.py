@@ -1,6 +1,6 @@
 """The repair job's cue: old holes in the settled ranges are read by an ordinary reader and settled.
 
-A hole below a settled offset that is older than delivery limit × lock duration is presumed archived by the broker, a
+A hole below a settled offset (or above all of them, when the readers are idle) that is older than delivery limit × lock duration is presumed archived by the broker, a
 transaction marker, or compacted away. Reading it is safe in any case: what is delivered after all is a duplicate.
 """
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 from controlplane.segments.models import Source
 from controlplane.segments.settled import Hole, holes
 from controlplane.supervisors.models import Supervisor
-from controlplane.tasks.models import Task
+from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import create_repair
 from ingestion.specs import parse_task_spec
 
@@ -28,7 +28,8 @@ def start_repairs() -> list[str]:
         like = _newest_task(source)
         if like is None or _resting(like) or _repair_at_work(source):
             continue
-        old = old_holes(holes(source), patience(like), timezone.now())
+        found = [*holes(source), *never_delivered(source, like)]
+        old = old_holes(found, patience(like), timezone.now())
         if old:
             started.append(create_repair(like=like, holes=old[:HOLES_A_TASK]).pk)
     return started
@@ -43,6 +44,26 @@ def patience(task: Task) -> timedelta:
 def old_holes(found: list[Hole], patience: timedelta, now: datetime) -> list[Hole]:
     """Those that have been holes for longer than ``patience``."""
     return [h for h in found if now - h.since > patience]
+
+
+def never_delivered(source: Source, task: Task) -> list[Hole]:
+    """What lies above the highest settled offset of a caught-up reader: since it is idle, it will not be delivered.
+
+    Only while every indexer reads and holds nothing; its age is counted from the last record that was in flight.
+    """
+    seen = task.observation
+    indexers = list(task.indexers.all())
+    reading = bool(indexers) and all(i.state == "reading" and not i.in_flight for i in indexers)
+    if task.status != Status.RUNNING or not reading or seen.get("topic_id") != source.topic_id:
+        return []
+    since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
+    known = {(h.partition, h.start) for h in holes(source)}
+    return [
+        Hole(int(partition), start, end, since)
+        for partition, ranges in seen.get("unsettled", {}).items()
+        for start, end in ranges
+        if (int(partition), start) not in known
+    ]
 
 
 def _newest_task(source: Source) -> Task | None:

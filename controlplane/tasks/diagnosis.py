@@ -32,7 +32,7 @@ class Facts:
 
 
 def why_nothing(facts: Facts) -> list[Reason]:
-    """Every reason found, the most telling first; none once rows are published. What ended still says why it was empty."""
+    """Every reason found, the most telling first; none once rows are published."""
     if facts.totals.published:
         return []
     if facts.status == "PENDING":
@@ -61,7 +61,7 @@ def _kafka(facts: Facts) -> list[Reason]:
         return [
             Reason(
                 "share_groups_off",
-                "The broker does not offer share groups. They need Kafka 4.2 or newer, with group.share.enable where that is off.",
+                "The broker does not offer share groups: they need Kafka 4.2 or newer.",
             )
         ]
     if seen.get("topic_exists") is False:
@@ -141,8 +141,8 @@ def _waiting(facts: Facts) -> list[Reason]:
     return [
         Reason(
             "awaiting_delivery",
-            f"{facts.observation.get('lag', 0):,} records are there, none has been published yet. A new member of a share "
-            "group waits up to 10 seconds for its first; records that another member holds come when it is done.",
+            f"{facts.observation.get('lag', 0):,} offsets wait; nothing of them has been published yet. A new member of "
+            "a share group waits up to 10 seconds for its first records; another member may hold them.",
         )
     ]
 

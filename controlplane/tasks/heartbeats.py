@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from django.db import transaction
 from django.utils import timezone
 
 from controlplane.segments.fence import note_released
+from controlplane.segments.models import SourceEvent, Writer
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.tasks.services import end_task
-from ingestion.specs.protocol import EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
+from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
 _SHOWN = [
     "epoch",
@@ -35,14 +38,34 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
         Task.objects.active().filter(pk=task.pk).update(**changes)
         _keep_indexers(task, request.indexers)
     task.refresh_from_db(fields=["goal", "indexers_wanted"])
-    return HeartbeatAnswer(directive=task.goal, indexers=task.indexers_wanted)
+    return HeartbeatAnswer(directive=cast("Directive", task.goal), indexers=task.indexers_wanted)
 
 
 def end(task: Task, request: EndRequest) -> None:
     """The application's last word."""
     with transaction.atomic():
         _keep_indexers(task, request.indexers)
-        end_task(task, error=request.error)
+        if end_task(task, error=request.error) and task.kind == Task.Kind.REPAIR:
+            _note_repair(task)
+
+
+def _note_repair(task: Task) -> None:
+    """Raise an alarm when the repair found records: the broker had archived what was never registered."""
+    writer = Writer.objects.filter(task_id=task.pk).first()
+    if writer is None or not writer.published + writer.unparseable + writer.thrown_away:
+        return
+    SourceEvent.objects.create(
+        datasource=task.datasource,
+        source=writer.source,
+        kind=SourceEvent.Kind.REPAIRED,
+        alarm=True,
+        task_id=task.pk,
+        detail=(
+            f"{writer.polled} records had used up their deliveries and were never registered. They were read again: "
+            f"{writer.published} stored, {writer.unparseable} quarantined, {writer.thrown_away} thrown away, "
+            f"{writer.duplicates} duplicates."
+        ),
+    )
 
 
 def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:

@@ -19,6 +19,7 @@ from controlplane.segments.settled import settled_ranges
 from controlplane.tasks import launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from ingestion.specs import TaskSpec, offsets, parse_task_spec
+from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
 logger = logging.getLogger(__name__)
 OBEY_WITHIN = timedelta(seconds=90)
@@ -73,6 +74,8 @@ def observe(task: Task, spec: TaskSpec) -> None:
         task.observation = {**task.observation, **seen, "error": str(problem)}
     else:
         told = {k: v for k, v in task.observation.items() if k == "told_at"}
+        refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
+        seen["share_groups_supported"] = not refused
         task.observation = {**told, **seen, **_seen_topic(task, spec, topic)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
 

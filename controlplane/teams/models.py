@@ -10,7 +10,7 @@ from knox.models import AbstractAuthToken
 NAME = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}$", "Use lower-case letters, digits, '-' and '_'.")
 
 
-class User(AbstractUser):
+class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names its relation dynamically
     """A person or service account. ``is_superuser`` is the site's administrator."""
 
 

@@ -10,7 +10,7 @@ from controlplane.teams.models import ApiToken, Membership, Role, Team, User
 
 
 def list_teams(user: User) -> QuerySet[Team]:
-    """The user's teams, all of them for the site's administrator. Adds ``role`` (the user's own) and ``member_count``."""
+    """The user's teams (the site's administrator's: all). Adds ``role``, the user's own, and ``member_count``."""
     teams = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=_team_ids(user))
     return teams.annotate(
         member_count=Count("memberships"),
@@ -41,7 +41,8 @@ def get_member(team: Team, username: str) -> Membership:
 
 def list_tokens(user: User) -> QuerySet[ApiToken]:
     """The user's own tokens, newest first. Their secrets are not kept."""
-    return ApiToken.objects.filter(user=user).order_by("-created", "token_key")
+    tokens: QuerySet[ApiToken] = ApiToken.objects.filter(user=user).order_by("-created", "digest")
+    return tokens
 
 
 def get_token(user: User, token_id: str) -> ApiToken:

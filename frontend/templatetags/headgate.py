@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import template
+from django.core.paginator import Page
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from frontend.payload import Payload, payload_of
+from frontend.specjson import spec_text
 
 register = template.Library()
 
@@ -41,9 +43,9 @@ _STATES = {
 
 
 @register.filter
-def number(value: float | None) -> str:
+def number(value: float | str | None) -> str:
     """Thousands separators; a dash for nothing."""
-    if value is None or value == "":
+    if not isinstance(value, int | float):  # a missing variable comes as empty text
         return NOTHING
     return f"{value:,.1f}" if isinstance(value, float) and not value.is_integer() else f"{int(value):,}"
 
@@ -114,7 +116,7 @@ def lasted(start: datetime | None, end: datetime | None) -> str:
 def duration(value: timedelta) -> str:
     """Whole seconds in the two largest units."""
     seconds = max(0, int(value.total_seconds()))
-    parts = []
+    parts: list[str] = []
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
         count, seconds = divmod(seconds, length)
         if count or (unit == "s" and not parts):
@@ -136,8 +138,8 @@ def words(value: str | None) -> str:
 
 @register.filter
 def pretty(value: Any) -> str:
-    """JSON, indented; the template escapes it."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    """A spec as indented JSON; the template escapes it."""
+    return spec_text(value)
 
 
 @register.filter
@@ -167,6 +169,12 @@ def from_ms(value: int | None) -> datetime | None:
 def get(mapping: dict[Any, Any] | None, key: Any) -> Any:
     """One value of a mapping."""
     return (mapping or {}).get(key)
+
+
+@register.filter
+def elided(page: Page[Any]) -> Iterator[int | str]:
+    """The page numbers to offer: the first, the last, and those around this one."""
+    return page.paginator.get_elided_page_range(page.number, on_each_side=2, on_ends=1)
 
 
 def _utc(value: datetime | str | None) -> datetime | None:

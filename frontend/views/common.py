@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import wraps
+from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, cast
 
 from django.contrib import messages
@@ -35,8 +35,7 @@ PageView = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 def page(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
     """Only for those logged in. What can't be seen is a 404 page, what a role may not do a 403 page."""
 
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return _to_login(request)
         try:
@@ -48,7 +47,7 @@ def page(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespons
         except HeadgateError as error:
             return render(request, "error.html", {"error": error}, status=error.status)
 
-    return guarded
+    return update_wrapper(guarded, view)
 
 
 def _to_login(request: HttpRequest) -> HttpResponseBase:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
 from frontend.examples import example
 from frontend.forms import SpecForm
+from frontend.specjson import spec_text
 from frontend.views.common import PageRequest, page, refused
 from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
 
@@ -88,7 +88,7 @@ def _new(
     request: PageRequest, kind: _Kind, start: dict[str, Any] | None = None, hides_secrets: bool = False
 ) -> HttpResponse:
     source = request.GET.get("from", "")
-    initial = {"document": json.dumps(start or example(), indent=2, ensure_ascii=False)}
+    initial = {"document": spec_text(start or example())}
     form = SpecForm(request.POST or None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
     context = {
         "kind": kind,

@@ -1,12 +1,13 @@
+# ruff: noqa: S608 - the SQL is built of constants; field names pass through engine.pointer, values are bound
 """From a field's JSON texts to a typed column. What does not fit the type becomes null, never an error.
 
 | type | values |
 |---|---|
 | string | strings; numbers as written in the record; true/false; objects and arrays as JSON text |
-| long | whole numbers that fit 64 bits; the whole part of other numbers, as in Druid; strings that hold a whole number; true is 1 |
+| long | whole numbers of 64 bits; of other numbers the whole part (as Druid); strings with a whole number; true is 1 |
 | double, float | numbers; strings that hold a number; true is 1. NaN, Infinity and what is beyond a double: null |
 | json | any value as JSON text |
-| auto, discovered | long if all are whole numbers that fit; else double if all are numbers; boolean; string; json if there is an object or array; of other mixtures string |
+| auto, discovered | what fits all: long, double (numbers), boolean, string; json with objects or arrays; else string |
 
 Most columns hold values of one kind: those are converted by Arrow in a few nanoseconds a value. All others go through
 DuckDB, value by value, with the same results.
@@ -18,9 +19,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,6 +46,10 @@ SELECT CASE WHEN e = 'true' THEN 1 WHEN e = 'false' THEN 0
 FROM (SELECT e, {TEXT} AS t FROM texts)"""
 
 
+Bytes = npt.NDArray[np.uint8]
+_IN_WHOLE_NUMBERS = np.isin(np.arange(256), list(b"-0123456789"))
+
+
 class Values:
     """One field's JSON texts (null: missing or JSON null), and of which kinds they are."""
 
@@ -64,11 +69,17 @@ class Values:
     @cached_property
     def unquoted(self) -> pa.Array | None:
         """The texts of strings without their quotes; None when an escape makes that more than cutting."""
-        data = self.texts.buffers()[2]
-        if data is not None and (np.frombuffer(data, np.uint8) == ord("\\")).any():
+        if (_bytes(self.texts) == ord("\\")).any():
             return None
         cut = pc.binary_slice(self.texts.cast(pa.binary()), 1, -1)
         return cut.view(pa.string())
+
+    @cached_property
+    def whole(self) -> pa.Array | None:
+        """The values as int64; None when not all of them are whole numbers of 64 bits."""
+        if self.numbers < self.total or not _IN_WHOLE_NUMBERS[_bytes(self.texts)].all():
+            return None
+        return cast(self.texts, pa.int64())
 
 
 @dataclass(frozen=True)
@@ -100,15 +111,13 @@ class ColumnTyper:
         return self._string(values, name, record_text)
 
     def _number(self, values: Values) -> pa.Array:
-        whole = _cast(values.texts, pa.int64())
-        return self._double(values) if whole is None else whole
+        return self._double(values) if values.whole is None else values.whole
 
     def _long(self, values: Values) -> pa.Array:
-        whole = _cast(values.texts, pa.int64()) if values.numbers == values.total else None
-        return self._converted(_AS_LONG, values, pa.int64()) if whole is None else whole
+        return self._converted(_AS_LONG, values, pa.int64()) if values.whole is None else values.whole
 
     def _double(self, values: Values) -> pa.Array:
-        column = _cast(values.texts, pa.float64()) if values.numbers == values.total else None
+        column = cast(values.texts, pa.float64()) if values.numbers == values.total else None
         if column is None:
             return self._converted(_AS_DOUBLE, values, pa.float64())
         finite = pc.is_finite(column)
@@ -124,20 +133,26 @@ class ColumnTyper:
         return flat(self.engine.run(sql, TEXTS, pa.table({"e": values.texts})).column(0)).cast(wanted)
 
 
-def _cast(texts: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def cast(texts: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+    """The texts as Arrow reads them; None when it can't read one (which takes it long: look first)."""
     try:
         return texts.cast(wanted)
     except pa.ArrowInvalid:
         return None
 
 
-def _first_bytes(texts: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _bytes(texts: pa.Array) -> Bytes:
+    """The bytes of all texts, one after the other (of a slice: also of its neighbours)."""
+    data = texts.buffers()[2]
+    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def _first_bytes(texts: pa.Array) -> Bytes:
     """The first byte of every text that is not null (JSON text is never empty)."""
-    _, offsets, data = texts.buffers()
-    if data is None or not len(texts):
+    if not len(texts):
         return np.empty(0, np.uint8)
-    starts = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts)]
-    return np.frombuffer(data, np.uint8)[starts[validity(texts)]]
+    starts = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts)]
+    return _bytes(texts)[starts[validity(texts)]]
 
 
 def _with_numbers_as_written(texts: pa.Array, values: Values, name: str, record_text: Callable[[int], str]) -> pa.Array:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import count
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+
+# The relation API, which the warning recommends, plans anew at every execution: 0.5 ms more for each batch.
+warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
 
 RECORDS = "records"  # j string: one record's text
 TEXTS = "texts"  # e string: one field's JSON text
@@ -16,6 +20,14 @@ _SCHEMAS = {
     TEXTS: pa.schema([("e", pa.string())]),
     CANDIDATES: pa.schema([("j", pa.string()), ("ms", pa.int64())]),
 }
+
+
+_SETTINGS = (
+    "SET temp_directory = ''",  # must come before external access is cut
+    "SET enable_external_access = false",
+    "SET TimeZone = 'UTC'",
+    "SET lock_configuration = true",
+)
 
 
 class _Source:
@@ -34,8 +46,8 @@ class Engine:
 
     def __init__(self, memory_limit_bytes: int) -> None:
         self._connection = duckdb.connect(":memory:", config=_config(memory_limit_bytes))
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute("SET lock_configuration = true")
+        for setting in _SETTINGS:
+            self._connection.execute(setting)
         self._sources = {name: _Source(schema) for name, schema in _SCHEMAS.items()}
         for name, source in self._sources.items():
             self._connection.register(name, source)
@@ -80,8 +92,6 @@ def _config(memory_limit_bytes: int) -> dict[str, str | bool | int | float | lis
     return {
         "threads": 1,
         "memory_limit": f"{memory_limit_bytes}B",
-        "temp_directory": "",
-        "enable_external_access": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,

@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the SQL is built of constants; field names pass through engine.pointer, values are bound
 """Which top-level fields a batch has, and their values as JSON text: one column a field, one parse for all of them.
 
 A field is found by its JSON pointer, so that names which differ only by case, are empty, or hold quotes, dots or NUL
@@ -88,9 +89,8 @@ class FieldReader:
 
     def _with_more(self, fields: Fields, kept: Mask) -> npt.NDArray[np.int64]:
         """Indexes of kept records that hold more fields than were read."""
-        assert fields.counts is not None
         read = sum(len(c) - c.null_count for c in fields.columns.values())
-        if (pc.sum(fields.counts).as_py() or 0) == read:
+        if fields.counts is None or (pc.sum(fields.counts).as_py() or 0) == read:
             return np.empty(0, np.int64)
         found = np.zeros(len(kept), np.int64)
         for column in fields.columns.values():

@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the SQL is built of constants; field names pass through engine.pointer, values are bound
 """Druid's filters as one DuckDB predicate over a record's fields.
 
 The meaning is Druid's classic one: a filter matches or does not, there is no third value, so ``not`` matches wherever

@@ -1,1 +1,244 @@
-class IsolatedDecoder: ...
+"""A decoder that a record can't kill: it works in a child process, which may die or hang."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from ingestion.decode.decoded import Decoded, joined
+from ingestion.decode.errors import DecodeError, DecoderBroken, UnusableSchema
+from ingestion.decode.json_decoder import DEFAULT_MEMORY_LIMIT_BYTES
+from ingestion.decode.pipes import (
+    Pipe,
+    PipeClosed,
+    PipeTimeout,
+    decoded_of,
+    packed_payloads,
+    packed_window,
+)
+from ingestion.decode.window import MessageWindow
+from ingestion.specs import DataSchema
+
+_START_TIMEOUT_S = 120.0
+_UNBOUNDED = MessageWindow()
+
+
+class _ChildFailed(Exception):
+    """The child died or hung while it worked; ``done`` records it had finished one by one before."""
+
+    def __init__(self, message: str, done: int = 0) -> None:
+        super().__init__(message)
+        self.done = done
+
+
+class IsolatedDecoder:
+    """As ``JsonDecoder``, but what kills or hangs the decoder ends as ``crashed``, and its neighbours are decoded.
+
+    When the child fails on a batch, a new one goes through the batch record by record and says after each that it is
+    done: so it takes one restart to find each such record, not one for each halving. The others are then decoded as
+    one batch. The child (it is started at the first call, and inherits no file but standard error) is used again
+    for later calls.
+
+    ``timeout_s`` is for one batch, and again for one record. Not thread-safe. Close it. The first ``decode`` raises
+    ``UnusableSchema``; any raises ``DecoderBroken`` when no child can be started.
+    """
+
+    def __init__(
+        self,
+        schema: DataSchema,
+        memory_limit_bytes: int = DEFAULT_MEMORY_LIMIT_BYTES,
+        crash_marker: bytes | None = None,
+        timeout_s: float = 20.0,
+    ) -> None:
+        self._settings = {
+            "schema": schema.model_dump(mode="json"),
+            "memory_limit_bytes": memory_limit_bytes,
+            "crash_marker": None if crash_marker is None else b64encode(crash_marker).decode(),
+        }
+        self._timeout_s = timeout_s
+        self._child: _Child | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def decode(self, payloads: Sequence[bytes | None], window: MessageWindow = _UNBOUNDED) -> Decoded:
+        """What becomes of every payload."""
+        try:
+            return self._decode(payloads, window)
+        except _ChildFailed as failure:
+            if len(payloads) == 1:
+                return self._all_crashed(str(failure), 1, window)
+        crashed = self._killers(payloads, window)
+        others = [i for i in range(len(payloads)) if i not in crashed]
+        decoded = self._decode_or_split([payloads[i] for i in others], window).moved(others)
+        return Decoded(
+            decoded.rows, decoded.unparseable, decoded.filtered, decoded.outside_window, crashed | decoded.crashed
+        )
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
+    def _decode_or_split(self, payloads: Sequence[bytes | None], window: MessageWindow) -> Decoded:
+        """Records none of which fails alone: should they fail together, in halves."""
+        try:
+            return self._decode(payloads, window)
+        except _ChildFailed as failure:
+            if len(payloads) < 2:
+                return self._all_crashed(str(failure), len(payloads), window)
+        middle = len(payloads) // 2
+        first, second = self.decode(payloads[:middle], window), self.decode(payloads[middle:], window)
+        return joined([first, second.moved(range(middle, len(payloads)))])
+
+    def _decode(self, payloads: Sequence[bytes | None], window: MessageWindow) -> Decoded:
+        try:
+            return self._ready().decode(payloads, window, self._timeout_s)
+        except _ChildFailed:
+            self.close()
+            raise
+
+    def _killers(self, payloads: Sequence[bytes | None], window: MessageWindow) -> dict[int, str]:
+        """The records that fail alone, and how."""
+        killers: dict[int, str] = {}
+        start = 0
+        while start < len(payloads):
+            try:
+                self._ready().walk(payloads[start:], window, self._timeout_s)
+                break
+            except _ChildFailed as failure:
+                self.close()
+                start += failure.done + 1
+                killers[start - 1] = str(failure)
+        return killers
+
+    def _all_crashed(self, message: str, count: int, window: MessageWindow) -> Decoded:
+        try:
+            rows = self._decode([], window).rows
+        except _ChildFailed as failure:
+            raise DecoderBroken(f"the decoder fails on an empty batch: {failure}") from failure
+        return Decoded(rows, crashed=dict.fromkeys(range(count), message))
+
+    def _ready(self) -> _Child:
+        if self._child is not None and self._child.is_dead():
+            self.close()
+        if self._child is None:
+            self._child = _Child(self._settings)
+        return self._child
+
+
+class _Child:
+    """One child process."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
+        command = [sys.executable, "-m", "ingestion.decode.child"]
+        child_reads, we_write = os.pipe()
+        we_read, child_writes = os.pipe()
+        self._pipe = Pipe(we_read, we_write)
+        try:
+            self._process = subprocess.Popen(command, stdin=child_reads, stdout=child_writes, env=environment)
+        except OSError as error:
+            self._pipe.close()
+            raise DecoderBroken(f"the decoder's child process does not start: {error}") from error
+        finally:
+            os.close(child_reads)
+            os.close(child_writes)
+        self._introduce(settings)
+
+    def is_dead(self) -> bool:
+        return self._process.poll() is not None
+
+    def decode(self, payloads: Sequence[bytes | None], window: MessageWindow, timeout_s: float) -> Decoded:
+        """Raises ``_ChildFailed``."""
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._request(payloads, window, timeout_s, False, deadline)
+            outcome = self._answer(deadline)
+            return decoded_of(outcome, self._pipe.receive(deadline))
+        except (PipeClosed, PipeTimeout) as error:
+            raise _ChildFailed(self._epitaph(error, timeout_s)) from error
+
+    def walk(self, payloads: Sequence[bytes | None], window: MessageWindow, timeout_s: float) -> None:
+        """Go through the records one by one. Raises ``_ChildFailed`` with the number of those that went well."""
+        done = 0
+        try:
+            self._request(payloads, window, timeout_s, True, time.monotonic() + timeout_s)
+            for done in range(len(payloads)):  # noqa: B007 - used when it fails
+                self._answer(time.monotonic() + timeout_s)
+        except (PipeClosed, PipeTimeout) as error:
+            raise _ChildFailed(self._epitaph(error, timeout_s), done) from error
+
+    def end(self) -> None:
+        """Close the pipes, which ends an idle child, and kill one that is not."""
+        self._pipe.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _introduce(self, settings: dict[str, Any]) -> None:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        try:
+            self._pipe.send(json.dumps(settings).encode(), deadline)
+            self._answer(deadline)
+        except (PipeClosed, PipeTimeout) as error:
+            message = self._epitaph(error, _START_TIMEOUT_S)
+            self._pipe.close()
+            raise DecoderBroken(f"the decoder's child process does not start: {message}") from error
+        except DecodeError:
+            self.end()
+            raise
+
+    def _answer(self, deadline: float) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._pipe.receive(deadline))
+        if "unusable" in answer:
+            raise UnusableSchema(answer["unusable"])
+        if "broken" in answer:
+            raise DecoderBroken(answer["broken"])
+        return answer
+
+    def _request(
+        self,
+        payloads: Sequence[bytes | None],
+        window: MessageWindow,
+        timeout_s: float,
+        one_by_one: bool,
+        deadline: float,
+    ) -> None:
+        request = {"window": packed_window(window), "timeout_s": timeout_s, "one_by_one": one_by_one}
+        self._pipe.send(json.dumps(request).encode(), deadline)
+        self._pipe.send(packed_payloads(payloads), deadline)
+
+    def _epitaph(self, error: PipeClosed | PipeTimeout, timeout_s: float) -> str:
+        """How it ended; kills it if it has not."""
+        if isinstance(error, PipeTimeout):
+            self._process.kill()
+            self._process.wait()
+            return f"the decoder did not finish within {timeout_s:g} s"
+        code = self._process.wait()
+        return f"the decoder died: {_cause(code)}"
+
+
+def _cause(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -84,7 +84,7 @@ class JsonDecoder:
         if len(payloads) < 2:
             self._check_by_a_good_record(error)
             message = f"the decoder gives up on this record: {_first_line(error)}"
-            return Decoded(self._parts.no_rows(), {i: message for i in range(len(payloads))})
+            return Decoded(self._parts.no_rows(), dict.fromkeys(range(len(payloads)), message))
         middle = len(payloads) // 2
         first = self._decode_or_split(payloads[:middle], window)
         second = self._decode_or_split(payloads[middle:], window)

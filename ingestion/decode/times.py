@@ -1,13 +1,16 @@
+# ruff: noqa: S608 - the SQL is built of constants; field names pass through engine.pointer, values are bound
 """From the timestamp field to ``__time``: milliseconds since 1970 in UTC, cut down (also before 1970), never rounded.
 
 | format | what is read |
 |---|---|
 | auto | ISO 8601, or a number (also in a string): milliseconds |
-| iso | ``2025-06-01``, then optionally ``T`` or a blank, hours, minutes, seconds and up to nine decimals (with or without colons), then optionally ``Z``, ``UTC``, ``GMT`` or an offset; no zone is UTC |
+| iso | a date, then optionally ``T`` or a blank and a time, then optionally a zone (below) |
 | millis | a number, also in a string |
 | posix | a number of seconds, fractions too, also in a string |
 | pattern with ``%`` | DuckDB's strptime; no zone is UTC |
 
+An ISO date is ``2025-06-01``; its time has hours, or also minutes, or also seconds, or also up to nine decimals, with
+or without colons; its zone is ``Z``, ``UTC``, ``GMT`` or an offset (``+02``, ``+0200``, ``+02:00``); without one: UTC.
 A time must be in the years 1 to 9999 and early enough that its segment's interval ends before year 10000.
 """
 
@@ -21,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.columns import NUMBER_PATTERN, TEXT, Values
+from ingestion.decode.columns import NUMBER_PATTERN, TEXT, Values, cast
 from ingestion.decode.engine import TEXTS, Engine, literal
 from ingestion.decode.fields import Mask, flat, validity
 from ingestion.specs import Granularity, TimestampSpec
@@ -42,7 +45,8 @@ _ISO_LOCAL = """epoch_ms(TRY_CAST(x.day || ' ' || coalesce(nullif(x.hour, ''), '
   coalesce(nullif(x.minute, ''), '00') || ':' || coalesce(nullif(x.second, ''), '00') || '.' ||
   left(x.part || '000', 3) AS TIMESTAMP))"""
 _ISO_OFFSET = """CASE WHEN x.zone[1] IN ('+', '-') THEN (CASE x.zone[1] WHEN '-' THEN -1 ELSE 1 END) *
-  (TRY_CAST(x.zone[2:3] AS BIGINT) * 60 + coalesce(TRY_CAST(replace(x.zone[4:], ':', '') AS BIGINT), 0)) * 60000 ELSE 0 END"""
+  (TRY_CAST(x.zone[2:3] AS BIGINT) * 60 + coalesce(TRY_CAST(replace(x.zone[4:], ':', '') AS BIGINT), 0)) * 60000
+  ELSE 0 END"""
 _ISO = f"CASE WHEN x.day <> '' THEN {_ISO_LOCAL} - {_ISO_OFFSET} END"
 _IS_NUMBER = f"regexp_full_match(t, {NUMBER_PATTERN})"
 _MILLIS = f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor(TRY_CAST(t AS DECIMAL(24, 6))) AS BIGINT) END"
@@ -113,10 +117,9 @@ class TimeReader:
         if self._spec.format in ("auto", "iso") and values.strings == values.total:
             return None if values.unquoted is None else _iso(values.unquoted)
         if self._spec.format in ("auto", "millis") and values.numbers == values.total:
-            return _whole(values.texts)
+            return values.whole
         if self._spec.format == "posix" and values.numbers == values.total:
-            seconds = _whole(values.texts)
-            return None if seconds is None else _thousandfold(seconds)
+            return None if values.whole is None else _thousandfold(values.whole)
         return None
 
     def _error(self, text: str | None, readable: bool) -> str:
@@ -126,27 +129,22 @@ class TimeReader:
         if not readable:
             return f"field {_shown(column)!r} holds no time of format {self._spec.format}: {_shown(text or '')}"
         last = _EPOCH + timedelta(milliseconds=self._end - 1)
-        return f"the time in field {_shown(column)!r} is not between year 1 and {last:%Y-%m-%dT%H:%M:%S}Z: {_shown(text or '')}"
+        shown = f"{_shown(column)!r} is not between year 1 and {last:%Y-%m-%dT%H:%M:%S}Z: {_shown(text or '')}"
+        return f"the time in field {shown}"
 
 
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 def _iso(texts: pa.Array) -> pa.Array | None:
-    for wanted in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
-        try:
-            micros = texts.cast(wanted).view(pa.int64())
-        except pa.ArrowInvalid:
-            continue
-        return pa.array(np.floor_divide(micros.fill_null(0).to_numpy(), 1000), mask=~validity(micros))
-    return None
-
-
-def _whole(texts: pa.Array) -> pa.Array | None:
-    try:
-        return texts.cast(pa.int64())
-    except pa.ArrowInvalid:
+    """ISO 8601 as Arrow reads it: all with a zone or all without, down to microseconds; else None."""
+    first = pc.drop_null(texts)
+    zoned = len(first) > 0 and first[0].as_py()[10:].strip("0123456789.:T ") != ""
+    times = cast(texts, pa.timestamp("us", "UTC" if zoned else None))
+    if times is None:
         return None
+    micros = times.view(pa.int64())
+    return pa.array(np.floor_divide(micros.fill_null(0).to_numpy(), 1000), mask=~validity(micros))
 
 
 def _thousandfold(seconds: pa.Array) -> pa.Array | None:

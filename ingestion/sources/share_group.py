@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,13 @@ from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, SourceProblem
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.kafka_properties import librdkafka_properties
+from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
 GATHER_S = 0.2  # at most this long after the first poll of a batch
 QUIET_S = 0.02  # or until no further poll came for this long
 CLOSE_S = 15.0
 COMMIT_S = 20.0
+COMPLAINT_S = 15.0  # a complaint that is older is not shown
 _TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
 
 
@@ -44,9 +46,19 @@ class _Poller(threading.Thread):
         self._source = source
         self._config = {**config, "error_cb": self._note}
         self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
-        self.problem = ""
+        self._complaint = ("", 0.0)
         self.fatal: Exception | None = None
         self.closed = threading.Event()
+
+    @property
+    def problem(self) -> str:
+        """The last complaint, unless it is old news."""
+        text, at = self._complaint
+        return text if time.monotonic() - at < COMPLAINT_S else ""
+
+    def complain(self, text: str) -> None:
+        """Keep what went wrong for the next heartbeats."""
+        self._complaint = (text, time.monotonic())
 
     def give(self, verdicts: Ints | None) -> None:
         """What became of the held poll; None: leave it to its lock."""
@@ -60,14 +72,15 @@ class _Poller(threading.Thread):
                 try:
                     self._round(consumer)
                 except KafkaException as error:
-                    self.problem = str(error.args[0].str())
+                    self.complain(_explained(error))
                     if error.args[0].fatal():
-                        consumer = _closed(consumer)
+                        _close(consumer)
+                        consumer = None
                     self._source.stopping.wait(1.0)
         except Exception as error:  # the loop raises it as a SourceProblem
             self.fatal = error
         finally:
-            _closed(consumer)
+            _close(consumer)
             self.closed.set()
             self._source.arrived.put(None)
 
@@ -84,10 +97,10 @@ class _Poller(threading.Thread):
         messages = [m for m in polled if m.error() is None]
         for message in polled:
             if message.error() is not None:
-                self.problem = str(message.error().str())
+                self.complain(str(message.error().str()))
         if not messages:
             return
-        self.problem = ""
+        self._complaint = ("", 0.0)
         self._source.arrived.put(_Held(self, messages, acquired_at))
         self._settle(consumer, messages, self._verdicts.get())
 
@@ -100,13 +113,20 @@ class _Poller(threading.Thread):
         for partition, error in consumer.commit_sync(COMMIT_S).items():
             if error is not None:
                 self._source.count_ack_failure()
-                self.problem = f"acknowledging partition {partition.partition}: {error}"
+                self.complain(f"acknowledging partition {partition.partition}: {error}")
 
     def _note(self, error: Any) -> None:
-        self.problem = str(error.str())
+        self.complain(str(error.str()))
 
 
-def _closed(consumer: ShareConsumer | None) -> None:
+def _explained(error: KafkaException) -> str:
+    reason = error.args[0]
+    if reason.name() == "UNSUPPORTED_VERSION":
+        return f"{SHARE_GROUPS_OFF} ({reason.str()}): they need Kafka 4.2 or newer with share.version 1."
+    return str(reason.str())
+
+
+def _close(consumer: ShareConsumer | None) -> None:
     if consumer is not None:
         try:
             consumer.close()
@@ -250,10 +270,10 @@ class ShareGroupSource:
         return next((p.problem for p in self._pollers if p.problem), "")
 
 
-class _Lazy:
+class _Lazy(Sequence[Any]):
     """A column that is read only where it is needed."""
 
-    def __init__(self, messages: list[Any], read: Any) -> None:
+    def __init__(self, messages: list[Any], read: Callable[[Any], Any]) -> None:
         self._messages = messages
         self._read = read
 
@@ -264,5 +284,5 @@ class _Lazy:
         return self._read(self._messages[index])
 
 
-def _ints(values: Any) -> Ints:
+def _ints(values: Iterable[int]) -> Ints:
     return np.fromiter(values, dtype=np.int64)

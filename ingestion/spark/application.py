@@ -67,7 +67,8 @@ class Application:
 
     def run(self) -> None:
         """Start the indexers, then beat once a second until all have ended."""
-        wanted, directive = self._assignment.indexers, "continue"
+        wanted = self._assignment.indexers
+        directive: Directive = "continue"
         if not self._configure_group():
             return
         while True:
@@ -106,7 +107,7 @@ class Application:
                 return False
             time.sleep(2.0)
 
-    def _keep(self, wanted: int, directive: str) -> None:
+    def _keep(self, wanted: int, directive: Directive) -> None:
         """Have ``wanted`` indexers, the lowest numbers; the others finish."""
         for number in range(wanted if directive == "continue" else 0):
             slot = self._slots.get(number)
@@ -114,7 +115,7 @@ class Application:
                 self._start(number)
         for slot in self._slots.values():
             if directive != "continue":
-                self._direct(slot, directive)  # type: ignore[arg-type]
+                self._direct(slot, directive)
             elif slot.number >= wanted:
                 self._direct(slot, "finish")
 
@@ -185,8 +186,13 @@ class Application:
         seen = self._board.status(slot.number)
         if seen is None:
             beyond = sum(s.running for s in self._slots.values()) > self._slot_count
-            state = "waiting_for_slot" if beyond else "starting"
-            return IndexerStatus(number=slot.number, epoch=0, state=state, message=slot.error, restarts=slot.restarts)
+            return IndexerStatus(
+                number=slot.number,
+                epoch=0,
+                state="waiting_for_slot" if beyond else "starting",
+                message=slot.error,
+                restarts=slot.restarts,
+            )
         age, status = seen
         changes: dict[str, object] = {"restarts": slot.restarts}
         if not slot.running and slot.directive == "continue":

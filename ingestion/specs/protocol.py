@@ -16,6 +16,8 @@ from ingestion.specs.ingestion_spec import IngestionSpec
 OffsetRange = tuple[int, int]
 SourceKind = Literal["share_group", "repair"]
 Directive = Literal["continue", "finish", "stop"]
+# How an indexer's message begins when the broker has no share groups: the control plane looks for it.
+SHARE_GROUPS_OFF = "The broker does not offer share groups"
 
 
 class Message(BaseModel):
@@ -190,7 +192,7 @@ class AbandonAnswer(Message):
 
 
 class IndexerStatus(Message):
-    """One indexer in a heartbeat. ``unpublished`` counts, since this epoch began, records that ended without a publish."""
+    """One indexer in a heartbeat. ``unpublished``: what ended without a publish since this epoch began."""
 
     number: int = Field(ge=0)
     epoch: int = Field(ge=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,12 +31,14 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from controlplane.embedded import Home, Kafka, Postgres, Valkey, temporary_home
+from controlplane.embedded.accounts import can_run, runnable_copy, server_account
 from controlplane.embedded.apps import login_password
 from controlplane.embedded.demo.produce import ensure_topic, produce, records_by_partition
 from controlplane.embedded.demo.records import EXAMPLE_RECORDS
 from controlplane.embedded.errors import DemoFailed
 from controlplane.embedded.files import write_json
 from controlplane.embedded.home import PROJECT
+from controlplane.embedded.postgres import installation
 from controlplane.embedded.processes import Child
 from controlplane.embedded.stack import Stack
 from controlplane.embedded.state import StackState, is_up
@@ -108,6 +111,20 @@ def test_as_root_a_closed_parent_folder_is_left_alone() -> None:
         assert os.stat(closed).st_mode & 0o777 == 0o700
         home.remove()
         assert not home.outside.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another user for PostgreSQL")
+def test_as_root_programs_in_a_closed_folder_are_copied(home: Home, tmp_path: Path) -> None:
+    account = server_account()
+    assert account is not None
+    tmp_path.chmod(0o700)
+    closed = tmp_path / "pginstall18"
+    shutil.copytree(installation(), closed, symlinks=True)
+    programs = runnable_copy(home, closed, "postgres", account)
+    assert programs == home.outside / "pginstall18" / "bin"
+    assert can_run(account, programs / "postgres")
+    home.remove()
+    assert not home.outside.exists()
 
 
 def test_valkey_keeps_keys_over_stop_and_kill(home: Home) -> None:
@@ -197,16 +214,25 @@ def test_the_demo_adds_only_the_records_that_are_missing(broker: Kafka) -> None:
     ensure_topic(broker.bootstrap, "demo")
     ensure_topic(broker.bootstrap, "demo")
     told: list[int] = []
-    assert produce(broker.bootstrap, "demo", EXAMPLE_RECORDS[:2], told.append) == 2
-    assert produce(broker.bootstrap, "demo", EXAMPLE_RECORDS, told.append) == 5
-    assert produce(broker.bootstrap, "demo", EXAMPLE_RECORDS, told.append) == 5
+    produce(broker.bootstrap, "demo", EXAMPLE_RECORDS[:2], 2, told.append)
+    produce(broker.bootstrap, "demo", EXAMPLE_RECORDS, 5, told.append)
+    produce(broker.bootstrap, "demo", EXAMPLE_RECORDS, 5, told.append)
     assert told == [2, 5, 5]
     assert records_by_partition(broker.bootstrap, "demo") == [2, 1, 1, 1]
-    with pytest.raises(DemoFailed, match="holds other records"):
-        produce(broker.bootstrap, "demo", EXAMPLE_RECORDS[:3], told.append)
+    with pytest.raises(DemoFailed, match="holds 5 records instead of the demo's 3"):
+        produce(broker.bootstrap, "demo", EXAMPLE_RECORDS[:3], 3, told.append)
     make_topic(broker, "two-partitions", 0)
     with pytest.raises(DemoFailed, match="has 2 partitions"):
         ensure_topic(broker.bootstrap, "two-partitions")
+
+
+def test_a_download_that_fails_says_so_and_leaves_nothing_behind(home: Home, tmp_path: Path) -> None:
+    nowhere = {"JAVA_TOOL_OPTIONS": "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"}
+    done = command(home, "up", HEADGATE_CACHE_DIR=str(tmp_path), **nowhere)
+    assert done.returncode == 1
+    assert "could not be downloaded" in done.stderr
+    assert str(home.log("kafka-download")) in done.stderr
+    assert [entry.name for entry in tmp_path.iterdir()] == ["kafka-4.3.0.lock"]
 
 
 def test_kafka_can_be_without_share_groups(home: Home) -> None:

@@ -11,8 +11,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from controlplane.embedded.demo.records import EXAMPLE_RECORDS, FLIGHTS, flights, typed
-from controlplane.embedded.demo.report import DatasourceReport, report_table, rows_per_s
+from controlplane.embedded.demo.records import EXAMPLE_RECORDS, FLIGHTS, as_json, flights
+from controlplane.embedded.demo.report import DatasourceReport, report_table
 from controlplane.embedded.demo.specs import example_task, flights_supervisor
 
 # The first line of the data set as it is published.
@@ -51,11 +51,12 @@ def test_flights_have_numbers_texts_and_hours_in_utc() -> None:
         ("dep_delay", "-3", -3),
         ("distance", "12.5", 12.5),
         ("tailnum", "123", "123"),
-        ("carrier", "9E", "9E"),
+        ("carrier", 'a "b" ü', 'a "b" ü'),
     ],
 )
 def test_values_get_their_types(column: str, text: str, value: object) -> None:
-    found = typed(column, text)
+    (record,) = as_json(iter([["day", column], ["1", text]]))
+    found = json.loads(record)[column]
     assert (found, type(found)) == (value, type(value))
 
 
@@ -78,28 +79,26 @@ def test_the_specs_name_the_broker_they_are_given() -> None:
 
 
 def answer(**changes: Any) -> dict[str, Any]:
+    """A datasource as REST gives it; changes go into its totals, `rows` aside."""
     totals = {"polled": 12, "published": 10, "rolled_up": 0, "thrown_away": 0, "unparseable": 0, "duplicates": 2}
-    totals |= {"released": 0, "redelivered": 2, "quarantined": 0}
-    times = {"started_at": "2025-01-01T00:00:00Z", "last_publish_at": "2025-01-01T00:00:04+00:00"}
-    rows = {"name": "flights", "rows": changes.pop("rows", 10), "segments": 3}
-    return {**rows, "totals": {**totals, **times, **changes}}
+    totals |= {"released": 0, "redelivered": 2, "quarantined": 0, "rows_per_s": 2.5}
+    return {"name": "flights", "rows": changes.pop("rows", 10), "totals": {**totals, **changes}}
 
 
 @pytest.fixture
-def segments(tmp_path: Path) -> Path:
-    for number, rows in enumerate((7, 3)):
-        folder = tmp_path / "flights" / f"day-{number}"
-        folder.mkdir(parents=True)
-        pyarrow.parquet.write_table(pyarrow.table({"x": list(range(rows))}), folder / "a.parquet")
-    return tmp_path
+def segments(tmp_path: Path) -> list[dict[str, Any]]:
+    """Two segments with 7 and 3 rows, in files of that many."""
+    for rows in (7, 3):
+        pyarrow.parquet.write_table(pyarrow.table({"x": list(range(rows))}), tmp_path / f"{rows}.parquet")
+    return [{"rows": rows, "path": f"{rows}.parquet"} for rows in (7, 3)]
 
 
-def test_a_right_report_has_no_problems(segments: Path) -> None:
-    report = DatasourceReport.of(answer(), 10, segments)
+def test_a_right_report_has_no_problems(segments: list[dict[str, Any]], tmp_path: Path) -> None:
+    report = DatasourceReport.of(answer(), segments, 10, tmp_path)
     assert report.problems() == []
-    assert report.rows_in_files == 10
-    assert report.rows_per_s == 2.5
+    assert (report.rows_of_segments, report.rows_in_files, report.segments) == (10, 10, 2)
     assert report.as_json()["polled"] == 12
+    assert report.as_json()["rows_per_s"] == 2.5
     assert report_table([report]).row_count == 1
 
 
@@ -110,17 +109,21 @@ def test_a_right_report_has_no_problems(segments: Path) -> None:
         ({"rows": 11}, 10, "11 rows in the datasource"),
         ({"polled": 13}, 10, "12 outcomes of polled records"),
         ({"unparseable": 1, "polled": 13}, 10, "1 unparseable"),
+        ({}, 11, "10 rows of its segments"),
         ({}, 11, "10 rows in the segments' files"),
     ],
 )
-def test_every_wrong_count_is_named(segments: Path, changes: dict[str, int], produced: int, words: str) -> None:
-    problems = DatasourceReport.of(answer(**changes), produced, segments).problems()
+def test_every_wrong_count_is_named(
+    segments: list[dict[str, Any]], tmp_path: Path, changes: dict[str, int], produced: int, words: str
+) -> None:
+    problems = DatasourceReport.of(answer(**changes), segments, produced, tmp_path).problems()
     assert any(words in problem for problem in problems), problems
 
 
-def test_speed_needs_two_times() -> None:
-    assert rows_per_s(10, None, None) == 0
-    assert rows_per_s(10, "2025-01-01T00:00:00Z", "2025-01-01T00:00:00Z") == 0
+def test_a_lost_file_is_a_problem(segments: list[dict[str, Any]], tmp_path: Path) -> None:
+    (tmp_path / "3.parquet").unlink()
+    report = DatasourceReport.of(answer(), segments, 10, tmp_path)
+    assert report.problems() == ["flights: 7 rows in the segments' files, but it should be 10"]
 
 
 def test_flights_are_always_in_the_same_order() -> None:

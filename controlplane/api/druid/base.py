@@ -59,10 +59,7 @@ class DruidErrorSerializer(serializers.Serializer[Any]):
     persona = serializers.CharField()
     category = serializers.CharField()
     errorMessage = serializers.CharField()
-    context = serializers.DictField()
-
-    class Meta:
-        ref_name = "DruidError"
+    context = serializers.DictField()  # type: ignore[assignment]  # the stubs know Field.context only
 
 
 class DruidSchema(ProblemSchema):

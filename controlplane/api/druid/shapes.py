@@ -20,7 +20,7 @@ _MORE = ("redelivered", "quarantined", "filtered", "outside_window", "segments",
 
 def instant(time: datetime | None) -> str | None:
     """ISO 8601 in UTC with milliseconds, as Druid writes it."""
-    return time and time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return None if time is None else time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def task_status(task: Task) -> dict[str, Any]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.internal.door import for_task, message, read
+from controlplane.common.errors import InvalidInput
 from controlplane.segments import fence
 from controlplane.segments import publish as publishing
-from controlplane.segments.models import Source, Writer
+from controlplane.segments.models import Writer
 from controlplane.segments.settled import settled_among
 from controlplane.tasks import heartbeats
 from controlplane.tasks.models import Task
@@ -26,6 +29,7 @@ from ingestion.specs.protocol import (
     PublishRequest,
     SettledAnswer,
     SettledRequest,
+    SourceKind,
     StartAnswer,
     StartRequest,
 )
@@ -38,14 +42,14 @@ def assignment(request: HttpRequest, task: Task) -> HttpResponse:
     return message(
         Assignment(
             task_id=task.pk,
-            kind=task.kind,
+            kind=cast("SourceKind", task.kind),
             spec=spec.spec,
             consumer_properties=properties_of(task, spec),
             indexers=task.indexers_wanted,
             deep_storage=settings.DEEP_STORAGE,
             version=task.datasource.append_version,
             ranges=task.ranges,
-            failpoints=json.loads(settings.FAILPOINTS),
+            failpoints=_failpoints(task),
         )
     )
 
@@ -77,9 +81,10 @@ def start(request: HttpRequest, task: Task, number: int) -> HttpResponse:
 def settled(request: HttpRequest, task: Task, number: int) -> HttpResponse:
     """Which of some offsets are settled."""
     asked = read(request, SettledRequest)
-    writer = Writer.objects.get(task_id=task.pk, number=number)
-    source = Source.objects.get(pk=writer.source_id)
-    return message(SettledAnswer(settled=settled_among(source, asked.offsets)))
+    writer = Writer.objects.select_related("source").get(task_id=task.pk, number=number)
+    if writer.source is None:
+        raise InvalidInput("The indexer has not started yet.")
+    return message(SettledAnswer(settled=settled_among(writer.source, asked.offsets)))
 
 
 @for_task("POST")
@@ -106,3 +111,11 @@ def end(request: HttpRequest, task: Task) -> HttpResponse:
     """The application's last word; its token ends with it."""
     heartbeats.end(task, read(request, EndRequest))
     return message(EndAnswer())
+
+
+def _failpoints(task: Task) -> dict[str, str]:
+    """What a test wants of this datasource's applications; nothing in production."""
+    if not settings.FAILPOINTS_FILE:
+        return {}
+    wanted: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
+    return wanted.get(task.datasource.name, {})

@@ -34,7 +34,7 @@ GONE = OpenApiResponse(description="Done.")
 
 
 class LoginThrottle(SimpleRateThrottle):
-    """By the caller's address, as the nearest proxy of ours saw it: what a caller writes into a header counts nothing."""
+    """By the caller's address as our nearest proxy saw it: what a caller writes into a header counts nothing."""
 
     scope = "login"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from controlplane.embedded.apps import LOGIN_TEAM, LOGIN_USER
 from controlplane.embedded.errors import DemoFailed
 
 TIMEOUT_S = 30.0
+PAGE = 500
 
 Answer = dict[str, Any]
 
@@ -37,6 +39,14 @@ class Client:
     def datasource(self, name: str) -> Answer:
         """Rows, segments and the totals of all its tasks; empty when there is no such datasource yet."""
         return self._ask("GET", f"/api/v1/datasources/{name}/", missing_is_empty=True)
+
+    def segments(self, name: str) -> Iterator[Answer]:
+        """Every segment of a datasource that is in use: `rows`, and the `path` of its file."""
+        address: str | None = f"/api/v1/datasources/{name}/segments/?limit={PAGE}"
+        while address:
+            page = self._ask("GET", address)
+            yield from page["results"]
+            address = page["next"]
 
     def _ask(self, method: str, path: str, *, missing_is_empty: bool = False, **parts: Any) -> Answer:
         try:

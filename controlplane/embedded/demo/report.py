@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +26,34 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class DatasourceReport:
-    """Counts of records, over all tasks the datasource ever had. `rows_in_files` were counted in the Parquet files."""
+    """Counts of records, over all tasks the datasource ever had. `rows` is what the datasource says of itself,
+    `rows_of_segments` the sum over its segments, `rows_in_files` that over their Parquet files.
+    """
 
     name: str
     produced: int
     rows: int
+    rows_of_segments: int
     rows_in_files: int
     segments: int
     counts: dict[str, int]
     rows_per_s: float
 
     @classmethod
-    def of(cls, answer: dict[str, Any], produced: int, segments_folder: Path) -> DatasourceReport:
-        totals = answer["totals"]
-        counts = {name: int(totals[name]) for name in (*OUTCOMES, "polled", "redelivered", "quarantined")}
+    def of(
+        cls, datasource: dict[str, Any], segments: Iterable[dict[str, Any]], produced: int, storage: Path
+    ) -> DatasourceReport:
+        """From the answers of REST; the segments' paths are inside the folder `storage`."""
+        totals, listed = datasource["totals"], list(segments)
         return cls(
-            name=answer["name"],
+            name=datasource["name"],
             produced=produced,
-            rows=int(answer["rows"]),
-            rows_in_files=rows_in_files(segments_folder / answer["name"]),
-            segments=int(answer["segments"]),
-            counts=counts,
-            rows_per_s=rows_per_s(counts["published"], totals["started_at"], totals["last_publish_at"]),
+            rows=datasource["rows"],
+            rows_of_segments=sum(segment["rows"] for segment in listed),
+            rows_in_files=sum(rows_in_file(storage / segment["path"]) for segment in listed),
+            segments=len(listed),
+            counts={name: totals[name] for name in (*OUTCOMES, "polled", "redelivered", "quarantined")},
+            rows_per_s=totals["rows_per_s"] or 0.0,
         )
 
     def problems(self) -> list[str]:
@@ -58,6 +63,7 @@ class DatasourceReport:
         expected = {
             f"{counts['published']} records published": (counts["published"], self.produced),
             f"{self.rows} rows in the datasource": (self.rows, self.produced),
+            f"{self.rows_of_segments} rows of its segments": (self.rows_of_segments, self.produced),
             f"{self.rows_in_files} rows in the segments' files": (self.rows_in_files, self.produced),
             f"{outcomes} outcomes of polled records": (outcomes, counts["polled"]),
             f"{counts['unparseable']} unparseable records": (counts["unparseable"], 0),
@@ -73,6 +79,7 @@ class DatasourceReport:
             "datasource": self.name,
             "produced": self.produced,
             "rows": self.rows,
+            "rows_of_segments": self.rows_of_segments,
             "rows_in_files": self.rows_in_files,
             "segments": self.segments,
             "rows_per_s": round(self.rows_per_s, 1),
@@ -80,16 +87,9 @@ class DatasourceReport:
         }
 
 
-def rows_in_files(folder: Path) -> int:
-    return sum(pyarrow.parquet.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
-
-
-def rows_per_s(rows: int, started_at: str | None, last_publish_at: str | None) -> float:
-    """From the start of the first indexer to the last publish; 0 when there was none."""
-    if not started_at or not last_publish_at:
-        return 0.0
-    seconds = (datetime.fromisoformat(last_publish_at) - datetime.fromisoformat(started_at)).total_seconds()
-    return rows / seconds if seconds > 0 else 0.0
+def rows_in_file(file: Path) -> int:
+    """None at all when the file is not there."""
+    return int(pyarrow.parquet.read_metadata(file).num_rows) if file.is_file() else 0
 
 
 def report_table(reports: Iterable[DatasourceReport]) -> Table:

@@ -74,26 +74,31 @@ def _load_and_report(stack: Stack, report_file: Path | None, deadline_s: float, 
 
 def _load(stack: Stack, deadline_s: float) -> dict[str, Any]:
     state = stack.state()
-    flights = _produce(state.bootstrap, specs.FLIGHTS_TOPIC, records.flights(), records.FLIGHTS)
-    examples = _produce(state.bootstrap, specs.EXAMPLE_TOPIC, records.EXAMPLE_RECORDS, len(records.EXAMPLE_RECORDS))
+    flights, examples = records.FLIGHTS, len(records.EXAMPLE_RECORDS)
+    _produce(state.bootstrap, specs.FLIGHTS_TOPIC, records.flights(), flights)
+    _produce(state.bootstrap, specs.EXAMPLE_TOPIC, records.EXAMPLE_RECORDS, examples)
     with Client(state.url, login_password(stack.home)) as client:
         client.submit_supervisor(specs.flights_supervisor(state.bootstrap))
         task = client.submit_task(specs.example_task(state.bootstrap))
         _wait_for_ingestion(stack, client, Ingestion(flights, examples, task), deadline_s)
-        folder = stack.home.segments
+        storage = stack.home.segments
         reports = {
-            "flights": DatasourceReport.of(client.datasource(specs.FLIGHTS_DATASOURCE), flights, folder),
-            "seed": DatasourceReport.of(client.datasource(specs.EXAMPLE_DATASOURCE), examples, folder),
+            "flights": _report(client, specs.FLIGHTS_DATASOURCE, flights, storage),
+            "seed": _report(client, specs.EXAMPLE_DATASOURCE, examples, storage),
         }
     view.console.print(report_table(reports.values()))
     problems = [problem for report in reports.values() for problem in report.problems()]
     return {**{key: report.as_json() for key, report in reports.items()}, "ok": not problems, "problems": problems}
 
 
-def _produce(bootstrap: str, topic: str, values: Iterable[bytes], total: int) -> int:
+def _report(client: Client, datasource: str, produced: int, storage: Path) -> DatasourceReport:
+    return DatasourceReport.of(client.datasource(datasource), client.segments(datasource), produced, storage)
+
+
+def _produce(bootstrap: str, topic: str, values: Iterable[bytes], total: int) -> None:
     ensure_topic(bootstrap, topic)
     with view.progress_bar(f"Producing {topic}", total) as (progress, task):
-        return produce(bootstrap, topic, values, lambda count: progress.update(task, completed=count))
+        produce(bootstrap, topic, values, total, lambda count: progress.update(task, completed=count))
 
 
 def _wait_for_ingestion(stack: Stack, client: Client, ingestion: Ingestion, deadline_s: float) -> None:

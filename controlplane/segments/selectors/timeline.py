@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 from django.db.models import Max, Min
@@ -100,7 +101,7 @@ def _merged_bars(datasource: Datasource, window: tuple[datetime, datetime], widt
     return _read(_MERGED, {"datasource": datasource.pk, "start": window[0], "end": window[1], "width": width})
 
 
-def _read(statement: str, values: dict[str, object]) -> list[Bar]:
+def _read(statement: str, values: dict[str, Any]) -> list[Bar]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return [

@@ -105,7 +105,7 @@ class QuarantinedSerializer(serializers.Serializer[Any]):
     """A poison record with the beginning of its payload."""
 
     id = serializers.IntegerField()
-    source = SourceSerializer()
+    source = SourceSerializer()  # type: ignore[assignment]  # the stubs know Field.source only
     partition = serializers.IntegerField()
     offset = serializers.IntegerField()
     timestamp = serializers.SerializerMethodField(help_text="The record's own, from Kafka.")
@@ -153,12 +153,12 @@ class EventSerializer(serializers.Serializer[Any]):
     alarm = serializers.BooleanField()
     detail = serializers.CharField()
     task = serializers.CharField(source="task_id")
-    source = SourceSerializer(allow_null=True)
+    source = SourceSerializer(allow_null=True)  # type: ignore[assignment]  # the stubs know Field.source only
     created_at = serializers.DateTimeField()
 
 
 class ProgressSerializer(serializers.Serializer[Any]):
-    source = SourceSerializer()
+    source = SourceSerializer()  # type: ignore[assignment]  # the stubs know Field.source only
     partition = serializers.IntegerField()
     settled = serializers.IntegerField()
     settled_from = serializers.IntegerField(allow_null=True)

@@ -35,7 +35,7 @@ class FateSourceSerializer(SourceSerializer):
 class FateSerializer(serializers.Serializer[Any]):
     """One thing that happened to the record."""
 
-    source = FateSourceSerializer()
+    source = FateSourceSerializer()  # type: ignore[assignment]  # the stubs know Field.source only
     outcome = serializers.CharField(
         help_text="stored, thrown_away, unparseable, duplicate, empty, gap, settled or unknown."
     )

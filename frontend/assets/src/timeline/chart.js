@@ -3,6 +3,7 @@ import { CustomChart, LineChart } from "echarts/charts";
 import { DataZoomInsideComponent, DataZoomSliderComponent, GridComponent, TooltipComponent } from "echarts/components";
 import * as echarts from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
+import { outline } from "./data.js";
 import * as format from "./format.js";
 
 echarts.use([CustomChart, LineChart, GridComponent, TooltipComponent, DataZoomInsideComponent, DataZoomSliderComponent, CanvasRenderer]);
@@ -64,12 +65,10 @@ export class TimelineChart {
 
   // Everything there is: sets the axis and the slider's shadow.
   setWhole(domain, bars) {
-    const key = MEASURES[this.#measure];
-    const outline = bars.flatMap((bar) => [[bar.start, 0], [bar.start, key.value(bar)], [bar.end, key.value(bar)], [bar.end, 0]]);
     this.#echart.setOption({
       xAxis: { min: domain.start, max: domain.end },
       dataZoom: [{ minValueSpan: SHORTEST_WINDOW_MS }, { minValueSpan: SHORTEST_WINDOW_MS }],
-      series: [{ id: "outline", data: outline }],
+      series: [{ id: "outline", data: outline(bars, domain, MEASURES[this.#measure].value) }],
     });
   }
 
@@ -155,9 +154,10 @@ export class TimelineChart {
 function drawBar(params, api) {
   const [left, top] = api.coord([api.value(0), api.value(2)]);
   const [right, bottom] = api.coord([api.value(1), 0]);
-  const gap = right - left > 5 ? 1 : 0;
+  const gap = right - left > 2.5 ? 1 : 0;
+  const x = Math.round(left); // whole pixels: neighbours meet without a seam
   const shape = echarts.graphic.clipRectByRect(
-    { x: left, y: Math.min(top, bottom - 1), width: Math.max(1, right - left - gap), height: Math.max(1, bottom - top) },
+    { x, y: Math.min(top, bottom - 1), width: Math.max(1, Math.round(right) - x - gap), height: Math.max(1, bottom - top) },
     params.coordSys,
   );
   return shape && { type: "rect", shape, style: { fill: api.visual("color") }, emphasis: { style: { fill: null } } };

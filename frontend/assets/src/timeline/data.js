@@ -20,3 +20,19 @@ export function domain(bars) {
   const room = Math.max((end - start) * 0.01, Math.min(narrowest, (end - start) * 0.1), missing / 2);
   return { start: start - room, end: end + room, narrowest };
 }
+
+// The tallest bar in each of a few hundred columns over the whole range: the shadow in the slider. Empty columns are gaps.
+export function outline(bars, { start, end }, value, columns = 300) {
+  const width = (end - start) / columns;
+  const tallest = new Array(columns).fill(null);
+  for (const bar of bars) {
+    const first = Math.max(0, Math.floor((bar.start - start) / width));
+    const last = Math.min(columns - 1, Math.ceil((bar.end - start) / width) - 1);
+    for (let column = first; column <= last; column += 1) tallest[column] = Math.max(tallest[column] ?? 0, value(bar));
+  }
+  const points = tallest.flatMap((height, column) => [
+    [start + column * width, height ?? "-"],
+    [start + (column + 1) * width - 1, height ?? "-"],
+  ]);
+  return [[start, 0], ...points, [end, 0]];
+}

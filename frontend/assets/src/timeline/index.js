@@ -56,7 +56,7 @@ class Timeline {
     this.#pending = new AbortController();
     this.section.dataset.loading = "1";
     try {
-      const answer = await fetchTimeline(this.section.dataset.url, { ...range, width: this.surface.clientWidth }, this.#pending.signal);
+      const answer = await fetchTimeline(this.section.dataset.url, { ...range, width: this.surface.clientWidth / 2 }, this.#pending.signal);
       delete this.section.dataset.loading;
       return answer;
     } catch (error) {

@@ -1,0 +1,99 @@
+"""The process behind ``IsolatedDecoder``: ``python -m ingestion.decode.child``, spoken to on standard input and output.
+
+It ends when its input ends. While it works it has an alarm set: when the parent is gone and a record hangs the decoder,
+the process still ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from base64 import b64decode
+from typing import Any
+
+from ingestion.decode.errors import DecoderBroken, UnusableSchema
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.pipes import (
+    Pipe,
+    PipeClosed,
+    outcome_of,
+    packed_rows,
+    unpacked_payloads,
+    unpacked_window,
+)
+from ingestion.specs import DataSchema
+
+_GRACE_S = 30.0
+
+
+def main() -> int:
+    """Serve until the parent closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe = _private_pipe()
+    try:
+        _serve(pipe)
+    except PipeClosed:
+        return 0
+    return 1
+
+
+def _private_pipe() -> Pipe:
+    """Standard input and output for frames alone: what a library prints goes to standard error."""
+    pipe = Pipe(os.dup(0), os.dup(1))
+    os.dup2(2, 1)
+    return pipe
+
+
+def _serve(pipe: Pipe) -> None:
+    decoder = _made(pipe)
+    if decoder is None:
+        return
+    try:
+        while True:
+            _answer(pipe, decoder, json.loads(pipe.receive()))
+    except DecoderBroken as error:
+        _say(pipe, {"broken": str(error)})
+    finally:
+        decoder.close()
+
+
+def _made(pipe: Pipe) -> JsonDecoder | None:
+    wanted = json.loads(pipe.receive())
+    marker = wanted["crash_marker"]
+    try:
+        decoder = JsonDecoder(
+            DataSchema.model_validate(wanted["schema"]),
+            wanted["memory_limit_bytes"],
+            None if marker is None else b64decode(marker),
+        )
+    except UnusableSchema as error:
+        _say(pipe, {"unusable": str(error)})
+        return None
+    _say(pipe, {})
+    return decoder
+
+
+def _answer(pipe: Pipe, decoder: JsonDecoder, request: dict[str, Any]) -> None:
+    payloads = unpacked_payloads(pipe.receive())
+    window = unpacked_window(request["window"])
+    signal.setitimer(signal.ITIMER_REAL, request["timeout_s"] + _GRACE_S)
+    if request["one_by_one"]:
+        for payload in payloads:
+            decoder.decode([payload], window)
+            _say(pipe, {})
+            signal.setitimer(signal.ITIMER_REAL, request["timeout_s"] + _GRACE_S)
+    else:
+        decoded = decoder.decode(payloads, window)
+        _say(pipe, outcome_of(decoded))
+        pipe.send(packed_rows(decoded))
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _say(pipe: Pipe, answer: dict[str, Any]) -> None:
+    pipe.send(json.dumps(answer).encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

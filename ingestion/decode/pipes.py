@@ -1,0 +1,140 @@
+"""Frames between a decoder and its child process: 8 bytes of length (big-endian), then the bytes.
+
+A request is a JSON frame, then the payloads as an Arrow stream; an answer is a JSON frame, then for a decode the rows
+as an Arrow stream. Arrow and JSON only: nothing that is read can run code.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import struct
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from ingestion.decode.decoded import Decoded
+from ingestion.decode.window import MessageWindow
+
+_LENGTH = struct.Struct(">Q")
+_CHUNK = 1024 * 1024
+
+
+class PipeClosed(Exception):
+    """The other side is gone."""
+
+
+class PipeTimeout(Exception):
+    """The other side did not read or write in time."""
+
+
+class Pipe:
+    """Both directions to another process. ``deadline``: a ``time.monotonic()`` value, or None to wait for ever."""
+
+    def __init__(self, read_fd: int, write_fd: int) -> None:
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        os.set_blocking(read_fd, False)
+        os.set_blocking(write_fd, False)
+
+    def send(self, frame: bytes | memoryview, deadline: float | None = None) -> None:
+        """Write one frame. Raises ``PipeClosed`` or ``PipeTimeout``."""
+        for part in (memoryview(_LENGTH.pack(len(frame))), memoryview(frame)):
+            rest = part
+            while rest:
+                _wait(self._write_fd, deadline, write=True)
+                rest = rest[self._write(rest[:_CHUNK]) :]
+
+    def receive(self, deadline: float | None = None) -> bytes:
+        """Read one frame. Raises ``PipeClosed`` (also at the end of the stream) or ``PipeTimeout``."""
+        (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size, deadline))
+        return self._exactly(length, deadline)
+
+    def close(self) -> None:
+        os.close(self._read_fd)
+        os.close(self._write_fd)
+
+    def _write(self, part: memoryview) -> int:
+        try:
+            return os.write(self._write_fd, part)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise PipeClosed from error
+
+    def _exactly(self, length: int, deadline: float | None) -> bytes:
+        held = bytearray()
+        while len(held) < length:
+            _wait(self._read_fd, deadline, write=False)
+            try:
+                part = os.read(self._read_fd, min(_CHUNK, length - len(held)))
+            except BlockingIOError:
+                continue
+            if not part:
+                raise PipeClosed
+            held += part
+        return bytes(held)
+
+
+def _wait(fd: int, deadline: float | None, write: bool) -> None:
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT if write else select.POLLIN)
+    left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
+    if not poll.poll(left):
+        raise PipeTimeout
+
+
+def packed_payloads(payloads: Sequence[bytes | None]) -> memoryview:
+    """The payloads as an Arrow stream of one binary column."""
+    return _packed(pa.table({"payload": pa.array(payloads, pa.large_binary())}))
+
+
+def unpacked_payloads(frame: bytes) -> list[bytes | None]:
+    payloads: list[bytes | None] = _unpacked(frame).column(0).to_pylist()
+    return payloads
+
+
+def packed_rows(decoded: Decoded) -> memoryview:
+    return _packed(decoded.rows)
+
+
+def outcome_of(decoded: Decoded) -> dict[str, Any]:
+    """All of a result but its rows, fit for JSON."""
+    return {
+        "unparseable": list(decoded.unparseable.items()),
+        "filtered": decoded.filtered,
+        "outside_window": decoded.outside_window,
+    }
+
+
+def decoded_of(outcome: dict[str, Any], frame: bytes) -> Decoded:
+    return Decoded(
+        rows=_unpacked(frame),
+        unparseable=dict(outcome["unparseable"]),
+        filtered=outcome["filtered"],
+        outside_window=outcome["outside_window"],
+    )
+
+
+def packed_window(window: MessageWindow) -> list[str | None]:
+    return [None if t is None else t.isoformat() for t in (window.earliest, window.latest)]
+
+
+def unpacked_window(times: list[str | None]) -> MessageWindow:
+    earliest, latest = (None if t is None else datetime.fromisoformat(t) for t in times)
+    return MessageWindow(earliest, latest)
+
+
+def _packed(table: pa.Table) -> memoryview:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def _unpacked(frame: bytes) -> pa.Table:
+    with pa.ipc.open_stream(pa.py_buffer(frame)) as reader:
+        return reader.read_all()

@@ -1,0 +1,42 @@
+"""What can go wrong with segments and deep storage."""
+
+from __future__ import annotations
+
+import errno
+
+
+class SegmentError(Exception):
+    """A segment can't be written or read."""
+
+
+class DamagedSegment(SegmentError):
+    """A registered file is missing, or is not what was written."""
+
+
+class DeepStorageError(SegmentError):
+    """Deep storage refused. ``permanent``: trying again can't help before someone changes something."""
+
+    def __init__(self, message: str, permanent: bool) -> None:
+        super().__init__(message)
+        self.permanent = permanent
+
+
+_PERMANENT = frozenset(
+    {
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EINVAL,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+
+
+def storage_error(what: str, error: OSError) -> DeepStorageError:
+    """A file system's error; a full disk or a failing device may pass, a refusal does not."""
+    reason = error.strerror or str(error)
+    return DeepStorageError(f"can't {what}: {reason}", permanent=error.errno in _PERMANENT)

@@ -1,0 +1,233 @@
+"""What share-group ingestion meets in its life: many indexers, poison, new topics, transactions, restarts."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from controlplane.embedded.kafka import Kafka
+from tests.support.house import House, wait_for
+from tests.support.records import Stream, check_adds_up, check_exactly_once, numbered, published, stored_numbers
+
+
+def reading(house: House, task: str) -> int:
+    """How many indexers of a task read."""
+    rows = house.sql("SELECT count(*) FROM tasks_indexer WHERE task_id = %s AND state = 'reading'", task)
+    return int(rows[0][0])
+
+
+@pytest.mark.timeout(600)
+def test_twenty_indexers_on_four_partitions(house: House) -> None:
+    """All join, records reach more than four of them, and none pauses while others come and go."""
+    topic = house.topic(partitions=4)
+    supervisor = house.supervise(house.spec(topic, taskCount=6, consumersPerIndexer=1))
+    task = house.running_task(topic)
+    records = 240_000
+    stream = Stream(house, topic, records, per_second=4_000)
+    published(house, topic, 2_000)
+    house.api("POST", f"/api/v1/supervisors/{supervisor}/scale/", {"taskCount": 20})
+    gaps = _longest_gap(house, topic, lambda: reading(house, task) >= 20, 150)
+    house.api("POST", f"/api/v1/supervisors/{supervisor}/scale/", {"taskCount": 8})
+    gaps = max(gaps, _longest_gap(house, topic, lambda: reading(house, task) <= 8, 90))
+    stream.finish()
+    published(house, topic, records)
+    check_exactly_once(house, topic, range(records))
+    assert house.running_task(topic) == task, "the application was replaced"
+    shares = house.sql("SELECT number, published FROM segments_writer WHERE task_id = %s AND published > 0", task)
+    assert len(shares) > 4, shares
+    # 30 s is the default lock: a pause of the group would show as a gap of that order.
+    assert gaps < 10, f"nothing was published for {gaps:.1f} s while indexers came and went"
+
+
+def _longest_gap(house: House, datasource: str, done: Any, seconds: float) -> float:
+    """The longest time without a new published row until ``done``; fails after ``seconds``."""
+    longest, last, since, end = 0.0, -1, time.monotonic(), time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, house.logs(datasource)
+        count = house.sql(
+            "SELECT sum(published) FROM segments_writer w JOIN datasources_datasource d ON d.id = w.datasource_id"
+            " WHERE d.name = %s",
+            datasource,
+        )[0][0]
+        now = time.monotonic()
+        if count != last:
+            last, since = count, now
+        longest = max(longest, now - since)
+    return longest
+
+
+def test_one_malformed_record_in_a_thousand(house: House) -> None:
+    """Each is counted, saved whole with offset and error, quarantined and rejected; the others are published."""
+    topic = house.topic()
+    bad = [f'{{"n": {n}, "time": "2025-06-01", broken <script>'.encode() for n in range(20)]
+    good = list(numbered(0, 20_000))
+    for index, payload in enumerate(bad):
+        house.produce(topic, [*good[index * 1000 : (index + 1) * 1000], payload])
+    house.supervise(house.spec(topic, taskCount=1))
+    published(house, topic, 20_000)
+    wait_for("all bad records are counted", lambda: house.totals(topic)["unparseable"] == 20, 60)
+    totals = check_exactly_once(house, topic, range(20_000))
+    assert totals["quarantined"] == 20
+    kept = house.api("GET", f"/api/v1/datasources/{topic}/quarantine/?limit=100")["results"]
+    assert sorted(k["payload"] for k in kept) == sorted(p.decode() for p in bad)
+    assert all(k["error"] and k["offset"] >= 0 and k["reason"] == "unparseable" for k in kept)
+    one = kept[0]
+    fate = house.api("GET", f"/api/v1/records/?topic={topic}&partition={one['partition']}&offset={one['offset']}")
+    assert fate["results"][0]["outcome"] == "unparseable"
+
+
+@pytest.mark.timeout(400)
+def test_a_record_that_makes_the_decoder_die(house: House) -> None:
+    """It ends in quarantine after it took two processes down; its neighbours are published."""
+    topic = house.topic(partitions=1)
+    house.fail_at(topic, crash_marker="poison-pill")
+    payloads = list(numbered(0, 3_000))
+    payloads.insert(1_500, b'{"time": "2025-06-01", "n": -1, "value": -3, "text": "poison-pill"}')
+    house.produce(topic, payloads)
+    house.supervise(house.spec(topic, taskCount=1, consumersPerIndexer=1, lock_ms=10_000))
+    published(house, topic, 3_000, 240)
+    totals = check_exactly_once(house, topic, range(3_000))
+    assert (totals["unparseable"], totals["quarantined"]) == (1, 1)
+    kept = house.api("GET", f"/api/v1/datasources/{topic}/quarantine/")["results"]
+    assert [(k["reason"], k["offset"]) for k in kept] == [("decoder_crash", 1_500)]
+    assert kept[0]["delivery_count"] >= 3
+
+
+def test_a_topic_made_again(house: House) -> None:
+    """Same name, new id, offsets from 0: the new records are ingested and the event says what happened."""
+    topic = house.topic(partitions=2)
+    house.produce(topic, numbered(0, 5_000))
+    house.supervise(house.spec(topic, taskCount=1))
+    published(house, topic, 5_000)
+    house.admin.delete_topics([topic])[topic].result(30)
+    wait_for("the topic is gone", lambda: topic not in house.admin.list_topics(timeout=10).topics, 30)
+    house.make_topic(topic, 2)
+    house.produce(topic, numbered(5_000, 12_000))
+    published(house, topic, 12_000)
+    check_exactly_once(house, topic, range(12_000))
+    events = house.api("GET", f"/api/v1/datasources/{topic}/events/")["results"]
+    assert [e["kind"] for e in events] == ["topic_recreated"]
+
+
+def test_transactions_some_aborted(house: House) -> None:
+    """Only committed records appear; markers and aborted records do not leave many settled ranges."""
+    topic = house.topic(partitions=2)
+    producer = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": f"tx-{topic}"})
+    producer.init_transactions(30)
+    committed: set[int] = set()
+    for transaction in range(60):
+        producer.begin_transaction()
+        numbers = range(transaction * 50, transaction * 50 + 50)
+        for payload in numbered(numbers.start, numbers.stop):
+            producer.produce(topic, value=payload)
+        if transaction % 3 == 1:
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+            committed |= set(numbers)
+    house.supervise(house.spec(topic, taskCount=1, lock_ms=1000, delivery_limit=2))
+    published(house, topic, len(committed))
+    check_exactly_once(house, topic, committed)
+
+    def ranges() -> int:
+        return int(
+            house.sql(
+                "SELECT count(*) FROM segments_settledrange r JOIN segments_progresskey k"
+                " ON r.span && int8range(k.id << 44, (k.id + 1) << 44) JOIN segments_source s ON s.id = k.source_id"
+                " WHERE s.topic = %s",
+                topic,
+            )[0][0]
+        )
+
+    wait_for("the settled ranges are few", lambda: ranges() <= 4, 90, ranges)
+    check_exactly_once(house, topic, committed)
+
+
+@pytest.mark.timeout(400)
+def test_kafka_restarts_under_a_running_task(house: House) -> None:
+    topic = house.topic()
+    house.supervise(house.spec(topic, taskCount=2))
+    task = house.running_task(topic)
+    house.produce(topic, numbered(0, 20_000))
+    published(house, topic, 20_000)
+    house.kafka.kill()
+    house.kafka.restart()
+    house.produce(topic, numbered(20_000, 60_000))
+    published(house, topic, 60_000, 180)
+    check_exactly_once(house, topic, range(60_000))
+    assert house.running_task(topic) == task
+
+
+def test_the_seed_as_it_stands(house: House) -> None:
+    """The share-group document's spec and records; only the bootstrap servers and names are this test's."""
+    topic = house.topic("druid-share-test")
+    items = [("widget_a", 100), ("widget_b", 250), ("widget_c", 50), ("widget_d", 175), ("widget_e", 320)]
+    records = [
+        {"__time": f"2025-06-01T0{hour}:00:00.000Z", "item": item, "value": value}
+        for hour, (item, value) in enumerate(items)
+    ]
+    house.produce(topic, [json.dumps(r).encode() for r in records])
+    spec = house.spec(topic)
+    spec["dataSchema"]["timestampSpec"] = {"column": "__time", "format": "auto"}
+    spec["tuningConfig"] = {"type": "KafkaTuningConfig", "maxRowsPerSegment": 5000000}
+    task = house.submit(spec)
+    wait_for("the task succeeds", lambda: house.status(task) == "SUCCESS", 120, lambda: house.logs(topic))
+    totals = house.totals(topic)
+    assert (totals["polled"], totals["published"]) == (5, 5)
+    assert not os.path.exists(f"/proc/{house.application_pid(task)}")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({}, "topic_empty"),
+        ({"useEarliestOffset": False}, "starts_at_latest"),
+        ({"earlyMessageRejectionPeriod": "PT1H"}, "all_outside_window"),
+        ({"filter": {"type": "selector", "dimension": "category", "value": "none"}}, "all_filter_drops"),
+    ],
+)
+def test_a_supervisor_with_nothing_to_show_says_why(house: House, change: dict[str, Any], code: str) -> None:
+    topic = house.topic(partitions=1)
+    spec = house.spec(topic, taskCount=1)
+    if "filter" in change:
+        spec["dataSchema"]["transformSpec"] = change
+    else:
+        spec["ioConfig"] |= change
+    if code == "all_outside_window":
+        future = {"time": "2999-01-01T00:00:00Z", "n": 1, "value": 3}
+        house.produce(topic, [json.dumps(future).encode()] * 10)
+    elif code != "topic_empty":
+        house.produce(topic, numbered(0, 10))
+    supervisor = house.supervise(spec)
+
+    def reasons() -> list[str]:
+        answer = house.api("GET", f"/api/v1/supervisors/{supervisor}/")
+        return [r["code"] for r in answer["reasons"]]
+
+    wait_for(f"the reason {code}", lambda: code in reasons(), 90, lambda: (reasons(), house.logs(topic)))
+    check_adds_up(house.totals(topic))
+    assert not stored_numbers(house, topic)[0]
+
+
+def test_share_groups_off_on_the_broker(house: House) -> None:
+    """A broker that has no share groups is named as the reason."""
+    with Kafka(house.home, share_groups=False, name="kafka-without") as kafka:
+        topic = house.topic()
+        spec = house.spec(topic)
+        spec["ioConfig"]["consumerProperties"]["bootstrap.servers"] = kafka.bootstrap
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        AdminClient({"bootstrap.servers": kafka.bootstrap}).create_topics([NewTopic(topic, 1)])[topic].result(30)
+        supervisor = house.supervise(spec)
+
+        def reasons() -> list[str]:
+            answer = house.api("GET", f"/api/v1/supervisors/{supervisor}/")
+            return [r["code"] for r in answer["reasons"]]
+
+        wait_for("the reason", lambda: "share_groups_off" in reasons(), 90, lambda: (reasons(), house.logs(topic)))
+        house.rest()

@@ -1,0 +1,48 @@
+"""Fixtures for every test. Servers start only when a test asks for the database (see ``support.environment``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import django
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.test import Client
+
+from tests.support import environment
+
+django.setup()
+
+from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noqa: E402 - models need Django set up
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> Iterator[None]:
+    """pytest-django asks for this before it makes the test database, and ends it after that is gone."""
+    # Hashing as slow as a real site's would be most of the run time.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    with environment.servers(), pytest.MonkeyPatch.context() as patch:
+        # A browser test before this one may have left Playwright's event loop running in this thread.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        yield
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    """Two teams, everybody's roles, and one of each thing that team alpha owns."""
+    return make_cast()
+
+
+@pytest.fixture
+def clients(cast: Cast) -> dict[str, Client]:
+    """A client for each of ``ROLES``, with a token where there is somebody."""
+    return {role: speaking_as(cast, role) for role in ROLES}
+
+
+@pytest.fixture
+def empty_cache(db: None) -> Iterator[None]:
+    """Nothing remembered of earlier tests: throttles begin anew."""
+    cache.clear()
+    yield
+    cache.clear()

@@ -1,0 +1,286 @@
+"""Bad input to every REST endpoint: a clear 4xx in the right form, and nothing changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.test import Client
+
+from controlplane.api.parsers import MOST_BYTES
+from tests.support.django_cast import SEED, Cast, spec_for
+from tests.support.routes import all_routes
+
+V1, DRUID = "api/v1/", "druid/indexer/v1/"
+ROUTES = [r for r in all_routes() if r.pattern.startswith((V1, DRUID))]
+GOOD = {"name": "flights", "supervisor_id": "flights", "number": 1, "username": "viewer", "token_id": "x"}
+
+
+@pytest.fixture
+def owner(clients: dict[str, Client]) -> Client:
+    return clients["owner"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_changes(cast: Cast, clients: dict[str, Client], empty_cache: None) -> Iterator[None]:
+    before = everything()
+    yield
+    assert everything() == before
+
+
+def everything() -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all our tables."""
+    found = {}
+    for model in apps.get_models():
+        if model.__module__.startswith("controlplane."):
+            with connection.cursor() as cursor:
+                cursor.execute(f'SELECT t::text FROM "{model._meta.db_table}" t ORDER BY 1')
+                found[model._meta.label] = cursor.fetchall()
+    return found
+
+
+def check_problem(answer: Any, path: str, statuses: tuple[int, ...] = (400, 404)) -> None:
+    assert answer.status_code in statuses, f"{path}: {answer.status_code} {answer.content[:300]!r}"
+    body = answer.json()
+    if path.startswith("/druid/"):
+        assert answer.headers["Content-Type"] == "application/json"
+        assert body["error"] == "druidException"
+        assert body["errorMessage"]
+    else:
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert body["status"] == answer.status_code
+        assert {"type", "title", "detail", "instance", "errors"} <= set(body)
+        assert body["detail"]
+
+
+ODD_IDS = ["%00", "a%00b", "%ED%A0%80", "no-such", "..", "%2e%2e", "x" * 2000, "'; DROP TABLE x; --", "%F0%9F%92%A9", "-1"]
+
+
+@pytest.mark.parametrize("odd", ODD_IDS)
+@pytest.mark.parametrize("route", [r for r in ROUTES if r.parameters], ids=lambda r: r.pattern)
+def test_an_odd_id_is_not_found(owner: Client, cast: Cast, route: Any, odd: str) -> None:
+    for parameter in route.parameters:
+        path = route.path(**{**GOOD, "task_id": cast.task.pk, parameter: odd})
+        for method in route.methods:
+            # A body that is right, so that the id alone is at fault.
+            body = {"scale/": {"taskCount": 2}, "members": {"role": "viewer"}}
+            document = next((b for part, b in body.items() if part in route.pattern), {})
+            answer = owner.generic(method, path, json.dumps(document), content_type="application/json")
+            check_problem(answer, path, (400, 404, 405))
+
+
+BODIES: dict[str, tuple[bytes, str, int]] = {
+    "malformed": (b'{"type": ', "application/json", 400),
+    "empty": (b"", "application/json", 400),
+    "blank": (b"  ", "application/json", 400),
+    "list": (b"[]", "application/json", 400),
+    "null": (b"null", "application/json", 400),
+    "text": (b'"a"', "application/json", 400),
+    "number": (b"17", "application/json", 400),
+    "NaN": (b'{"a": NaN}', "application/json", 400),
+    "infinite": (b'{"a": 1e999}', "application/json", 400),
+    "huge number": (b'{"a": ' + b"9" * 5000 + b"}", "application/json", 400),
+    "large number": (b'{"a": 99999999999999999999}', "application/json", 400),
+    "NUL": (b'{"a": "\\u0000"}', "application/json", 400),
+    "NUL in a name": (b'{"a\\u0000": 1}', "application/json", 400),
+    "half a pair": (b'{"a": "\\ud800"}', "application/json", 400),
+    "not UTF-8": (b'{"a": "\xff"}', "application/json", 400),
+    "UTF-16": ('{"a": 1}'.encode("utf-16"), "application/json; charset=utf-16", 400),
+    "deep": (b"[" * 100_000 + b"]" * 100_000, "application/json", 400),
+    "rather deep": (b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}", "application/json", 400),
+    "a name twice": (b'{"type": "a", "type": "b"}', "application/json", 400),
+    "unknown field": (b'{"surprise": 1}', "application/json", 400),
+    "too large": (b'{"a": "' + b"x" * MOST_BYTES + b'"}', "application/json", 413),
+    "form": (b"a=1", "application/x-www-form-urlencoded", 415),
+    "multipart": (b"--x--", "multipart/form-data; boundary=x", 415),
+    "odd type": (b"{}", "application/octet-stream", 415),
+    "no type": (b"{}", "", 415),
+}
+WITH_BODY = {
+    ("POST", "api/v1/auth/login/"),
+    ("POST", "api/v1/tokens/"),
+    ("PUT", "api/v1/teams/<str:name>/members/<str:username>/"),
+    ("POST", "api/v1/supervisors/"),
+    ("POST", "api/v1/supervisors/<str:supervisor_id>/scale/"),
+    ("POST", "api/v1/tasks/"),
+    ("POST", "api/v1/tasks/<str:task_id>/stop/"),
+    ("POST", "api/v1/validate/"),
+    ("POST", "druid/indexer/v1/task"),
+    ("POST", "druid/indexer/v1/supervisor"),
+}
+# An empty object is a good body there: all its fields have defaults.
+DEFAULTS = {"api/v1/tokens/", "api/v1/tasks/<str:task_id>/stop/"}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.parametrize(("method", "pattern"), sorted(WITH_BODY))
+def test_a_bad_body_is_refused(owner: Client, cast: Cast, method: str, pattern: str, kind: str) -> None:
+    body, content_type, status = BODIES[kind]
+    if kind == "empty" and pattern in DEFAULTS:
+        return
+    [route] = [r for r in ROUTES if r.pattern == pattern]
+    path = route.path(**{**GOOD, "task_id": cast.task.pk})
+    answer = owner.generic(method, path, body, content_type=content_type)
+    check_problem(answer, path, (status,))
+
+
+def test_every_endpoint_that_reads_a_body_is_in_the_table() -> None:
+    """Those that are not take no body at all."""
+    without = {"logout/", "suspend", "resume", "terminate", "shutdown"}
+    changing = {(m, r.pattern) for r in ROUTES for m in r.methods & {"POST", "PUT", "PATCH"}}
+    assert {(m, p) for m, p in changing if not p.rstrip("/").endswith(tuple(w.rstrip("/") for w in without))} == WITH_BODY
+
+
+LISTS = [
+    "api/v1/tokens/",
+    "api/v1/teams/",
+    "api/v1/teams/alpha/members/",
+    "api/v1/datasources/",
+    "api/v1/datasources/flights/segments/",
+    "api/v1/datasources/flights/quarantine/",
+    "api/v1/datasources/flights/events/",
+    "api/v1/supervisors/",
+    "api/v1/supervisors/flights/versions/",
+    "api/v1/tasks/",
+]
+BAD_PAGES = [
+    "limit=abc",
+    "limit=",
+    "limit=0",
+    "limit=-1",
+    "limit=1.5",
+    "limit=99999999999999999999999",
+    "limit=%00",
+    "limit=1&limit=2",
+    "cursor=",
+    "cursor=%00",
+    "cursor=abc",
+    "cursor=" + "A" * 3000,
+    "cursor=W10",
+    "offset=3",
+    "nonsense",
+]
+
+
+@pytest.mark.parametrize("query", BAD_PAGES)
+@pytest.mark.parametrize("path", LISTS)
+def test_a_bad_page_is_refused(owner: Client, path: str, query: str) -> None:
+    check_problem(owner.get(f"/{path}?{query}"), f"/{path}", (400,))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/api/v1/datasources/?search=%00",
+        "/api/v1/datasources/?search=" + "x" * 201,
+        "/api/v1/tasks/?status=ODD",
+        "/api/v1/tasks/?status=running",
+        "/api/v1/tasks/?kind=%00",
+        "/api/v1/tasks/?datasource=a%00",
+        "/api/v1/tasks/?supervisor=%00",
+        "/api/v1/tasks/?search=%00",
+        "/api/v1/tasks/?state=RUNNING",
+        "/api/v1/supervisors/?state=%00",
+        "/api/v1/supervisors/?search=%00",
+        *(
+            f"/api/v1/datasources/flights/{place}/?{query}"
+            for place in ("timeline", "segments")
+            for query in (
+                "from=yesterday",
+                "from=2013-13-01",
+                "from=0000-01-01",
+                "from=99999-01-01",
+                "from=0001-01-01T00:00:00%2B23:00",
+                "to=9999-12-31T23:59:59-23:00",
+                "to=%00",
+                "to=1e400",
+                "from=",
+            )
+        ),
+        "/api/v1/datasources/flights/timeline/?from=2014-01-01&to=2013-01-01",
+        "/api/v1/datasources/flights/timeline/?from=2013-01-01&to=2013-01-01",
+        "/api/v1/datasources/flights/timeline/?width=0",
+        "/api/v1/datasources/flights/timeline/?width=-1",
+        "/api/v1/datasources/flights/timeline/?width=abc",
+        "/api/v1/datasources/flights/timeline/?width=99999999999",
+        "/api/v1/datasources/flights/quarantine/99999999999999999999999/",
+        "/api/v1/records/",
+        "/api/v1/records/?topic=flights-topic&partition=0",
+        "/api/v1/records/?topic=flights-topic&partition=0&offset=-1",
+        "/api/v1/records/?topic=flights-topic&partition=-1&offset=0",
+        "/api/v1/records/?topic=flights-topic&partition=0&offset=abc",
+        "/api/v1/records/?topic=flights-topic&partition=99999999999&offset=0",
+        f"/api/v1/records/?topic=flights-topic&partition=0&offset={1 << 44}",
+        "/api/v1/records/?topic=flights-topic&partition=0&offset=1e3",
+        "/api/v1/records/?topic=%00&partition=0&offset=0",
+        "/api/v1/records/?topic=flights-topic&partition=0&offset=0&group=%00",
+        "/api/v1/records/?topic=" + "x" * 250 + "&partition=0&offset=0",
+        "/druid/indexer/v1/tasks?max=abc",
+        "/druid/indexer/v1/tasks?max=-1",
+        "/druid/indexer/v1/tasks?max=" + "9" * 30,
+        "/druid/indexer/v1/tasks?max=%C2%B2",
+        "/druid/indexer/v1/tasks?state=odd",
+        "/druid/indexer/v1/tasks?state=%00",
+        "/druid/indexer/v1/tasks?type=odd",
+        "/druid/indexer/v1/tasks?createdTimeInterval=x",
+        "/druid/indexer/v1/tasks?createdTimeInterval=2025-01-01",
+        "/druid/indexer/v1/tasks?createdTimeInterval=2025-99-01_2025-01-01",
+    ],
+)
+def test_a_bad_query_is_refused(owner: Client, address: str) -> None:
+    check_problem(owner.get(address), address)
+
+
+def test_a_druid_filter_that_names_nothing_possible_finds_nothing(owner: Client) -> None:
+    assert owner.get("/druid/indexer/v1/tasks?datasource=%00").json() == []
+
+
+@pytest.mark.parametrize("header", ["no-such-team", "beta", "a\x00b", "x" * 5000])
+def test_a_wrong_team_is_refused(owner: Client, header: str) -> None:
+    for path in ("/api/v1/tasks/", "/api/v1/supervisors/", "/druid/indexer/v1/task", "/druid/indexer/v1/supervisor"):
+        answer = owner.post(path, SEED, content_type="application/json", headers={"X-Headgate-Team": header})
+        check_problem(answer, path, (400,))
+
+
+SPEC_FAULTS: list[dict[str, Any]] = [
+    {"type": "kafka"},
+    {"type": None},
+    {"id": ""},
+    {"id": "x" * 201},
+    {"id": 5},
+    {"id": "../../etc/passwd"},
+    {"id": "a/b"},
+    {"id": " "},
+    {"context": []},
+    {"dataSchema": None},
+    {"ioConfig": "x"},
+    {"tuningConfig": {"maxRowsInMemory": 0}},
+    {"tuningConfig": {"maxRowsInMemory": 2**62, "maxBytesInMemory": -1}},
+    {"spec": {}},
+]
+
+
+@pytest.mark.parametrize("fault", SPEC_FAULTS, ids=str)
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/tasks/", "/api/v1/supervisors/", "/druid/indexer/v1/task", "/druid/indexer/v1/supervisor"],
+)
+def test_a_bad_spec_makes_nothing(owner: Client, path: str, fault: dict[str, Any]) -> None:
+    answer = owner.post(path, {**spec_for("fresh"), **fault}, content_type="application/json")
+    check_problem(answer, path, (400,))
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda r: r.pattern)
+def test_a_method_that_a_view_lacks_is_405(owner: Client, cast: Cast, route: Any) -> None:
+    path = route.path(**{**GOOD, "task_id": cast.task.pk})
+    for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} - route.methods:
+        check_problem(owner.generic(method, path), path, (405,))
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml", "", "*/*;q=nonsense", "\x00"])
+def test_an_odd_accept_header_is_no_reason_to_refuse(owner: Client, accept: str) -> None:
+    assert owner.get("/api/v1/teams/", headers={"Accept": accept}).status_code == 200

@@ -1,0 +1,321 @@
+"""One cast for all tests of the control plane: who there is, and what they own.
+
+Team alpha has an owner (role admin), an operator and a viewer; team beta has an outsider. Everything belongs to alpha's
+datasource ``flights``, fed by share group ``flights-group`` on topic ``flights-topic``: 3 days, 4 segments, 1500 rows.
+"""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.test import Client
+from psycopg.types.range import Int8Range
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import (
+    OFFSET_BITS,
+    ProgressKey,
+    QuarantinedRecord,
+    Receipt,
+    Segment,
+    SettledRange,
+    Source,
+    SourceEvent,
+    Writer,
+)
+from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.tasks.models import Indexer, Status, Task
+from controlplane.teams.models import ApiToken, Membership, Role, Team, User
+from ingestion.specs import parse_supervisor_spec
+
+ROLES = ("owner", "operator", "viewer", "outsider", "anonymous", "superuser")
+PASSWORD = "correct horse battery staple"
+DAY = datetime(2013, 1, 1, tzinfo=UTC)
+STARTED = datetime(2025, 6, 1, 12, tzinfo=UTC)
+PAYLOAD = b'{"flight": <b>12</b>'
+
+# As in the share-group document.
+SEED: dict[str, Any] = {
+    "type": "index_kafka_share_group",
+    "dataSchema": {
+        "dataSource": "my_datasource",
+        "timestampSpec": {"column": "__time", "format": "auto"},
+        "dimensionsSpec": {"useSchemaDiscovery": True},
+        "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE"},
+    },
+    "ioConfig": {
+        "topic": "my_topic",
+        "groupId": "druid-share-group",
+        "consumerProperties": {"bootstrap.servers": "kafka-broker:9092"},
+        "inputFormat": {"type": "json"},
+        "pollTimeout": 2000,
+    },
+    "tuningConfig": {"type": "KafkaTuningConfig", "maxRowsPerSegment": 5000000},
+}
+
+
+def spec_for(datasource: str, **io_config: Any) -> dict[str, Any]:
+    """The seed's spec for another datasource, its ioConfig changed."""
+    spec = copy.deepcopy(SEED)
+    spec["dataSchema"]["dataSource"] = datasource
+    spec["ioConfig"].update({"topic": f"{datasource}-topic", "groupId": f"{datasource}-group", **io_config})
+    return spec
+
+
+@dataclass(frozen=True)
+class Cast:
+    """``users`` by role, without anonymous. ``segments``: by interval and partition number."""
+
+    alpha: Team
+    beta: Team
+    users: dict[str, User]
+    datasource: Datasource
+    source: Source
+    keys: list[ProgressKey]
+    segments: list[Segment]
+    writers: list[Writer]
+    supervisor: Supervisor
+    task: Task
+    quarantined: QuarantinedRecord
+    event: SourceEvent
+
+
+def speaking_as(cast: Cast, role: str) -> Client:
+    """A client with a bearer token of that role's user; without for anonymous. Its answers never raise."""
+    if role == "anonymous":
+        return Client(raise_request_exception=False)
+    _, secret = ApiToken.objects.create(user=cast.users[role], name="test")
+    return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
+
+
+def browsing_as(cast: Cast, role: str) -> Client:
+    """A client with a session of that role's user."""
+    client = Client(raise_request_exception=False)
+    if role != "anonymous":
+        client.force_login(cast.users[role])
+    return client
+
+
+def make_cast() -> Cast:
+    """All rows, in the caller's transaction."""
+    alpha, beta = Team.objects.create(name="alpha"), Team.objects.create(name="beta")
+    users = _users(alpha, beta)
+    datasource = Datasource.objects.create(name="flights", team=alpha, created_by=users["owner"])
+    source = Source.objects.create(
+        datasource=datasource,
+        cluster_id="cluster-1",
+        group="flights-group",
+        topic="flights-topic",
+        topic_id="topic-id-1",
+    )
+    supervisor = _supervisor(datasource, users["owner"])
+    task = _task(datasource, supervisor)
+    segments = _segments(datasource, task)
+    keys = _progress(source)
+    _receipts(task, keys, segments)
+    return Cast(
+        alpha=alpha,
+        beta=beta,
+        users=users,
+        datasource=datasource,
+        source=source,
+        keys=keys,
+        segments=segments,
+        writers=_writers(datasource, source, task),
+        supervisor=supervisor,
+        task=task,
+        quarantined=_quarantined(source, task),
+        event=SourceEvent.objects.create(
+            datasource=datasource,
+            source=source,
+            kind=SourceEvent.Kind.GAP,
+            alarm=True,
+            detail="Offsets 5 to 6 were removed by retention.",
+            task_id=task.pk,
+        ),
+    )
+
+
+def _users(alpha: Team, beta: Team) -> dict[str, User]:
+    roles = {"owner": (alpha, Role.ADMIN), "operator": (alpha, Role.OPERATOR), "viewer": (alpha, Role.VIEWER)}
+    roles["outsider"] = (beta, Role.ADMIN)
+    users = {name: User.objects.create_user(name, password=PASSWORD) for name in roles}
+    for name, (team, role) in roles.items():
+        Membership.objects.create(user=users[name], team=team, role=role)
+    users["superuser"] = User.objects.create_superuser("superuser", password=PASSWORD)
+    return users
+
+
+def _supervisor(datasource: Datasource, owner: User) -> Supervisor:
+    supervisor = Supervisor.objects.create(
+        id=datasource.name, datasource=datasource, state="RUNNING", detailed_state="RUNNING"
+    )
+    spec = parse_supervisor_spec(spec_for(datasource.name)).canonical()
+    SpecVersion.objects.create(supervisor=supervisor, version=1, spec=spec, created_by=owner)
+    return supervisor
+
+
+def _task(datasource: Datasource, supervisor: Supervisor) -> Task:
+    task = Task.objects.create(
+        id="index_kafka_share_group_flights_2025-06-01T12-00-00_abcdefgh",
+        kind=Task.Kind.SHARE_GROUP,
+        datasource=datasource,
+        supervisor_id=supervisor.pk,
+        spec_version=1,
+        spec=supervisor.versions.get(version=1).spec,
+        status=Status.RUNNING,
+        indexers_wanted=2,
+        slots=32,
+        created_at=STARTED - timedelta(seconds=5),
+        launched_at=STARTED - timedelta(seconds=4),
+        started_at=STARTED,
+        last_heartbeat_at=STARTED + timedelta(minutes=10),
+    )
+    for number in range(2):
+        Indexer.objects.create(task=task, number=number, epoch=1, state="reading", partitions=[number])
+    return task
+
+
+def _segments(datasource: Datasource, task: Task) -> list[Segment]:
+    """Days 1, 1, 2, 3 with 500, 400, 300, 300 rows."""
+    places = [(0, 0, 500), (0, 1, 400), (1, 0, 300), (2, 0, 300)]
+    return [make_segment(datasource, task.pk, DAY + timedelta(days=d), number, rows) for d, number, rows in places]
+
+
+def make_segment(datasource: Datasource, task_id: str, start: datetime, number: int, rows: int) -> Segment:
+    """A day's segment; 10 bytes a row."""
+    return Segment.objects.create(
+        id=uuid.uuid4(),
+        datasource=datasource,
+        interval_start=start,
+        interval_end=start + timedelta(days=1),
+        version=datasource.append_version,
+        partition_num=number,
+        rows=rows,
+        size_bytes=rows * 10,
+        sha256="0" * 64,
+        path=f"/segments/{datasource.name}/{uuid.uuid4()}.parquet",
+        min_time=start + timedelta(hours=1),
+        max_time=start + timedelta(hours=23),
+        columns=[{"name": "__time", "type": "timestamp"}, {"name": "carrier", "type": "string"}],
+        task_id=task_id,
+        created_at=STARTED,
+    )
+
+
+def _progress(source: Source) -> list[ProgressKey]:
+    """Two partitions of 1000 offsets: partition 0 settled but for [700, 710); partition 1 up to 600."""
+    keys = [
+        ProgressKey.objects.create(source=source, partition=p, end_offset=1000, log_start_offset=0, observed_at=STARTED)
+        for p in range(2)
+    ]
+    settle(keys[0], (0, 700), (710, 1000))
+    settle(keys[1], (0, 300), (300, 600))
+    return keys
+
+
+def settle(key: ProgressKey, *ranges: tuple[int, int]) -> None:
+    """Settled ranges without a publish."""
+    for start, end in ranges:
+        SettledRange.objects.create(span=spanning(key, start, end), settled_at=STARTED)
+
+
+def spanning(key: ProgressKey, start: int, end: int) -> Int8Range:
+    return Int8Range((key.pk << OFFSET_BITS) + start, (key.pk << OFFSET_BITS) + end)
+
+
+def _receipts(task: Task, keys: list[ProgressKey], segments: list[Segment]) -> None:
+    """Partition 0: [0, 500) stored in the first segment but for 7 (unparseable) and [10, 12) (thrown away)."""
+    make_receipt(
+        task,
+        keys[0],
+        (0, 500),
+        {"stored": [[0, 7, 0], [8, 10, 0], [12, 500, 1]], "unparseable": [[7, 8]], "thrown_away": [[10, 12]]},
+        segments[:2],
+    )
+    make_receipt(task, keys[0], (3, 4), {"duplicate": [[3, 4]]}, [], after=timedelta(seconds=1))
+
+
+def make_receipt(
+    task: Task,
+    key: ProgressKey,
+    hull: tuple[int, int],
+    outcomes: dict[str, list[list[int]]],
+    segments: list[Segment],
+    after: timedelta = timedelta(0),
+) -> Receipt:
+    return Receipt.objects.create(
+        publish_id=uuid.uuid4(),
+        task_id=task.pk,
+        indexer=0,
+        key=key,
+        hull=spanning(key, *hull),
+        outcomes=outcomes,
+        segment_ids=[str(s.pk) for s in segments],
+        created_at=STARTED + after,
+    )
+
+
+def _writers(datasource: Datasource, source: Source, task: Task) -> list[Writer]:
+    """Two indexers: 1000 and 500 rows published; 1512 and 540 records polled, all of which ended."""
+    common: dict[str, Any] = {"task_id": task.pk, "datasource": datasource, "source": source, "epoch": 1}
+    first = Writer.objects.create(
+        **common,
+        number=0,
+        polled=1008,
+        published=1000,
+        thrown_away=2,
+        filtered=2,
+        unparseable=1,
+        quarantined=1,
+        duplicates=5,
+        redelivered=6,
+        released_before=500,
+        released_now=4,
+        redelivered_now=3,
+        input_bytes=100_000,
+        segments=3,
+        size_bytes=12_000,
+        publishes=4,
+        started_at=STARTED,
+        first_publish_at=STARTED + timedelta(seconds=10),
+        last_publish_at=STARTED + timedelta(seconds=60),
+    )
+    second = Writer.objects.create(
+        **common,
+        number=1,
+        polled=540,
+        published=500,
+        thrown_away=40,
+        outside_window=40,
+        input_bytes=50_000,
+        segments=1,
+        size_bytes=3_000,
+        publishes=1,
+        started_at=STARTED + timedelta(seconds=1),
+        first_publish_at=STARTED + timedelta(seconds=20),
+        last_publish_at=STARTED + timedelta(seconds=100),
+    )
+    return [first, second]
+
+
+def _quarantined(source: Source, task: Task) -> QuarantinedRecord:
+    return QuarantinedRecord.objects.create(
+        source=source,
+        datasource=source.datasource,
+        task_id=task.pk,
+        partition=0,
+        offset=7,
+        timestamp_ms=1_356_998_400_000,
+        delivery_count=1,
+        reason="unparseable",
+        error="Malformed JSON at byte 12",
+        key=b"key",
+        payload=PAYLOAD,
+        publish_id=uuid.uuid4(),
+        created_at=STARTED,
+    )

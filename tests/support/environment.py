@@ -1,0 +1,46 @@
+"""The environment of tests that use Django: one folder, PostgreSQL and Valkey for a session.
+
+Importing this sets the variables that the settings read, so it must come before Django. It starts nothing: addresses
+and passwords are known beforehand, and the servers start with the first test that asks for the database.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from controlplane.embedded.home import temporary_home
+from controlplane.embedded.postgres import Postgres
+from controlplane.embedded.valkey import Valkey
+
+# Tests look at what was committed, not at what survives a power cut.
+_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+_stack = ExitStack()
+atexit.register(_stack.close)
+HOME = _stack.enter_context(temporary_home())
+POSTGRES = Postgres(HOME, settings=_FAST)
+VALKEY = Valkey(HOME)
+
+os.environ.update(
+    {
+        "DJANGO_SETTINGS_MODULE": "controlplane.config.settings",
+        "DATABASE_URL": POSTGRES.dsn,
+        "HEADGATE_REDIS_URL": VALKEY.url,
+        "HEADGATE_SECRET_KEY": "a key for tests only, and long enough to be taken for one",
+        "HEADGATE_INSECURE_COOKIES": "1",
+        "HEADGATE_ALLOWED_HOSTS": "127.0.0.1,localhost,testserver",
+        "HEADGATE_TASK_DIR": str(HOME.tasks),
+        "HEADGATE_LOG_DIR": str(HOME.logs),
+        "HEADGATE_DEEP_STORAGE": str(HOME.segments),
+    }
+)
+
+
+@contextmanager
+def servers() -> Iterator[None]:
+    """PostgreSQL and Valkey, running."""
+    with POSTGRES, VALKEY:
+        yield

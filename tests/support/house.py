@@ -1,0 +1,250 @@
+"""All real services of the product in a folder of their own, on free ports, and hands to use them."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+import psutil
+import psycopg
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from controlplane.embedded import apps
+from controlplane.embedded.home import Home
+from controlplane.embedded.kafka import Kafka
+from controlplane.embedded.postgres import Postgres
+from controlplane.embedded.valkey import Valkey
+from tests.support.fault_proxy import FaultProxy
+
+T = TypeVar("T")
+BROKER = {"group.share.min.record.lock.duration.ms": "1000", "group.share.max.size": "1000"}
+
+
+def wait_for(what: str, condition: Callable[[], T], seconds: float = 90.0, explain: Callable[[], Any] = str) -> T:
+    """The condition's first true value. Fails with ``what`` and the explanation when the time is over."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:.0f} s: {what}. {explain()}")
+        time.sleep(0.2)
+
+
+class House:
+    """PostgreSQL, Valkey, Kafka, web, worker, beat; a proxy that can fail stands between applications and web."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = Home(folder)
+        self.home.create()
+        self.postgres = Postgres(self.home)
+        self.valkey = Valkey(self.home)
+        self.kafka = Kafka(self.home, extra_properties=BROKER)
+        for service in (self.postgres, self.valkey, self.kafka):
+            service.start()
+        for service in (self.postgres, self.valkey, self.kafka):
+            service.wait_ready()
+        port = self.home.ports.assign("web")
+        self.proxy = FaultProxy(port)
+        self.failpoints = folder / "failpoints.json"
+        self.failpoints.write_text("{}")
+        self.environment = {
+            **apps.environment(self.home, postgres=self.postgres, valkey=self.valkey, kafka=self.kafka, web_port=port),
+            "HEADGATE_INTERNAL_URL": self.proxy.url,
+            "HEADGATE_FAILPOINTS": str(self.failpoints),
+            "HEADGATE_REPAIR_PERIOD": "2",
+            "HEADGATE_REPAIR_MARGIN": "2",
+            "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "10",
+        }
+        apps.migrate(self.home, self.environment)
+        apps.ensure_login(self.home, self.environment)
+        self.web = apps.Web(self.home, self.environment, port=port)
+        self.worker = apps.Worker(self.home, self.environment)
+        self.beat = apps.Beat(self.home, self.environment)
+        for app in (self.web, self.worker, self.beat):
+            app.start()
+        for app in (self.web, self.worker, self.beat):
+            app.wait_ready()
+        self.username, self.password = apps.LOGIN_USER, apps.login_password(self.home)
+        self._http = httpx2.Client(base_url=self.web.url, timeout=30.0, trust_env=False)
+        answer = self._http.post("/api/v1/auth/login/", auth=(self.username, self.password)).raise_for_status()
+        self._http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+        self.producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+
+    @property
+    def url(self) -> str:
+        return self.web.url
+
+    @property
+    def bootstrap(self) -> str:
+        return self.kafka.bootstrap
+
+    def close(self) -> None:
+        for task in self.sql("SELECT id FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"):
+            self.kill_application(task[0])
+        for service in (self.beat, self.worker, self.web, self.kafka, self.valkey, self.postgres):
+            service.stop()
+        self.proxy.close()
+
+    # REST and SQL
+
+    def api(self, method: str, path: str, json: Any = None, expect: int | None = None) -> Any:
+        """The answer's JSON; fails on an unexpected status (by default: any from 400)."""
+        response = self._http.request(method, path, json=json, headers={"X-Headgate-Team": "demo"})
+        wrong = response.status_code >= 400 if expect is None else response.status_code != expect
+        assert not wrong, f"{method} {path}: {response.status_code} {response.text[:2000]}"
+        return response.json() if response.content else None
+
+    def sql(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Rows straight from the metadata store."""
+        with psycopg.connect(self.postgres.dsn) as connection:
+            return connection.execute(query, values).fetchall()
+
+    # Kafka
+
+    def topic(self, prefix: str = "topic", partitions: int = 4) -> str:
+        """A new topic's name."""
+        return self.make_topic(f"{prefix}-{uuid.uuid4().hex[:8]}", partitions)
+
+    def make_topic(self, name: str, partitions: int = 4) -> str:
+        self.admin.create_topics([NewTopic(name, partitions)])[name].result(30)
+        return name
+
+    def produce(self, topic: str, payloads: Iterable[bytes | None], partition: int = -1) -> int:
+        """Send and wait until the broker has them; returns how many."""
+        count = 0
+        for payload in payloads:
+            while True:
+                try:
+                    self.producer.produce(topic, value=payload, partition=partition)
+                    break
+                except BufferError:
+                    self.producer.poll(0.1)
+            count += 1
+        assert self.producer.flush(60) == 0
+        return count
+
+    # Specs and tasks
+
+    def spec(self, topic: str, datasource: str | None = None, **io_config: Any) -> dict[str, Any]:
+        """A share-group spec for records of ``numbered``; a short lock, so that faults show soon."""
+        lock = io_config.pop("lock_ms", 5000)
+        limit = io_config.pop("delivery_limit", 10)
+        return {
+            "type": "index_kafka_share_group",
+            "dataSchema": {
+                "dataSource": datasource or topic,
+                "timestampSpec": {"column": "time", "format": "auto"},
+                "dimensionsSpec": {"useSchemaDiscovery": True},
+                "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE"},
+            },
+            "ioConfig": {
+                "topic": topic,
+                "groupId": f"group-{topic}",
+                "consumerProperties": {"bootstrap.servers": self.bootstrap},
+                "inputFormat": {"type": "json"},
+                "pollTimeout": 500,
+                "consumersPerIndexer": 2,
+                "groupConfig": {"recordLockDurationMs": lock, "deliveryCountLimit": limit},
+                **io_config,
+            },
+        }
+
+    def supervise(self, spec: dict[str, Any]) -> str:
+        """Submit a supervisor; returns its id."""
+        return str(self.api("POST", "/druid/indexer/v1/supervisor", spec)["id"])
+
+    def submit(self, spec: dict[str, Any]) -> str:
+        """Submit a task; returns its id."""
+        return str(self.api("POST", "/druid/indexer/v1/task", spec)["task"])
+
+    def totals(self, datasource: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.api("GET", f"/api/v1/datasources/{datasource}/")["totals"]
+        return found
+
+    def status(self, task: str) -> str:
+        return str(self.api("GET", f"/druid/indexer/v1/task/{task}/status")["status"]["status"])
+
+    def running_task(self, datasource: str) -> str:
+        """The datasource's running share-group task, once an indexer of it reads."""
+
+        def reading() -> str | None:
+            rows = self.sql(
+                "SELECT t.id FROM tasks_task t JOIN datasources_datasource d ON d.id = t.datasource_id"
+                " JOIN tasks_indexer i ON i.task_id = t.id"
+                " WHERE d.name = %s AND t.kind = 'share_group' AND t.status = 'RUNNING' AND i.state = 'reading'"
+                " ORDER BY t.created_at DESC",
+                datasource,
+            )
+            return str(rows[0][0]) if rows else None
+
+        return wait_for(f"a running task of {datasource}", reading, 90, lambda: self.logs(datasource))
+
+    def rest(self) -> None:
+        """Terminate every supervisor, stop every task, and wait until all have ended."""
+        active = "SELECT id, status, goal, message FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"
+        for (supervisor,) in self.sql("SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL"):
+            self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
+        for task, *_ in self.sql(active):
+            self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # it may have ended meanwhile
+        wait_for("all tasks have ended", lambda: not self.sql(active), 90, lambda: self.sql(active))
+
+    def indexer_pids(self, task: str) -> dict[int, int]:
+        """Indexer number → process id of its Python worker, of those that run."""
+        rows = self.sql(
+            "SELECT number, pid FROM tasks_indexer WHERE task_id = %s AND pid > 0 AND state <> 'stopped'", task
+        )
+        return {number: pid for number, pid in rows if psutil.pid_exists(pid)}
+
+    def application_pid(self, task: str) -> int | None:
+        """The application's first process, if it lives."""
+        try:
+            known = json.loads((self.home.tasks / task / "pid").read_text())
+            process = psutil.Process(known["pid"])
+            same = process.create_time() == known["create_time"] and process.status() != psutil.STATUS_ZOMBIE
+            return process.pid if same else None
+        except (OSError, psutil.Error):
+            return None
+
+    def kill_application(self, task: str) -> bool:
+        """SIGKILL for the JVM, the driver and every Python worker of a task; False when none was left."""
+        pid = self.application_pid(task)
+        if pid is None:
+            return False
+        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        for process in family:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        psutil.wait_procs(family, timeout=20)
+        return True
+
+    def fail_at(self, datasource: str, **places: str) -> None:
+        """Switch failpoints on for a datasource's next applications; none: off."""
+        wanted = json.loads(self.failpoints.read_text())
+        wanted[datasource] = places
+        self.failpoints.write_text(json.dumps(wanted))
+
+    def logs(self, datasource: str) -> str:
+        """The newest application's last lines, for a failure's explanation."""
+        rows = self.sql(
+            "SELECT t.id, t.status, t.error, t.message, t.observation FROM tasks_task t"
+            " JOIN datasources_datasource d ON d.id = t.datasource_id"
+            " WHERE d.name = %s ORDER BY t.created_at DESC LIMIT 3",
+            datasource,
+        )
+        out = []
+        for row in rows:
+            log = self.home.tasks / row[0] / "spark.log"
+            tail = log.read_text(errors="replace")[-3000:] if log.exists() else "(no log)"
+            out.append(f"{row}\n{tail}")
+        return "\n----\n".join(out)
