@@ -66,7 +66,9 @@ class SupervisorActions:
     @classmethod
     def _scale(cls, supervisor: Supervisor) -> PageAction:
         text = "Indexers are added or ended while the others go on. This writes a new version of the spec."
-        return cls._action(supervisor, "scale", "Scale", text).with_form(ScaleForm())
+        return cls._action(supervisor, "scale", "Scale", text).with_form(
+            ScaleForm(initial={"task_count": _task_count(supervisor)})
+        )
 
     @classmethod
     def _terminate(cls, supervisor: Supervisor) -> PageAction:
@@ -81,6 +83,13 @@ class SupervisorActions:
         url = reverse(f"frontend:supervisor-{name}", args=[supervisor.id])
         ask = reverse("frontend:supervisor-confirm", args=[supervisor.id, name])
         return PageAction(name, label, f"{label} {supervisor.id}?", text, url, ask, style)
+
+
+def _task_count(supervisor: Supervisor) -> int | None:
+    """As the current spec says; None for a row that was not got by a selector."""
+    spec = getattr(supervisor, "spec", None) or {}
+    count = spec.get("spec", {}).get("ioConfig", {}).get("taskCount")
+    return count if isinstance(count, int) else None
 
 
 class TaskActions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from unicodedata import category
 
 SHOWN_BYTES = 16 * 1024
 _DUMP_WIDTH = 16
@@ -41,11 +42,14 @@ def _as_text(data: bytes, cut: bool) -> str | None:
         if not cut or error.start < len(data) - 3:
             return None
         text = data[: error.start].decode()
-    return text if all(_readable(c) for c in text) else None
+    if any(category(c) == "Cc" and c not in "\t\n\r" for c in text):
+        return None
+    return "".join(c if _visible(c) else f"\\u{ord(c):04x}" for c in text)
 
 
-def _readable(character: str) -> bool:
-    return character.isprintable() or character in "\t\n\r"
+def _visible(character: str) -> bool:
+    """Not what changes the direction or hides itself: a reader must see what is there."""
+    return character in "\t\n\r" or not category(character).startswith(("C", "Zl", "Zp"))
 
 
 def _dump(data: bytes) -> str:

@@ -9,7 +9,7 @@ from knox.auth import TokenAuthentication as KnoxTokenAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 
 
-class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # knox has no types
+class TokenAuthentication(KnoxTokenAuthentication):
     """``Authorization: Bearer <token>``. One that is wrong or over answers 401 and the challenge ``Bearer``."""
 
     def authenticate_credentials(self, token: bytes) -> Any:
@@ -18,7 +18,7 @@ class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # kno
         return super().authenticate_credentials(token)
 
 
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class BearerScheme(OpenApiAuthenticationExtension):
     target_class = "controlplane.api.authentication.TokenAuthentication"
     name = "bearer"
 

@@ -91,7 +91,7 @@ USE_TZ = True
 USE_I18N = False
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = None  # WhiteNoise serves the files where they are: nothing to collect
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 

@@ -107,11 +107,13 @@ def list_datasources(user: User, *, search: str = "") -> QuerySet[Datasource]:
 
 
 def get_datasource(user: User, name: str) -> Datasource:
-    """One of ``list_datasources``. Raises ``NotFound``."""
-    found = list_datasources(user).filter(name=name).first() if storable(name) else None
-    if found is None:
-        raise NotFound(f"There is no datasource {name!r}.")
-    return found
+    """One of ``list_datasources``, with its sums. Raises ``NotFound``."""
+    return _only(list_datasources(user), name)
+
+
+def find_datasource(user: User, name: str) -> Datasource:
+    """The same without the sums, which cost a pass over its segments. Raises ``NotFound``."""
+    return _only(Datasource.objects.visible_to(user).select_related("team"), name)
 
 
 def datasource_totals(datasource: Datasource) -> Totals:
@@ -130,6 +132,13 @@ def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:
             counts[column["name"]] = counts.get(column["name"], 0) + 1
     names = sorted(types, key=lambda name: (name != "__time", name))
     return [{"name": n, "types": sorted(types[n]), "segments": counts[n]} for n in names]
+
+
+def _only(among: QuerySet[Datasource], name: str) -> Datasource:
+    found = among.filter(name=name).first() if storable(name) else None
+    if found is None:
+        raise NotFound(f"There is no datasource {name!r}.")
+    return found
 
 
 def _described(found: QuerySet[Datasource]) -> QuerySet[Datasource]:

@@ -22,7 +22,7 @@ class Service(ABC):
     """
 
     stop_steps: StopSteps = GENTLE
-    ready_timeout_s: float = 60.0
+    ready_timeout_s: float = 120.0
 
     def __init__(self, home: Home | Path | str, name: str) -> None:
         self.home = home if isinstance(home, Home) else Home(home)

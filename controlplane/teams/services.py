@@ -22,8 +22,8 @@ def set_member(*, user: User, team: Team, username: str, role: Role) -> tuple[Me
 
     Raises ``NotAllowed``, ``InvalidInput`` (no such user), ``Conflict`` (the team would be left without an admin).
     """
-    require(user, Action.ADMINISTER, team)
     _lock(team)
+    require(user, Action.ADMINISTER, team)
     member = User.objects.filter(username=username, is_active=True).first() if storable(username) else None
     if member is None:
         raise InvalidInput(f"There is no active user {username!r}.")
@@ -35,8 +35,8 @@ def set_member(*, user: User, team: Team, username: str, role: Role) -> tuple[Me
 @transaction.atomic
 def remove_member(*, user: User, team: Team, username: str) -> None:
     """Raises ``NotAllowed``, ``NotFound``, ``Conflict`` (the last admin stays)."""
-    require(user, Action.ADMINISTER, team)
     _lock(team)
+    require(user, Action.ADMINISTER, team)
     membership = get_member(team, username)
     _keep_an_admin(team, without=membership.user)
     membership.delete()

@@ -24,6 +24,8 @@ from frontend.views.common import PageRequest, page, refused
 from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
 
 TEMPLATE = "specs/new.html"
+# A second task needs an id of its own, and only a supervisor can be suspended.
+_OF_ONE_RUN = frozenset({"id", "suspended"})
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ def new_task(request: PageRequest) -> HttpResponse:
     if not source:
         return _new(request, TASK)
     task = get_task(request.user, source)
-    return _new(request, TASK, task.spec, hides_secrets=bool(task.secrets))
+    again = {name: value for name, value in task.spec.items() if name not in _OF_ONE_RUN}
+    return _new(request, TASK, again, hides_secrets=bool(task.secrets))
 
 
 @page

@@ -77,7 +77,7 @@ class Values:
     @cached_property
     def whole(self) -> pa.Array | None:
         """The values as int64; None when not all of them are whole numbers of 64 bits."""
-        if self.numbers < self.total or not _IN_WHOLE_NUMBERS[_bytes(self.texts)].all():
+        if self.numbers < self.total or not _IN_WHOLE_NUMBERS[_bytes(self.texts.drop_null())].all():
             return None
         return cast(self.texts, pa.int64())
 

@@ -99,7 +99,11 @@ def _config(memory_limit_bytes: int) -> dict[str, str | bool | int | float | lis
 
 
 def literal(text: str) -> str:
-    """``text`` as an SQL string literal. Only for what must be constant at planning: paths and time patterns."""
+    """``text`` as an SQL string literal. Only for what must be constant at planning: paths and time patterns.
+
+    Raises ``UnicodeEncodeError`` for a lone surrogate.
+    """
+    text.encode()
     return "'" + text.replace("'", "''") + "'"
 
 

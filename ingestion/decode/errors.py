@@ -10,7 +10,7 @@ class DecodeError(Exception):
 
 
 class UnusableSchema(DecodeError):
-    """The spec's dataSchema can't be compiled (a time pattern, a LIKE escape): it has to be mended."""
+    """The spec's dataSchema can't be compiled (a time pattern, a lone surrogate in a name): it has to be mended."""
 
     permanent = True
 

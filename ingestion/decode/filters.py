@@ -45,7 +45,7 @@ _EXACT_DOUBLE = 2**53
 
 
 class FilterRunner:
-    """A compiled filter. Raises ``duckdb.Error`` when made from one that can't run (a LIKE escape at the end)."""
+    """A compiled filter."""
 
     def __init__(self, engine: Engine, condition: Filter) -> None:
         self._engine = engine
@@ -132,8 +132,8 @@ class _Compiler:
         return f"({field} IS NULL OR {found})" if None in condition.values else found
 
     def _like(self, condition: LikeFilter) -> str:
-        like = f"{self._field(condition.dimension)} LIKE {self._argument(condition.pattern)}"
-        return like if condition.escape is None else f"{like} ESCAPE {self._argument(condition.escape)}"
+        pattern = _pattern(condition.pattern, condition.escape)
+        return f"{self._field(condition.dimension)} LIKE {self._argument(pattern)} ESCAPE '\\'"
 
     def _bound(self, condition: BoundFilter) -> str:
         field = self._field(condition.dimension)
@@ -180,6 +180,18 @@ class _Compiler:
         OrFilter: lambda self, condition: self._all(condition.fields, "OR"),
         NotFilter: lambda self, condition: f"NOT {self.predicate(condition.field)}",
     }
+
+
+def _pattern(pattern: str, escape: str | None) -> str:
+    """The pattern with a backslash as escape. An escape at the end means nothing, as in Druid; DuckDB refuses it."""
+    out, taken = [], False
+    for char in pattern:
+        if char == escape and not taken:
+            taken = True
+            continue
+        out.append("\\" + char if char == "\\" or (taken and char in "%_") else char)
+        taken = False
+    return "".join(out)
 
 
 def _as_number(value: Scalar) -> float | None:

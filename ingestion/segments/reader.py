@@ -11,6 +11,8 @@ from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment
 from ingestion.specs.protocol import SegmentFile
 
+_CHUNK = 1024 * 1024
+
 
 def read_segment(storage: DeepStorage, path: str) -> pa.Table:
     """All rows of a segment file. Raises ``DeepStorageError``, or ``DamagedSegment`` if it is no Parquet file."""
@@ -28,7 +30,14 @@ def verify(storage: DeepStorage, segment: SegmentFile) -> None:
     size_bytes = storage.size(segment.path)
     if size_bytes != segment.size_bytes:
         raise DamagedSegment(f"{segment.path} has {size_bytes} bytes, not {segment.size_bytes}")
-    with storage.open(segment.path) as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = _sha256(storage, segment.path)
     if sha256 != segment.sha256:
         raise DamagedSegment(f"{segment.path} has the SHA-256 {sha256}, not {segment.sha256}")
+
+
+def _sha256(storage: DeepStorage, path: str) -> str:
+    digest = hashlib.sha256()
+    with storage.open(path) as file:
+        while part := file.read(_CHUNK):
+            digest.update(part)
+    return digest.hexdigest()

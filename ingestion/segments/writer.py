@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,7 @@ from ingestion.specs.protocol import Column, SegmentFile
 TIME = "__time"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_WRITERS = 4  # they mostly wait for the disk
 _COMPRESSION_LEVEL = 1  # higher levels took longer and saved nothing on small segments
 
 Integers = npt.NDArray[np.integer[Any]]
@@ -60,8 +62,17 @@ def write_segments(
     places = (np.asarray(partitions)[index], np.asarray(offsets)[index])
     table = ordered.remove_column(0)
     ms = table.column(TIME).cast(pa.int64()).to_numpy()
-    cuts = _cuts(ms, schema.granularitySpec.segmentGranularity, max_rows_per_segment)
-    return [batch.write(table.slice(p.start, p.stop - p.start), ms[p], places[0][p], places[1][p], i) for i, p in cuts]
+
+    def written(cut: tuple[Interval, slice]) -> SegmentFile:
+        interval, part = cut
+        piece = table.slice(part.start, part.stop - part.start)
+        return batch.write(piece, ms[part], places[0][part], places[1][part], interval)
+
+    cuts = list(_cuts(ms, schema.granularitySpec.segmentGranularity, max_rows_per_segment))
+    if len(cuts) == 1:
+        return [written(cuts[0])]
+    with ThreadPoolExecutor(_WRITERS, thread_name_prefix="segment-writer") as pool:
+        return list(pool.map(written, cuts))
 
 
 Interval = tuple[datetime, datetime]
@@ -154,7 +165,7 @@ def _ranges(offsets: Integers) -> list[Range]:
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:
-    """The columns' names and types as a segment's row tells them. Raises ``SegmentError`` for a type of no dimension."""
+    """The columns' names and types as a segment's row tells them. Raises ``SegmentError`` for any other type."""
     return [Column(name=field.name, type=_column_type(field.type)) for field in schema]
 
 

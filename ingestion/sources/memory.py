@@ -35,7 +35,9 @@ class MemorySource:
     _stopped: bool = False
 
     def open(self) -> None:
+        self._stopped = False
         self._waiting.extend(_Record(p, o, payload) for p, o, payload in self.records)
+        self.records = ()
 
     def take(self, timeout_s: float) -> Batch | None:
         if self._paused or self._stopped or not self._waiting:
@@ -64,7 +66,7 @@ class MemorySource:
         self._waiting.extend(batch.held)
 
     def exhausted(self) -> bool:
-        return not self._waiting
+        return self._stopped or not self._waiting
 
     def pause(self) -> None:
         self._paused = True

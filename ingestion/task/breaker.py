@@ -36,7 +36,7 @@ class Breaker:
                 self._open(error)
                 attempt = self._wait(attempt, give_up)
             else:
-                self._close()
+                self.mend()
                 return answer
 
     def wait_until_mended(self) -> None:
@@ -44,7 +44,7 @@ class Breaker:
         since = self._opened_at or time.monotonic()
         while self._control.directive == "continue" and not self._control.wait_for_store(since, STORE_WAIT_S):
             pass
-        self._close()
+        self.mend()
 
     def _open(self, error: Exception) -> None:
         who = "The deep storage refuses" if isinstance(error, DeepStorageError) else "The control plane does not answer"
@@ -54,7 +54,8 @@ class Breaker:
             self._log.warning("paused", reason=f"{who}: {error}")
         self._opened_at = time.monotonic()
 
-    def _close(self) -> None:
+    def mend(self) -> None:
+        """Poll again: what was refused is done."""
         if self._opened_at is not None:
             self._opened_at = None
             self._control.show(state="reading", message="")

@@ -157,7 +157,7 @@ class Settler:
             version=self.assignment.version,
             storage=self.storage,
             scratch=self.scratch,
-            max_rows=spec.tuningConfig.maxRowsPerSegment,
+            max_rows_per_segment=spec.tuningConfig.maxRowsPerSegment,
         )
 
     def _publish(self, request: PublishRequest, give_up: float) -> None:
@@ -167,6 +167,7 @@ class Settler:
         except Lapsed:
             if not self._committed_after_all(request):
                 raise
+            self.breaker.mend()
 
     def _committed_after_all(self, request: PublishRequest) -> bool:
         """Learn whether a publish without an answer has committed, and make sure that it never will if not."""

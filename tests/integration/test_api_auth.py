@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import base64
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.teams.models import ApiToken, Membership, Role
+from controlplane.common.errors import HeadgateError
+from controlplane.teams.models import ApiToken, Membership, Role, Team, User
+from controlplane.teams.services import remove_member
 from tests.support.django_cast import PASSWORD, Cast
 
 LOGIN = "/api/v1/auth/login/"
@@ -20,7 +26,7 @@ def basic(username: str, password: str) -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()}
 
 
-def login(client: Client, username: str = "viewer", password: str = PASSWORD):  # type: ignore[no-untyped-def]
+def login(client: Client, username: str = "viewer", password: str = PASSWORD) -> Any:
     return client.post(LOGIN, {"username": username, "password": password}, content_type="application/json")
 
 
@@ -46,7 +52,9 @@ def test_a_wrong_login_is_401_with_a_challenge(client: Client, cast: Cast, heade
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_an_inactive_user_can_not_log_in_nor_use_a_token(client: Client, clients: dict[str, Client], cast: Cast) -> None:
+def test_an_inactive_user_can_not_log_in_nor_use_a_token(
+    client: Client, clients: dict[str, Client], cast: Cast
+) -> None:
     cast.users["viewer"].is_active = False
     cast.users["viewer"].save()
     assert login(client).status_code == 401
@@ -55,9 +63,7 @@ def test_an_inactive_user_can_not_log_in_nor_use_a_token(client: Client, clients
 
 def test_logins_are_throttled_whatever_a_header_says(client: Client, cast: Cast) -> None:
     def tried(n: int) -> int:
-        return client.post(
-            LOGIN, headers={**basic("viewer", "wrong"), "X-Forwarded-For": f"10.0.0.{n}"}
-        ).status_code
+        return client.post(LOGIN, headers={**basic("viewer", "wrong"), "X-Forwarded-For": f"10.0.0.{n}"}).status_code
 
     assert [tried(n) for n in range(21)] == [401] * 20 + [429]
     answer = login(client)
@@ -108,7 +114,7 @@ def test_logout_ends_a_session(cast: Cast) -> None:
     assert browser.get("/api/v1/teams/").status_code == 401
 
 
-def member(client: Client, name: str, role: str, team: str = "alpha"):  # type: ignore[no-untyped-def]
+def member(client: Client, name: str, role: str, team: str = "alpha") -> Any:
     return client.put(f"/api/v1/teams/{team}/members/{name}/", {"role": role}, content_type="application/json")
 
 
@@ -134,12 +140,36 @@ def test_the_last_admin_stays(clients: dict[str, Client], cast: Cast) -> None:
     assert clients["superuser"].delete("/api/v1/teams/alpha/members/owner/").status_code == 409
     assert member(owner, "operator", "admin").status_code == 200
     assert owner.delete("/api/v1/teams/alpha/members/owner/").status_code == 204
-    assert list(Membership.objects.filter(team=cast.alpha, role=Role.ADMIN).values_list("user__username", flat=True)) == [
-        "operator"
-    ]
+    assert list(
+        Membership.objects.filter(team=cast.alpha, role=Role.ADMIN).values_list("user__username", flat=True)
+    ) == ["operator"]
 
 
 @pytest.mark.parametrize(("name", "role"), [("nobody", "viewer"), ("outsider", "king"), ("a%00b", "viewer")])
 def test_a_wrong_member_is_refused(clients: dict[str, Client], name: str, role: str) -> None:
     assert member(clients["owner"], name, role).status_code == 400
     assert Membership.objects.count() == 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_admins_who_remove_each_other_at_once_leave_one() -> None:
+    team = Team.objects.create(name="alpha")
+    admins = [User.objects.create_user(name) for name in ("a", "b")]
+    for admin in admins:
+        Membership.objects.create(user=admin, team=team, role=Role.ADMIN)
+    start = threading.Barrier(2)
+
+    def remove(user: User, other: User) -> bool:
+        try:
+            start.wait()
+            remove_member(user=user, team=team, username=other.username)
+        except HeadgateError:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(remove, admins, reversed(admins)))
+    assert sorted(done) == [False, True]
+    assert Membership.objects.filter(team=team, role=Role.ADMIN).count() == 1

@@ -17,7 +17,7 @@ def viewer(clients: dict[str, Client]) -> Client:
 
 
 def fates(client: Client, offset: int, partition: int = 0, **more: str) -> list[dict[str, object]]:
-    query = {"topic": "flights-topic", "partition": partition, "offset": offset, **more}
+    query: dict[str, str | int] = {"topic": "flights-topic", "partition": partition, "offset": offset, **more}
     answer = client.get(RECORDS, query)
     assert answer.status_code == 200, answer.content
     found: list[dict[str, object]] = answer.json()["fates"]
@@ -80,7 +80,7 @@ def test_the_topic_as_it_was_before_comes_second(viewer: Client, cast: Cast) -> 
 
 
 def test_a_topic_that_only_another_team_reads_is_not_found(clients: dict[str, Client]) -> None:
-    query = {"topic": "flights-topic", "partition": 0, "offset": 0}
+    query: dict[str, str | int] = {"topic": "flights-topic", "partition": 0, "offset": 0}
     assert clients["outsider"].get(RECORDS, query).status_code == 404
     assert clients["viewer"].get(RECORDS, {**query, "group": "no-group"}).status_code == 404
 

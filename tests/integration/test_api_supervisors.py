@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -22,7 +23,7 @@ def owner(clients: dict[str, Client]) -> Client:
     return clients["owner"]
 
 
-def post(client: Client, path: str, document: object = None):  # type: ignore[no-untyped-def]
+def post(client: Client, path: str, document: object = None) -> Any:
     return client.post(path, document, content_type="application/json")
 
 

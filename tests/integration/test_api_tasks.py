@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -31,7 +32,7 @@ def viewer(clients: dict[str, Client]) -> Client:
     return clients["viewer"]
 
 
-def post(client: Client, path: str, document: object = None, **headers: str):  # type: ignore[no-untyped-def]
+def post(client: Client, path: str, document: object = None, **headers: str) -> Any:
     return client.post(path, document, content_type="application/json", headers=headers)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,15 +39,35 @@ def wait_for(what: str, condition: Callable[[], T], seconds: float = 90.0, expla
         time.sleep(0.2)
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """A service that runs already and is left alone."""
+
+    dsn: str = ""
+    bootstrap: str = ""
+
+    def start(self) -> None: ...
+
+    def wait_ready(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class House:
     """PostgreSQL, Valkey, Kafka, web, worker, beat; a proxy that can fail stands between applications and web."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        broker: Mapping[str, str] = BROKER,
+        bootstrap: str | None = None,
+        database: str | None = None,
+    ) -> None:
         self.home = Home(folder)
         self.home.create()
-        self.postgres = Postgres(self.home)
+        self.postgres: Any = Elsewhere(dsn=database) if database else Postgres(self.home)
         self.valkey = Valkey(self.home)
-        self.kafka = Kafka(self.home, extra_properties=BROKER)
+        self.kafka: Any = Elsewhere(bootstrap=bootstrap) if bootstrap else Kafka(self.home, extra_properties=broker)
         for service in (self.postgres, self.valkey, self.kafka):
             service.start()
         for service in (self.postgres, self.valkey, self.kafka):
@@ -85,7 +106,7 @@ class House:
 
     @property
     def bootstrap(self) -> str:
-        return self.kafka.bootstrap
+        return str(self.kafka.bootstrap)
 
     def close(self) -> None:
         for task in self.sql("SELECT id FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"):

@@ -22,7 +22,8 @@ class Route:
 
     def path(self, **arguments: object) -> str:
         """The address with its parameters filled in; each must be given."""
-        return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda m: str(arguments[m[1]]), self.pattern)
+        plain = "api/<rest>" if self.pattern.startswith("^") else self.pattern  # the one that takes the rest of a part
+        return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda m: str(arguments[m[1]]), plain)
 
     @property
     def parameters(self) -> list[str]:
@@ -40,5 +41,10 @@ def _routes(resolver: URLResolver, prefix: str) -> Iterator[Route]:
         if isinstance(entry, URLResolver):
             yield from _routes(entry, pattern)
         elif isinstance(entry, URLPattern):
-            view = getattr(entry.callback, "cls", None) or getattr(entry.callback, "view_class", None)
-            yield Route(pattern, frozenset(m.upper() for m in METHODS if hasattr(view, m)), entry.callback)
+            yield Route(pattern, _methods(entry.callback), entry.callback)
+
+
+def _methods(callback: Any) -> frozenset[str]:
+    view = getattr(callback, "cls", None) or getattr(callback, "view_class", None)
+    allowed = getattr(view, "http_method_names", ())
+    return frozenset(m.upper() for m in METHODS if m in allowed and hasattr(view, m))

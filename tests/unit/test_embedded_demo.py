@@ -99,7 +99,7 @@ def test_a_right_report_has_no_problems(segments: list[dict[str, Any]], tmp_path
     assert (report.rows_of_segments, report.rows_in_files, report.segments) == (10, 10, 2)
     assert report.as_json()["polled"] == 12
     assert report.as_json()["rows_per_s"] == 2.5
-    assert report_table([report]).row_count == 1
+    assert report_table([report, report]).row_count == 9
 
 
 @pytest.mark.parametrize(

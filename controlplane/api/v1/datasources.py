@@ -59,7 +59,7 @@ class SegmentsView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """Its segments that are in use, newest interval first."""
         query = query_of(request, shapes.SegmentsQuery)
-        datasource = selectors.get_datasource(self.actor, name)
+        datasource = selectors.find_datasource(self.actor, name)
         found = segments.list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
         return page_response(page_of(request, found, self.order, query), shapes.SegmentSerializer)
 
@@ -74,7 +74,7 @@ class TimelineView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """A bar an interval; where there are more than 5000, merged into `width` of them. Sums stay exact."""
         query = query_of(request, shapes.TimelineQuery)
-        datasource = selectors.get_datasource(self.actor, name)
+        datasource = selectors.find_datasource(self.actor, name)
         found = segments.timeline(datasource, start=query.get("from"), end=query.get("to"), width=query["width"])
         return Response(shapes.TimelineSerializer(found).data)
 
@@ -89,7 +89,7 @@ class QuarantineView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """Its poison records, newest first, with the beginning of their payloads."""
         query = query_of(request, PageQuery)
-        found = segments.list_quarantined(selectors.get_datasource(self.actor, name))
+        found = segments.list_quarantined(selectors.find_datasource(self.actor, name))
         return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
 
 
@@ -97,7 +97,7 @@ class QuarantinedView(HeadgateView):
     @extend_schema(operation_id="get_quarantined", tags=["datasources"], responses=shapes.WholeQuarantinedSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
         """One poison record with its whole payload."""
-        found = segments.get_quarantined(selectors.get_datasource(self.actor, name), number)
+        found = segments.get_quarantined(selectors.find_datasource(self.actor, name), number)
         return Response(shapes.WholeQuarantinedSerializer(found).data)
 
 
@@ -111,7 +111,7 @@ class EventsView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """What an operator must know about its sources, newest first."""
         query = query_of(request, PageQuery)
-        found = segments.list_events(selectors.get_datasource(self.actor, name))
+        found = segments.list_events(selectors.find_datasource(self.actor, name))
         return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.EventSerializer)
 
 
@@ -119,5 +119,5 @@ class ProgressView(HeadgateView):
     @extend_schema(operation_id="get_progress", tags=["datasources"], responses=shapes.ProgressSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """How far each partition of its sources has come."""
-        found = segments.progress(selectors.get_datasource(self.actor, name))
+        found = segments.progress(selectors.find_datasource(self.actor, name))
         return Response(shapes.ProgressSerializer(found, many=True).data)

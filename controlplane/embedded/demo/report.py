@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow.parquet
 from rich.table import Table
 
 OUTCOMES = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released")
-COLUMNS = {
+COUNTS = {
     "polled": "polled",
     "published": "published",
     "rolled_up": "rolled up",
@@ -92,12 +92,12 @@ def rows_in_file(file: Path) -> int:
     return int(pyarrow.parquet.read_metadata(file).num_rows) if file.is_file() else 0
 
 
-def report_table(reports: Iterable[DatasourceReport]) -> Table:
+def report_table(reports: Sequence[DatasourceReport]) -> Table:
+    """A row for each count, a column for each datasource."""
     table = Table(title="What became of the records")
     table.add_column("datasource")
-    for title in COLUMNS.values():
-        table.add_column(title, justify="right")
     for report in reports:
-        values = report.as_json()
-        table.add_row(report.name, *(f"{values[key]:,.0f}" for key in COLUMNS))
+        table.add_column(report.name, justify="right")
+    for key, title in COUNTS.items():
+        table.add_row(title, *(f"{report.as_json()[key]:,.0f}" for report in reports))
     return table

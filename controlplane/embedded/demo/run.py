@@ -37,7 +37,7 @@ class Ingestion:
 
 def run_demo(stack: Stack, *, stop_at_end: bool, report_file: Path | None, deadline_s: float) -> int:
     """0 when every count is right, 1 when not. Stops the stack at the end if this call started it."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     started_at_s = time.monotonic()
     with view.start_up_bar() as show:
@@ -86,7 +86,7 @@ def _load(stack: Stack, deadline_s: float) -> dict[str, Any]:
             "flights": _report(client, specs.FLIGHTS_DATASOURCE, flights, storage),
             "seed": _report(client, specs.EXAMPLE_DATASOURCE, examples, storage),
         }
-    view.console.print(report_table(reports.values()))
+    view.console.print(report_table(list(reports.values())))
     problems = [problem for report in reports.values() for problem in report.problems()]
     return {**{key: report.as_json() for key, report in reports.items()}, "ok": not problems, "problems": problems}
 

@@ -96,6 +96,7 @@ document.addEventListener("DOMContentLoaded", () => {
   placeTails(document);
   announce();
   warnBeforeLeaving();
+  document.querySelector(".tab-bar .active")?.scrollIntoView({ block: "nearest", inline: "center" });
   document.body.addEventListener("htmx:beforeSwap", rememberTails);
   document.body.addEventListener("htmx:afterSettle", (event) => {
     nameLocalTimes(document);

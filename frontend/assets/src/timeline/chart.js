@@ -20,6 +20,8 @@ export class TimelineChart {
   #element;
   #bars = [];
   #measure = "rows";
+  #tipX = 0;
+  #chosenColour = "";
 
   constructor(element) {
     this.#element = element;
@@ -76,8 +78,9 @@ export class TimelineChart {
     this.#bars = bars;
     this.#measure = measure;
     const { label, value, format: axisFormat } = MEASURES[measure];
+    const interval = measure === "size" ? binaryStep(Math.max(...bars.map(value), 1)) : null;
     this.#echart.setOption({
-      yAxis: [{ name: label, axisLabel: { formatter: axisFormat }, minInterval: measure === "size" ? 0 : 1 }, {}],
+      yAxis: [{ name: label, axisLabel: { formatter: axisFormat }, minInterval: measure === "size" ? 0 : 1, interval }, {}],
       series: [{ id: "bars", data: bars.map((bar) => [bar.start, bar.end, value(bar)]) }],
     });
   }
@@ -90,16 +93,16 @@ export class TimelineChart {
       return;
     }
     const bar = this.#bars[index];
-    const centre = x ?? this.#echart.convertToPixel({ xAxisIndex: 0 }, (bar.start + bar.end) / 2);
-    const beside = centre > this.#element.clientWidth / 2 ? Math.max(4, centre - 246) : centre + 16;
+    this.#tipX = x ?? this.#echart.convertToPixel({ xAxisIndex: 0 }, (bar.start + bar.end) / 2);
     this.#echart.dispatchAction({ type: "highlight", seriesId: "bars", dataIndex: index });
-    this.#echart.dispatchAction({ type: "showTip", seriesIndex: 1, dataIndex: index, position: [beside, 26] });
+    this.#echart.dispatchAction({ type: "showTip", seriesIndex: 1, dataIndex: index });
   }
 
   // Colours come from the page's style sheet, so that light and dark are decided in one place.
   restyle() {
     const style = getComputedStyle(this.#element);
     const colour = (name) => style.getPropertyValue(name).trim();
+    this.#chosenColour = colour("--hg-chart-bar-chosen");
     const text = { color: colour("--hg-chart-text"), fontFamily: style.fontFamily };
     const line = { lineStyle: { color: colour("--hg-chart-line") } };
     const axis = { axisLabel: text, axisLine: line, axisTick: line, nameTextStyle: text, splitLine: { lineStyle: { color: colour("--hg-chart-grid") } } };
@@ -110,9 +113,15 @@ export class TimelineChart {
       dataZoom: [{}, this.#sliderStyle(colour, text)],
       series: [
         { id: "outline" },
-        { id: "bars", itemStyle: { color: colour("--hg-chart-bar") }, emphasis: { itemStyle: { color: colour("--hg-chart-bar-chosen") } } },
+        { id: "bars", itemStyle: { color: colour("--hg-chart-bar") } },
       ],
     });
+  }
+
+  // Never over the bar it is about.
+  #beside(point, params, dom, rect, { contentSize }) {
+    const left = this.#tipX > this.#element.clientWidth / 2 ? this.#tipX - contentSize[0] - 16 : this.#tipX + 16;
+    return [Math.max(4, left), 26];
   }
 
   #sliderStyle(colour, text) {
@@ -135,7 +144,7 @@ export class TimelineChart {
       useUTC: true,
       animation: false,
       grid: { left: 16, right: 20, top: 34, bottom: 76, outerBoundsMode: "same", outerBoundsContain: "axisLabel" },
-      tooltip: { trigger: "item", triggerOn: "none", confine: true, padding: [8, 12], formatter: ({ dataIndex }) => describe(this.#bars[dataIndex]) },
+      tooltip: { trigger: "item", triggerOn: "none", confine: true, position: (...place) => this.#beside(...place), padding: [8, 12], formatter: ({ dataIndex }) => describe(this.#bars[dataIndex]) },
       xAxis: { type: "time", splitNumber: 8, axisLabel: { hideOverlap: true }, axisTick: { show: true } },
       yAxis: [{ type: "value", min: 0, nameLocation: "end", nameGap: 12, splitNumber: 4 }, { type: "value", show: false, min: 0 }],
       dataZoom: [
@@ -144,14 +153,17 @@ export class TimelineChart {
       ],
       series: [
         { id: "outline", type: "line", yAxisIndex: 1, data: [], ...hidden },
-        { id: "bars", type: "custom", encode: { x: [0, 1], y: 2 }, data: [], renderItem: drawBar, clip: true },
+        { id: "bars", type: "custom", encode: { x: [0, 1], y: 2 }, data: [], renderItem: (...item) => drawBar(...item, this.#chosenColour), clip: true },
       ],
     };
   }
 }
 
+// A step of the axis for sizes: a power of two, so that its labels are whole units.
+const binaryStep = (largest) => 2 ** Math.ceil(Math.log2(largest / 4));
+
 // At least one pixel wide; wide enough ones keep a gap to their neighbour.
-function drawBar(params, api) {
+function drawBar(params, api, chosenColour) {
   const [left, top] = api.coord([api.value(0), api.value(2)]);
   const [right, bottom] = api.coord([api.value(1), 0]);
   const gap = right - left > 2.5 ? 1 : 0;
@@ -160,7 +172,7 @@ function drawBar(params, api) {
     { x, y: Math.min(top, bottom - 1), width: Math.max(1, Math.round(right) - x - gap), height: Math.max(1, bottom - top) },
     params.coordSys,
   );
-  return shape && { type: "rect", shape, style: { fill: api.visual("color") }, emphasis: { style: { fill: null } } };
+  return shape && { type: "rect", shape, style: { fill: api.visual("color") }, emphasis: { style: { fill: chosenColour } } };
 }
 
 // Only numbers and times of our own making: nothing here needs escaping.

@@ -1,0 +1,1 @@
+"""Benchmarks: each compares in one run and prints ratios. ``python -m benchmarks NAME``."""

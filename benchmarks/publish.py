@@ -1,0 +1,174 @@
+"""The publish transaction through HTTP: 20 writers on 4 partitions, with an empty store and with 100,000 ranges settled.
+
+Each writer settles batches of its own offsets, with a hole after each, so that ranges can't be folded. Paced runs ask
+for 50 publishes a second in all and measure each answer; the unpaced run measures how many a second there can be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+
+from benchmarks.stack import add_stack_options, stack
+from tests.support.house import House
+
+DAY = datetime(2025, 6, 1, tzinfo=UTC)
+BATCH = 100
+HOLE = 1
+PARTITIONS = 4
+OFFSET_BITS = 44
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Sizes."""
+    add_stack_options(parser)
+    parser.add_argument("--writers", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=50.0, help="publishes a second in the paced runs")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each run")
+    parser.add_argument("--settled", type=int, default=100_000, help="ranges in the store for the second half")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Empty store, then with settled ranges: paced p50 and p99 in milliseconds, unpaced publishes a second."""
+    results: dict[str, Any] = {"writers": options.writers, "rate": options.rate}
+    with stack(options) as house:
+        task, token = make_task(house)
+        for name in ("empty", "settled"):
+            if name == "settled":
+                fill(house, options.settled)
+            paced = publishes(house, task, token, options, options.rate)
+            results |= {f"{name}_p50_ms": _percentile(paced, 0.5), f"{name}_p99_ms": _percentile(paced, 0.99)}
+            results[f"{name}_paced_per_s"] = len(paced) / options.seconds
+            results[f"{name}_publishes_per_s"] = len(publishes(house, task, token, options, None)) / options.seconds
+    return results
+
+
+def _percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def make_task(house: House) -> tuple[str, str]:
+    """A task that no application runs, and its token."""
+    os.environ.update(house.environment)
+    import django
+
+    django.setup()
+    from django.utils import timezone
+
+    from controlplane.datasources.models import Datasource
+    from controlplane.tasks.models import Status, Task
+    from controlplane.tasks.services import new_token
+    from controlplane.teams.models import Team
+    from ingestion.specs import parse_task_spec
+
+    datasource = Datasource.objects.create(name="publish-bench", team=Team.objects.get(name="demo"))
+    now = timezone.now()
+    task = Task.objects.create(
+        id=f"publish-bench-{uuid.uuid4().hex[:8]}",
+        kind=Task.Kind.SHARE_GROUP,
+        datasource=datasource,
+        spec=parse_task_spec(house.spec("bench", "publish-bench", idleConfig={"enabled": False})).canonical(),
+        status=Status.RUNNING,
+        created_at=now,
+        started_at=now,
+        last_heartbeat_at=now + timedelta(days=1),
+    )
+    return task.pk, new_token(task)
+
+
+def fill(house: House, count: int) -> None:
+    """Settle ``count`` ranges with holes between them, below the offsets the writers use."""
+    with psycopg.connect(house.postgres.dsn) as connection:
+        connection.execute(
+            "INSERT INTO segments_settledrange (span, settled_at) SELECT"
+            " int8range((k.id << %s) + 2 * n, (k.id << %s) + 2 * n + 1), now()"
+            " FROM generate_series(0, %s) n, segments_progresskey k",
+            (OFFSET_BITS, OFFSET_BITS, count // PARTITIONS - 1),
+        )
+        connection.execute("COMMIT")
+    with psycopg.connect(house.postgres.dsn, autocommit=True) as connection:
+        connection.execute("ANALYZE segments_settledrange")
+
+
+class Offsets:
+    """Hands out batches of each partition, each offset once, from far above what ``fill`` settles."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._next = dict.fromkeys(range(PARTITIONS), int(time.time() * 1000) * 1000)
+
+    def take(self, partition: int) -> tuple[int, int]:
+        with self._lock:
+            start = self._next[partition]
+            self._next[partition] += BATCH + HOLE
+            return start, start + BATCH
+
+
+def publishes(
+    house: House, task: str, token: str, options: argparse.Namespace, rate: float | None
+) -> list[float]:
+    """Seconds that each publish took. ``rate``: in all, per second; None: as fast as they go."""
+    offsets = Offsets()
+    end = time.monotonic() + options.seconds
+
+    def write(number: int) -> list[float]:
+        return _writer(house.url, task, token, number, offsets, end, rate and options.writers / rate)
+
+    with ThreadPoolExecutor(options.writers) as pool:
+        return [seconds for taken in pool.map(write, range(options.writers)) for seconds in taken]
+
+
+def _writer(
+    url: str, task: str, token: str, number: int, offsets: Offsets, end: float, pause: float | None
+) -> list[float]:
+    from ingestion.client import HttpControlPlane
+    from ingestion.specs.protocol import StartRequest
+
+    client = HttpControlPlane(url, task, token)
+    epoch = client.start(number, StartRequest(cluster_id="c", topic_id="t", host="bench", pid=1)).epoch
+    taken = []
+    due = time.monotonic() + (pause or 0) * number / 20
+    while time.monotonic() < end:
+        if pause is not None:
+            time.sleep(max(0.0, due - time.monotonic()))
+            due += pause
+        request = _request(epoch, number % PARTITIONS, *offsets.take(number % PARTITIONS))
+        began = time.monotonic()
+        client.publish(number, request)
+        taken.append(time.monotonic() - began)
+    client.close()
+    return taken
+
+
+def _request(epoch: int, partition: int, start: int, stop: int) -> Any:
+    from ingestion.specs.protocol import Column, Counters, PublishRequest, SegmentFile
+
+    file = SegmentFile(
+        path=f"publish-bench/{uuid.uuid4()}.parquet",
+        interval_start=DAY,
+        interval_end=DAY + timedelta(days=1),
+        rows=stop - start,
+        size_bytes=10_000,
+        sha256="0" * 64,
+        min_time=DAY,
+        max_time=DAY,
+        columns=[Column(name=f"column_{n}", type="string") for n in range(6)],
+        offsets={partition: [(start, stop)]},
+    )
+    return PublishRequest(
+        publish_id=uuid.uuid4(),
+        epoch=epoch,
+        topic_id="t",
+        segments=[file],
+        outcomes={},
+        counters=Counters(polled=stop - start, published=stop - start),
+    )

@@ -1,0 +1,152 @@
+"""The share path against a bare ShareConsumer loop that polls and accepts, on the same records in the same run.
+
+Rates count from the first record that arrived to the last that was settled, so that neither joining the group nor
+starting Spark is part of them. Headgate's path is whole: decode, Parquet, publish over HTTP, acknowledge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow.parquet as pq
+from confluent_kafka import AcknowledgeType, ShareConsumer
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from benchmarks.stack import add_stack_options, stack
+from tests.support.house import House, wait_for
+
+START = datetime(2025, 6, 1, tzinfo=UTC)
+RECORD_BYTES = 100
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Sizes."""
+    add_stack_options(parser)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--indexers", type=int, default=2)
+    parser.add_argument("--consumers", type=int, default=4, help="of each indexer")
+    parser.add_argument("--rounds", type=int, default=2, help="alternating; the medians are compared")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Alternates the bare loop and Headgate; keys as documented in benchmarks/README.md."""
+    bare, headgate = [], []
+    lost = duplicated = 0
+    with stack(options) as house:
+        topic = house.topic("bench")
+        house.produce(topic, records(options.records))
+        for turn in range(options.rounds):
+            bare.append(bare_rate(house, topic, f"bare-{turn}", options.records))
+            rate, gone, twice = headgate_rate(house, topic, f"bench-{turn}", options)
+            headgate.append(rate)
+            lost, duplicated = lost + gone, duplicated + twice
+            print(f"round {turn + 1}: bare {bare[-1]:,.0f} rows/s, headgate {rate:,.0f} rows/s", flush=True)
+    bare_median, headgate_median = _median(bare), _median(headgate)
+    return {
+        "headgate_rows_per_s": headgate_median,
+        "bare_rows_per_s": bare_median,
+        "ratio": headgate_median / bare_median,
+        "lost": lost,
+        "duplicated": duplicated,
+        "records": options.records,
+        "indexers": options.indexers,
+        "consumers": options.consumers,
+    }
+
+
+def _median(values: list[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def records(count: int) -> Iterator[bytes]:
+    """JSON objects of 100 bytes within one day, each with its number."""
+    for n in range(count):
+        time_text = (START + timedelta(milliseconds=80 * n % 86_400_000)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        text = f'{{"time":"{time_text}","n":{n},"kind":"k{n % 10}","value":{n % 1000}'
+        yield (text + ',"pad":"' + "x" * (RECORD_BYTES - len(text) - 10) + '"}').encode()
+
+
+def bare_rate(house: House, topic: str, group: str, count: int) -> float:
+    """Records per second of one ShareConsumer that polls and accepts, in a process of its own."""
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+    for future in house.admin.incremental_alter_configs([resource]).values():
+        future.result()
+    context = multiprocessing.get_context("spawn")
+    answer = context.SimpleQueue()
+    process = context.Process(target=_bare, args=(house.bootstrap, topic, group, count, answer))
+    process.start()
+    seconds = answer.get()
+    process.join()
+    return count / float(seconds)
+
+
+def _bare(bootstrap: str, topic: str, group: str, count: int, answer: Any) -> None:
+    consumer = ShareConsumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
+    )
+    consumer.subscribe([topic])
+    seen, began = 0, 0.0
+    while seen < count:
+        for message in consumer.poll(1.0):
+            if message.error() is None:
+                began = began or time.monotonic()
+                seen += 1
+                consumer.acknowledge(message, AcknowledgeType.ACCEPT)
+        consumer.commit_sync(10.0)
+    answer.put(time.monotonic() - began)
+    consumer.close()
+
+
+def headgate_rate(house: House, topic: str, datasource: str, options: argparse.Namespace) -> tuple[float, int, int]:
+    """(rows per second, lost, duplicated)."""
+    spec = house.spec(
+        topic,
+        datasource,
+        groupId=datasource,
+        taskCount=options.indexers,
+        consumersPerIndexer=options.consumers,
+        lock_ms=30_000,
+    )
+    supervisor = house.supervise(spec)
+    wait_for(
+        "all rows are published",
+        lambda: house.totals(datasource)["published"] >= options.records,
+        600,
+        lambda: house.logs(datasource),
+    )
+    seconds, first_rows = _span(house, datasource)
+    house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
+    house.rest()
+    lost, duplicated = _compare(house, datasource, options.records)
+    return (options.records - first_rows) / seconds, lost, duplicated
+
+
+def _span(house: House, datasource: str) -> tuple[float, int]:
+    """Seconds between the first publish and the last, and the rows of the first, which were read before it."""
+    rows = house.sql(
+        "SELECT s.created_at, sum(s.rows) FROM segments_segment s"
+        " JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s GROUP BY 1 ORDER BY 1",
+        datasource,
+    )
+    return (rows[-1][0] - rows[0][0]).total_seconds(), int(rows[0][1])
+
+
+def _compare(house: House, datasource: str, count: int) -> tuple[int, int]:
+    paths = house.sql(
+        "SELECT path FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s",
+        datasource,
+    )
+    numbers: Counter[int] = Counter()
+    for (path,) in paths:
+        numbers.update(pq.read_table(house.home.segments / path, columns=["n"])["n"].to_pylist())
+    duplicated = sum(times - 1 for times in numbers.values())
+    return len(set(range(count)) - set(numbers)), duplicated

@@ -1,0 +1,29 @@
+"""The stack of a benchmark: its own, on free ports in a temporary folder, or with parts of a running one."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.house import House
+
+
+def add_stack_options(parser: argparse.ArgumentParser) -> None:
+    """Where Kafka and PostgreSQL are, when not its own."""
+    parser.add_argument("--bootstrap", help="use this Kafka instead of an own one, for example 127.0.0.1:9092")
+    parser.add_argument("--database", help="use this PostgreSQL instead of an own one: postgresql://…")
+
+
+@contextmanager
+def stack(options: argparse.Namespace) -> Iterator[House]:
+    """All services, with the broker's default limits."""
+    with tempfile.TemporaryDirectory(prefix="headgate-benchmark-") as folder:
+        house = House(Path(folder) / "home", broker={}, bootstrap=options.bootstrap, database=options.database)
+        try:
+            yield house
+        finally:
+            house.rest()
+            house.close()

@@ -1,0 +1,40 @@
+#!/bin/sh
+# What a container does: the first word chooses, what follows is handed on. Anything else is run as a command.
+set -eu
+
+role=${1:-web}
+case $role in
+    web | worker | beat | migrate | manage | spark-master | spark-worker) [ $# -eq 0 ] || shift ;;
+esac
+
+case $role in
+    web)
+        # Django reads the proxy's headers itself, and only when HEADGATE_BEHIND_PROXY says that there is one.
+        exec uvicorn controlplane.config.asgi:application --host 0.0.0.0 --port 8000 \
+            --timeout-graceful-shutdown 10 --no-access-log --no-proxy-headers "$@"
+        ;;
+    worker)
+        exec celery -A controlplane.config worker --pool prefork --concurrency 2 -l info -n worker@%h \
+            --without-gossip --without-mingle "$@"
+        ;;
+    beat)
+        exec celery -A controlplane.config beat -l info -s /var/lib/headgate/beat/schedule --pidfile= "$@"
+        ;;
+    migrate)
+        # Arguments are those of ensure_login; without any, no login is made.
+        python manage.py migrate --no-input
+        [ $# -eq 0 ] || exec python manage.py ensure_login "$@"
+        ;;
+    manage)
+        exec python manage.py "$@"
+        ;;
+    spark-master)
+        exec spark-class org.apache.spark.deploy.master.Master --port 7077 --webui-port 8080 "$@"
+        ;;
+    spark-worker)
+        exec spark-class org.apache.spark.deploy.worker.Worker --webui-port 8081 "$@"
+        ;;
+    *)
+        exec "$@"
+        ;;
+esac

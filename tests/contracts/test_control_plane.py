@@ -1,0 +1,194 @@
+"""The in-memory control plane answers as the real one does, over HTTP on PostgreSQL."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from controlplane.datasources.models import Datasource
+from controlplane.tasks.models import Task
+from controlplane.tasks.services import end_task, new_token
+from controlplane.teams.models import Team
+from ingestion.client import ControlPlane, HttpControlPlane, MemoryControlPlane, PublishRefused, TaskOver
+from ingestion.specs import parse_task_spec
+from ingestion.specs.protocol import (
+    AbandonRequest,
+    Assignment,
+    Column,
+    Counters,
+    EndRequest,
+    HeartbeatRequest,
+    IndexerStatus,
+    Outcomes,
+    PublishRequest,
+    SegmentFile,
+    SettledRequest,
+    StartRequest,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+DAY = datetime(2025, 6, 1, tzinfo=UTC)
+SPEC = {
+    "type": "index_kafka_share_group",
+    "dataSchema": {"dataSource": "contract", "timestampSpec": {"column": "time"}},
+    "ioConfig": {
+        "topic": "t",
+        "groupId": "g",
+        "consumerProperties": {"bootstrap.servers": "nowhere:1"},
+        "inputFormat": {"type": "json"},
+    },
+}
+
+
+def make_task() -> Task:
+    team, _ = Team.objects.get_or_create(name="contract")
+    datasource, _ = Datasource.objects.get_or_create(name="contract", defaults={"team": team})
+    return Task.objects.create(
+        id=f"task-{uuid.uuid4().hex[:8]}",
+        kind=Task.Kind.SHARE_GROUP,
+        datasource=datasource,
+        spec=parse_task_spec(SPEC).canonical(),
+        indexers_wanted=2,
+        created_at=timezone.now(),
+    )
+
+
+@pytest.fixture(params=["memory", "http"])
+def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """One control plane of each kind, at the beginning of a task with two indexers."""
+    if request.param == "memory":
+        spec = parse_task_spec(SPEC).spec
+        yield MemoryControlPlane(
+            Assignment(
+                task_id="task",
+                kind="share_group",
+                spec=spec,
+                consumer_properties=spec.ioConfig.consumerProperties,
+                indexers=2,
+                deep_storage="/nowhere",
+                version="v1",
+            )
+        )
+        return
+    url = request.getfixturevalue("live_server").url
+    task = make_task()
+    client = HttpControlPlane(url, task.pk, new_token(task))
+    yield client
+    client.close()
+
+
+def begin(plane: ControlPlane, number: int = 0) -> int:
+    request = StartRequest(cluster_id="cluster", topic_id="topic-id", host="here", pid=1)
+    return plane.start(number, request).epoch
+
+
+def batch(epoch: int, *ranges: tuple[int, int], **outcomes: list[tuple[int, int]]) -> PublishRequest:
+    rows = sum(end - start for start, end in ranges)
+    file = SegmentFile(
+        path=f"contract/{uuid.uuid4()}.parquet",
+        interval_start=DAY,
+        interval_end=DAY + timedelta(days=1),
+        rows=max(rows, 1),
+        size_bytes=1,
+        sha256="0" * 64,
+        min_time=DAY,
+        max_time=DAY,
+        columns=[Column(name="n", type="long")],
+        offsets={0: list(ranges)},
+    )
+    duplicates = sum(end - start for start, end in outcomes.get("duplicate", []))
+    return PublishRequest(
+        publish_id=uuid.uuid4(),
+        epoch=epoch,
+        topic_id="topic-id",
+        segments=[file] if rows else [],
+        outcomes={0: Outcomes(**outcomes)} if outcomes else {},
+        counters=Counters(polled=rows + duplicates, published=rows, duplicates=duplicates),
+    )
+
+
+def test_the_assignment(plane: ControlPlane) -> None:
+    given = plane.assignment()
+    assert (given.kind, given.indexers, given.spec.ioConfig.topic) == ("share_group", 2, "t")
+    assert given.consumer_properties == {"bootstrap.servers": "nowhere:1"}
+
+
+def test_every_start_takes_a_new_epoch(plane: ControlPlane) -> None:
+    assert [begin(plane), begin(plane), begin(plane, 1)] == [1, 2, 1]
+
+
+def test_a_publish_settles_its_offsets(plane: ControlPlane) -> None:
+    epoch = begin(plane)
+    plane.publish(0, batch(epoch, (0, 5), (10, 12)))
+    asked = SettledRequest(epoch=epoch, topic_id="topic-id", offsets={0: [(3, 11)], 1: [(0, 5)]})
+    assert plane.settled(0, asked).settled == {0: [(3, 5), (10, 11)]}
+
+
+def test_the_same_publish_again_answers_the_same(plane: ControlPlane) -> None:
+    request = batch(begin(plane), (0, 5))
+    assert plane.publish(0, request) == plane.publish(0, request)
+
+
+def test_duplicates_are_refused_by_name(plane: ControlPlane) -> None:
+    epoch = begin(plane)
+    plane.publish(0, batch(epoch, (0, 5)))
+    with pytest.raises(PublishRefused) as refused:
+        plane.publish(0, batch(epoch, (3, 8)))
+    assert refused.value.refusal.code == "duplicates"
+    assert refused.value.refusal.duplicates == {0: [(3, 5)]}
+    plane.publish(0, batch(epoch, (5, 8), duplicate=[(3, 5)]))
+
+
+def test_an_old_epoch_is_fenced(plane: ControlPlane) -> None:
+    old = begin(plane)
+    begin(plane)
+    with pytest.raises(PublishRefused) as refused:
+        plane.publish(0, batch(old, (0, 5)))
+    assert refused.value.refusal.code == "fenced"
+    with pytest.raises(PublishRefused):
+        plane.abandon(0, AbandonRequest(epoch=old, publish_id=uuid.uuid4()))
+
+
+def test_abandoning(plane: ControlPlane) -> None:
+    epoch = begin(plane)
+    committed, not_committed = batch(epoch, (0, 5)), batch(epoch, (5, 9))
+    plane.publish(0, committed)
+    assert plane.abandon(0, AbandonRequest(epoch=epoch, publish_id=committed.publish_id)).committed is True
+    for _ in range(2):
+        ask = AbandonRequest(epoch=epoch, publish_id=not_committed.publish_id)
+        assert plane.abandon(0, ask).committed is False
+    with pytest.raises(PublishRefused) as refused:
+        plane.publish(0, not_committed)
+    assert refused.value.refusal.code == "abandoned"
+
+
+def test_a_heartbeat_is_answered_with_the_directive(plane: ControlPlane) -> None:
+    epoch = begin(plane)
+    status = IndexerStatus(number=0, epoch=epoch, state="reading")
+    answer = plane.heartbeat(HeartbeatRequest(indexers=[status], slots=2))
+    assert (answer.directive, answer.indexers, answer.store_commits) == ("continue", 2, True)
+
+
+def test_the_end_is_heard(plane: ControlPlane) -> None:
+    plane.end(EndRequest())
+
+
+def test_a_token_is_for_its_task_and_ends_with_it(live_server: Any) -> None:
+    task, other = make_task(), make_task()
+    token = new_token(task)
+    with pytest.raises(TaskOver):
+        HttpControlPlane(live_server.url, other.pk, token).assignment()
+    with pytest.raises(TaskOver):
+        HttpControlPlane(live_server.url, task.pk, "wrong").assignment()
+    newer = new_token(task)
+    with pytest.raises(TaskOver):
+        HttpControlPlane(live_server.url, task.pk, token).assignment()
+    HttpControlPlane(live_server.url, task.pk, newer).assignment()
+    end_task(task)
+    with pytest.raises(TaskOver):
+        HttpControlPlane(live_server.url, task.pk, newer).assignment()

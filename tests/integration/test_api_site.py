@@ -1,0 +1,191 @@
+"""What is common to the whole REST interface: problems, addresses with and without slash, health, OpenAPI, Swagger."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from asgiref.testing import ApplicationCommunicator
+from django.core.asgi import get_asgi_application
+from django.core.management import call_command
+from django.test import Client
+from playwright.sync_api import Playwright
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from controlplane.teams.models import ApiToken, User
+from tests.support.django_cast import Cast
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def viewer(clients: dict[str, Client]) -> Client:
+    return clients["viewer"]
+
+
+@pytest.mark.urls("tests.support.failing_urls")
+@pytest.mark.parametrize(
+    ("kind", "status", "name"),
+    [
+        ("fault", 500, "internal"),
+        ("store", 503, "unavailable"),
+        ("redis", 503, "unavailable"),
+        ("twice", 409, "conflict"),
+        ("range", 400, "invalid-input"),
+        ("denied", 403, "not-allowed"),
+    ],
+)
+def test_what_fails_inside_is_a_problem_without_its_cause(db: None, kind: str, status: int, name: str) -> None:
+    client = Client(raise_request_exception=False)
+    ours, druids = client.get(f"/api/failing/{kind}/"), client.get(f"/druid/failing/{kind}")
+    assert (ours.status_code, druids.status_code) == (status, status)
+    assert ours.headers["Content-Type"] == "application/problem+json"
+    assert (ours.json()["type"], ours.json()["status"]) == (f"urn:headgate:problem:{name}", status)
+    assert ours.json()["instance"] == f"/api/failing/{kind}/"
+    assert druids.json()["error"] == "druidException"
+    assert b"canary" not in ours.content + druids.content
+
+
+@pytest.mark.urls("tests.support.failing_urls")
+def test_a_fault_of_ours_is_logged_with_its_cause(db: None, caplog: pytest.LogCaptureFixture) -> None:
+    Client(raise_request_exception=False).get("/api/failing/fault/")
+    [record] = [r for r in caplog.records if r.name == "controlplane.api.problems"]
+    assert "/api/failing/fault/" in record.getMessage()
+    assert "canary" in (caplog.text)
+
+
+@pytest.mark.parametrize("path", ["/api/none", "/api/v1/none/", "/api/v2/tasks/", "/api/v1/tasks/x/none", "/api/\x00"])
+def test_an_address_that_does_not_exist_is_a_problem(db: None, path: str) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        answer = Client().generic(method, path)
+        assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_an_address_of_druids_that_does_not_exist_has_druids_form(db: None) -> None:
+    answer = Client().get("/druid/v2/sql")
+    assert (answer.status_code, answer.json()["category"]) == (404, "NOT_FOUND")
+
+
+def test_the_slash_at_the_end_may_be_there_or_not(viewer: Client, clients: dict[str, Client], cast: Cast) -> None:
+    for path in ("/api/v1/datasources", "/api/v1/datasources/flights", "/druid/indexer/v1/supervisor"):
+        assert viewer.get(path).content == viewer.get(f"{path}/").content
+        assert viewer.get(f"{path}/").status_code == 200
+    assert clients["operator"].post("/api/v1/supervisors/flights/suspend").json()["suspended"] is True
+    assert clients["viewer"].post("/api/v1/supervisors/flights/resume").status_code == 403
+    assert Client().get("/api/v1/datasources").status_code == 401
+
+
+def test_a_session_without_the_csrf_token_is_refused_without_the_slash_too(cast: Cast) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(cast.users["owner"])
+    assert browser.post("/api/v1/supervisors/flights/terminate").status_code == 403
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_chunked_body_is_read() -> None:
+    """Through ASGI, as the site is served: DRF takes a body without a length for none."""
+    user = User.objects.create_user("somebody")
+    _, secret = ApiToken.objects.create(user=user)
+    headers = [
+        (b"host", b"testserver"),
+        (b"authorization", f"Bearer {secret}".encode()),
+        (b"content-type", b"application/json"),
+        (b"transfer-encoding", b"chunked"),
+    ]
+    scope = {"type": "http", "method": "POST", "path": "/api/v1/tokens/", "query_string": b"", "headers": headers}
+
+    async def ask() -> int:
+        site = ApplicationCommunicator(get_asgi_application(), scope)
+        for piece, more in ((b'{"name": ', True), (b'"chunked"}', False)):
+            await site.send_input({"type": "http.request", "body": piece, "more_body": more})
+        return int((await site.receive_output(timeout=30))["status"])
+
+    assert async_to_sync(ask)() == 201
+    assert ApiToken.objects.filter(user=user, name="chunked").exists()
+
+
+def test_ready_when_the_stores_answer(db: None) -> None:
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["checks"]) == (200, {"database": "ok", "redis": "ok"})
+    assert "no-store" in answer.headers["Cache-Control"]
+
+
+def test_not_ready_names_what_does_not_answer(db: None, settings: Settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    answer = Client().get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"] == {"database": "ok", "redis": "does not answer"}
+
+
+def test_alive_without_any_store() -> None:
+    """In a process of its own whose stores are at a closed port."""
+    script = (
+        "import django; django.setup()\n"
+        "from django.test import Client\n"
+        "for path in ('/healthz', '/readyz'): print(Client().get(path).status_code)\n"
+    )
+    closed = {"DATABASE_URL": "postgresql://u:p@127.0.0.1:1/d", "HEADGATE_REDIS_URL": "redis://127.0.0.1:1/0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **closed}, cwd=PROJECT, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["200", "503"], done.stderr
+
+
+def test_openapi_has_no_warnings_and_is_valid(tmp_path: Path) -> None:
+    call_command(
+        "spectacular", "--fail-on-warn", "--validate", "--format", "openapi-json", file=str(tmp_path / "s.json")
+    )
+
+
+def test_openapi_describes_what_there_is(db: None) -> None:
+    schema: dict[str, Any] = Client().get("/api/schema/").json()
+    assert schema["openapi"].startswith("3.1")
+    assert not [path for path in schema["paths"] if path.startswith("/internal")]
+    operations = [operation for path in schema["paths"].values() for operation in path.values()]
+    assert all({"operationId", "description", "responses"} <= set(o) for o in operations)
+    assert all("default" in o["responses"] for o in operations)
+    ids = [o["operationId"] for o in operations]
+    assert len(ids) == len(set(ids))
+    submit = schema["paths"]["/api/v1/tasks/"]["post"]
+    assert submit["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("/TaskSpec")
+    assert "bearer" in schema["components"]["securitySchemes"]
+
+
+def test_an_answer_has_the_fields_that_openapi_says(viewer: Client) -> None:
+    schema = Client().get("/api/schema/").json()
+    fields = schema["components"]["schemas"]["DatasourceDetail"]["properties"]
+    assert set(viewer.get("/api/v1/datasources/flights/").json()) == set(fields)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_swagger_works_under_its_own_policy_and_asks_no_other_host(
+    playwright: Playwright, live_server: LiveServer, settings: Settings
+) -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("Chromium is not installed: make chromium")
+    browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    try:
+        page = browser.new_page()
+        asked: list[str] = []
+        said: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        answer = page.goto(f"{live_server.url}/api/docs/")
+        assert answer is not None
+        assert "script-src 'self';" in answer.headers["content-security-policy"]
+        page.get_by_text("/api/v1/datasources/", exact=False).first.wait_for()
+        page.locator("#operations-datasources-list_datasources").click()
+        page.get_by_text("Try it out").first.wait_for()
+        assert [url for url in asked if not url.startswith((live_server.url, "data:"))] == []
+        assert said == []
+    finally:
+        browser.close()

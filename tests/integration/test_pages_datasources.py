@@ -1,0 +1,247 @@
+"""A datasource's pages: list, totals, timeline, tables, events."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Segment
+from tests.support.django_cast import DAY, Cast, browsing_as, make_segment
+from tests.support.pages import Element, counters, parsed
+
+FLIGHTS = "/datasources/flights/"
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def viewer(cast: Cast) -> Client:
+    return browsing_as(cast, "viewer")
+
+
+def rows_of(page: Element) -> list[list[str]]:
+    return [[c.text for c in row.children if isinstance(c, Element)] for row in page.one("tbody").all("tr")]
+
+
+def ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
+
+
+def test_the_list_says_what_is_in_each_datasource(viewer: Client) -> None:
+    [row] = rows_of(parsed(viewer.get("/datasources/")))
+    assert row == ["flights", "alpha", "1,500", "4", "14.6 KiB", "2013-01-01 01:00", "2013-01-03 23:00", "1"]
+
+
+def test_an_outsider_sees_how_to_begin(cast: Cast) -> None:
+    page = parsed(browsing_as(cast, "outsider").get("/datasources/"))
+    assert page.all("table") == []
+    assert page.one("main").one("h2").text == "Nothing here yet"
+
+
+def test_search_and_pages(viewer: Client, cast: Cast) -> None:
+    Datasource.objects.bulk_create(Datasource(name=f"ds-{n:03}", team=cast.alpha) for n in range(120))
+    first = parsed(viewer.get("/datasources/", {"search": "ds-"}))
+    assert [r[0] for r in rows_of(first)] == [f"ds-{n:03}" for n in range(50)]
+    links = [a.attributes["href"] for a in first.one("nav", aria_label="Pages").all("a")]
+    last = parsed(viewer.get("/datasources/" + links[-2]))
+    assert [r[0] for r in rows_of(last)] == [f"ds-{n:03}" for n in range(100, 120)]
+    assert "No datasource" in parsed(viewer.get("/datasources/", {"search": "<i>"})).one("main").text
+
+
+@pytest.mark.parametrize("query", [{"page": "x"}, {"page": "-1"}, {"page": "99999999999"}, {"search": "\x00"}])
+def test_an_address_that_makes_no_sense_still_gives_the_list(viewer: Client, query: dict[str, str]) -> None:
+    assert viewer.get("/datasources/", query).status_code == 200
+
+
+def test_the_list_costs_the_same_number_of_queries_however_long(
+    viewer: Client, cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for n in range(20):
+        make_segment(Datasource.objects.create(name=f"more-{n}", team=cast.alpha), "t", DAY, 0, 5)
+    with django_assert_num_queries(5):  # session, user, count, page, the user's teams
+        viewer.get("/datasources/")
+
+
+def test_the_totals_add_up_and_lead_to_what_is_behind_them(viewer: Client) -> None:
+    page = parsed(viewer.get(FLIGHTS))
+    shown = counters(page)
+    outcomes = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released")
+    numbers = {name: int(shown[name].replace(",", "")) for name in ("polled", *outcomes)}
+    assert numbers == {
+        "polled": 2052,
+        "published": 1500,
+        "rolled_up": 0,
+        "thrown_away": 42,
+        "unparseable": 1,
+        "duplicates": 5,
+        "released": 504,
+    }
+    assert numbers["polled"] == sum(numbers[name] for name in outcomes)
+    assert page.one("p", data_adds_up="yes")
+    for name in ("published", "thrown_away", "unparseable", "duplicates", "released"):
+        [link] = page.one("div", data_counter=name).all("a")
+        assert viewer.get(link.attributes["href"]).status_code == 200
+
+
+def test_the_totals_are_kept_fresh_while_a_task_runs(viewer: Client, cast: Cast) -> None:
+    totals = parsed(viewer.get(FLIGHTS)).one(id="totals")
+    assert totals.attributes["hx-get"] == f"{FLIGHTS}totals/"
+    assert counters(parsed(viewer.get(f"{FLIGHTS}totals/")))["published"] == "1,500"
+    cast.task.status = "SUCCESS"
+    cast.task.save()
+    assert "hx-get" not in parsed(viewer.get(FLIGHTS)).one(id="totals").attributes
+
+
+def test_alarms_stand_on_the_first_page(viewer: Client) -> None:
+    alert = parsed(viewer.get(FLIGHTS)).one("main").one("div", class_="alert-danger")
+    assert "Offsets 5 to 6 were removed by retention." in alert.text
+
+
+def test_the_timeline_has_a_bar_for_each_interval(viewer: Client) -> None:
+    answer = viewer.get(f"{FLIGHTS}timeline.json").json()
+    days = [ms(DAY + timedelta(days=n)) for n in range(3)]
+    assert answer["bars"] == [
+        [days[0], days[0] + DAY_MS, 900, 2, 9000, 1],
+        [days[1], days[1] + DAY_MS, 300, 1, 3000, 1],
+        [days[2], days[2] + DAY_MS, 300, 1, 3000, 1],
+    ]
+    assert (answer["rows"], answer["merged"]) == (1500, False)
+
+
+def test_the_timeline_is_cut_to_the_window(viewer: Client) -> None:
+    query = {"from": "2013-01-02T12:00:00.000Z", "to": "2013-01-03T00:00:00Z", "width": "700"}
+    [bar] = viewer.get(f"{FLIGHTS}timeline.json", query).json()["bars"]
+    assert bar[:3] == [ms(datetime(2013, 1, 2, 12, tzinfo=UTC)), ms(datetime(2013, 1, 3, tzinfo=UTC)), 300]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"from": "yesterday"},
+        {"from": "2013-01-02", "to": "2013-01-01"},
+        {"width": "wide"},
+        {"from": "0001-01-01T00:00:00+14:00"},
+    ],
+)
+def test_a_window_that_is_none_is_said_to_be_so(viewer: Client, query: dict[str, str]) -> None:
+    answer = viewer.get(f"{FLIGHTS}timeline.json", query)
+    assert answer.status_code == 400
+    assert answer.json()["detail"]
+
+
+@pytest.mark.parametrize("width", ["0", "-5", "1000000"])
+def test_any_width_is_brought_into_its_bounds(viewer: Client, width: str) -> None:
+    assert viewer.get(f"{FLIGHTS}timeline.json", {"width": width}).status_code == 200
+
+
+def test_many_intervals_come_merged_with_no_row_lost(viewer: Client, cast: Cast) -> None:
+    many = Datasource.objects.create(name="minutes", team=cast.alpha)
+    made = [make_segment(many, "t", DAY, 0, 7)]
+    for n in range(1, 6000):
+        start = DAY + timedelta(days=1, minutes=n)
+        made.append(
+            Segment(
+                datasource=many,
+                interval_start=start,
+                interval_end=start + timedelta(minutes=1),
+                version="v",
+                partition_num=0,
+                rows=n,
+                size_bytes=1,
+                sha256="0" * 64,
+                path=f"m/{n}",
+                min_time=start,
+                max_time=start,
+                columns=[],
+                task_id="t",
+                created_at=start,
+            )
+        )
+    Segment.objects.bulk_create(made[1:])
+    answer = viewer.get("/datasources/minutes/timeline.json", {"width": "500"}).json()
+    assert answer["merged"]
+    assert len(answer["bars"]) <= 500
+    assert sum(bar[2] for bar in answer["bars"]) == answer["rows"] == 7 + sum(range(6000))
+    assert sum(bar[5] for bar in answer["bars"]) == 6000
+    assert "neighbours are added up" in parsed(viewer.get("/datasources/minutes/intervals/")).one("main").text
+
+
+def test_the_intervals_as_a_table_are_the_same(viewer: Client) -> None:
+    rows = rows_of(parsed(viewer.get(f"{FLIGHTS}intervals/")))
+    assert [(r[0], r[1], r[2], r[3]) for r in rows] == [
+        ("2013-01-03", "2013-01-04", "300", "1"),
+        ("2013-01-02", "2013-01-03", "300", "1"),
+        ("2013-01-01", "2013-01-02", "900", "2"),
+    ]
+
+
+def test_an_interval_leads_to_its_segments(viewer: Client) -> None:
+    page = parsed(viewer.get(f"{FLIGHTS}intervals/"))
+    link = page.one("tbody").all("tr")[2].all("a")[0].attributes["href"]
+    rows = rows_of(parsed(viewer.get(link)))
+    assert [(r[0], r[1], r[2]) for r in rows] == [
+        ("2013-01-01 – 2013-01-02", "1", "400"),
+        ("2013-01-01 – 2013-01-02", "0", "500"),
+    ]
+
+
+def test_segments_are_paged_without_a_gap_or_a_double(viewer: Client, cast: Cast) -> None:
+    for n in range(2, 130):
+        make_segment(cast.datasource, cast.task.pk, DAY, n, 1)
+    there, address = [], f"{FLIGHTS}segments/"
+    while address:
+        page = parsed(viewer.get(address))
+        there += [r[-1] for r in rows_of(page)]
+        forward = page.one("nav", aria_label="Pages").all("a", rel="next")
+        back = page.one("nav", aria_label="Pages").all("a", rel="prev")
+        address = f"{FLIGHTS}segments/{forward[0].attributes['href']}" if forward else ""
+    assert sorted(there) == sorted(Segment.objects.filter(datasource=cast.datasource).values_list("path", flat=True))
+    before = parsed(viewer.get(f"{FLIGHTS}segments/{back[0].attributes['href']}"))
+    assert [r[-1] for r in rows_of(before)] == there[50:100]
+
+
+@pytest.mark.parametrize("cursor", ["x", "bm90IGpzb24", "W10", "W2ZhbHNlLCJhIiwiYiIsImMiXQ", "é"])
+def test_a_cursor_that_is_none_gives_the_first_page(viewer: Client, cursor: str) -> None:
+    answer = viewer.get(f"{FLIGHTS}segments/", {"cursor": cursor})
+    assert len(rows_of(parsed(answer))) == 4
+
+
+def test_a_time_that_is_none_is_said_to_be_so_and_all_is_shown(viewer: Client) -> None:
+    page = parsed(viewer.get(f"{FLIGHTS}segments/", {"from": "noon"}))
+    assert "from is not an ISO 8601 time" in page.one("div", class_="messages").text
+    assert len(rows_of(page)) == 4
+
+
+def test_columns_progress_and_events(viewer: Client) -> None:
+    assert rows_of(parsed(viewer.get(f"{FLIGHTS}columns/"))) == [
+        ["__time", "timestamp", "4"],
+        ["carrier", "string", "4"],
+    ]
+    partitions = rows_of(parsed(viewer.get(f"{FLIGHTS}progress/")))
+    assert [(r[2], r[3], r[5], r[8]) for r in partitions] == [
+        ("0", "990", "10 in 1 hole", "10"),
+        ("1", "600", "0", "400"),
+    ]
+    [event] = rows_of(parsed(viewer.get(f"{FLIGHTS}events/")))
+    assert event[2] == "Offsets 5 to 6 were removed by retention."
+
+
+def test_an_empty_datasource_says_so_everywhere(viewer: Client, cast: Cast) -> None:
+    Datasource.objects.create(name="empty", team=cast.alpha)
+    for part in ("", "intervals/", "segments/", "quarantine/", "columns/", "progress/", "events/"):
+        page = parsed(viewer.get(f"/datasources/empty/{part}"))
+        assert page.all("table") == []
+        assert page.one("h1").text == "empty"
+    assert viewer.get("/datasources/empty/timeline.json").json() == {"bars": [], "rows": 0, "merged": False}
+
+
+def test_every_part_is_reached_from_the_first_page(viewer: Client) -> None:
+    tabs = parsed(viewer.get(FLIGHTS)).one("ul", class_="nav-tabs").all("a")
+    assert len(tabs) == 7
+    for tab in tabs:
+        page = parsed(viewer.get(tab.attributes["href"]))
+        [here] = page.one("ul", class_="nav-tabs").all("a", aria_current="page")
+        assert here.text == tab.text

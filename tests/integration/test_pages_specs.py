@@ -1,0 +1,142 @@
+"""The forms that take a spec: every fault at once, input kept, nothing half-made."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.test import Client
+
+from controlplane.datasources.models import Datasource
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.models import Task
+from controlplane.teams.models import Membership, Role
+from tests.support.django_cast import SEED, Cast, browsing_as, spec_for
+from tests.support.pages import parsed
+
+FORMS = ("/tasks/new/", "/supervisors/new/")
+
+
+@pytest.fixture
+def owner(cast: Cast) -> Client:
+    return browsing_as(cast, "owner")
+
+
+def made() -> tuple[int, int, int]:
+    return Datasource.objects.count(), Task.objects.count(), Supervisor.objects.count()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_starts_with_an_example_that_has_no_fault(owner: Client, form: str) -> None:
+    example = parsed(owner.get(form)).one("textarea").raw_text
+    before = made()
+    page = parsed(owner.post(form, {"document": example, "check": "1"}))
+    assert "has no fault" in page.one("div", class_="alert-success").text
+    assert made() == before
+
+
+def test_the_seed_s_task_is_taken_as_it_is(owner: Client) -> None:
+    answer = owner.post("/tasks/new/", {"document": json.dumps(SEED)}, follow=True)
+    task = Task.objects.get(datasource__name="my_datasource")
+    assert answer.redirect_chain == [(f"/tasks/{task.pk}/", 302)]
+    assert "Task submitted." in parsed(answer).one("div", class_="alert-success").text
+    assert task.status == "PENDING"
+
+
+def test_a_supervisor_is_made_and_then_changed(owner: Client) -> None:
+    for count in (1, 2):
+        answer = owner.post("/supervisors/new/", {"document": json.dumps(spec_for("fresh", taskCount=count))})
+        assert answer["Location"] == "/supervisors/fresh/"
+    assert Supervisor.objects.get(pk="fresh").version == 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_fault_is_named_by_its_path_and_the_text_is_kept(owner: Client, form: str) -> None:
+    spec = spec_for("x")
+    spec["dataSchema"]["dataSource"] = "a b"
+    spec["ioConfig"]["topik"] = "t"
+    spec["ioConfig"]["consumerProperties"] = {"sasl.jaas.config": "x"}
+    del spec["ioConfig"]["inputFormat"]
+    text = json.dumps(spec, indent=1)
+    before = made()
+    answer = owner.post(form, {"document": text})
+    assert answer.status_code == 400
+    page = parsed(answer)
+    assert [c.text for c in page.one(id="problem").all("code")] == [
+        "dataSchema.dataSource",
+        "ioConfig.consumerProperties",
+        "ioConfig.inputFormat",
+        "ioConfig.topik",
+    ]
+    assert page.one("textarea").raw_text.strip() == text
+    pointers = [fault["pointer"] for fault in json.loads(page.one("script", id="spec-errors").raw_text)]
+    assert pointers == ["/" + c.text.replace(".", "/") for c in page.one(id="problem").all("code")]
+    assert made() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "required"),
+        ("   ", "Not JSON"),
+        ("{", "line 1, column 2"),
+        ("[1, 2]", "must be a JSON object"),
+        ("null", "must be a JSON object"),
+        ('"text"', "must be a JSON object"),
+        ('{"a": NaN}', "NaN is no JSON value"),
+        ("[" * 100_000, "Not JSON"),
+        ("{}", "required field is missing"),
+        ("x" * 1_000_001, "at most 1000000 characters"),
+        ('{"type": "kafka"}', "index_kafka_share_group"),
+        ('{"a\\u0000": "\\ud800"}', "unknown field"),
+    ],
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_text_that_is_no_spec_is_a_clear_error(owner: Client, form: str, text: str, says: str) -> None:
+    before = made()
+    answer = owner.post(form, {"document": text})
+    assert answer.status_code == 400
+    assert says in parsed(answer).one(id="problem").text
+    assert made() == before
+
+
+def test_a_taken_name_is_a_conflict_on_the_page(cast: Cast) -> None:
+    answer = browsing_as(cast, "outsider").post("/tasks/new/", {"document": json.dumps(spec_for("flights"))})
+    assert answer.status_code == 409
+    assert "is taken" in parsed(answer).one(id="problem").text
+
+
+def test_a_viewer_is_told_which_role_it_needs(cast: Cast) -> None:
+    answer = browsing_as(cast, "viewer").post("/tasks/new/", {"document": json.dumps(spec_for("flights"))})
+    assert answer.status_code == 403
+    assert "This needs the role operator in team alpha." in parsed(answer).one("main").text
+
+
+def test_the_team_is_asked_for_where_there_is_a_choice(owner: Client, cast: Cast) -> None:
+    assert parsed(owner.get("/tasks/new/")).one("main").all("select") == []
+    Membership.objects.create(user=cast.users["owner"], team=cast.beta, role=Role.ADMIN)
+    options = [o.text for o in parsed(owner.get("/tasks/new/")).one("select", name="team").all("option")]
+    assert options == ["Choose…", "alpha", "beta"]
+    spec = json.dumps(spec_for("brand-new"))
+    unsaid = owner.post("/tasks/new/", {"document": spec})
+    assert unsaid.status_code == 400
+    assert "team" in parsed(unsaid).one(id="problem").text
+    assert owner.post("/tasks/new/", {"document": spec, "team": "gamma"}).status_code == 400
+    assert owner.post("/tasks/new/", {"document": spec, "team": "beta"}).status_code == 302
+    assert Datasource.objects.get(name="brand-new").team == cast.beta
+
+
+def test_a_task_is_submitted_again_from_an_earlier_one(owner: Client, cast: Cast) -> None:
+    cast.task.spec = {**cast.task.spec, "id": cast.task.pk, "suspended": False}
+    cast.task.save()
+    page = parsed(owner.get(f"/tasks/new/?from={cast.task.pk}"))
+    answer = owner.post("/tasks/new/", {"document": page.one("textarea").raw_text})
+    assert answer.status_code == 302
+    assert Task.objects.filter(datasource=cast.datasource).count() == 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_spec_of_another_team_is_not_found(cast: Cast, form: str) -> None:
+    outsider = browsing_as(cast, "outsider")
+    assert outsider.get(f"{form}?from=flights").status_code == 404
+    assert outsider.get(f"{form}?from={cast.task.pk}").status_code == 404

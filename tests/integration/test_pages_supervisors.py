@@ -1,0 +1,141 @@
+"""The pages of supervisors: list, state, spec versions, actions."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.supervisors.models import Supervisor
+from tests.support.django_cast import Cast, browsing_as, spec_for
+from tests.support.pages import counters, parsed
+
+FLIGHTS = "/supervisors/flights/"
+
+
+@pytest.fixture
+def owner(cast: Cast) -> Client:
+    return browsing_as(cast, "owner")
+
+
+def test_the_list(owner: Client, cast: Cast) -> None:
+    [row] = parsed(owner.get("/supervisors/")).one("tbody").all("tr")
+    cells = [c.text for c in row.all("td")]
+    assert cells == ["RUNNING", "flights", "alpha", "flights-topic", "1", "1", cast.task.pk]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [({"state": "RUNNING"}, 1), ({"state": "SUSPENDED"}, 0), ({"search": "LIGHT"}, 1), ({"search": "x"}, 0)],
+)
+def test_filters(owner: Client, query: dict[str, str], found: int) -> None:
+    assert len(parsed(owner.get("/supervisors/", query)).all("tbody")) == found
+
+
+def test_one_shows_its_state_and_totals_and_keeps_them_fresh(owner: Client, cast: Cast) -> None:
+    page = parsed(owner.get(FLIGHTS))
+    live = page.one(id="supervisor-live")
+    assert live.attributes["hx-get"] == f"{FLIGHTS}live/"
+    assert cast.task.pk in live.text
+    assert counters(live)["published"] == "1,500"
+    assert counters(parsed(owner.get(f"{FLIGHTS}live/"))) == counters(live)
+
+
+def test_a_supervisor_that_backs_off_says_so(owner: Client, cast: Cast) -> None:
+    Supervisor.objects.filter(pk="flights").update(
+        failures=3,
+        next_start_at=timezone.now() + timedelta(minutes=1),
+        state="UNHEALTHY_TASKS",
+        recent_errors=[{"at": "2025-06-01T12:00:00Z", "message": "no heartbeat"}],
+    )
+    page = parsed(owner.get(FLIGHTS))
+    assert "Backing off after 3 failures" in page.one("div", data_reasons="").text
+    assert "no heartbeat" in [e.raw_text for e in page.all("pre")]
+
+
+def test_versions_and_what_changed(owner: Client) -> None:
+    assert parsed(owner.get(f"{FLIGHTS}spec/")).all("span", class_="diff-line") == []
+    owner.post(f"{FLIGHTS}scale/", {"task_count": 5})
+    page = parsed(owner.get(f"{FLIGHTS}spec/"))
+    changed = [e.text for e in page.all("span", class_="diff-added") + page.all("span", class_="diff-removed")]
+    assert changed == ['+ "taskCount": 5,', '- "taskCount": 1,']
+    assert '"taskCount": 5' in page.one("pre", id="spec-json").text
+    assert '"taskCount": 1' in parsed(owner.get(f"{FLIGHTS}spec/?version=1")).one("pre", id="spec-json").text
+
+
+@pytest.mark.parametrize("version", ["3", "x", ""])
+def test_a_version_that_is_none_is_not_found(owner: Client, version: str) -> None:
+    assert owner.get(f"{FLIGHTS}spec/?version={version}").status_code == 404
+
+
+def test_suspend_and_resume(owner: Client, cast: Cast) -> None:
+    page = parsed(owner.post(f"{FLIGHTS}suspend/", follow=True))
+    assert "is suspended" in page.one("div", class_="alert-success").text
+    assert [d.attributes["id"] for d in page.all("dialog")] == ["ask-resume", "ask-scale", "ask-terminate"]
+    assert [r.attributes["data-reason"] for r in page.all("li") if "data-reason" in r.attributes] == ["suspended"]
+    owner.post(f"{FLIGHTS}resume/")
+    cast.supervisor.refresh_from_db()
+    assert not cast.supervisor.suspended
+
+
+def test_terminate(owner: Client, cast: Cast) -> None:
+    page = parsed(owner.post(f"{FLIGHTS}terminate/", follow=True))
+    assert page.all("dialog") == []
+    assert "TERMINATED" in page.one(id="supervisor-live").text
+    assert "hx-get" not in page.one(id="supervisor-live").attributes
+    assert parsed(owner.get("/supervisors/")).all("tbody") == []
+    again = parsed(owner.post(f"{FLIGHTS}suspend/", follow=True))
+    assert "is terminated" in again.one("div", class_="alert-danger").text
+
+
+def test_the_scale_form_starts_with_what_is(owner: Client) -> None:
+    field = parsed(owner.get(FLIGHTS)).one("dialog", id="ask-scale").one("input", name="task_count")
+    assert field.attributes["value"] == "1"
+
+
+@pytest.mark.parametrize("count", ["", "0", "-1", "many", "1001"])
+def test_a_number_of_indexers_that_is_none_is_asked_again(owner: Client, cast: Cast, count: str) -> None:
+    answer = owner.post(f"{FLIGHTS}scale/", {"task_count": count})
+    assert answer.status_code == 400
+    page = parsed(answer)
+    assert page.one("main").one("form").all("div", role="alert")
+    cast.supervisor.refresh_from_db()
+    assert cast.supervisor.version == 1
+
+
+def test_more_indexers_than_slots_are_refused_with_the_reason(owner: Client, cast: Cast) -> None:
+    page = parsed(owner.post(f"{FLIGHTS}scale/", {"task_count": 999}, follow=True))
+    assert "slots" in page.one("div", class_="alert-danger").text
+    cast.supervisor.refresh_from_db()
+    assert cast.supervisor.version == 1
+
+
+def test_an_operator_sees_no_button_of_an_admin(cast: Cast) -> None:
+    page = parsed(browsing_as(cast, "operator").get(FLIGHTS))
+    assert [d.attributes["id"] for d in page.all("dialog")] == ["ask-suspend"]
+    assert "Change the spec" not in page.one("main").text
+
+
+def test_a_change_starts_with_the_current_spec_and_says_that_secrets_are_hidden(owner: Client, cast: Cast) -> None:
+    version = cast.supervisor.versions.get(version=1)
+    page = parsed(owner.get("/supervisors/new/?from=flights"))
+    assert '"topic": "flights-topic"' in page.one("textarea").raw_text
+    assert "never shown" not in page.one("main").text
+    type(version).objects.filter(pk=version.pk).update(secrets="sealed")
+    assert "never shown" in parsed(owner.get("/supervisors/new/?from=flights")).one("main").text
+
+
+def test_a_secret_is_on_no_page(owner: Client) -> None:
+    spec = spec_for("guarded")
+    spec["ioConfig"]["consumerProperties"] |= {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "u",
+        "sasl.password": "canary-7",
+    }
+    assert owner.post("/supervisors/new/", {"document": json.dumps(spec)}).status_code == 302
+    for address in ("/supervisors/guarded/", "/supervisors/guarded/spec/", "/supervisors/new/?from=guarded"):
+        assert "canary-7" not in owner.get(address).content.decode()

@@ -1,0 +1,218 @@
+"""The pages of tasks: list, live parts, report, actions."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from controlplane.segments.models import QuarantinedRecord
+from controlplane.tasks.models import Goal, Status, Task
+from tests.support.django_cast import PAYLOAD, STARTED, Cast, browsing_as
+from tests.support.pages import Element, counters, parsed
+
+
+@pytest.fixture
+def viewer(cast: Cast) -> Client:
+    return browsing_as(cast, "viewer")
+
+
+@pytest.fixture
+def operator(cast: Cast) -> Client:
+    return browsing_as(cast, "operator")
+
+
+def more_tasks(cast: Cast, count: int) -> None:
+    for n in range(count):
+        Task.objects.create(
+            id=f"task-{n:03}",
+            kind="repair" if n % 10 == 0 else "share_group",
+            datasource=cast.datasource,
+            spec=cast.task.spec,
+            status=Status.FAILED if n % 2 else Status.SUCCESS,
+            created_at=STARTED - timedelta(minutes=n // 3 + 1),
+        )
+
+
+def names_of(page: Element) -> list[str]:
+    return [row.all("a")[0].text for row in page.one("tbody").all("tr")]
+
+
+def test_the_list_has_every_task_once_the_newest_first(viewer: Client, cast: Cast) -> None:
+    more_tasks(cast, 120)
+    seen, query = [], ""
+    while True:
+        page = parsed(viewer.get(f"/tasks/{query}"))
+        seen += names_of(page)
+        links = page.one("nav", aria_label="Pages").all("a", rel="next")
+        if not links:
+            break
+        query = links[0].attributes["href"]
+    expected = Task.objects.order_by("-created_at", "-id").values_list("id", flat=True)
+    assert seen == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ({"status": "RUNNING"}, 1),
+        ({"status": "FAILED"}, 6),
+        ({"status": "nonsense"}, 13),
+        ({"kind": "repair"}, 2),
+        ({"datasource": "flights"}, 13),
+        ({"datasource": "other"}, 0),
+        ({"supervisor": "flights"}, 1),
+        ({"search": "task-00"}, 10),
+        ({"search": "\x00"}, 13),
+        ({"status": "SUCCESS", "kind": "repair"}, 2),
+    ],
+)
+def test_filters(viewer: Client, cast: Cast, query: dict[str, str], count: int) -> None:
+    more_tasks(cast, 12)
+    page = parsed(viewer.get("/tasks/", query))
+    assert len(names_of(page)) == count if count else page.all("tbody") == []
+
+
+def test_the_list_costs_the_same_number_of_queries_however_long(
+    viewer: Client, cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    more_tasks(cast, 40)
+    with django_assert_num_queries(4):  # session, user, page, the user's teams
+        viewer.get("/tasks/")
+
+
+def test_a_running_task_refreshes_itself_and_an_ended_one_does_not(viewer: Client, cast: Cast) -> None:
+    address = f"/tasks/{cast.task.pk}/"
+    live = parsed(viewer.get(address)).one(id="task-live")
+    assert (live.attributes["hx-get"], live.attributes["hx-trigger"]) == (f"{address}live/", "every 2s")
+    assert counters(parsed(viewer.get(f"{address}live/")))["published"] == "1,500"
+    Task.objects.filter(pk=cast.task.pk).update(status=Status.SUCCESS)
+    last = viewer.get(f"{address}live/")
+    assert last["HX-Refresh"] == "true"
+    assert "hx-get" not in parsed(viewer.get(address)).one(id="task-live").attributes
+
+
+def test_a_session_that_ended_reloads_the_page_in_place_of_its_part(cast: Cast) -> None:
+    answer = Client().get(f"/tasks/{cast.task.pk}/live/", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer["HX-Refresh"]) == (200, "true")
+
+
+def test_the_report_and_the_indexers(viewer: Client, cast: Cast) -> None:
+    page = parsed(viewer.get(f"/tasks/{cast.task.pk}/"))
+    shown = counters(page)
+    assert (shown["polled"], shown["published"], shown["redelivered"]) == ("2,052", "1,500", "9")
+    assert page.one("p", data_adds_up="yes")
+    indexers = [r.text for r in page.one("section", aria_labelledby="indexers-title").one("tbody").all("tr")]
+    assert len(indexers) == 2
+    assert all("reading" in row for row in indexers)
+
+
+def test_parse_errors_come_with_their_payload(viewer: Client, cast: Cast) -> None:
+    [record] = parsed(viewer.get(f"/tasks/{cast.task.pk}/")).one(id="parse-errors").all("article")
+    assert record.attributes["data-record"] == "0:7"
+    assert record.one("pre").raw_text == PAYLOAD.decode()
+    assert "Malformed JSON at byte 12" in record.text
+    fate = next(a for a in record.all("a") if a.text == "What became of it")
+    assert "unparseable" in parsed(viewer.get(fate.attributes["href"])).one("main").text
+
+
+def test_many_parse_errors_have_pages_of_their_own(viewer: Client, cast: Cast) -> None:
+    for n in range(30):
+        QuarantinedRecord.objects.create(
+            source=cast.source,
+            datasource=cast.datasource,
+            task_id=cast.task.pk,
+            partition=1,
+            offset=n,
+            delivery_count=1,
+            reason="unparseable",
+            error="bad",
+            payload=bytes([0, n]),
+            publish_id=uuid.uuid4(),
+            created_at=STARTED,
+        )
+    shown = parsed(viewer.get(f"/tasks/{cast.task.pk}/")).one(id="parse-errors").all("article")
+    assert len(shown) == 5
+    first = parsed(viewer.get(f"/tasks/{cast.task.pk}/errors/"))
+    assert len(first.all("article")) == 20
+    [following] = first.all("a", rel="next")
+    second = parsed(viewer.get(f"/tasks/{cast.task.pk}/errors/{following.attributes['href']}"))
+    assert len(second.all("article")) == 11
+
+
+def test_the_progress_bar(viewer: Client, cast: Cast) -> None:
+    address = f"/tasks/{cast.task.pk}/"
+    assert "has not been looked at yet" in parsed(viewer.get(address)).one("main").text
+    cast.task.observation = {"topic_exists": True, "settled": 1590, "lag": 410, "observed_at": "2025-06-01T12:09:00Z"}
+    cast.task.save()
+    bar = parsed(viewer.get(address)).one("div", role="progressbar")
+    assert (bar.attributes["aria-valuenow"], bar.attributes["aria-valuetext"]) == ("79", "1,590 of 2,000 records")
+
+
+def test_a_task_with_nothing_to_show_says_why(viewer: Client, cast: Cast) -> None:
+    Task.objects.create(
+        id="idle",
+        kind="share_group",
+        datasource=cast.datasource,
+        spec=cast.task.spec,
+        status=Status.RUNNING,
+        created_at=STARTED,
+        observation={"topic_exists": True, "end_offsets": {"0": 0}, "settled": 0, "lag": 0},
+    )
+    reasons = parsed(viewer.get("/tasks/idle/")).one("div", data_reasons="").all("li")
+    assert [r.attributes["data-reason"] for r in reasons] == ["topic_empty"]
+
+
+def test_the_end_of_the_log(viewer: Client, cast: Cast) -> None:
+    folder = settings.TASK_DIR / cast.task.pk
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "spark.log").write_text("first\n" + "x" * 70_000 + "\nlast line\n")
+    log = parsed(viewer.get(f"/tasks/{cast.task.pk}/log/")).one("pre").raw_text
+    assert log.endswith("last line\n")
+    assert "first" not in log
+
+
+@pytest.mark.parametrize(("action", "goal"), [("stop", Goal.STOP), ("finish", Goal.FINISH)])
+def test_stopping(operator: Client, cast: Cast, action: str, goal: Goal) -> None:
+    address = f"/tasks/{cast.task.pk}/"
+    page = parsed(operator.get(address))
+    [form] = [f for f in page.all("form") if f.attributes.get("action") == f"{address}{action}/"]
+    assert form.all("input", name="csrfmiddlewaretoken")
+    answer = operator.post(f"{address}{action}/", follow=True)
+    cast.task.refresh_from_db()
+    assert cast.task.goal == goal
+    assert "The task" in parsed(answer).one("div", class_="alert-success").text
+
+
+def test_a_task_that_has_ended_can_not_be_stopped(operator: Client, cast: Cast) -> None:
+    Task.objects.filter(pk=cast.task.pk).update(status=Status.SUCCESS)
+    page = parsed(operator.post(f"/tasks/{cast.task.pk}/stop/", follow=True))
+    assert "has ended already" in page.one("div", role="alert").text
+    assert page.all("dialog") == []
+    assert operator.get(f"/tasks/{cast.task.pk}/confirm/stop/").status_code == 404
+
+
+def test_a_viewer_has_no_buttons(viewer: Client, cast: Cast) -> None:
+    assert parsed(viewer.get(f"/tasks/{cast.task.pk}/")).all("dialog") == []
+
+
+def test_without_scripts_a_page_asks(operator: Client, cast: Cast) -> None:
+    page = parsed(operator.get(f"/tasks/{cast.task.pk}/confirm/stop/"))
+    form = page.one("main").one("form")
+    assert form.attributes["action"] == f"/tasks/{cast.task.pk}/stop/"
+    assert [a.attributes["href"] for a in form.all("a")] == [f"/tasks/{cast.task.pk}/"]
+
+
+def test_an_action_needs_post_and_a_token(cast: Cast) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(cast.users["operator"])
+    assert client.get(f"/tasks/{cast.task.pk}/stop/").status_code == 405
+    refused = client.post(f"/tasks/{cast.task.pk}/stop/")
+    assert refused.status_code == 403
+    assert "This form has expired" in parsed(refused).one("main").text
+    cast.task.refresh_from_db()
+    assert cast.task.goal == Goal.RUN

@@ -1,0 +1,131 @@
+"""Every address of the site, asked by everybody: see ``support.permission_table``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpResponseBase
+from django.test import Client
+
+from controlplane.datasources.models import Datasource
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.models import Task
+from tests.support.django_cast import PAYLOAD, ROLES, SEED, Cast, browsing_as, speaking_as
+from tests.support.permission_table import TABLE, Row, arguments
+from tests.support.routes import Route, all_routes
+
+ROUTES = {route.pattern: route for route in all_routes()}
+# What no answer to somebody outside of the team may hold.
+ALPHAS = (b"flights", b"alpha", b"a line of the log", PAYLOAD)
+
+
+@pytest.fixture(autouse=True)
+def log(cast: Cast, empty_cache: None) -> Iterator[None]:
+    path = Path(settings.TASK_DIR) / cast.task.pk / "spark.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("a line of the log\n")
+    yield
+    path.unlink()
+
+
+def test_the_table_knows_every_address() -> None:
+    """A new one must be given rows: all methods of a class, at least one of a function."""
+    known = {(row.method, row.pattern) for row in TABLE}
+    patterns = {pattern for _, pattern in known}
+    declared = {(method, route.pattern) for route in ROUTES.values() for method in route.methods}
+    missing = (declared - known) | {("?", pattern) for pattern in ROUTES if pattern not in patterns}
+    assert missing == set(), "give these rows in tests/support/permission_table.py"
+    assert patterns - set(ROUTES) == set(), "these addresses are gone"
+
+
+def ask(row: Row, role: str, cast: Cast) -> HttpResponseBase:
+    client = browsing_as(cast, role) if row.is_page else speaking_as(cast, role)
+    path = Route(row.pattern, frozenset(), None).path(**arguments(cast, row.pattern)) + row.query
+    if row.is_page and row.method == "POST":
+        return client.post(path, row.body or {})
+    body = "" if row.body is None else json.dumps(row.body)
+    return client.generic(row.method, path, body, content_type="application/json")
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda r: f"{r.method} /{r.pattern}{r.query}")
+def test_who_may_do_what(row: Row, cast: Cast) -> None:
+    for role, expected in zip(ROLES, row.statuses, strict=True):
+        with transaction.atomic():
+            check(row, role, expected, cast)
+            transaction.set_rollback(True)  # the next finds all as it was
+
+
+def check(row: Row, role: str, expected: int, cast: Cast) -> None:
+    before = state(cast)
+    answer: Any = ask(row, role, cast)
+    assert answer.status_code == expected, f"{role}: {answer.content[:500]}"
+    if expected >= 400:
+        assert state(cast) == before, f"{role} was refused and changed something"
+    if role in ("outsider", "anonymous") and expected < 400:
+        found = [word for word in ALPHAS if word in answer.content.replace(b"flights-topic", b"")]
+        # The answer of validate holds what it was sent.
+        assert not found or row.pattern == "api/v1/validate/", f"{role} was shown {found}"
+
+
+def state(cast: Cast) -> tuple[object, ...]:
+    """What a refused request may not have changed."""
+    return (
+        list(Task.objects.order_by("id").values_list("id", "goal", "status")),
+        list(Supervisor.objects.order_by("id").values_list("id", "version", "suspended", "terminated_at")),
+        list(Datasource.objects.order_by("id").values_list("name", "team__name")),
+        sorted((m.user.username, m.role) for m in cast.alpha.memberships.select_related("user")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "status", "team"),
+    [
+        ("owner", 201, "alpha"),
+        ("operator", 403, None),
+        ("viewer", 403, None),
+        ("outsider", 201, "beta"),
+        ("anonymous", 401, None),
+        ("superuser", 400, None),  # must say for which team
+    ],
+)
+@pytest.mark.parametrize("place", ["tasks", "supervisors"])
+def test_who_may_make_a_datasource(cast: Cast, role: str, status: int, team: str | None, place: str) -> None:
+    answer = speaking_as(cast, role).post(f"/api/v1/{place}/", SEED, content_type="application/json")
+    assert answer.status_code == status
+    made = Datasource.objects.filter(name="my_datasource").select_related("team").first()
+    assert (made.team.name if made else None) == team
+
+
+def test_lists_and_counts_hold_what_is_ones_own(cast: Cast) -> None:
+    mine = Datasource.objects.create(name="outsiders-own", team=cast.beta)
+    outsider, superuser = speaking_as(cast, "outsider"), speaking_as(cast, "superuser")
+    assert [d["name"] for d in outsider.get("/api/v1/datasources/").json()["results"]] == [mine.name]
+    assert [d["name"] for d in superuser.get("/api/v1/datasources/").json()["results"]] == ["flights", mine.name]
+    assert [t["name"] for t in outsider.get("/api/v1/teams/").json()["results"]] == ["beta"]
+    assert outsider.get("/api/v1/tasks/").json()["results"] == []
+    assert outsider.get("/druid/indexer/v1/supervisor").json() == []
+
+
+def test_a_user_without_a_team_sees_nothing(cast: Cast) -> None:
+    cast.users["viewer"].memberships.all().delete()
+    client = speaking_as(cast, "viewer")
+    for path in ("teams", "datasources", "supervisors", "tasks"):
+        assert client.get(f"/api/v1/{path}/").json()["results"] == []
+    assert client.get("/api/v1/datasources/flights/").status_code == 404
+
+
+def test_a_user_who_is_turned_off_sees_nothing(cast: Cast) -> None:
+    client = speaking_as(cast, "superuser")
+    cast.users["superuser"].is_active = False
+    cast.users["superuser"].save()
+    assert client.get("/api/v1/datasources/").status_code == 401
+
+
+def test_a_token_of_a_user_does_not_open_a_task(cast: Cast) -> None:
+    assert Client().get(f"/internal/tasks/{cast.task.pk}/assignment").status_code == 401

@@ -1,0 +1,344 @@
+"""Values: named dimensions with their types, and what discovery makes of the fields of a batch."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingestion.decode import Decoded, JsonDecoder, MessageWindow, row_indexes
+from ingestion.decode.columns import number_as_written
+from ingestion.decode.decoded import joined
+from ingestion.decode.fields import MOST_DISCOVERED
+from ingestion.specs import DataSchema
+
+pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
+JSON = pa.json_(pa.string())
+
+
+def schema_of(**dimensions_spec: Any) -> DataSchema:
+    return DataSchema.model_validate(
+        {"dataSource": "d", "timestampSpec": {"column": "t"}, "dimensionsSpec": dimensions_spec}
+    )
+
+
+@pytest.fixture(scope="module")
+def discovering() -> Iterator[JsonDecoder]:
+    made = JsonDecoder(schema_of(useSchemaDiscovery=True))
+    yield made
+    made.close()
+
+
+def decode(decoder: JsonDecoder, *fields: str) -> Decoded:
+    """Decode records with a good time and these ``fields`` (the inside of a JSON object)."""
+    payloads = [("{" + ",".join(['"t":0', f] if f else ['"t":0']) + "}").encode() for f in fields]
+    return decoder.decode(payloads, MessageWindow())
+
+
+def named(kind: str, *values: str) -> list[Any]:
+    """What a dimension of ``kind`` makes of JSON ``values``, each in a record of one batch."""
+    decoder = JsonDecoder(schema_of(dimensions=[{"name": "v", "type": kind}]))
+    decoded = decode(decoder, *(f'"v":{v}' if v else "" for v in values))
+    decoder.close()
+    assert decoded.unparseable == {}
+    assert decoded.rows.column_names == ["__row", "__time", "v"]
+    column: list[Any] = decoded.rows.column("v").to_pylist()
+    return column
+
+
+VALUES = [
+    "1",
+    "1.9",
+    "-1.9",
+    '"12"',
+    '" 12 "',
+    '"1.0"',
+    '"1.9"',
+    '"x"',
+    "true",
+    "false",
+    "null",
+    "",  # missing
+    "[1]",
+    '{"a":1}',
+    "NaN",
+    "1e999",
+    "9223372036854775807",
+    "9223372036854775808",
+    '"0x10"',
+    '"1_000"',
+    '""',
+]
+NAMED: dict[str, list[Any]] = {
+    "long": [1, 1, -1, 12, 12, 1, None, None, 1, 0, *[None] * 6, 2**63 - 1, *[None] * 4],
+    "double": [1.0, 1.9, -1.9, 12.0, 12.0, 1.0, 1.9, None, 1.0, 0.0, *[None] * 6, 2.0**63, 2.0**63, *[None] * 3],
+    "string": [
+        *["1", "1.9", "-1.9", "12", " 12 ", "1.0", "1.9", "x", "true", "false", None, None, "[1]", '{"a":1}'],
+        *["NaN", "1e999", "9223372036854775807", "9223372036854775808", "0x10", "1_000", ""],
+    ],
+    "json": [None if v in ("", "null") else v for v in VALUES],
+}
+NAMED["float"] = NAMED["double"]
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_named_dimensions_in_one_mixed_batch(kind: str) -> None:
+    assert named(kind, *VALUES) == NAMED[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [(k, v, e) for k, column in NAMED.items() for v, e in zip(VALUES, column, strict=True)],
+)
+def test_named_dimensions_each_alone(kind: str, value: str, expected: Any) -> None:
+    """A batch of one kind of values goes another way through the decoder, to the same result."""
+    assert named(kind, value) == [expected]
+
+
+def test_the_arrow_types_of_named_dimensions() -> None:
+    kinds = ["string", "long", "float", "double", "json", "auto"]
+    decoder = JsonDecoder(schema_of(dimensions=[{"name": k, "type": k} for k in kinds]))
+    for decoded in (decode(decoder, ""), decode(decoder), decode(decoder, '"auto":null')):
+        assert decoded.rows.schema.types[2:] == [pa.string(), pa.int64(), pa.float64(), pa.float64(), JSON, pa.string()]
+    assert decode(decoder, '"auto":1').rows.schema.field("auto").type == pa.int64()
+    decoder.close()
+
+
+@pytest.mark.parametrize("written", ["1.10", "1e5", "1E-7", "-0.0", "0.1234567890123456789", "1.0", "123", "1e999"])
+def test_numbers_in_a_string_dimension_are_as_written(written: str) -> None:
+    assert named("string", written, '"x"', "true") == [written, "x", "true"]
+    assert named("string", written) == [written]
+
+
+def test_a_number_as_written_is_looked_up_at_the_top_level() -> None:
+    record = '{"o":{"v":1.10},"v":2.20,"v":3.30}'
+    assert number_as_written(record, "v") == "2.20"
+    assert number_as_written(record, "o") is None
+    assert number_as_written("{", "v") is None
+    assert number_as_written("[" * 100_000, "v") is None
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (["1", "-2"], pa.int64(), [1, -2]),
+        (["1", "2.5"], pa.float64(), [1.0, 2.5]),
+        (["9223372036854775807", "1"], pa.int64(), [2**63 - 1, 1]),
+        (["9223372036854775808", "1"], pa.float64(), [float(2**63), 1.0]),
+        (["123456789012345678901234567890"], pa.float64(), [123456789012345678901234567890.0]),
+        (["true", "false"], pa.bool_(), [True, False]),
+        (['"a"', '"1"'], pa.string(), ["a", "1"]),
+        (["1", '"a"'], pa.string(), ["1", "a"]),
+        (["1.10", '"a"'], pa.string(), ["1.10", "a"]),
+        (["true", "1"], pa.string(), ["true", "1"]),
+        (["true", '"a"'], pa.string(), ["true", "a"]),
+        (['{"x":1}', "null"], JSON, ['{"x":1}', None]),
+        (["[1,2]", "[]"], JSON, ["[1,2]", "[]"]),
+        (['{"x":1}', "1", '"a"', "true"], JSON, ['{"x":1}', "1", '"a"', "true"]),
+        (["null", "2", ""], pa.int64(), [None, 2, None]),
+        (["null", "nan", "1"], pa.float64(), [None, None, 1.0]),
+        (["NaN", "Infinity", "-Infinity", "1e999"], pa.float64(), [None, None, None, None]),
+    ],
+)
+def test_discovered_types(discovering: JsonDecoder, values: list[str], kind: pa.DataType, expected: list[Any]) -> None:
+    rows = decode(discovering, *(f'"v":{v}' if v else "" for v in values)).rows
+    assert rows.schema.field("v").type == kind
+    assert rows.column("v").to_pylist() == expected
+
+
+def test_types_are_those_of_the_batch_alone(discovering: JsonDecoder) -> None:
+    for values, kind in (("1", pa.int64()), ('"x"', pa.string()), ("1.5", pa.float64()), ("[]", JSON)):
+        assert decode(discovering, f'"w":{values}').rows.schema.field("w").type == kind
+
+
+def test_fields_without_a_value_are_left_out(discovering: JsonDecoder) -> None:
+    assert decode(discovering, '"gone":null,"here":1', "").rows.column_names == ["__row", "__time", "here"]
+
+
+def test_only_stored_records_say_what_columns_there_are() -> None:
+    schema = DataSchema.model_validate(
+        {
+            "dataSource": "d",
+            "timestampSpec": {"column": "t"},
+            "transformSpec": {"filter": {"type": "null", "column": "drop"}},
+        }
+    )
+    decoder = JsonDecoder(schema)
+    rows = decode(decoder, '"drop":1,"v":"text","other":1', '"v":2').rows
+    decoder.close()
+    assert rows.to_pydict()["v"] == [2]
+    assert rows.column_names == ["__row", "__time", "v"]
+
+
+def test_named_dimensions_come_first_and_discovered_ones_as_met() -> None:
+    schema = schema_of(
+        dimensions=["b", {"name": "t", "type": "long"}], useSchemaDiscovery=True, dimensionExclusions=["x"]
+    )
+    decoder = JsonDecoder(schema)
+    rows = decode(decoder, '"z":1,"x":1,"a":2', '"b":3,"c":4,"__time":5').rows
+    decoder.close()
+    assert rows.column_names == ["__row", "__time", "b", "t", "z", "a", "c"]
+    assert rows.column("t").to_pylist() == [0, 0]
+
+
+def test_without_discovery_only_named_dimensions_are_stored() -> None:
+    decoder = JsonDecoder(schema_of(dimensions=["b"]))
+    rows = decode(decoder, '"a":1,"b":2').rows
+    decoder.close()
+    assert rows.column_names == ["__row", "__time", "b"]
+
+
+NAMES = [
+    "",
+    "a",
+    "A",
+    "a.b",
+    "a/b",
+    "a~1b",
+    'q"',
+    "q'",
+    "$",
+    "$.a",
+    "*",
+    "0",
+    "-",
+    " ",
+    "\n",
+    "é",
+    "😀",
+    "\\",
+    "\0",
+    "a\0",
+]
+NAMES += ["c0", "l", "j", "counts", "is_object", "records", "select", "__row_", "x" * 1000]
+
+
+def test_any_name_is_a_column_of_its_own() -> None:
+    record = {name: index for index, name in enumerate(NAMES)}
+    payload = json.dumps({"t": 0, **record}).encode()
+    for schema in (
+        schema_of(useSchemaDiscovery=True),
+        schema_of(dimensions=[{"name": n, "type": "long"} for n in NAMES if n]),
+    ):
+        decoder = JsonDecoder(schema)
+        rows = decoder.decode([payload], MessageWindow()).rows
+        decoder.close()
+        expected = record if schema.dimensionsSpec.discovers else {k: v for k, v in record.items() if k}
+        assert {name: rows.column(name)[0].as_py() for name in rows.column_names[2:]} == expected
+
+
+def test_fields_named_like_the_decoders_own_columns(discovering: JsonDecoder) -> None:
+    """``__time`` is not discovered; ``__row`` is, right of the decoder's own column of that name."""
+    decoded = decode(discovering, '"__row":"mine","__time":"no"', "")
+    assert decoded.rows.column_names == ["__row", "__time", "__row"]
+    assert row_indexes(decoded.rows).tolist() == [0, 1]
+    assert decoded.rows.column(2).to_pylist() == ["mine", None]
+    assert row_indexes(joined([decoded, decoded.moved([2, 3])]).rows).tolist() == [0, 1, 2, 3]
+
+
+def test_a_named_dimension_may_be_called_row() -> None:
+    decoder = JsonDecoder(schema_of(dimensions=["__row"]))
+    rows = decode(decoder, '"__row":"mine"').rows
+    decoder.close()
+    assert rows.column(2).to_pylist() == ["mine"]
+
+
+def test_a_time_column_named_row_is_only_the_time() -> None:
+    schema = DataSchema.model_validate({"dataSource": "d", "timestampSpec": {"column": "__row"}})
+    decoder = JsonDecoder(schema)
+    rows = decoder.decode([b'{"__row":0,"a":1}'], MessageWindow()).rows
+    decoder.close()
+    assert rows.column_names == ["__row", "__time", "a"]
+
+
+def test_more_fields_than_may_be_discovered() -> None:
+    """The frequent fields stay; a record with a rare one beyond them is unparseable; excluded ones don't count."""
+    decoder = JsonDecoder(schema_of(useSchemaDiscovery=True, dimensionExclusions=["never"]))
+    wide = ",".join(f'"f{i}":1' for i in range(MOST_DISCOVERED - 1))
+    decoded = decode(decoder, '"rare":1', f'{wide},"never":1', f'{wide},"often":1', '"often":1')
+    assert list(decoded.unparseable) == [0]
+    assert f"beyond the {MOST_DISCOVERED} most frequent" in decoded.unparseable[0]
+    assert row_indexes(decoded.rows).tolist() == [1, 2, 3]
+    assert len(decoded.rows.column_names) == 2 + MOST_DISCOVERED
+    again = decode(decoder, '"rare":1', '"often":1')  # alone there is room for both
+    decoder.close()
+    assert again.rows.column_names[2:] in (["rare", "often"], ["often", "rare"])
+
+
+def test_fields_that_the_stream_no_longer_holds_are_forgotten() -> None:
+    decoder = JsonDecoder(schema_of(useSchemaDiscovery=True))
+    decode(decoder, ",".join(f'"f{i}":1' for i in range(500)))
+    for _ in range(2):
+        rows = decode(decoder, '"a":1').rows
+    assert rows.column_names == ["__row", "__time", "a"]
+    assert len(decoder._parts._fields.names) < 10
+    decoder.close()
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+FLAT = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUE = FLAT | TEXTS | st.lists(st.integers() | TEXTS, max_size=3) | st.dictionaries(TEXTS, st.integers(), max_size=2)
+RECORDS = st.lists(st.dictionaries(TEXTS.filter(lambda n: n not in ("t", "__time", "__row")), VALUE, max_size=4))
+
+
+def expected_column(values: list[Any]) -> tuple[pa.DataType, list[Any]]:
+    """The rules of discovery, said again in Python; text and numbers of the nested values are compared parsed."""
+    held = [v for v in values if v is not None]
+    kinds = {"json" if isinstance(v, list | dict) else type(v).__name__ for v in held}
+    if "json" in kinds:
+        return JSON, values
+    if kinds == {"bool"} or kinds == {"str"}:
+        return (pa.bool_() if kinds == {"bool"} else pa.string()), values
+    if kinds == {"int"}:
+        return pa.int64(), values
+    if kinds <= {"int", "float"}:
+        return pa.float64(), [None if v is None else float(v) for v in values]
+    return pa.string(), [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+
+
+@settings(max_examples=200, deadline=None)
+@given(records=RECORDS, ascii_only=st.booleans())
+def test_what_is_written_is_read(discovering: JsonDecoder, records: list[dict[str, Any]], ascii_only: bool) -> None:
+    payloads = [json.dumps({"t": 0, **r}, ensure_ascii=ascii_only).encode() for r in records]
+    rows = discovering.decode(payloads, MessageWindow()).rows
+    names = {n for r in records for n, v in r.items() if v is not None}
+    assert set(rows.column_names[2:]) == names
+    for name in names:
+        kind, values = expected_column([r.get(name) for r in records])
+        column = rows.column(name)
+        read = column.to_pylist()
+        assert column.type == kind
+        if kind == JSON:
+            read = [None if v is None else json.loads(v) for v in read]
+        assert [_same(a, b) for a, b in zip(read, values, strict=True)] == [True] * len(values)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, int | float):
+        return math.isclose(one, float(other), rel_tol=0, abs_tol=0)
+    return bool(one == other and isinstance(one, bool) == isinstance(other, bool))
+
+
+def test_parts_are_joined_under_types_that_hold_all_values(discovering: JsonDecoder) -> None:
+    parts = [
+        decode(discovering, '"n":1,"s":"x","j":{"a":1},"b":true'),
+        decode(discovering, '"n":1.5,"s":2,"j":"x","b":true,"late":1'),
+        decode(discovering, ""),
+    ]
+    whole = joined([parts[0], parts[1].moved([1]), parts[2].moved([2])])
+    assert whole.rows.schema.types[2:] == [pa.float64(), pa.string(), JSON, pa.bool_(), pa.int64()]
+    assert whole.rows.to_pydict() | {"__time": None} == {
+        "__row": [0, 1, 2],
+        "__time": None,
+        "n": [1.0, 1.5, None],
+        "s": ["x", "2", None],
+        "j": ['{"a":1}', '"x"', None],
+        "b": [True, True, None],
+        "late": [None, 1, None],
+    }

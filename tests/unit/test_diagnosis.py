@@ -1,0 +1,129 @@
+"""Why is there nothing? One row for each thing a user may have to be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.datasources.selectors import Totals
+from controlplane.tasks.diagnosis import Facts, options_without_effect, why_nothing
+from ingestion.specs import parse_task_spec
+
+SPEC: dict[str, Any] = {
+    "type": "index_kafka_share_group",
+    "dataSchema": {"dataSource": "d", "timestampSpec": {"column": "t"}},
+    "ioConfig": {
+        "topic": "clicks",
+        "groupId": "g",
+        "consumerProperties": {"bootstrap.servers": "k:9092"},
+        "inputFormat": {"type": "json"},
+    },
+}
+
+
+def spec(**io_config: Any) -> dict[str, Any]:
+    return parse_task_spec({**SPEC, "ioConfig": {**SPEC["ioConfig"], **io_config}}).canonical()
+
+
+def seen(ends: list[int], starts: list[int] | None = None, **more: Any) -> dict[str, Any]:
+    """As the observer writes it."""
+    return {
+        "topic_exists": True,
+        "partitions": len(ends),
+        "end_offsets": {str(p): end for p, end in enumerate(ends)},
+        "log_start_offsets": {str(p): start for p, start in enumerate(starts or [0] * len(ends))},
+        "settled": 0,
+        "lag": sum(ends) - sum(starts or []),
+        "error": "",
+        "observed_at": "2025-06-01T00:00:00+00:00",
+        **more,
+    }
+
+
+READING = ("reading", "reading")
+NOTHING = Totals()
+
+
+@pytest.mark.parametrize(
+    ("codes", "facts"),
+    [
+        (["starting"], {"status": "PENDING"}),
+        (["starting"], {"status": "RUNNING"}),
+        (["starting"], {"status": "RUNNING", "indexer_states": ["starting", "waiting_for_slot"]}),
+        (["waiting_for_slot"], {"status": "RUNNING", "indexer_states": ["waiting_for_slot"] * 2, "slots": 1}),
+        (["paused"], {"status": "RUNNING", "indexer_states": ["paused"], "observation": seen([5])}),
+        (["not_observed"], {"indexer_states": READING}),
+        (["topic_missing"], {"observation": {"topic_exists": False, "error": ""}, "indexer_states": READING}),
+        (["topic_empty"], {"observation": seen([0, 0]), "indexer_states": READING}),
+        (["topic_empty"], {"observation": seen([]), "indexer_states": READING}),
+        (["topic_expired"], {"observation": seen([7, 9], [7, 9]), "indexer_states": READING}),
+        (["awaiting_delivery"], {"observation": seen([7, 9], [7, 0]), "indexer_states": READING}),
+        (["kafka_unreachable"], {"observation": {"error": "timed out"}, "indexer_states": READING}),
+        # What was seen before the error is no longer certain, so the error is told.
+        (["kafka_unreachable"], {"observation": seen([5], error="timed out"), "indexer_states": READING}),
+        (["share_groups_off"], {"observation": seen([5], share_groups_supported=False), "indexer_states": READING}),
+        (["starts_at_latest"], {"spec": spec(useEarliestOffset=False), "observation": seen([5], lag=0)}),
+        # Something was written since: then it is on its way.
+        (
+            ["awaiting_delivery"],
+            {"spec": spec(useEarliestOffset=False), "observation": seen([5], lag=2), "indexer_states": READING},
+        ),
+        (["caught_up"], {"observation": seen([5], settled=5, lag=0), "indexer_states": READING}),
+        (["awaiting_delivery"], {"observation": seen([9], settled=5, lag=4), "indexer_states": READING}),
+        # Records came, none is published: how they ended tells why.
+        (["all_filter_drops"], {"totals": Totals(polled=9, thrown_away=9, filtered=9)}),
+        (["all_outside_window"], {"totals": Totals(polled=9, thrown_away=9, outside_window=9)}),
+        (["filter_drops", "outside_window"], {"totals": Totals(polled=9, thrown_away=9, filtered=5, outside_window=4)}),
+        (["outside_window", "filter_drops"], {"totals": Totals(polled=9, thrown_away=9, filtered=4, outside_window=5)}),
+        (["all_unparseable"], {"totals": Totals(polled=9, unparseable=9, quarantined=9)}),
+        (["all_duplicates"], {"totals": Totals(polled=9, duplicates=9)}),
+        (["all_released"], {"totals": Totals(polled=9, released=9)}),
+        (["unparseable", "released"], {"totals": Totals(polled=9, unparseable=6, released=3)}),
+        # Published rows need no reason, whatever else is the matter.
+        ([], {"totals": Totals(polled=9, published=1, unparseable=8)}),
+        ([], {"status": "PENDING", "totals": Totals(polled=1, published=1)}),
+        # Ended tasks.
+        (["failed"], {"status": "FAILED", "error": "lost"}),
+        (["failed", "topic_missing"], {"status": "FAILED", "error": "e", "observation": {"topic_exists": False}}),
+        (["failed", "all_unparseable"], {"status": "FAILED", "error": "e", "totals": Totals(polled=1, unparseable=1)}),
+        (["topic_empty"], {"status": "SUCCESS", "observation": seen([0])}),
+        (["caught_up"], {"status": "SUCCESS", "observation": seen([5], settled=5, lag=0)}),
+        ([], {"status": "SUCCESS", "observation": seen([5], lag=5)}),
+    ],
+)
+def test_reasons(codes: list[str], facts: dict[str, Any]) -> None:
+    given = {"status": "RUNNING", "spec": spec(), "totals": NOTHING, **facts}
+    assert [reason.code for reason in why_nothing(Facts(**given))] == codes
+
+
+def test_texts_hold_the_numbers_and_names() -> None:
+    def text(**facts: Any) -> str:
+        [reason] = why_nothing(Facts(**{"status": "RUNNING", "spec": spec(), "totals": NOTHING, **facts}))
+        return reason.text
+
+    assert "'clicks'" in text(observation=seen([0]))
+    assert "timed out" in text(observation={"error": "timed out"})
+    assert text(totals=Totals(polled=1234, thrown_away=1234, filtered=1234)).startswith("All 1,234 records")
+    assert text(status="FAILED", error="lost") == "lost"
+    partly = why_nothing(Facts(status="RUNNING", spec=spec(), totals=Totals(polled=9, unparseable=6, released=3)))
+    assert [reason.text.split(" were")[0] for reason in partly] == ["6 of 9 records", "3 of 9 records"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "document", "supervised"),
+    [
+        ([], spec(), True),
+        ([], spec(idleConfig={"enabled": False}), False),
+        (["ioConfig.idleConfig"], spec(idleConfig={"enabled": False}), True),
+        (["context"], {**spec(), "context": {"priority": 1}}, False),
+        (
+            ["ioConfig.consumerProperties['max.poll.records']"],
+            spec(consumerProperties={"bootstrap.servers": "k:9092", "max.poll.records": 5}),
+            False,
+        ),
+    ],
+)
+def test_options_without_effect(paths: list[str], document: dict[str, Any], supervised: bool) -> None:
+    named = options_without_effect(document, supervised=supervised)
+    assert [text.partition(":")[0] for text in named] == paths

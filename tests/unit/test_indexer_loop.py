@@ -1,0 +1,207 @@
+"""The one loop on a source and a control plane from memory: every record ends once, in the right order."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from ingestion.client import MemoryControlPlane, Unreachable
+from ingestion.segments import open_deep_storage
+from ingestion.sources import ACCEPT, REJECT, TopicIdentity
+from ingestion.sources.memory import MemorySource
+from ingestion.specs import parse_task_spec
+from ingestion.specs.protocol import Assignment, Counters, PublishAnswer, PublishRequest
+from ingestion.task.control import Control
+from ingestion.task.indexer import Indexer, Surroundings
+
+TOPIC = TopicIdentity("cluster", "topic-id")
+
+
+class FixedTopic:
+    """A topic that stays as it is, or changes its id after some looks."""
+
+    def __init__(self, change_after: int | None = None) -> None:
+        self.looks, self.change_after = 0, change_after
+
+    def identity(self) -> TopicIdentity:
+        return TopicIdentity("cluster", self.topic_id())
+
+    def topic_id(self) -> str:
+        self.looks += 1
+        return "another-id" if self.change_after is not None and self.looks > self.change_after else "topic-id"
+
+
+def assignment(folder: Path, **data_schema: Any) -> Assignment:
+    document = {
+        "type": "index_kafka_share_group",
+        "dataSchema": {"dataSource": "d", "timestampSpec": {"column": "time"}, **data_schema},
+        "ioConfig": {
+            "topic": "t",
+            "groupId": "g",
+            "consumerProperties": {"bootstrap.servers": "nowhere:1"},
+            "inputFormat": {"type": "json"},
+        },
+    }
+    return Assignment(
+        task_id="task",
+        kind="share_group",
+        spec=parse_task_spec(document).spec,
+        consumer_properties={},
+        indexers=1,
+        deep_storage=str(folder / "segments"),
+        version="v1",
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Callable[..., MemoryControlPlane]]:
+    (tmp_path / "segments").mkdir()
+
+    def run_loop(
+        source: MemorySource, plane: MemoryControlPlane | None = None, topic: Any = None, **data_schema: Any
+    ) -> MemoryControlPlane:
+        given = assignment(tmp_path, **data_schema)
+        plane = plane or MemoryControlPlane(given)
+        control = Control(0, 1)
+        control.tell("continue")
+        surroundings = Surroundings(
+            client=plane,
+            topic=topic or FixedTopic(),
+            make_source=lambda: source,
+            storage=open_deep_storage(given.deep_storage),
+            scratch=tmp_path / "scratch",
+            host="here",
+        )
+        (tmp_path / "scratch").mkdir(exist_ok=True)
+        Indexer(given, control, surroundings).run()
+        run_loop.control = control  # type: ignore[attr-defined]
+        return plane
+
+    yield run_loop
+
+
+def record(n: int, day: int = 1) -> bytes:
+    return json.dumps({"time": f"2025-06-{day:02d}T00:00:00Z", "n": n}).encode()
+
+
+def total(plane: MemoryControlPlane) -> Counters:
+    return sum((p.counters for p in plane.published), Counters())
+
+
+def stored(plane: MemoryControlPlane, folder: Path) -> list[int]:
+    files = [folder / "segments" / s.path for p in plane.published for s in p.segments]
+    return sorted(n for f in files for n in pq.read_table(f)["n"].to_pylist())
+
+
+def test_every_record_is_stored_and_accepted(run: Any, tmp_path: Path) -> None:
+    source = MemorySource([(n % 4, n // 4, record(n, 1 + n % 3)) for n in range(1000)])
+    plane = run(source)
+    assert stored(plane, tmp_path) == list(range(1000))
+    assert set(source.verdicts.values()) == {ACCEPT}
+    assert total(plane).polled == total(plane).published == 1000
+
+
+def test_what_can_not_be_decoded_is_quarantined_whole_and_rejected(run: Any, tmp_path: Path) -> None:
+    payloads = [record(0), b"{broken", record(1), None, b"\xff\xfe", b"[1]", b'{"n": 5}']
+    source = MemorySource([(0, offset, payload) for offset, payload in enumerate(payloads)])
+    plane = run(source)
+    assert stored(plane, tmp_path) == [0, 1]
+    assert [source.verdicts[(0, o)] for o in range(7)] == [ACCEPT, REJECT, ACCEPT, REJECT, REJECT, REJECT, REJECT]
+    kept = [q for p in plane.published for q in p.quarantined]
+    assert [(q.offset, q.payload) for q in kept] == [(1, b"{broken"), (3, None), (4, b"\xff\xfe"), (5, b"[1]"), (6, b'{"n": 5}')]
+    assert all(q.error for q in kept)
+
+
+def test_what_the_filter_drops_is_thrown_away_and_accepted(run: Any, tmp_path: Path) -> None:
+    source = MemorySource([(0, n, record(n)) for n in range(10)])
+    keep = {"type": "bound", "dimension": "n", "lower": "5", "ordering": "numeric"}
+    plane = run(source, transformSpec={"filter": keep})
+    assert stored(plane, tmp_path) == [5, 6, 7, 8, 9]
+    assert (total(plane).thrown_away, total(plane).filtered) == (5, 5)
+    assert set(source.verdicts.values()) == {ACCEPT}
+
+
+def test_settled_records_are_dropped_as_duplicates(run: Any, tmp_path: Path) -> None:
+    first = MemorySource([(0, n, record(n)) for n in range(50)])
+    plane = run(first)
+    again = MemorySource([(0, n, record(n)) for n in range(30, 80)])
+    run(again, plane)
+    assert stored(plane, tmp_path) == list(range(80))
+    assert total(plane).duplicates == 20
+    assert total(plane).polled == 100
+    assert set(again.verdicts.values()) == {ACCEPT}
+    assert sum(p.early_duplicates for p in plane.published) == 20
+
+
+class Flaky(MemoryControlPlane):
+    """Loses answers: of each publish the first two, after it has committed or before."""
+
+    after_commit = True
+    tries = 0
+
+    def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
+        self.tries += 1
+        lost = self.tries % 3 != 0
+        if lost and not self.after_commit:
+            raise Unreachable("refused")
+        answer = super().publish(number, request)
+        if lost:
+            raise Unreachable("the answer was lost")
+        return answer
+
+
+@pytest.mark.parametrize("after_commit", [True, False])
+def test_a_lost_answer_changes_nothing(run: Any, tmp_path: Path, after_commit: bool) -> None:
+    plane = Flaky(assignment(tmp_path))
+    plane.after_commit = after_commit
+    run(MemorySource([(0, n, record(n)) for n in range(200)]), plane)
+    assert stored(plane, tmp_path) == list(range(200))
+    assert total(plane).polled == 200
+    assert plane.tries == 6  # two batches of 100, each lost twice
+
+
+class Away(MemoryControlPlane):
+    """Commits the first publish but never answers it, until the batch has been given up."""
+
+    def __init__(self, given: Assignment) -> None:
+        super().__init__(given)
+        self.gone = threading.Event()
+
+    def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
+        answer = super().publish(number, request)
+        if not self.gone.is_set():
+            raise Unreachable("no answer")
+        return answer
+
+    def abandon(self, number: int, request: Any) -> Any:
+        self.gone.set()
+        return super().abandon(number, request)
+
+
+def test_a_publish_that_had_committed_is_found_out_when_the_lock_ends(run: Any, tmp_path: Path) -> None:
+    plane = Away(assignment(tmp_path))
+    source = MemorySource([(0, n, record(n)) for n in range(100)], lock_s=2.0)
+    run(source, plane)
+    assert stored(plane, tmp_path) == list(range(100))
+    assert total(plane).published == 100
+    assert run.control.status.unpublished.released == 0
+    assert set(source.verdicts.values()) == {ACCEPT}
+
+
+def test_a_topic_made_again_is_not_published_under_its_old_id(run: Any, tmp_path: Path) -> None:
+    source = MemorySource([(0, n, record(n)) for n in range(10)])
+    plane = run(source, topic=FixedTopic(change_after=1))
+    assert {p.topic_id for p in plane.published} <= {"another-id"}
+
+
+def test_the_loop_goes_on_after_such_a_publish(run: Any, tmp_path: Path) -> None:
+    plane = Away(assignment(tmp_path))
+    source = MemorySource([(0, n, record(n)) for n in range(300)], lock_s=2.0)
+    run(source, plane)
+    assert stored(plane, tmp_path) == list(range(300))

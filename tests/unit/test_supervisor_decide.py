@@ -1,0 +1,99 @@
+"""The supervisor's decision as a table: what was observed → what is done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.supervisors.decide import Decision, Observed, SeenTask, back_off, decide, failures_in_a_row
+
+NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+CALM = Observed(now=NOW, suspended=False, terminated=False, version=1, task_count=2, tasks=[])
+RUNNING = SeenTask(
+    id="running",
+    spec_version=1,
+    active=True,
+    reading=True,
+    failed=False,
+    running_goal=True,
+    indexers_wanted=2,
+    created_at=NOW - timedelta(minutes=5),
+)
+
+
+def failed(seconds_ago: float, lived: float = 5) -> SeenTask:
+    ended = NOW - timedelta(seconds=seconds_ago)
+    return replace(
+        RUNNING,
+        id=f"failed-{seconds_ago}",
+        active=False,
+        reading=False,
+        failed=True,
+        created_at=ended - timedelta(seconds=lived),
+        ended_at=ended,
+    )
+
+
+TABLE: dict[str, tuple[Observed, Decision]] = {
+    "nothing runs: start": (CALM, Decision("PENDING", "CREATING_TASKS", start=True)),
+    "it runs: nothing to do": (replace(CALM, tasks=[RUNNING]), Decision("RUNNING", "RUNNING")),
+    "it starts": (replace(CALM, tasks=[replace(RUNNING, reading=False)]), Decision("PENDING", "STARTING_TASK")),
+    "another task count: scale": (
+        replace(CALM, task_count=5, tasks=[RUNNING]),
+        Decision("RUNNING", "RUNNING", scale={"running": 5}),
+    ),
+    "another spec: finish the old, start the new at once": (
+        replace(CALM, version=2, tasks=[RUNNING]),
+        Decision("PENDING", "CREATING_TASKS", start=True, finish=["running"]),
+    ),
+    "another spec that differs in the task count only: keep": (
+        replace(CALM, version=2, task_count=3, tasks=[RUNNING], same_task=frozenset({1})),
+        Decision("RUNNING", "RUNNING", scale={"running": 3}),
+    ),
+    "the old one still finishes while the new one reads": (
+        replace(CALM, version=2, tasks=[replace(RUNNING, id="new", spec_version=2), replace(RUNNING, running_goal=False)]),
+        Decision("RUNNING", "RUNNING"),
+    ),
+    "two of the same: one finishes": (
+        replace(CALM, tasks=[RUNNING, replace(RUNNING, id="second")]),
+        Decision("RUNNING", "RUNNING", finish=["second"]),
+    ),
+    "suspended: finish": (
+        replace(CALM, suspended=True, tasks=[RUNNING]),
+        Decision("STOPPING", "STOPPING", finish=["running"]),
+    ),
+    "suspended and at rest": (replace(CALM, suspended=True), Decision("SUSPENDED", "SUSPENDED")),
+    "terminated and at rest": (replace(CALM, terminated=True), Decision("STOPPING", "TERMINATED")),
+    "one failure, too soon": (
+        replace(CALM, tasks=[failed(0.5)]),
+        Decision("RUNNING", "BACKING_OFF", failures=1, next_start_at=NOW + timedelta(seconds=0.5)),
+    ),
+    "one failure, time is over": (
+        replace(CALM, tasks=[failed(1.5)]),
+        Decision("RUNNING", "CREATING_TASKS", start=True, failures=1),
+    ),
+    "four failures in a row: 8 s, unhealthy": (
+        replace(CALM, tasks=[failed(1), failed(20), failed(40), failed(60)]),
+        Decision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS", failures=4, next_start_at=NOW + timedelta(seconds=7)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_decision(case: str) -> None:
+    seen, expected = TABLE[case]
+    assert decide(seen) == expected
+
+
+def test_a_task_that_ran_well_begins_the_count_anew() -> None:
+    assert failures_in_a_row([failed(1), failed(100, lived=3600), failed(8000)]) == 2
+
+
+def test_a_success_ends_the_count() -> None:
+    assert failures_in_a_row([failed(1), replace(failed(50), failed=False), failed(100)]) == 1
+
+
+def test_back_off_grows_to_a_minute() -> None:
+    assert [back_off(n).total_seconds() for n in (1, 2, 3, 7, 50)] == [1, 2, 4, 60, 60]
