@@ -1,4 +1,4 @@
-"""The publish transaction through HTTP: 20 writers on 4 partitions, with an empty store and with 100,000 ranges settled.
+"""The publish transaction through HTTP: 20 writers on 4 partitions, store empty and with 100,000 ranges settled.
 
 Each writer settles batches of its own offsets, with a hole after each, so that ranges can't be folded. Paced runs ask
 for 50 publishes a second in all and measure each answer; the unpaced run measures how many a second there can be.
@@ -113,9 +113,7 @@ class Offsets:
             return start, start + BATCH
 
 
-def publishes(
-    house: House, task: str, token: str, options: argparse.Namespace, rate: float | None
-) -> list[float]:
+def publishes(house: House, task: str, token: str, options: argparse.Namespace, rate: float | None) -> list[float]:
     """Seconds that each publish took. ``rate``: in all, per second; None: as fast as they go."""
     offsets = Offsets()
     end = time.monotonic() + options.seconds

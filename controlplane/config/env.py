@@ -1,4 +1,4 @@
-"""What the environment may say: one typed list, read once. Any name may end in ``_FILE`` to read a secret from a file."""
+"""What the environment may say. Any name may end in ``_FILE``: then the value is read from that file."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
-KNOX_TOKEN_MODEL = "teams.ApiToken"
+KNOX_TOKEN_MODEL = "teams.ApiToken"  # noqa: S105
 REST_KNOX = {"AUTH_HEADER_PREFIX": "Bearer", "TOKEN_TTL": timedelta(days=30), "AUTO_REFRESH": False}
 MIGRATION_MODULES = {"knox": None}
 

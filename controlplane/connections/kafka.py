@@ -47,7 +47,7 @@ def topic_offsets(properties: Mapping[str, str], topic: str) -> TopicOffsets | N
 
 def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
     futures = admin.list_offsets(
-        {p: spec for p in partitions},
+        dict.fromkeys(partitions, spec),
         isolation_level=IsolationLevel.READ_COMMITTED,
         request_timeout=TIMEOUT_S,
     )

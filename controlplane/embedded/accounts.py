@@ -60,17 +60,24 @@ def data_folder(home: Home, name: str, account: Account | None) -> Path:
     return folder
 
 
-def runnable_copy(home: Home, installation: Path, program: str, account: Account | None) -> Path:
-    """The installation's `bin` folder, or that of a copy which the account can run."""
-    if account is None or can_run(account, installation / "bin" / program):
+def runnable_programs(home: Home, installation: Path, account: Account | None) -> Path:
+    """The installation's `bin` folder, or that of a copy which the account can run.
+
+    The programs find their libraries beside the wheel's package, so a copy keeps that arrangement.
+    """
+    if account is None or can_run(account, installation / "bin" / "initdb"):
         return installation / "bin"
-    copy = home.create_outside() / installation.name
-    if not (copy / "bin" / program).exists():
-        unfinished = copy.with_name(copy.name + ".unfinished")
+    package = installation.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    copy = home.create_outside() / "programs"
+    if not copy.exists():
+        unfinished = copy.with_name("programs.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.copytree(installation, unfinished, symlinks=True)
+        shutil.copytree(installation, unfinished / package.name / installation.name, symlinks=True)
+        if libraries.exists():
+            shutil.copytree(libraries, unfinished / libraries.name, symlinks=True)
         unfinished.rename(copy)
-    return copy / "bin"
+    return copy / package.name / installation.name / "bin"
 
 
 def can_enter(account: Account, folder: Path) -> bool:

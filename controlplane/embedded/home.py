@@ -6,6 +6,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,7 +76,8 @@ class Home:
     def outside(self) -> Path:
         """The folder used in place of this one for files that another user must reach when they could not here."""
         digest = hashlib.sha256(str(self.path).encode()).hexdigest()[:12]
-        return Path("/var/lib") / f"headgate-{digest}"
+        temporary = Path(tempfile.gettempdir())
+        return (temporary if self.path.is_relative_to(temporary) else Path("/var/lib")) / f"headgate-{digest}"
 
     def create_outside(self) -> Path:
         """Makes `outside`, marked with this home's path. Raises HomeRefused when it is somebody else's."""
@@ -89,6 +91,9 @@ class Home:
         return self.outside
 
     def _owns_outside(self) -> bool:
+        entry = self.outside.lstat()
+        if not stat.S_ISDIR(entry.st_mode) or entry.st_uid != os.geteuid():
+            return False
         try:
             return (self.outside / MARKER).read_text().strip() == str(self.path)
         except OSError:

@@ -14,7 +14,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from controlplane.embedded.accounts import data_folder, runnable_copy, server_account
+from controlplane.embedded.accounts import data_folder, runnable_programs, server_account
 from controlplane.embedded.errors import PrerequisiteMissing, ServiceFailed
 from controlplane.embedded.files import remove_contents, write_atomically
 from controlplane.embedded.home import Home
@@ -61,7 +61,7 @@ class Postgres(Service):
         return f"postgresql://{SUPERUSER}:{self._superuser_password}@{LOOPBACK}:{self.port}/postgres"
 
     def _launch(self) -> Child:
-        programs = runnable_copy(self.home, installation(), "postgres", self._account)
+        programs = runnable_programs(self.home, installation(), self._account)
         data = data_folder(self.home, self.name, self._account)
         self._create_cluster(programs, data)
         _remove_stale_pid_file(data)

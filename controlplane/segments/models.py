@@ -74,7 +74,7 @@ class Segment(models.Model):
 
 
 class Source(models.Model):
-    """A share group on a topic, by ids. It belongs to one datasource; ``current`` is false once the topic was made again."""
+    """A share group on a topic, by ids, of one datasource. ``current`` is false once the topic was made again."""
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="sources")
     cluster_id = models.CharField(max_length=100)

@@ -221,7 +221,8 @@ def _write_receipts(
     ]
     with connection.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO segments_receipt (publish_id, task_id, indexer, key_id, hull, outcomes, segment_ids, created_at)"
+            "INSERT INTO segments_receipt"
+            " (publish_id, task_id, indexer, key_id, hull, outcomes, segment_ids, created_at)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
             rows,
         )

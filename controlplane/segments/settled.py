@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from psycopg.types.range import Int8Range
 
 from controlplane.segments.models import OFFSET_BITS, ProgressKey, SettledRange, Source
 from controlplane.segments.spans import Ranges, keys_of, spans, unspan
 from ingestion.specs import offsets
 
+logger = logging.getLogger(__name__)
 FOLD_ABOVE = 8  # a key with no more rows than this is left alone
 
 
@@ -100,8 +102,11 @@ def fold() -> int:
     """
     saved = 0
     for (key,) in _crowded_keys():
-        with transaction.atomic():
-            saved += _fold_key(key)
+        try:
+            with transaction.atomic():
+                saved += _fold_key(key)
+        except OperationalError as error:  # a deadlock with a publish, which is retried there: next time
+            logger.info("key %s is not folded now: %s", key, error)
     return saved
 
 

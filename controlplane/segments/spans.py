@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
 from typing import Any
 
 from psycopg.types.range import Int8Range

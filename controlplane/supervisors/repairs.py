@@ -1,7 +1,8 @@
 """The repair job's cue: old holes in the settled ranges are read by an ordinary reader and settled.
 
-A hole below a settled offset (or above all of them, when the readers are idle) that is older than delivery limit × lock duration is presumed archived by the broker, a
-transaction marker, or compacted away. Reading it is safe in any case: what is delivered after all is a duplicate.
+A hole below a settled offset, or above all of them when the readers are idle, that is older than delivery limit × lock
+duration is presumed archived by the broker, a transaction marker, or compacted away. Reading it is safe in any case:
+what is delivered after all is a duplicate.
 """
 
 from __future__ import annotations

@@ -19,7 +19,10 @@ from ingestion.specs import SpecError, SupervisorSpec, parse_supervisor_spec
 
 
 def submit_supervisor(*, user: User, document: Any, team_name: str | None = None) -> Supervisor:
-    """Create a supervisor, or give the one of that id a new spec. Raises ``InvalidInput``, ``NotAllowed``, ``Conflict``."""
+    """Create a supervisor, or give the one of that id a new spec.
+
+    Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
+    """
     try:
         spec = parse_supervisor_spec(document)
     except SpecError as error:

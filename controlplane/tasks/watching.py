@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,6 +24,7 @@ from ingestion.specs import TaskSpec, offsets, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
 logger = logging.getLogger(__name__)
+LOOKING_AT_ONCE = 16
 OBEY_WITHIN = timedelta(seconds=90)
 _WATCH_LOCK = 0x57415443
 
@@ -46,14 +49,40 @@ def watch() -> None:
             return
         for task_id in services.fail_lost():
             launcher.terminate(task_id, signal.SIGKILL)
-        for task in Task.objects.active().filter(status=Status.RUNNING, kind=Task.Kind.SHARE_GROUP):
-            _watch_task(task)
+        running = Task.objects.active().filter(status=Status.RUNNING, kind=Task.Kind.SHARE_GROUP)
+        for look in _looks([(task, parse_task_spec(task.spec)) for task in running.select_related("datasource")]):
+            _watch_task(look)
         _relaunch_forgotten()
 
 
-def _watch_task(task: Task) -> None:
-    spec = parse_task_spec(task.spec)
-    observe(task, spec)
+@dataclass(frozen=True)
+class Look:
+    """A task and what Kafka said of its topic: offsets, None when there is no such topic, or why it did not say."""
+
+    task: Task
+    spec: TaskSpec
+    topic: kafka.TopicOffsets | None
+    problem: str = ""
+
+
+def _looks(tasks: list[tuple[Task, TaskSpec]]) -> list[Look]:
+    """Ask Kafka for all of them side by side: one that does not answer delays no other. No database in the threads."""
+    asked = [(task, spec, properties_of(task, spec)) for task, spec in tasks]
+    with ThreadPoolExecutor(LOOKING_AT_ONCE) as pool:
+        return list(pool.map(_look, asked))
+
+
+def _look(asked: tuple[Task, TaskSpec, dict[str, str]]) -> Look:
+    task, spec, properties = asked
+    try:
+        return Look(task, spec, kafka.topic_offsets(properties, spec.spec.ioConfig.topic))
+    except kafka.KafkaProblem as problem:
+        return Look(task, spec, None, str(problem))
+
+
+def _watch_task(look: Look) -> None:
+    task, spec = look.task, look.spec
+    observe(look)
     if task.goal == Goal.RUN and not task.supervisor_id:
         _finish_if_idle(task, spec)
     elif task.goal != Goal.RUN:
@@ -65,18 +94,17 @@ def properties_of(task: Task, spec: TaskSpec) -> dict[str, str]:
     return {**spec.spec.ioConfig.consumerProperties, **unseal(task.secrets)}
 
 
-def observe(task: Task, spec: TaskSpec) -> None:
-    """Look at the task's topic and keep what was seen in the task and its progress keys."""
-    seen: dict[str, Any] = {"observed_at": timezone.now().isoformat(), "error": ""}
-    try:
-        topic = kafka.topic_offsets(properties_of(task, spec), spec.spec.ioConfig.topic)
-    except kafka.KafkaProblem as problem:
-        task.observation = {**task.observation, **seen, "error": str(problem)}
+def observe(look: Look) -> None:
+    """Keep what was seen of the task's topic in the task and its progress keys."""
+    task = look.task
+    seen: dict[str, Any] = {"observed_at": timezone.now().isoformat(), "error": look.problem}
+    if look.problem:
+        task.observation = {**task.observation, **seen}
     else:
         told = {k: v for k, v in task.observation.items() if k == "told_at"}
         refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
         seen["share_groups_supported"] = not refused
-        task.observation = {**told, **seen, **_seen_topic(task, spec, topic)}
+        task.observation = {**told, **seen, **_seen_topic(task, look.spec, look.topic)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
 
 

@@ -12,6 +12,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.cache import patch_cache_control
 from django_htmx.http import HttpResponseClientRefresh
 from django_htmx.middleware import HtmxDetails
 
@@ -39,7 +40,10 @@ def page(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespons
         if not request.user.is_authenticated:
             return _to_login(request)
         try:
-            return view(cast(PageRequest, request), *args, **kwargs)
+            response = view(cast(PageRequest, request), *args, **kwargs)
+            # What a team sees is nobody else's, and the back button after a logout asks again.
+            patch_cache_control(response, private=True, no_cache=True)
+            return response
         except NotFound as error:
             raise Http404(error.detail) from error
         except NotAllowed as error:

@@ -37,9 +37,7 @@ def timeline(request: PageRequest, name: str) -> HttpResponse:
         return JsonResponse({"detail": str(error)}, status=400)
     except InvalidInput as error:
         return JsonResponse({"detail": error.detail}, status=400)
-    answer = JsonResponse(_as_json(found))
-    answer["Cache-Control"] = "private, no-store"
-    return answer
+    return JsonResponse(_as_json(found))
 
 
 def _as_json(found: Timeline) -> dict[str, Any]:

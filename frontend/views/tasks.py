@@ -14,6 +14,7 @@ from controlplane.segments.selectors import list_quarantined
 from controlplane.tasks import services
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import get_task, list_tasks, task_log_tail, task_report
+from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
 from frontend.counters import sum_of
 from frontend.forms import TaskFilter
@@ -41,7 +42,13 @@ def detail(request: PageRequest, task_id: str) -> HttpResponse:
     """One task, whole."""
     task = get_task(request.user, task_id)
     actions = list(TaskActions.for_user(request.user, task).values())
-    context = {"task": task, "actions": actions, "log": task_log_tail(task), **_live(task)}
+    context = {
+        "task": task,
+        "actions": actions,
+        "may_operate": may(request.user, Action.OPERATE, task.datasource.team),
+        "log": task_log_tail(task),
+        **_live(task),
+    }
     return render(request, "tasks/detail.html", context)
 
 

@@ -4,7 +4,7 @@ Two decoders with one face: ``JsonDecoder`` works in this process, ``IsolatedDec
 may kill. ``decode(payloads, window)`` returns a ``Decoded`` in which every payload ended in exactly one way; a bad
 record never fails its batch. Neither is thread-safe: one decoder per thread.
 
-What is decided here, and why, is in ``docs``-ready form in the docstrings of ``json_decoder`` (records), ``columns``
+What is decided here, and why, stands in the docstrings of ``json_decoder`` (records), ``columns``
 (values), ``times`` (timestamps) and ``filters``.
 """
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -19,6 +20,7 @@ from ingestion.decode.engine import RECORDS, Engine, pointer
 
 Mask = npt.NDArray[np.bool_]
 MOST_DISCOVERED = 1000
+_SUSPICIOUS_BATCHES = 50
 _JSON_KEYS = "SELECT json_keys(j) AS keys FROM records"
 
 
@@ -47,13 +49,27 @@ class FieldReader:
         self._fixed = list(dict.fromkeys(fixed))
         self._discovers = discovers
         self._unlimited = unlimited
-        self._sql = ""
+        self._sql = self._checking_sql = ""
+        self._suspicious = 0
         self.names: list[str] = []
         self._use(self._fixed)
 
     def read(self, texts: pa.Array) -> Fields:
-        """The fields of every text, in the same order."""
-        table = self._engine.run(self._sql, RECORDS, pa.table({"j": texts}))
+        """The fields of every text, in the same order.
+
+        The query fails on a text that is no JSON. Looking first costs one more parse of every record: that is done
+        for some batches after one with such a text.
+        """
+        table = pa.table({"j": texts})
+        if not self._suspicious:
+            try:
+                return self._fields(self._engine.run(self._sql, RECORDS, table))
+            except duckdb.InvalidInputException:
+                self._suspicious = _SUSPICIOUS_BATCHES
+        self._suspicious -= 1
+        return self._fields(self._engine.run(self._checking_sql, RECORDS, table))
+
+    def _fields(self, table: pa.Table) -> Fields:
         is_object = table.column("is_object").to_numpy().astype(np.bool_, copy=False)
         columns = {name: flat(table.column(f"c{i}")) for i, name in enumerate(self.names)}
         return Fields(is_object, columns, flat(table.column("counts")) if self._discovers else None)
@@ -84,8 +100,10 @@ class FieldReader:
 
     def _use(self, names: list[str]) -> None:
         self._engine.forget(self._sql)
+        self._engine.forget(self._checking_sql)
         self.names = names
-        self._sql = _query(names, self._discovers)
+        self._sql = _query(names, self._discovers, check=False)
+        self._checking_sql = _query(names, self._discovers, check=True)
 
     def _with_more(self, fields: Fields, kept: Mask) -> npt.NDArray[np.int64]:
         """Indexes of kept records that hold more fields than were read."""
@@ -135,12 +153,13 @@ def validity(array: pa.Array) -> Mask:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _query(names: list[str], counts: bool) -> str:
-    columns = ["l IS NOT NULL AS is_object", *(f"l[{i + 1}]::VARCHAR AS c{i}" for i in range(len(names)))]
+def _query(names: list[str], counts: bool, check: bool) -> str:
+    opens = r"""CASE WHEN starts_with(j, '{') THEN TRUE ELSE starts_with(ltrim(j, E' \t\r\n'), '{') END"""
+    columns = [f"coalesce({opens}, FALSE) AS is_object", *(f"l[{i + 1}]::VARCHAR AS c{i}" for i in range(len(names)))]
     paths = ", ".join(pointer(n) for n in names)
-    inner = [f"json_extract(j, [{paths}]) AS l"]
+    inner = ["j", f"json_extract(j, [{paths}]) AS l"]
     if counts:
         columns.append("counts")
         inner.append("len(json_keys(j)) AS counts")
-    objects = r"""CASE WHEN json_valid(j) AND starts_with(ltrim(j, E' \t\r\n'), '{') THEN j END"""
-    return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner)} FROM (SELECT {objects} AS j FROM records))"
+    texts = "(SELECT CASE WHEN json_valid(j) THEN j END AS j FROM records)" if check else "records"
+    return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner)} FROM {texts})"

@@ -9,10 +9,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.engine import Engine
+from ingestion.decode.engine import RECORDS, Engine
 
 _BOM = "\ufeff"
 _MALFORMED = re.compile(r"Malformed JSON at byte (\d+) of input: (.+?)\.\s+Input:", re.DOTALL)
+_JSON_TYPE = "SELECT json_type(j) FROM records"
 _MOST_EXPLAINED = 200
 _KINDS = {"ARRAY": "an array", "VARCHAR": "a string", "BOOLEAN": "true or false", "NULL": "null"}
 
@@ -55,7 +56,7 @@ def _decoded_one_by_one(payloads: Sequence[bytes | None]) -> tuple[pa.Array, dic
 
 
 class Diagnosis:
-    """Says why a text is no JSON object; only the first 200 of a batch in detail, for that costs 0.2 ms each."""
+    """Says why a text is no JSON object; only the first 200 of a batch in detail, for that costs 0.1 ms each."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -67,11 +68,10 @@ class Diagnosis:
 
     def _explained(self, text: str) -> str:
         try:
-            row = self._engine.execute("SELECT json_type(?::VARCHAR)", [text]).fetchone()
+            kind = self._engine.value(_JSON_TYPE, RECORDS, pa.table({"j": [text]}))
         except duckdb.InvalidInputException as error:
             return _malformed(str(error))
-        kind = str(row[0]) if row else ""
-        return f"not a JSON object but {_KINDS.get(kind, 'a number')}"
+        return f"not a JSON object but {_KINDS.get(str(kind), 'a number')}"
 
 
 def _malformed(message: str) -> str:

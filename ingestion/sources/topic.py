@@ -68,7 +68,7 @@ def admin_client(properties: Mapping[str, str], errors: list[str]) -> AdminClien
 
 
 def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig) -> None:
-    """Set the share group's dynamic configuration; to be done before the first poll, since a new group starts at latest.
+    """Set the share group's dynamic configuration, before the first poll: a new group starts at latest.
 
     Raises ``SourceProblem`` with the broker's reason (for example a lock duration outside its bounds).
     """

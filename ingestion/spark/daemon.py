@@ -1,7 +1,8 @@
 """PySpark's worker daemon with the indexer's libraries loaded once: workers forked from it start at once."""
 
-import ingestion.spark.worker  # noqa: F401  (loaded before the fork, shared by all workers)
 from pyspark.daemon import manager
+
+import ingestion.spark.worker  # noqa: F401  (loaded before the fork, shared by all workers)
 
 if __name__ == "__main__":
     manager()

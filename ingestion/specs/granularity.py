@@ -6,7 +6,7 @@ Names and meaning follow Druid's documentation of query granularities; weeks sta
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from enum import Enum
+from enum import StrEnum
 
 from dateutil.relativedelta import relativedelta
 
@@ -16,7 +16,7 @@ MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
 MAX_TIME = datetime(9999, 12, 31, tzinfo=UTC)
 
 
-class Granularity(str, Enum):
+class Granularity(StrEnum):
     """A bucket size. ``ALL`` is one bucket for all time; ``NONE`` (query granularity only) leaves a time as it is."""
 
     NONE = "NONE"

@@ -65,7 +65,7 @@ class Settler:
     def settle(self, ledger: Ledger) -> Ints:
         """Register the batch; returns its acknowledgements. Raises ``Lapsed``, ``TopicChanged``, ``Fenced``."""
         give_up = time.monotonic() + ledger.batch.seconds_left * GIVE_UP_AT
-        # Asked after the poll, so that what was polled belongs to this topic id and no other; awaited before publishing.
+        # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
         same_topic = self.background.submit(self._check_topic)
         early = self._drop_settled(ledger, give_up)
         rows = self._decode(ledger)

@@ -11,7 +11,10 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
+from controlplane.segments import fence
 from controlplane.segments.models import QuarantinedRecord, Segment
+from controlplane.segments.publish import publish
+from ingestion.specs.protocol import Column, Counters, PublishRequest, SegmentFile
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_segment
 
 BASE = "/api/v1/datasources/"
@@ -241,3 +244,44 @@ def test_a_cursor_that_no_list_made_is_refused(viewer: Client, cursor: str) -> N
     answer = viewer.get(BASE, {"cursor": cursor})
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["path"] == "cursor"
+
+
+def test_what_is_published_shows_at_once(viewer: Client, cast: Cast) -> None:
+    """Through the publish transaction: the list, the timeline and the record's fate agree with it."""
+    other = Datasource.objects.create(name="published", team=cast.alpha)
+    source = fence.adopt_source(datasource=other, group="g", topic="t", cluster_id="c", topic_id="id")
+    epoch = fence.start_writer(task_id="task", number=0, datasource=other, source=source)
+    for batch, days in enumerate(((0, 1), (1, 2))):
+        files = [published_file(day, batch * 100 + n * 50, rows=50 - n) for n, day in enumerate(days)]
+        request = PublishRequest(
+            publish_id=uuid.uuid4(),
+            epoch=epoch,
+            topic_id="id",
+            segments=files,
+            outcomes={},
+            counters=Counters(polled=99, published=99),
+        )
+        publish(task_id="task", number=0, request=request)
+    [shown] = viewer.get(BASE, {"search": "published"}).json()["results"]
+    assert (shown["rows"], shown["segments"], shown["size_bytes"]) == (198, 4, 400)
+    assert (shown["min_time"], shown["max_time"]) == ("2013-01-01T01:00:00Z", "2013-01-03T02:00:00Z")
+    bars = viewer.get(f"{BASE}published/timeline/").json()["bars"]
+    assert [(b["rows"], b["segments"], b["size_bytes"]) for b in bars] == [(50, 1, 100), (99, 2, 200), (49, 1, 100)]
+    fate = viewer.get("/api/v1/records", {"topic": "t", "partition": 0, "offset": 149}).json()["fates"][0]
+    assert (fate["outcome"], fate["segments"][0]["rows"]) == ("stored", 50)
+
+
+def published_file(day: int, first_offset: int, rows: int) -> SegmentFile:
+    start = DAY + timedelta(days=day)
+    return SegmentFile(
+        path=f"/published/{uuid.uuid4()}.parquet",
+        interval_start=start,
+        interval_end=start + timedelta(days=1),
+        rows=rows,
+        size_bytes=100,
+        sha256="0" * 64,
+        min_time=start + timedelta(hours=1),
+        max_time=start + timedelta(hours=2),
+        columns=[Column(name="__time", type="timestamp")],
+        offsets={0: [(first_offset, first_offset + rows)]},
+    )

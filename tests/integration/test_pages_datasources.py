@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment
 from tests.support.django_cast import DAY, Cast, browsing_as, make_segment
-from tests.support.pages import Element, counters, parsed
+from tests.support.html import Element, counters, parsed
 
 FLIGHTS = "/datasources/flights/"
 DAY_MS = 86_400_000

@@ -11,7 +11,7 @@ from django.test import Client
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.supervisors.models import SpecVersion
 from tests.support.django_cast import STARTED, Cast, browsing_as
-from tests.support.pages import parsed
+from tests.support.html import parsed
 
 ATTACK = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 SHOWN = "&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x onerror=alert(2)&gt;"

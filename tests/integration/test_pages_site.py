@@ -10,7 +10,7 @@ from django.test import Client
 
 from frontend.throttle import FAILURES_PER_NAME
 from tests.support.django_cast import PASSWORD, Cast, browsing_as
-from tests.support.pages import parsed
+from tests.support.html import parsed
 
 LOGIN = {"username": "viewer", "password": PASSWORD}
 pytestmark = pytest.mark.usefixtures("empty_cache")

@@ -12,7 +12,7 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams.models import Membership, Role
 from tests.support.django_cast import SEED, Cast, browsing_as, spec_for
-from tests.support.pages import parsed
+from tests.support.html import parsed
 
 FORMS = ("/tasks/new/", "/supervisors/new/")
 

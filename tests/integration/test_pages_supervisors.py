@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane.supervisors.models import Supervisor
 from tests.support.django_cast import Cast, browsing_as, spec_for
-from tests.support.pages import counters, parsed
+from tests.support.html import counters, parsed
 
 FLIGHTS = "/supervisors/flights/"
 

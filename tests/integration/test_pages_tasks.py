@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.tasks.models import Goal, Status, Task
 from tests.support.django_cast import PAYLOAD, STARTED, Cast, browsing_as
-from tests.support.pages import Element, counters, parsed
+from tests.support.html import Element, counters, parsed
 
 
 @pytest.fixture

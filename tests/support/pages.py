@@ -1,90 +1,45 @@
-"""Reading a page as a user would: its text, its links, its forms."""
+"""Reading Markdown pages: sections, tables, code, anchors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
-from typing import Any
-
-_VOID = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"})
+import re
 
 
-@dataclass
-class Element:
-    """One element with what it holds. ``text`` is all of it, blanks folded."""
-
-    tag: str
-    attributes: dict[str, str]
-    children: list[Element | str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.raw_text.split())
-
-    @property
-    def raw_text(self) -> str:
-        return "".join(c if isinstance(c, str) else c.raw_text for c in self.children)
-
-    def all(self, tag: str = "", **attributes: str) -> list[Element]:
-        """Every element inside, in order; ``data_x`` stands for the attribute ``data-x``, ``class_`` for a class."""
-        found: list[Element] = []
-        for child in self.children:
-            if isinstance(child, Element):
-                if child._is(tag, attributes):
-                    found.append(child)
-                found += child.all(tag, **attributes)
-        return found
-
-    def one(self, tag: str = "", **attributes: str) -> Element:
-        """The only such element."""
-        found = self.all(tag, **attributes)
-        assert len(found) == 1, f"{len(found)} elements {tag} {attributes}"
-        return found[0]
-
-    def _is(self, tag: str, wanted: dict[str, str]) -> bool:
-        if tag and self.tag != tag:
-            return False
-        for name, value in wanted.items():
-            if name == "class_":
-                if value not in self.attributes.get("class", "").split():
-                    return False
-            elif self.attributes.get(name.replace("_", "-")) != value:
-                return False
-        return True
+def section(title: str, text: str) -> str:
+    """What stands under a heading, up to the next one of its level or above."""
+    found = re.search(rf"^(#+) {re.escape(title)}$\n(.*?)(?=^#{{1,}} |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"there is no section {title!r}"
+    level = len(found[1])
+    rest = text[found.start(2) :]
+    end = re.search(rf"^#{{1,{level}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
 
 
-class _Builder(HTMLParser):
-    """Also checks that the elements are closed in order."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.root = Element("document", {})
-        self._open = [self.root]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        element = Element(tag, {name: value or "" for name, value in attrs})
-        self._open[-1].children.append(element)
-        if tag not in _VOID:
-            self._open.append(element)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open[-1].tag == tag, f"</{tag}> closes <{self._open[-1].tag}>"
-        self._open.pop()
-
-    def handle_data(self, data: str) -> None:
-        self._open[-1].children.append(data)
+def rows(text: str) -> list[list[str]]:
+    """The cells of all tables' rows, headings and rules left out."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [c for n, c in enumerate(cells) if not _is_rule(c) and not (n + 1 < len(cells) and _is_rule(cells[n + 1]))]
 
 
-def parsed(response: Any) -> Element:
-    """A response's page; fails when its markup is not closed in order."""
-    builder = _Builder()
-    builder.feed(response.content.decode())
-    builder.close()
-    assert builder._open == [builder.root], f"not closed: {builder._open[-1].tag}"
-    return builder.root
+def _is_rule(cells: list[str]) -> bool:
+    return all(re.fullmatch(r":?-+:?", cell) for cell in cells)
 
 
-def counters(page: Element) -> dict[str, str]:
-    """The numbers of a report, by name."""
-    tiles = [e for e in page.all("div", class_="tile") if "data-counter" in e.attributes]
-    return {t.attributes["data-counter"]: t.one("div", class_="tile-value").text.lstrip("=+ ") for t in tiles}
+def codes(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def first_codes(text: str) -> list[str]:
+    """The code in the first cell of every row."""
+    return [codes(row[0])[0] for row in rows(text) if codes(row[0])]
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(text: str) -> set[str]:
+    """As GitHub makes them from headings."""
+    headings = re.findall(r"^#+ (.+)$", without_code(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -77,7 +77,7 @@ def stored_numbers(house: House, datasource: str) -> tuple[Counter[int], int]:
 
 
 def check_exactly_once(house: House, datasource: str, expected: range | set[int]) -> dict[str, Any]:
-    """I1, I2, I8 and the report: every record stored once, the sum right, the counters adding up. Returns the totals."""
+    """I1, I2, I8 and the report: each record stored once, sum right, counters adding up. Returns the totals."""
     wanted = set(expected)
     numbers, total = stored_numbers(house, datasource)
     twice = {n: times for n, times in numbers.items() if times > 1}

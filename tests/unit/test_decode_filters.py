@@ -149,10 +149,8 @@ def test_time_is_milliseconds() -> None:
     assert decoded.filtered == [0, 3]
 
 
-@pytest.mark.parametrize("name", ["", "a.b", "it's", 'q"', "/", "~", "😀", "\0", "); DROP TABLE records; --", "$1"])
+@pytest.mark.parametrize("name", ["a.b", "it's", 'q"', "/", "~", "😀", "\0", "); DROP TABLE records; --", "$1"])
 def test_any_field_name_and_value(name: str) -> None:
-    if not name:
-        return  # a filter needs a name
     condition = {"type": "selector", "dimension": name, "value": name}
     assert kept(condition, f"{json.dumps(name)}:{json.dumps(name)}", f"{json.dumps(name)}:1") == [0]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -148,6 +150,25 @@ def test_a_folder_with_other_files_is_neither_used_nor_deleted(tmp_path: Path) -
     with pytest.raises(HomeRefused):
         Home(tmp_path).remove()
     assert precious.read_text() == "…"
+
+
+def test_the_folder_outside_is_used_only_if_it_is_ours(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    assert home.outside.parent == Path(tempfile.gettempdir())
+    assert Home("/srv/headgate").outside.parent == Path("/var/lib")
+    home.outside.mkdir()
+    try:
+        (home.outside / "somebody-elses").touch()
+        with pytest.raises(HomeRefused):
+            home.create_outside()
+        home.remove()
+        assert home.outside.exists()
+        (home.outside / "somebody-elses").unlink()
+        assert home.create_outside() == home.outside
+        home.remove()
+        assert not home.outside.exists()
+    finally:
+        shutil.rmtree(home.outside, ignore_errors=True)
 
 
 def test_removing_a_home_keeps_downloads(tmp_path: Path) -> None:

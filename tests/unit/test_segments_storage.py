@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestion.segments import DeepStorage, DeepStorageError, LocalStorage, open_deep_storage
+from ingestion.segments.local import _rename_it
 
 
 @pytest.fixture
@@ -54,8 +55,6 @@ def test_nothing_is_overwritten(storage: DeepStorage, local: Path, tmp_path: Pat
 
 def test_without_hard_links_nothing_is_overwritten_either(tmp_path: Path) -> None:
     """The way taken where the file system has no links, for example on some network mounts."""
-    from ingestion.segments.local import _rename_it
-
     (tmp_path / "new").write_bytes(b"new")
     folder = os.open(tmp_path, os.O_RDONLY)
     _rename_it(folder, "new", "name")

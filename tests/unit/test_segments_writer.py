@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -254,8 +255,6 @@ def test_a_column_of_another_type_is_refused() -> None:
     ],
 )
 def test_paths_are_safe(version: str, folder: str) -> None:
-    from uuid import UUID
-
     path = segment_path("flights", (JUNE, JUNE + DAY), version, UUID(int=1))
     assert path == (
         f"flights/2025-06-01T00-00-00.000Z_2025-06-02T00-00-00.000Z/{folder}/00000000-0000-0000-0000-000000000001.parquet"

@@ -53,7 +53,9 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
         Decision("RUNNING", "RUNNING", scale={"running": 3}),
     ),
     "the old one still finishes while the new one reads": (
-        replace(CALM, version=2, tasks=[replace(RUNNING, id="new", spec_version=2), replace(RUNNING, running_goal=False)]),
+        replace(
+            CALM, version=2, tasks=[replace(RUNNING, id="new", spec_version=2), replace(RUNNING, running_goal=False)]
+        ),
         Decision("RUNNING", "RUNNING"),
     ),
     "two of the same: one finishes": (

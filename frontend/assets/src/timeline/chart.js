@@ -80,7 +80,7 @@ export class TimelineChart {
     const { label, value, format: axisFormat } = MEASURES[measure];
     const interval = measure === "size" ? binaryStep(Math.max(...bars.map(value), 1)) : null;
     this.#echart.setOption({
-      yAxis: [{ name: label, axisLabel: { formatter: axisFormat }, minInterval: measure === "size" ? 0 : 1, interval }, {}],
+      yAxis: [{ name: label, axisLabel: { formatter: axisFormat }, minInterval: interval ? 0 : 1, interval, max: interval && (({ max }) => Math.ceil(max / interval) * interval) }, {}],
       series: [{ id: "bars", data: bars.map((bar) => [bar.start, bar.end, value(bar)]) }],
     });
   }

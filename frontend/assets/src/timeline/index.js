@@ -10,7 +10,8 @@ class Timeline {
   #chosen = -1;
   #measure = "rows";
   #whole = null; // {domain, bars} of everything
-  #pending = null;
+  #content = "";
+  #pending = {}; // what is being fetched: the whole range, the window
   #timer = 0;
 
   constructor(section) {
@@ -39,7 +40,7 @@ class Timeline {
     this.section.querySelector("[data-timeline-measure]")?.addEventListener("change", (event) => {
       this.#measure = event.target.value;
       this.#draw(this.chart.bars);
-      this.chart.setWhole(this.#whole.domain, this.#whole.bars);
+      if (this.#whole?.domain) this.chart.setWhole(this.#whole.domain, this.#whole.bars);
     });
     document.addEventListener("headgate:theme", () => this.chart.restyle());
   }
@@ -51,12 +52,12 @@ class Timeline {
     return Math.abs(start - this.#whole.domain.start) <= tolerance && Math.abs(end - this.#whole.domain.end) <= tolerance;
   }
 
-  async #fetch(range) {
-    this.#pending?.abort();
-    this.#pending = new AbortController();
+  async #fetch(what, range = {}) {
+    this.#pending[what]?.abort();
+    this.#pending[what] = new AbortController();
     this.section.dataset.loading = "1";
     try {
-      const answer = await fetchTimeline(this.section.dataset.url, { ...range, width: this.surface.clientWidth / 2 }, this.#pending.signal);
+      const answer = await fetchTimeline(this.section.dataset.url, { ...range, width: this.surface.clientWidth / 2 }, this.#pending[what].signal);
       delete this.section.dataset.loading;
       return answer;
     } catch (error) {
@@ -70,8 +71,11 @@ class Timeline {
 
   async #loadWhole() {
     const kept = this.#isWhole ? null : this.chart.window;
-    const answer = await this.#fetch({});
-    if (!answer) return;
+    const answer = await this.#fetch("whole");
+    // Drawing the same again would only take the pointer's bar away.
+    const content = answer && JSON.stringify(answer.bars);
+    if (!answer || content === this.#content) return;
+    this.#content = content;
     this.#whole = { bars: answer.bars, domain: domain(answer.bars) };
     this.section.toggleAttribute("data-empty", answer.bars.length === 0);
     if (!this.#whole.domain) return;
@@ -87,7 +91,7 @@ class Timeline {
       return;
     }
     const { start, end } = this.chart.window;
-    const answer = await this.#fetch({ from: Math.floor(start), to: Math.ceil(end) });
+    const answer = await this.#fetch("window", { from: Math.floor(start), to: Math.ceil(end) });
     if (answer) this.#show(answer);
   }
 

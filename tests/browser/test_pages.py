@@ -1,0 +1,270 @@
+"""The pages in a browser, on rows made for them: drawing, zoom, keyboard, themes, narrow screens, live parts."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import datetime, timedelta
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Segment, Writer
+from controlplane.tasks.models import Indexer, Status, Task
+from tests.browser.conftest import Quiet
+from tests.browser.timeline import changed, drawn, point_at
+from tests.support.django_cast import DAY, PASSWORD, STARTED, Cast, make_cast
+
+YEAR = 365
+
+
+@pytest.fixture
+def site(transactional_db: None, live_server: LiveServer) -> Cast:
+    """The cast, and a datasource ``year`` of 365 days: day n has n segments of 10 rows, 5 at most."""
+    cast = make_cast()
+    year = Datasource.objects.create(name="year", team=cast.alpha)
+    Segment.objects.bulk_create(
+        _segment(year, DAY + timedelta(days=day), timedelta(days=1), number, 10)
+        for day in range(YEAR)
+        for number in range(min(5, day + 1))
+    )
+    return cast
+
+
+def _segment(datasource: Datasource, start: datetime, length: timedelta, number: int, rows: int) -> Segment:
+    return Segment(
+        datasource=datasource,
+        interval_start=start,
+        interval_end=start + length,
+        version="v1",
+        partition_num=number,
+        rows=rows,
+        size_bytes=rows * 100,
+        sha256="0" * 64,
+        path=f"{datasource.name}/{uuid.uuid4()}",
+        min_time=start,
+        max_time=start,
+        columns=[],
+        task_id="t",
+        created_at=STARTED,
+    )
+
+
+@pytest.fixture
+def owner(page: Page, site: Cast, live_server: LiveServer) -> Page:
+    """Logged in through the page."""
+    return login(page, live_server.url, "owner")
+
+
+def login(page: Page, url: str, name: str) -> Page:
+    page.goto(f"{url}/login/")
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/datasources/")
+    return page
+
+
+def test_a_year_is_drawn_and_zoomed(owner: Page, live_server: LiveServer) -> None:
+    owner.goto(f"{live_server.url}/datasources/year/")
+    whole = drawn(owner)
+    segments = 1 + 2 + 3 + 4 + 5 * (YEAR - 4)
+    assert (whole.bars, whole.intervals, whole.segments, whole.rows) == (YEAR, YEAR, segments, segments * 10)
+    point_at(owner, 0.5)
+    tip = owner.locator(".timeline-tip")
+    expect(tip).to_contain_text("2013-0")
+    expect(tip).to_contain_text("Rows50")
+    owner.mouse.wheel(0, -600)
+    near = changed(owner, whole)
+    assert 0 < near.bars < YEAR
+    owner.get_by_role("button", name="Zoom in").click()
+    nearer = changed(owner, near)
+    owner.get_by_role("button", name="Later").click()
+    later = changed(owner, nearer)
+    owner.get_by_role("button", name="Zoom out").click()
+    wider = changed(owner, later)
+    assert wider.bars > later.bars
+    owner.get_by_role("button", name="Whole").click()
+    assert changed(owner, wider) == whole
+
+
+def test_the_keyboard_goes_from_bar_to_bar_and_into_one(owner: Page, live_server: LiveServer) -> None:
+    owner.goto(f"{live_server.url}/datasources/year/")
+    before = drawn(owner)
+    owner.get_by_role("application").focus()
+    for _ in range(3):
+        owner.keyboard.press("ArrowRight")
+    expect(owner.locator("[data-timeline-announce]")).to_have_text("2013-01-03 – 2013-01-04 UTC: 30 rows, 3 segments")
+    owner.keyboard.press("+")
+    near = changed(owner, before)
+    owner.keyboard.press("0")
+    changed(owner, near)
+    owner.keyboard.press("ArrowRight")
+    owner.keyboard.press("Enter")
+    owner.wait_for_url("**/segments/?from=2013-01-01*")
+    expect(owner.locator("tbody tr")).to_have_count(1)
+
+
+def test_a_click_on_a_bar_shows_its_segments(owner: Page, live_server: LiveServer) -> None:
+    owner.goto(f"{live_server.url}/datasources/year/")
+    drawn(owner)
+    owner.mouse.click(*point_at(owner, 0.5))
+    owner.wait_for_url("**/segments/?from=2013-0*")
+    expect(owner.locator("tbody tr")).to_have_count(5)
+
+
+def test_another_measure_changes_the_height_only(owner: Page, live_server: LiveServer) -> None:
+    owner.goto(f"{live_server.url}/datasources/year/")
+    before = drawn(owner)
+    owner.get_by_label("Height of a bar").select_option("Bytes")
+    assert drawn(owner) == before
+
+
+def test_one_interval_and_none(owner: Page, site: Cast, live_server: LiveServer) -> None:
+    one = Datasource.objects.create(name="one", team=site.alpha)
+    _segment(one, DAY, timedelta(days=1), 0, 5).save()
+    owner.goto(f"{live_server.url}/datasources/one/")
+    assert drawn(owner).status == "2013-01-01 – 2013-01-02 UTC: 1 interval, 5 rows, 1 segment, 500 B"
+    Datasource.objects.create(name="none", team=site.alpha)
+    owner.goto(f"{live_server.url}/datasources/none/")
+    expect(owner.get_by_text("bars appear here with the first publish")).to_be_visible()
+
+
+def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
+    owner: Page, site: Cast, live_server: LiveServer
+) -> None:
+    many = Datasource.objects.create(name="many", team=site.alpha)
+    minute = timedelta(minutes=1)
+    Segment.objects.bulk_create(_segment(many, DAY + minute * n, minute, 0, 3) for n in range(6000))
+    owner.goto(f"{live_server.url}/datasources/many/")
+    whole = drawn(owner)
+    assert whole.bars < 1000
+    assert (whole.intervals, whole.rows) == (6000, 18_000)
+    owner.get_by_role("button", name="Zoom in").click()
+    near = changed(owner, whole)
+    assert near.bars == near.intervals
+    assert 2900 < near.intervals < 3100
+
+
+def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_server: LiveServer) -> None:
+    owner.goto(f"{live_server.url}/tasks/{site.task.pk}/")
+    published = owner.locator("[data-counter=published] .tile-value")
+    expect(published).to_contain_text("1,500")
+    Writer.objects.filter(pk=site.writers[0].pk).update(published=2000, polled=2008)
+    expect(published).to_contain_text("2,500")
+    expect(owner.locator("#announcer")).to_have_text("The task is RUNNING")
+    Task.objects.filter(pk=site.task.pk).update(status=Status.SUCCESS, ended_at=STARTED)
+    expect(owner.locator("#task-live[data-status=SUCCESS]")).to_be_visible(timeout=10_000)
+
+
+def test_an_action_asks_first_and_the_focus_stays_in_the_question(
+    owner: Page, site: Cast, live_server: LiveServer
+) -> None:
+    owner.goto(f"{live_server.url}/tasks/{site.task.pk}/")
+    owner.get_by_role("button", name="Stop now…").click()
+    question = owner.get_by_role("dialog")
+    expect(question).to_be_visible()
+    owner.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    expect(owner.get_by_role("button", name="Stop now…")).to_be_focused()
+    owner.keyboard.press("Enter")
+    question.get_by_role("button", name="Stop now").click()
+    expect(owner.get_by_text("The task is stopping.")).to_be_visible()
+
+
+def test_the_editor_marks_each_fault_and_leads_to_it(owner: Page, live_server: LiveServer, quiet: Quiet) -> None:
+    quiet.expected.append("status of 400")  # the browser's own line about the answer
+    owner.goto(f"{live_server.url}/tasks/new/")
+    editor = owner.locator(".cm-content")
+    expect(editor).to_contain_text("my_datasource")
+    editor.click()
+    owner.keyboard.press("Control+a")
+    owner.keyboard.insert_text(json.dumps({"type": "index_kafka_share_group", "dataSchema": {"dataSource": "a b"}}))
+    owner.get_by_role("button", name="Submit task").click()
+    expect(owner.locator("#problem li")).to_have_count(3)
+    expect(owner.locator(".cm-lintRange-error").first).to_be_visible()
+    owner.locator("#problem").get_by_role("link", name="dataSchema.dataSource").click()
+    assert owner.evaluate("document.getSelection().toString()") == '"dataSource"'
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen(owner: Page, live_server: LiveServer) -> None:
+    def theme(name: str) -> None:
+        expect(owner.locator("html")).to_have_attribute("data-bs-theme", name)
+
+    theme("light")
+    owner.emulate_media(color_scheme="dark")
+    theme("dark")
+    owner.get_by_role("button", name="Theme").click()
+    owner.get_by_role("button", name="Light").click()
+    theme("light")
+    owner.goto(f"{live_server.url}/tasks/")
+    theme("light")
+
+
+def test_times_say_what_the_reader_s_clock_says(owner: Page, site: Cast, live_server: LiveServer) -> None:
+    owner.goto(f"{live_server.url}/tasks/{site.task.pk}/")
+    started = owner.locator("time[datetime='2025-06-01T12:00:00Z']").first
+    expect(started).to_have_text("2025-06-01 12:00:00 UTC")
+    assert "21:00:00" in (started.get_attribute("title") or "")
+
+
+def test_the_first_tab_leads_past_the_navigation(owner: Page) -> None:
+    owner.keyboard.press("Tab")
+    skip = owner.get_by_role("link", name="Skip to the content")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    owner.keyboard.press("Enter")
+    expect(owner.locator("main")).to_be_focused()
+
+
+PAGES = (
+    "/datasources/",
+    "/datasources/flights/",
+    "/datasources/flights/intervals/",
+    "/datasources/flights/segments/",
+    "/datasources/flights/columns/",
+    "/datasources/flights/quarantine/",
+    "/datasources/flights/progress/",
+    "/datasources/flights/events/",
+    "/supervisors/",
+    "/supervisors/flights/",
+    "/supervisors/flights/spec/",
+    "/tasks/",
+    "/tasks/{task}/",
+    "/tasks/new/",
+    "/records/?topic=flights-topic&partition=0&offset=100",
+)
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_is_wider_than_its_screen(
+    owner: Page, site: Cast, live_server: LiveServer, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    owner.set_viewport_size({"width": width, "height": 900})
+    owner.emulate_media(color_scheme=scheme)
+    Indexer.objects.filter(task=site.task).update(message="a message " * 30)
+    for address in PAGES:
+        owner.goto(live_server.url + address.format(task=site.task.pk))
+        beyond = owner.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert beyond == 0, address
+
+
+def test_without_scripts_everything_can_be_read_and_done(
+    browser: Browser, site: Cast, live_server: LiveServer, quiet: Quiet
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = login(context.new_page(), live_server.url, "owner")
+    page.goto(f"{live_server.url}/datasources/flights/")
+    page.get_by_role("link", name="The same intervals as a table.").click()
+    expect(page.locator("tbody tr")).to_have_count(3)
+    page.goto(f"{live_server.url}/supervisors/flights/")
+    page.get_by_role("button", name="Suspend…").click()
+    page.get_by_role("button", name="Suspend", exact=True).click()
+    expect(page.get_by_text("flights is suspended")).to_be_visible()
+    page.goto(f"{live_server.url}/tasks/new/")
+    expect(page.get_by_label("Spec (JSON)")).to_contain_text("my_datasource")
+    context.close()

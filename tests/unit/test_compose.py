@@ -1,0 +1,342 @@
+"""The Docker files: right by the Compose schema, by each other, and by the settings they set. No engine is needed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+PROJECT = Path(__file__).resolve().parents[2]
+COMPOSE = PROJECT / "docker-compose.yml"
+OURS = {"spark-master", "spark-worker", "migrate", "web", "worker", "beat"}
+OTHERS = {"kafka": "apache/kafka:4.3.0", "postgres": "postgres:18", "valkey": "valkey/valkey:9"}
+REQUIRED = {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "HEADGATE_SECRET_KEY", "HEADGATE_LOGIN_PASSWORD"}
+# Where the control plane's settings are read.
+SETTINGS = ("controlplane/config/settings.py", "controlplane/config/env.py")
+LOGIN = "controlplane/teams/management/commands/ensure_login.py"
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def services(compose: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = compose["services"]
+    return found
+
+
+def variables(text: str) -> dict[str, str]:
+    """What Compose interpolates: name → what follows it (``:-default``, ``:?message`` or nothing)."""
+    return dict(re.findall(r"(?<!\$)\$\{(\w+)([^}]*)\}", text))
+
+
+def dockerfile() -> list[list[str]]:
+    """The Dockerfile's instructions, words as the shell would split them."""
+    joined = re.sub(r"\\\n(\s*#.*\n)*", " ", (PROJECT / "Dockerfile").read_text())
+    lines = [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return [[line.split()[0], *shlex.split(line.partition(" ")[2])] for line in lines]
+
+
+def image_environment() -> dict[str, str]:
+    words = [word for instruction, *rest in dockerfile() if instruction == "ENV" for word in rest]
+    return dict(word.split("=", 1) for word in words)
+
+
+def mounts(service: dict[str, Any]) -> dict[str, str]:
+    """Named volumes only: name → path."""
+    parts = [mount.split(":") for mount in service.get("volumes", []) if not mount.startswith("/")]
+    return {part[0]: part[1] for part in parts}
+
+
+# The Compose file
+
+
+def test_the_file_follows_the_compose_schema() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(COMPOSE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_services_and_their_images(services: dict[str, Any]) -> None:
+    assert set(services) == OURS | set(OTHERS)
+    assert {name: services[name]["image"] for name in OTHERS} == OTHERS
+    assert {services[name]["image"] for name in OURS} == {"headgate:${IMAGE_TAG:-latest}"}
+    assert all(services[name]["build"] == "." for name in OURS)
+
+
+def test_only_loopback_ports_are_opened(services: dict[str, Any]) -> None:
+    opened = {name: service["ports"] for name, service in services.items() if "ports" in service}
+    assert opened == {
+        "kafka": ["127.0.0.1:${KAFKA_PORT:-9092}:9092"],
+        "web": ["127.0.0.1:${WEB_PORT:-8000}:8000"],
+    }
+
+
+def test_every_dependency_exists_and_is_waited_for_rightly(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        for other, how in service.get("depends_on", {}).items():
+            assert other in services, f"{name} depends on {other}"
+            if other == "migrate":
+                assert how["condition"] == "service_completed_successfully"
+            else:
+                assert how["condition"] == "service_healthy"
+                assert "healthcheck" in services[other], f"{name} waits for the health of {other}"
+
+
+def test_nothing_of_ours_starts_before_what_it_needs(services: dict[str, Any]) -> None:
+    for name in ("web", "worker", "beat"):
+        assert {"migrate", "postgres", "valkey"} <= set(services[name]["depends_on"])
+    assert {"kafka", "spark-master", "web"} <= set(services["worker"]["depends_on"])
+    assert set(services["migrate"]["depends_on"]) == {"postgres"}
+    assert set(services["spark-worker"]["depends_on"]) == {"spark-master"}
+
+
+def test_what_stays_running_is_watched_and_restarted(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        if name == "migrate":
+            assert service["restart"].startswith("on-failure")
+            continue
+        assert service["restart"] == "unless-stopped", name
+        assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL"), name
+
+
+def test_every_volume_is_declared_and_used(compose: dict[str, Any], services: dict[str, Any]) -> None:
+    used = {volume for service in services.values() for volume in mounts(service)}
+    assert used == set(compose["volumes"])
+
+
+def test_data_is_where_the_images_keep_it(services: dict[str, Any]) -> None:
+    assert mounts(services["postgres"]) == {"postgres-data": "/var/lib/postgresql"}
+    assert mounts(services["valkey"]) == {"valkey-data": "/data"}
+    assert services["kafka"]["environment"]["KAFKA_LOG_DIRS"] == mounts(services["kafka"])["kafka-data"]
+
+
+def test_segments_are_at_the_same_path_everywhere(services: dict[str, Any]) -> None:
+    path = services["worker"]["environment"]["HEADGATE_DEEP_STORAGE"]
+    assert {mounts(services[name])["segments"] for name in ("web", "worker", "spark-worker")} == {path}
+    assert "segments:" + path + ":ro" in services["web"]["volumes"]
+
+
+def test_web_reads_the_logs_that_the_worker_writes(services: dict[str, Any]) -> None:
+    path = services["web"]["environment"]["HEADGATE_TASK_DIR"]
+    assert mounts(services["web"])["tasks"] == mounts(services["worker"])["tasks"] == path
+
+
+def test_volumes_of_ours_belong_to_our_user(services: dict[str, Any]) -> None:
+    """A new volume takes over the owner of the image's folder, so that folder must be there."""
+    made = next(" ".join(words) for instruction, *words in dockerfile() if "useradd" in words)
+    folders = re.search(r"for folder in ([\w. -]+) ?;", made)
+    assert folders is not None
+    ready = {f"/var/lib/headgate/{name}" for name in folders[1].split() if name != "."}
+    mounted = {
+        mount.split(":")[0 if mount.startswith("/") else 1]
+        for name in OURS
+        for mount in services[name].get("volumes", [])
+    }
+    assert mounted <= ready
+
+
+def test_our_containers_may_do_little(services: dict[str, Any]) -> None:
+    for name in OURS:
+        service = services[name]
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["init"] is True  # the worker's detached processes would stay as zombies
+        assert "user" not in service  # the image's own, which is not root
+        # Java loads native libraries from there.
+        assert [t for t in service["tmpfs"] if t.startswith("/tmp:") and "exec" in t.split(":")[1].split(",")]
+
+
+def test_the_others_run_as_ordinary_users(services: dict[str, Any]) -> None:
+    assert services["postgres"]["user"] == "postgres"
+    assert services["valkey"]["user"] == "valkey"
+    assert "user" not in services["kafka"]  # the image's own is appuser
+
+
+# Variables and secrets
+
+
+def test_secrets_are_required_and_have_no_default() -> None:
+    text = COMPOSE.read_text()
+    assert {name for name, rest in variables(text).items() if rest.startswith(":?")} == REQUIRED
+    for name in REQUIRED:
+        uses = re.findall(r"\$\{" + name + r"([^}]*)\}", text)
+        assert uses
+        assert all(use.startswith(":?") and len(use) > 2 for use in uses), f"{name} must be required with a message"
+
+
+def test_everything_else_has_a_default() -> None:
+    optional = {name: rest for name, rest in variables(COMPOSE.read_text()).items() if name not in REQUIRED}
+    assert all(rest.startswith(":-") for rest in optional.values()), optional
+
+
+def test_the_example_file_names_every_variable() -> None:
+    example = (PROJECT / ".env.example").read_text()
+    named = set(re.findall(r"^#?([A-Z][A-Z_]+)=", example, re.MULTILINE))
+    assert named == set(variables(COMPOSE.read_text()))
+    filled_in = re.findall(r"^([A-Z_]+)=(.+)$", example, re.MULTILINE)
+    assert not filled_in, "the example has no secrets of its own: everybody would keep them"
+
+
+def test_every_setting_exists_in_the_code(services: dict[str, Any]) -> None:
+    code = "".join((PROJECT / name).read_text() for name in SETTINGS)
+    for name, service in services.items():
+        ours = {v for v in service.get("environment", {}) if v.startswith("HEADGATE_") or v == "DATABASE_URL"}
+        known = code + (PROJECT / LOGIN).read_text() if name == "migrate" else code
+        assert not [v for v in ours if f'"{v}"' not in known], name
+    interpolated = {v for v in variables(COMPOSE.read_text()) if v.startswith("HEADGATE_")}
+    assert interpolated <= {v for service in services.values() for v in service.get("environment", {})}
+
+
+def test_web_worker_and_beat_have_the_same_settings(services: dict[str, Any]) -> None:
+    def settings(name: str) -> dict[str, Any]:
+        return {k: v for k, v in services[name]["environment"].items() if not k.startswith("SPARK_")}
+
+    assert settings("web") == settings("worker") == settings("beat")
+
+
+def test_spark_is_given_no_secret(services: dict[str, Any]) -> None:
+    for name in ("spark-master", "spark-worker"):
+        assert not [v for v in services[name]["environment"] if not v.startswith("SPARK_")]
+
+
+def test_addresses_name_services_and_their_ports(services: dict[str, Any]) -> None:
+    environment = services["worker"]["environment"]
+    assert "@postgres:5432/" in environment["DATABASE_URL"]
+    assert environment["HEADGATE_REDIS_URL"].endswith("@valkey:6379/0")
+    assert environment["HEADGATE_INTERNAL_URL"] == "http://web:8000"
+    assert "web" in environment["HEADGATE_ALLOWED_HOSTS"].split(",")
+    assert "127.0.0.1" in environment["HEADGATE_ALLOWED_HOSTS"].split(",")  # the health check's
+    assert environment["HEADGATE_SPARK_MASTER"] == services["spark-worker"]["command"][1]
+    assert environment["HEADGATE_SPARK_MASTER"] == f"spark://{services['spark-master']['command'][2]}:7077"
+    assert environment["SPARK_LOCAL_HOSTNAME"] == services["worker"]["hostname"] == "worker"
+
+
+def test_kafka_is_one_node_with_share_groups(services: dict[str, Any]) -> None:
+    kafka = services["kafka"]["environment"]
+    assert kafka["KAFKA_PROCESS_ROLES"] == "broker,controller"
+    for name in ("OFFSETS_TOPIC", "TRANSACTION_STATE_LOG", "SHARE_COORDINATOR_STATE_TOPIC"):
+        assert kafka[f"KAFKA_{name}_REPLICATION_FACTOR"] == 1
+    advertised = dict(listener.split("://") for listener in kafka["KAFKA_ADVERTISED_LISTENERS"].split(",", 1))
+    assert advertised["INSIDE"] == services["worker"]["environment"]["HEADGATE_DEFAULT_BOOTSTRAP"] == "kafka:19092"
+    assert advertised["OUTSIDE"] == "localhost:${KAFKA_PORT:-9092}"
+    listening = {listener.split("://")[0] for listener in kafka["KAFKA_LISTENERS"].split(",")}
+    assert listening == {part.split(":")[0] for part in kafka["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")}
+
+
+def test_one_application_leaves_slots_for_others(services: dict[str, Any]) -> None:
+    lines = (PROJECT / "docker" / "spark-defaults.conf").read_text().splitlines()
+    conf = dict(line.split(None, 1) for line in lines if line.strip() and not line.startswith("#"))
+    slots = int(services["worker"]["environment"]["HEADGATE_SPARK_SLOTS"])
+    assert int(conf["spark.cores.max"]) == slots
+    cores = variables(services["spark-worker"]["environment"]["SPARK_WORKER_CORES"])["SPARK_WORKER_CORES"]
+    assert int(cores.removeprefix(":-")) >= 2 * slots
+
+
+# The image
+
+
+def test_what_is_copied_exists_and_is_not_ignored() -> None:
+    ignore = (PROJECT / ".dockerignore").read_text().splitlines()
+    assert "*" in ignore  # nothing goes in but what is named
+    allowed = {line[1:] for line in ignore if line.startswith("!")}
+    copies = [words for instruction, *words in dockerfile() if instruction == "COPY"]
+    sources = [w for words in copies if not words[0].startswith("--from") for w in words[:-1] if not w.startswith("--")]
+    assert sources
+    for source in sources:
+        assert (PROJECT / source).exists(), source
+        assert source.split("/")[0] in allowed, f"{source} is ignored"
+    assert allowed == {source.split("/")[0] for source in sources}
+
+
+def test_packages_are_checked_by_their_hashes() -> None:
+    installs = [" ".join(words) for instruction, *words in dockerfile() if instruction == "RUN" and "pip" in words]
+    assert len(installs) == 1
+    assert "--require-hashes -r /tmp/requirements.txt" in installs[0]
+    assert ["COPY", "requirements.txt", "/tmp/requirements.txt"] in dockerfile()
+    lock = (PROJECT / "requirements.txt").read_text()
+    pins = re.findall(r"^([\w.\[\]-]+)==\S+ \\\n\s+--hash=sha256:", lock, re.MULTILINE)
+    assert len(pins) == len(re.findall(r"^[\w.\[\]-]+==", lock, re.MULTILINE)) > 0
+    assert {"pyspark", "django", "confluent-kafka"} <= {pin.split("[")[0] for pin in pins}
+
+
+def test_the_image_is_not_run_as_root_and_its_base_is_pinned() -> None:
+    users = [words[0] for instruction, *words in dockerfile() if instruction == "USER"]
+    assert users[-1] == "headgate"
+    bases = {words[0] for instruction, *words in dockerfile() if instruction == "FROM"}
+    assert bases == {"python:3.11-slim-bookworm"}
+    assert any("openjdk-17-jre-headless" in words for instruction, *words in dockerfile() if instruction == "RUN")
+
+
+def test_executors_find_python_and_the_code() -> None:
+    environment = image_environment()
+    workdir = next(words[0] for instruction, *words in dockerfile() if instruction == "WORKDIR")
+    assert environment["PYTHONPATH"] == workdir
+    assert environment["PYSPARK_PYTHON"] == "/opt/venv/bin/python"
+    assert environment["PATH"].startswith("/opt/venv/bin:")
+    copied = [words for instruction, *words in dockerfile() if instruction == "COPY"]
+    assert ["docker/spark-defaults.conf", environment["SPARK_CONF_DIR"] + "/spark-defaults.conf"] in copied
+
+
+# The entrypoint, with stand-ins for the programs it starts: they print how they were called.
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    for name in ("uvicorn", "celery", "python", "spark-class"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho {name} "$@"\n')
+        program.chmod(0o755)
+
+    def call(*arguments: str) -> list[str]:
+        command = ["sh", str(PROJECT / "docker" / "entrypoint.sh"), *arguments]
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    return call
+
+
+def test_every_service_has_a_command_that_the_entrypoint_knows(services: dict[str, Any], run: Any) -> None:
+    starts = {
+        "web": "uvicorn controlplane.config.asgi:application --host 0.0.0.0 --port 8000",
+        "worker": "celery -A controlplane.config worker",
+        "beat": "celery -A controlplane.config beat",
+        "migrate": "python manage.py ensure_login --username admin --team demo --superuser",
+        "spark-master": "spark-class org.apache.spark.deploy.master.Master --port 7077",
+        "spark-worker": "spark-class org.apache.spark.deploy.worker.Worker",
+    }
+    assert set(starts) == OURS
+    for name, start in starts.items():
+        assert run(*services[name]["command"])[-1].startswith(start)
+
+
+def test_what_follows_the_first_word_is_handed_on(run: Any) -> None:
+    assert run("spark-worker", "spark://m:7077")[-1].endswith(" spark://m:7077")
+    assert run("manage", "check", "--deploy") == ["python manage.py check --deploy"]
+    assert run("migrate") == ["python manage.py migrate --no-input"]
+    assert run("migrate", "--username", "a")[0] == "python manage.py migrate --no-input"
+    assert run()[0].startswith("uvicorn ")
+    assert run("echo", "two words", "x") == ["two words x"]
+
+
+def test_beat_keeps_its_schedule_where_its_volume_is(services: dict[str, Any], run: Any) -> None:
+    folder = mounts(services["beat"])["beat"]
+    assert f"-s {folder}/schedule" in run("beat")[0]
+    assert folder in services["beat"]["healthcheck"]["test"][1]
+
+
+def test_the_worker_asked_for_its_health_is_the_one_that_runs(services: dict[str, Any], run: Any) -> None:
+    node = re.search(r"-n (\w+)@%h", run("worker")[0])
+    assert node is not None
+    assert f"{node[1]}@{services['worker']['hostname']}" in services["worker"]["healthcheck"]["test"]

@@ -1,0 +1,388 @@
+"""The documentation says what the code does: every field, setting, command, address and state, with its default."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from annotated_types import Ge, Le, MaxLen
+from django.urls import Resolver404, resolve
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from controlplane.api import problems
+from controlplane.api.fallback import fallback
+from controlplane.segments.models import SourceEvent
+from controlplane.segments.selectors import fate
+from controlplane.supervisors import decide
+from controlplane.supervisors.models import State
+from controlplane.tasks.models import Goal, Status, Task
+from controlplane.teams.models import Role
+from controlplane.teams.permissions import Action
+from ingestion.specs import Granularity, SupervisorSpec, parse_supervisor_spec, parse_task_spec
+from ingestion.specs import filters as filter_models
+from ingestion.specs.kafka_properties import ALLOWED
+from ingestion.specs.protocol import Counters, IndexerStatus, QuarantinedRecord, Refusal
+from tests.support import pages
+from tests.support.pages import anchors, codes, first_codes, rows, without_code
+from tests.support.routes import all_routes
+
+PROJECT = Path(__file__).resolve().parents[2]
+DOCS = PROJECT / "docs"
+PAGES = sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")])
+SECTIONS_OF_OTHERS = ("api/", "druid/", "internal/", "healthz", "readyz")
+# Written by the browser test, which takes it from the page itself.
+MADE_BY_TESTS = {DOCS / "images" / "timeline.png"}
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text()
+
+
+REFERENCE = text_of("reference.md")
+
+
+def section(title: str, text: str = REFERENCE) -> str:
+    return pages.section(title, text)
+
+
+def described(title: str) -> set[str]:
+    return set(first_codes(section(title)))
+
+
+# Specs
+
+
+def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every field of a model and of the models in it, by its path in the JSON."""
+    for name, field in model.model_fields.items():
+        path = prefix + name
+        yield path, field
+        inner, is_list = _inner_model(field.annotation)
+        if inner is not None:
+            # `spec` may be left out, so its parts are described without it.
+            yield from fields_of(inner, "" if path == "spec" else f"{path}[]." if is_list else f"{path}.")
+
+
+def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel) and candidate.__module__ != FILTERS:
+            return candidate, get_origin(annotation) is list
+    return None, False
+
+
+FILTERS = filter_models.__name__
+SPEC_FIELDS = dict(fields_of(SupervisorSpec))
+FILTER_FIELDS = {
+    f"{get_args(kind.model_fields['type'].annotation)[0]}.{name}": field
+    for kind in vars(filter_models).values()
+    if isinstance(kind, type) and issubclass(kind, filter_models._Filter) and kind is not filter_models._Filter
+    for name, field in kind.model_fields.items()
+}
+FIELDS = {**SPEC_FIELDS, **FILTER_FIELDS}
+FIELD_ROWS = {codes(row[0])[0]: row for row in rows(section("Specs")) if len(row) == 4}
+
+
+def test_every_field_is_described_and_nothing_else() -> None:
+    assert len(SPEC_FIELDS) > 40
+    assert len(FILTER_FIELDS) > 20
+    assert set(FIELD_ROWS) == set(FIELDS)
+
+
+@pytest.mark.parametrize("path", sorted(FIELDS))
+def test_a_field_has_its_default_its_choices_and_its_bounds(path: str) -> None:
+    field, (_, _, default, meaning) = FIELDS[path], FIELD_ROWS[path]
+    assert default == _default(field)
+    for choice in _choices(field.annotation):
+        assert f"`{choice}`" in meaning or choice == default.strip("`"), f"{path} may be {choice}"
+    for bound in _bounds(field):
+        assert f"{bound:,}" in meaning or f"`{bound}`" == default, f"{path} is bounded by {bound:,}"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return "`{}`"
+    if value is None:
+        return "none"
+    return f"`{json.dumps(getattr(value, 'value', value))}`".replace('"', "")
+
+
+def _choices(annotation: Any) -> Iterator[str]:
+    if get_origin(annotation) is Literal:
+        yield from map(str, get_args(annotation))
+    else:
+        for part in get_args(annotation):
+            yield from _choices(part)
+
+
+def _bounds(field: FieldInfo) -> Iterator[int]:
+    for limit in field.metadata:
+        match limit:
+            case Ge():
+                yield int(str(limit.ge))
+            case Le():
+                yield int(str(limit.le))
+            case MaxLen():
+                yield limit.max_length
+
+
+def test_granularities_and_client_properties_are_all_named() -> None:
+    assert {g.value for g in Granularity} <= set(codes(section("dataSchema")))
+    assert {c for row in rows(section("consumerProperties")) for c in codes(row[0])} == ALLOWED
+
+
+# Settings and commands
+
+
+def code_of(*packages: str) -> Iterator[ast.Module]:
+    for package in packages:
+        for file in (PROJECT / package).rglob("*.py"):
+            yield ast.parse(file.read_text())
+
+
+def settings_in_code() -> dict[str, ast.expr | None]:
+    """Every environment variable that the code names, with its default where a call of ``env`` gives one."""
+    found: dict[str, ast.expr | None] = {}
+    for node in (n for tree in code_of("controlplane", "ingestion", "frontend") for n in ast.walk(tree)):
+        if isinstance(node, ast.Constant) and re.fullmatch(r"HEADGATE_[A-Z_]+|DATABASE_URL", str(node.value)):
+            found.setdefault(str(node.value), None)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 2:
+            name = node.args[0]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str) and _is_env(node.func):
+                found[name.value] = node.args[1]
+    return found
+
+
+def _is_env(function: ast.Attribute) -> bool:
+    return isinstance(function.value, ast.Name) and function.value.id == "env"
+
+
+SETTINGS = settings_in_code()
+SETTING_ROWS = {codes(row[0])[0]: row for row in rows(section("Settings"))}
+
+
+def test_every_setting_is_described_and_nothing_else() -> None:
+    assert len(SETTINGS) > 25
+    named = {c for c in codes(section("Settings")) if re.fullmatch(r"HEADGATE_[A-Z_]+|DATABASE_URL", c)}
+    assert named == set(SETTINGS)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, default in SETTINGS.items() if isinstance(default, ast.Constant)))
+def test_a_setting_has_its_default(name: str) -> None:
+    default = SETTINGS[name]
+    assert isinstance(default, ast.Constant)
+    assert SETTING_ROWS[name][1] == (f"`{default.value}`" if default.value != "" else "none")
+
+
+def test_settings_without_a_default_are_required_or_off() -> None:
+    assert SETTING_ROWS["DATABASE_URL"][1] == SETTING_ROWS["HEADGATE_SECRET_KEY"][1] == "required"
+    for name in ("HEADGATE_DEBUG", "HEADGATE_INSECURE_COOKIES", "HEADGATE_BEHIND_PROXY"):
+        assert SETTINGS[name] is None
+        assert SETTING_ROWS[name][1] == "`0`"
+
+
+def test_no_page_names_a_setting_that_there_is_not() -> None:
+    for page in [*PAGES, PROJECT / ".env.example"]:
+        named = set(re.findall(r"HEADGATE_[A-Z_]*[A-Z]", page.read_text()))
+        unknown = {n for n in named if n.removesuffix("_FILE") not in SETTINGS}
+        assert not unknown, f"{page.name} names {unknown}"
+
+
+def test_every_make_target_is_described_and_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (PROJECT / "Makefile").read_text(), re.MULTILINE))
+    assert {c.removeprefix("make ") for c in described("Commands")} == targets
+    for page in PAGES:
+        text = page.read_text()
+        named = set(re.findall(r"`make ([a-z-]+)|^make ([a-z-]+)", text, re.MULTILINE))
+        assert {a or b for a, b in named} <= targets, page.name
+
+
+# Addresses
+
+
+def as_documented(pattern: str) -> str:
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", pattern)
+
+
+def documented_addresses() -> dict[str, set[str]]:
+    """Path → methods."""
+    found: dict[str, set[str]] = {}
+    for code in first_codes(section("REST")):
+        method, _, path = code.partition(" ")
+        if path.startswith("/"):
+            found.setdefault(path, set()).add(method)
+    return found
+
+
+def test_every_address_is_described_with_its_methods_and_nothing_else() -> None:
+    documented = documented_addresses()
+    routes = {as_documented(r.pattern): r for r in all_routes() if r.pattern.startswith(SECTIONS_OF_OTHERS)}
+    assert len(routes) > 40
+    assert set(documented) == set(routes)
+    for path, route in routes.items():
+        assert not route.methods or documented[path] == route.methods, path
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "reference.md"], ids=lambda page: page.name)
+def test_addresses_in_examples_lead_somewhere(page: Path) -> None:
+    for path in re.findall(r"/(?:api|druid)/[\w/.-]*\w/?", page.read_text()):
+        other = path.rstrip("/") if path.endswith("/") else f"{path}/"
+        assert _view_at(path) or _view_at(other), f"{page.name}: {path}"
+
+
+def _view_at(path: str) -> bool:
+    try:
+        return resolve(path).func is not fallback
+    except Resolver404:
+        return False
+
+
+def test_problem_types_are_all_there() -> None:
+    names = {*problems._NAMES.values(), "internal"}
+    assert described("Errors") == {f"urn:headgate:problem:{name}" for name in names}
+    by_status = {codes(row[0])[0].rpartition(":")[2]: int(row[1]) for row in rows(section("Errors"))}
+    assert all(by_status[name] == status for status, name in problems._NAMES.items())
+
+
+# Words that come back
+
+
+def test_roles_and_what_they_may() -> None:
+    text = section("Permissions")
+    assert [row[0] for row in rows(text) if row[0].startswith("See")]
+    head = next(line for line in text.splitlines() if line.startswith("| |"))
+    assert [cell.strip() for cell in head.strip("|").split("|")][1:] == [role.value for role in Role]
+    least = {codes(row[0])[-1]: row[1:].index("yes") for row in rows(text)}
+    assert least == {action.name: [r.value for r in Role].index(action.value) for action in Action}
+
+
+def test_states_are_all_there() -> None:
+    assert described("Tasks") == {*Status.values, *Task.Kind.values, *Goal.values}
+    assert described("Indexers") == set(get_args(IndexerStatus.model_fields["state"].annotation))
+    assert described("Supervisors") == set(State.values)
+    assert described("Events") == set(SourceEvent.Kind.values)
+
+
+def test_detailed_states_are_all_there() -> None:
+    source = Path(decide.__file__).read_text()
+    named = set(re.findall(r'"([A-Z][A-Z_]{5,})"', source)) | {"PENDING"}
+    documented = {c for row in rows(section("Supervisors")) for cell in row[:2] for c in codes(cell)}
+    assert named <= documented
+    assert documented <= named | set(State.values)
+
+
+def test_reasons_are_all_there() -> None:
+    codes_in_code: set[str] = set()
+    for tree in code_of("controlplane/tasks", "controlplane/supervisors"):
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Name(id="Reason"), args=[ast.Constant(value=code), *_]):
+                    codes_in_code.add(str(code))
+    ends = {"filter_drops", "outside_window", "unparseable", "duplicates", "released"}
+    text = section("Why nothing is shown")
+    assert described("Why nothing is shown") == codes_in_code | ends
+    assert {f"all_{end}" for end in ends} <= set(codes(text))
+
+
+def test_outcomes_and_refusals_are_all_there() -> None:
+    assert described("Outcomes of a record") == {*fate._EXPLANATION, "unknown"}
+    reasons = get_args(QuarantinedRecord.model_fields["reason"].annotation)
+    assert set(reasons) <= set(codes(section("Outcomes of a record")))
+    refusals = get_args(Refusal.model_fields["code"].annotation)
+    assert set(refusals) <= set(codes(section("Addresses for applications")))
+
+
+def test_every_counter_is_explained() -> None:
+    text = section("Reading a report", text_of("guide.md"))
+    assert {c for row in rows(text) for c in codes(row[0])} >= set(Counters.model_fields)
+
+
+def test_the_counters_of_the_example_add_up() -> None:
+    text = " ".join(section("Reading a report", text_of("guide.md")).split())
+    found = re.search(r"polled ([\d,]+) = published ([\d,]+) \+ duplicates ([\d,]+)", text)
+    assert found is not None
+    polled, published, duplicates = (int(n.replace(",", "")) for n in found.groups())
+    assert Counters(polled=polled, published=published, duplicates=duplicates).ended == polled
+
+
+# The pages themselves
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
+        if re.match(r"https?://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists() or file in MADE_BY_TESTS, f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in anchors(file.read_text()), f"{page.name} links to {target}"
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    seen: set[Path] = set()
+    waiting = [PROJECT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        targets = re.findall(r"\]\(([^)\s#]+\.md)", page.read_text())
+        waiting += [(page.parent / t).resolve() for t in targets if not t.startswith("http")]
+    assert set(PAGES) <= seen
+
+
+def test_specs_in_the_pages_are_good_ones() -> None:
+    found = 0
+    for page in PAGES:
+        for block in re.findall(r"^```json\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+            document = json.loads(block)
+            if "ioConfig" in document:
+                parse_task_spec(document)
+                parse_supervisor_spec(document)
+                found += 1
+    assert found >= 2
+
+
+def test_the_readme_begins_with_two_commands() -> None:
+    text = (PROJECT / "README.md").read_text()
+    first = re.search(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert first is not None
+    assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
+    steps = section("How it fits together", text)
+    assert len(re.findall(r"^\d+\. ", steps, re.MULTILINE)) == 10
+
+
+def test_variables_of_compose_are_described() -> None:
+    interpolated = dict(re.findall(r"(?<!\$)\$\{(\w+)([^}]*)\}", (PROJECT / "docker-compose.yml").read_text()))
+    table = {codes(row[0])[0]: row[1] for row in rows(section("Variables", text_of("docker.md")))}
+    assert set(table) == set(interpolated)
+    for name, rest in interpolated.items():
+        default = rest.removeprefix(":-")
+        expected = "required" if rest.startswith(":?") else f"`{default}`" if default else "none"
+        assert table[name] == expected, name
+
+
+def test_the_changelog_has_the_projects_version() -> None:
+    version = re.search(r'^version = "(.+)"$', (PROJECT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version is not None
+    assert f"## [{version[1]}]" in (PROJECT / "CHANGELOG.md").read_text()
+
+
+def test_decisions_are_numbered_and_listed() -> None:
+    pages = sorted(p.name for p in (DOCS / "decisions").glob("0*.md"))
+    assert [name[:4] for name in pages] == [f"{n + 1:04}" for n in range(len(pages))]
+    index = (DOCS / "decisions" / "README.md").read_text()
+    for name in pages:
+        title = (DOCS / "decisions" / name).read_text().splitlines()[0]
+        assert title.startswith(f"# {name[:4]}: ")
+        assert name in index

@@ -1,0 +1,388 @@
+"""Ingestion specs: the document's own example, every fault at once by its path, granularities, filters."""
+
+from __future__ import annotations
+
+import copy
+import json
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingestion.specs import (
+    DataSchema,
+    Granularity,
+    SpecError,
+    SupervisorSpec,
+    TaskSpec,
+    TimestampSpec,
+    TuningConfig,
+    parse_supervisor_spec,
+    parse_task_spec,
+)
+from ingestion.specs.granularity import MAX_TIME, MIN_TIME
+from ingestion.specs.kafka_properties import MASK, librdkafka_properties, masked
+
+# The task spec of the document "Kafka share group ingestion", as it stands there.
+SEED = json.loads("""
+{
+  "type": "index_kafka_share_group",
+  "dataSchema": {
+    "dataSource": "my_datasource",
+    "timestampSpec": {
+      "column": "__time",
+      "format": "auto"
+    },
+    "dimensionsSpec": {
+      "useSchemaDiscovery": true
+    },
+    "granularitySpec": {
+      "segmentGranularity": "DAY",
+      "queryGranularity": "NONE"
+    }
+  },
+  "ioConfig": {
+    "topic": "my_topic",
+    "groupId": "druid-share-group",
+    "consumerProperties": {
+      "bootstrap.servers": "kafka-broker:9092"
+    },
+    "inputFormat": {
+      "type": "json"
+    },
+    "pollTimeout": 2000
+  },
+  "tuningConfig": {
+    "type": "KafkaTuningConfig",
+    "maxRowsPerSegment": 5000000
+  }
+}
+""")
+PARTS = ("dataSchema", "ioConfig", "tuningConfig")
+
+
+def nested(flat: dict[str, Any]) -> dict[str, Any]:
+    outer = {k: v for k, v in flat.items() if k not in PARTS}
+    return {**outer, "spec": {k: flat[k] for k in PARTS if k in flat}}
+
+
+def changed(*changes: tuple[str, Any]) -> dict[str, Any]:
+    """The seed with values set at dotted paths; ``...`` removes one."""
+    spec: dict[str, Any] = copy.deepcopy(SEED)
+    for path, value in changes:
+        *above, last = path.split("/")
+        place = spec
+        for part in above:
+            place = place.setdefault(part, {})
+        if value is ...:
+            del place[last]
+        else:
+            place[last] = value
+    return spec
+
+
+def faults(document: Any) -> dict[str, str]:
+    with pytest.raises(SpecError) as caught:
+        parse_task_spec(document)
+    return {issue.path: issue.message for issue in caught.value.issues}
+
+
+def test_the_documents_spec_parses_as_it_stands() -> None:
+    task = parse_task_spec(SEED)
+    schema, io_config = task.spec.dataSchema, task.spec.ioConfig
+    assert isinstance(task, TaskSpec)
+    assert (task.type, task.datasource) == ("index_kafka_share_group", "my_datasource")
+    assert (schema.timestampSpec.column, schema.timestampSpec.format) == ("__time", "auto")
+    assert schema.dimensionsSpec.discovers
+    assert schema.granularitySpec.segmentGranularity is Granularity.DAY
+    assert schema.granularitySpec.queryGranularity is Granularity.NONE
+    assert (io_config.topic, io_config.groupId) == ("my_topic", "druid-share-group")
+    assert io_config.bootstrap_servers == "kafka-broker:9092"
+    assert io_config.pollTimeout == 2000
+    assert task.spec.tuningConfig.type == "KafkaTuningConfig"
+    assert task.spec.tuningConfig.maxRowsPerSegment == 5_000_000
+
+
+def test_defaults_of_the_document() -> None:
+    task = parse_task_spec(changed(("ioConfig/pollTimeout", ...), ("tuningConfig", ...)))
+    assert task.spec.ioConfig.pollTimeout == 2000
+    assert task.spec.ioConfig.useEarliestOffset
+    assert task.spec.tuningConfig == TuningConfig()
+
+
+def test_flat_and_nested_are_the_same() -> None:
+    assert parse_task_spec(nested(SEED)) == parse_task_spec(SEED)
+    supervisor = parse_supervisor_spec({**SEED, "suspended": True})
+    assert isinstance(supervisor, SupervisorSpec)
+    assert supervisor.suspended
+    assert supervisor.spec == parse_task_spec(SEED).spec
+
+
+def test_what_is_stored_parses_to_the_same() -> None:
+    condition = {"type": "not", "field": {"type": "selector", "dimension": "a", "value": 1}}
+    task = parse_task_spec(
+        changed(
+            ("dataSchema/transformSpec", {"filter": condition}),
+            ("dataSchema/timestampSpec/missingValue", "2020-01-01"),
+            ("ioConfig/lateMessageRejectionPeriod", "PT1H"),
+            ("dataSchema/dimensionsSpec", {"dimensions": ["a", {"name": "b", "type": "long"}]}),
+        )
+    )
+    stored = task.canonical()
+    assert json.loads(json.dumps(stored)) == stored
+    assert parse_task_spec(stored) == task
+
+
+def test_every_fault_is_told_at_once_by_its_path() -> None:
+    spec = changed(
+        ("dataSchema/dataSource", "../etc"),
+        ("dataSchema/timestampSpec/format", "yyyy-MM-dd"),
+        ("dataSchema/dimensionsSpec", {"dimensions": ["a", {"name": "b", "type": "int"}], "dimensionExclusion": []}),
+        ("dataSchema/granularitySpec/segmentGranularity", "FORTNIGHT"),
+        ("ioConfig/topic", "a topic"),
+        ("ioConfig/groupId", ...),
+        ("ioConfig/consumerProperties", {"sasl.jaas.config": "x"}),
+        ("ioConfig/inputFormat/type", "csv"),
+        ("tuningConfig/maxRowsPerSegment", 0),
+        ("surprise", 1),
+    )
+    found = faults(spec)
+    assert set(found) == {
+        "dataSchema.dataSource",
+        "dataSchema.timestampSpec.format",
+        "dataSchema.dimensionsSpec.dimensions[1].type",
+        "dataSchema.dimensionsSpec.dimensionExclusion",
+        "dataSchema.granularitySpec.segmentGranularity",
+        "ioConfig.topic",
+        "ioConfig.groupId",
+        "ioConfig.consumerProperties",
+        "ioConfig.inputFormat.type",
+        "tuningConfig.maxRowsPerSegment",
+        "surprise",
+    }
+    assert found["ioConfig.groupId"] == "required field is missing"
+    assert found["surprise"] == "unknown field: check its spelling, or remove it"
+    assert "'sasl.jaas.config' is not allowed" in found["ioConfig.consumerProperties"]
+    assert "'bootstrap.servers' is required" in found["ioConfig.consumerProperties"]
+
+
+def test_a_nested_spec_is_faulted_where_it_stands() -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_task_spec(nested(changed(("ioConfig/topic", "a topic"), ("ioConfig/a~b", 1))))
+    assert {(i.path, i.pointer) for i in caught.value.issues} == {
+        ("spec.ioConfig.topic", "/spec/ioConfig/topic"),
+        ("spec.ioConfig.a~b", "/spec/ioConfig/a~0b"),
+    }
+    assert "spec.ioConfig.topic: must be 1 to 249" in str(caught.value)
+
+
+@pytest.mark.parametrize("document", [None, [], "text", 1, True])
+def test_what_is_no_object(document: object) -> None:
+    assert faults(document) == {"": "must be a JSON object"}
+
+
+def test_an_empty_object_names_what_is_required() -> None:
+    assert faults({}) == dict.fromkeys(["type", "dataSchema", "ioConfig"], "required field is missing")
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "message"),
+    [
+        ([("dataSchema/granularitySpec/rollup", True)], "dataSchema.granularitySpec.rollup", "rollup is not supported"),
+        (
+            [("dataSchema/granularitySpec/segmentGranularity", "none")],
+            "dataSchema.granularitySpec.segmentGranularity",
+            "a segment per millisecond",
+        ),
+        (
+            [("dataSchema/dimensionsSpec", {"dimensions": ["a", "a"]})],
+            "dataSchema.dimensionsSpec",
+            "dimensions are named twice: a",
+        ),
+        (
+            [("dataSchema/dimensionsSpec", {"dimensions": ["a"], "dimensionExclusions": ["a"]})],
+            "dataSchema.dimensionsSpec",
+            "both named and excluded: a",
+        ),
+        (
+            [("dataSchema/dimensionsSpec", {"dimensions": ["__time"]})],
+            "dataSchema.dimensionsSpec.dimensions[0].name",
+            "can't be a dimension",
+        ),
+        (
+            [
+                ("ioConfig/lateMessageRejectionPeriod", "PT1H"),
+                ("ioConfig/lateMessageRejectionStartDateTime", "2025-06-01"),
+            ],
+            "ioConfig",
+            "not both",
+        ),
+        ([("ioConfig/replicas", 2)], "ioConfig.replicas", "1"),
+        (
+            [("ioConfig/consumerProperties/security.protocol", "TLS")],
+            "ioConfig.consumerProperties",
+            "'security.protocol' must be one of",
+        ),
+        (
+            [
+                (
+                    "dataSchema/transformSpec",
+                    {"filter": {"type": "and", "fields": [{"type": "selector", "dimension": ""}]}},
+                )
+            ],
+            "dataSchema.transformSpec.filter.fields[0].dimension",
+            "at least 1 character",
+        ),
+        (
+            [("dataSchema/transformSpec", {"filter": {"type": "javascript", "dimension": "a"}})],
+            "dataSchema.transformSpec.filter",
+            "javascript",
+        ),
+        ([("type", "index_parallel")], "type", "index_kafka_share_group"),
+    ],
+)
+def test_single_faults(changes: list[tuple[str, Any]], path: str, message: str) -> None:
+    found = faults(changed(*changes))
+    assert list(found) == [path]
+    assert message in found[path]
+
+
+PLACES = [
+    *["type", "dataSchema", "ioConfig", "tuningConfig", "dataSchema/timestampSpec", "dataSchema/dimensionsSpec"],
+    *["dataSchema/granularitySpec/segmentGranularity", "ioConfig/consumerProperties", "ioConfig/idleConfig"],
+    *["dataSchema/transformSpec", "ioConfig/topic", "ioConfig/taskCount", "context", "spec"],
+]
+
+
+@given(
+    path=st.sampled_from(PLACES),
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+        max_leaves=4,
+    ),
+)
+def test_any_json_is_a_spec_or_a_spec_error(path: str, value: Any) -> None:
+    with suppress(SpecError):
+        parse_task_spec(changed((path, value)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "discovers"),
+    [
+        ({}, True),
+        ({"dimensions": ["a"]}, False),
+        ({"dimensions": ["a"], "useSchemaDiscovery": True}, True),
+        ({"dimensions": ["a"], "includeAllDimensions": True}, True),
+        ({"dimensions": []}, True),
+    ],
+)
+def test_when_fields_are_discovered(spec: dict[str, Any], discovers: bool) -> None:
+    schema = DataSchema.model_validate({"dataSource": "d", "timestampSpec": {"column": "t"}, "dimensionsSpec": spec})
+    assert schema.dimensionsSpec.discovers is discovers
+
+
+def test_times_without_a_zone_are_utc() -> None:
+    spec = TimestampSpec.model_validate({"missingValue": "2025-06-01T00:00:00"})
+    zoned = TimestampSpec.model_validate({"missingValue": "2025-06-01T02:00:00+02:00"})
+    assert spec.missingValue == zoned.missingValue == datetime(2025, 6, 1, tzinfo=UTC)
+
+
+def test_kafka_properties() -> None:
+    task = parse_task_spec(
+        changed(
+            ("ioConfig/consumerProperties/socket.keepalive.enable", True),
+            ("ioConfig/consumerProperties/request.timeout.ms", 1000),
+            ("ioConfig/consumerProperties/max.poll.records", 5),
+            ("ioConfig/consumerProperties/sasl.mechanism", "PLAIN"),
+            ("ioConfig/consumerProperties/sasl.password", "secret"),
+        )
+    )
+    properties = task.spec.ioConfig.consumerProperties
+    assert librdkafka_properties(properties) == {
+        "bootstrap.servers": "kafka-broker:9092",
+        "socket.keepalive.enable": "true",
+        "socket.timeout.ms": "1000",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.password": "secret",
+    }
+    assert masked(properties)["sasl.password"] == MASK
+    assert "secret" not in str(masked(properties))
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+# Wednesday 2024-02-28 13:47:31.123 UTC, in a leap year.
+MOMENT = at("2024-02-28T13:47:31.123")
+
+
+@pytest.mark.parametrize(
+    ("granularity", "start", "end"),
+    [
+        ("NONE", "2024-02-28T13:47:31.123", "2024-02-28T13:47:31.124"),
+        ("SECOND", "2024-02-28T13:47:31", "2024-02-28T13:47:32"),
+        ("MINUTE", "2024-02-28T13:47", "2024-02-28T13:48"),
+        ("FIVE_MINUTE", "2024-02-28T13:45", "2024-02-28T13:50"),
+        ("TEN_MINUTE", "2024-02-28T13:40", "2024-02-28T13:50"),
+        ("FIFTEEN_MINUTE", "2024-02-28T13:45", "2024-02-28T14:00"),
+        ("THIRTY_MINUTE", "2024-02-28T13:30", "2024-02-28T14:00"),
+        ("HOUR", "2024-02-28T13:00", "2024-02-28T14:00"),
+        ("SIX_HOUR", "2024-02-28T12:00", "2024-02-28T18:00"),
+        ("EIGHT_HOUR", "2024-02-28T08:00", "2024-02-28T16:00"),
+        ("DAY", "2024-02-28", "2024-02-29"),
+        ("WEEK", "2024-02-26", "2024-03-04"),
+        ("MONTH", "2024-02-01", "2024-03-01"),
+        ("QUARTER", "2024-01-01", "2024-04-01"),
+        ("YEAR", "2024-01-01", "2025-01-01"),
+        ("ALL", MIN_TIME.isoformat(), MAX_TIME.isoformat()),
+    ],
+)
+def test_the_bucket_of_a_moment(granularity: str, start: str, end: str) -> None:
+    assert Granularity(granularity).bucket(MOMENT) == (at(start), at(end))
+
+
+@pytest.mark.parametrize(
+    ("granularity", "time", "start"),
+    [
+        ("HOUR", "1969-12-31T23:59:59.999", "1969-12-31T23:00"),
+        ("WEEK", "1970-01-04T23:59:59.999", "1969-12-29"),
+        ("WEEK", "1970-01-05", "1970-01-05"),
+        ("MONTH", "1969-12-31T23:59:59.999", "1969-12-01"),
+        ("QUARTER", "2024-12-31T23:59:59.999", "2024-10-01"),
+        ("DAY", "0001-01-01", "0001-01-01"),
+        ("WEEK", "0001-01-01", "0001-01-01"),
+    ],
+)
+def test_buckets_at_the_edges(granularity: str, time: str, start: str) -> None:
+    assert Granularity(granularity).bucket(at(time))[0] == at(start)
+
+
+@given(
+    time=st.datetimes(datetime(1, 1, 1), datetime(9998, 12, 31), timezones=st.just(UTC)),
+    granularity=st.sampled_from([g for g in Granularity if g is not Granularity.NONE]),
+)
+def test_buckets_hold_their_time_and_follow_each_other(time: datetime, granularity: Granularity) -> None:
+    start, end = granularity.bucket(time)
+    assert start <= time < end
+    assert granularity.bucket(start) == (start, end)
+    if granularity is not Granularity.ALL:
+        assert granularity.bucket(end)[0] == end
+    if granularity.fixed_seconds is not None:
+        assert end - start == timedelta(seconds=granularity.fixed_seconds)
+
+
+def test_granularities_in_any_case() -> None:
+    schema = DataSchema.model_validate(
+        {
+            "dataSource": "d",
+            "timestampSpec": {},
+            "granularitySpec": {"segmentGranularity": "hour", "queryGranularity": "Fifteen_Minute"},
+        }
+    )
+    assert schema.granularitySpec.segmentGranularity is Granularity.HOUR
+    assert schema.granularitySpec.queryGranularity is Granularity.FIFTEEN_MINUTE
