@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from controlplane.embedded.home import temporary_home
 from tests.support.house import House
 
 
@@ -20,8 +19,8 @@ def add_stack_options(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def stack(options: argparse.Namespace) -> Iterator[House]:
     """All services, with the broker's default limits."""
-    with tempfile.TemporaryDirectory(prefix="headgate-benchmark-") as folder:
-        house = House(Path(folder) / "home", broker={}, bootstrap=options.bootstrap, database=options.database)
+    with temporary_home() as home:
+        house = House(home, broker={}, bootstrap=options.bootstrap, database=options.database)
         try:
             yield house
         finally:

@@ -141,7 +141,7 @@ def _waiting(facts: Facts) -> list[Reason]:
     return [
         Reason(
             "awaiting_delivery",
-            f"{facts.observation.get('lag', 0):,} offsets wait; nothing of them has been published yet. A new member of "
+            f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet. A new member of "
             "a share group waits up to 10 seconds for its first records; another member may hold them.",
         )
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -157,9 +157,14 @@ def end_task(task: Task, *, error: str = "") -> bool:
     return bool(ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now()))
 
 
-def fail_lost() -> list[str]:
-    """Mark FAILED every task whose heartbeats ended, or which never sent one; returns their ids."""
+def fail_lost(heard_since: datetime) -> list[str]:
+    """Mark FAILED every task whose heartbeats ended, or which never sent one; returns their ids.
+
+    ``heard_since``: since when heartbeats could be heard without a break. Silence before that says nothing.
+    """
     now = timezone.now()
+    if now - heard_since < settings.TASK_HEARTBEAT_TIMEOUT:
+        return []
     silent = Q(status=Status.RUNNING, last_heartbeat_at__lt=now - settings.TASK_HEARTBEAT_TIMEOUT)
     unborn = Q(status=Status.PENDING, launched_at__lt=now - settings.TASK_START_TIMEOUT)
     lost = []

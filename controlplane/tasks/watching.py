@@ -18,7 +18,7 @@ from controlplane.connections import kafka
 from controlplane.connections.secrets import unseal
 from controlplane.segments.models import ProgressKey, Source
 from controlplane.segments.settled import settled_ranges
-from controlplane.tasks import launcher, services
+from controlplane.tasks import hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from ingestion.specs import TaskSpec, offsets, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
@@ -47,8 +47,10 @@ def watch() -> None:
     with only_one(_WATCH_LOCK) as won:
         if not won:
             return
-        for task_id in services.fail_lost():
-            launcher.terminate(task_id, signal.SIGKILL)
+        since = hearing.heard_since()
+        if since is not None:
+            for task_id in services.fail_lost(since):
+                launcher.terminate(task_id, signal.SIGKILL)
         running = Task.objects.active().filter(status=Status.RUNNING, kind=Task.Kind.SHARE_GROUP)
         for look in _looks([(task, parse_task_spec(task.spec)) for task in running.select_related("datasource")]):
             _watch_task(look)

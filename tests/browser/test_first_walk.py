@@ -17,9 +17,9 @@ IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 TASK_MS = 240_000
 
 
-def test_from_login_to_a_task_that_succeeds(page: Page, stack: House, flights: object) -> None:
+def test_from_login_to_a_task_that_succeeds(page: Page, stack: House, flights: str) -> None:
     _log_in(page, stack)
-    _look_at_the_flights(page)
+    _look_at_the_flights(page, flights)
     _submit_the_seed_s_spec(page, stack)
 
 
@@ -31,9 +31,9 @@ def _log_in(page: Page, stack: House) -> None:
     expect(page.get_by_role("heading", name="Datasources")).to_be_visible()
 
 
-def _look_at_the_flights(page: Page) -> None:
+def _look_at_the_flights(page: Page, name: str) -> None:
     days = {json.loads(record)["time_hour"][:10] for record in flight_records()}
-    page.get_by_role("link", name="flights", exact=True).click()
+    page.get_by_role("link", name=name, exact=True).click()
     whole = drawn(page)
     assert (whole.bars, whole.rows) == (len(days), FLIGHTS)
     published = page.locator("[data-counter=published] .tile-value")

@@ -182,3 +182,28 @@ def test_another_team_s_topic_is_unknown(cast: Cast) -> None:
 
 def test_the_old_address_of_the_icon_leads_to_it(client: Client, db: None) -> None:
     assert client.get("/favicon.ico")["Location"] == "/static/headgate/icon.svg"
+
+
+@pytest.mark.parametrize(
+    ("role", "offered"),
+    [
+        ("owner", {"/tasks/new/", "/supervisors/new/"}),
+        ("operator", {"/tasks/new/"}),
+        ("viewer", set()),
+        ("superuser", {"/tasks/new/", "/supervisors/new/"}),
+    ],
+)
+def test_what_a_role_may_submit_is_what_it_is_offered(cast: Cast, role: str, offered: set[str]) -> None:
+    links = parsed(browsing_as(cast, role).get("/datasources/")).one("main").all("a")
+    assert {a.attributes["href"] for a in links} & {"/tasks/new/", "/supervisors/new/"} == offered
+
+
+def test_who_is_in_no_team_is_told_whom_to_ask(cast: Cast) -> None:
+    cast.users["viewer"].memberships.all().delete()
+    page = parsed(browsing_as(cast, "viewer").get("/datasources/"))
+    assert "ask an administrator of this site" in page.one("main").text
+
+
+def test_no_page_is_kept_by_a_cache(cast: Cast) -> None:
+    answer = browsing_as(cast, "viewer").get("/datasources/flights/")
+    assert set(answer["Cache-Control"].split(", ")) == {"private", "no-cache"}

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from controlplane.embedded.demo.records import FLIGHTS
 from controlplane.embedded.demo.records import flights as flight_records
 from controlplane.embedded.demo.specs import FLIGHTS_DATASOURCE, FLIGHTS_TOPIC, flights_supervisor
+from controlplane.embedded.home import temporary_home
 from tests.support.house import House
 from tests.support.records import published
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def house() -> Iterator[House]:
     """Started once per run; every test uses topics, groups and datasources of its own."""
-    folder: Path = tmp_path_factory.mktemp("house")
-    house = House(folder / "home")
-    yield house
-    house.close()
+    with temporary_home() as home:
+        house = House(home)
+        yield house
+        house.close()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
@@ -58,13 +57,12 @@ class House:
 
     def __init__(
         self,
-        folder: Path,
+        home: Home,
         broker: Mapping[str, str] = BROKER,
         bootstrap: str | None = None,
         database: str | None = None,
     ) -> None:
-        self.home = Home(folder)
-        self.home.create()
+        self.home = home
         self.postgres: Any = Elsewhere(dsn=database) if database else Postgres(self.home)
         self.valkey = Valkey(self.home)
         self.kafka: Any = Elsewhere(bootstrap=bootstrap) if bootstrap else Kafka(self.home, extra_properties=broker)
@@ -74,7 +72,7 @@ class House:
             service.wait_ready()
         port = self.home.ports.assign("web")
         self.proxy = FaultProxy(port)
-        self.failpoints = folder / "failpoints.json"
+        self.failpoints = self.home.path / "failpoints.json"
         self.failpoints.write_text("{}")
         self.environment = {
             **apps.environment(self.home, postgres=self.postgres, valkey=self.valkey, kafka=self.kafka, web_port=port),
@@ -82,7 +80,7 @@ class House:
             "HEADGATE_FAILPOINTS": str(self.failpoints),
             "HEADGATE_REPAIR_PERIOD": "2",
             "HEADGATE_REPAIR_MARGIN": "2",
-            "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "10",
+            "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "12",
         }
         apps.migrate(self.home, self.environment)
         apps.ensure_login(self.home, self.environment)

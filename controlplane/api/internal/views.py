@@ -115,7 +115,7 @@ def end(request: HttpRequest, task: Task) -> HttpResponse:
 
 def _failpoints(task: Task) -> dict[str, str]:
     """What a test wants of this datasource's applications; nothing in production."""
-    if not settings.FAILPOINTS_FILE:
+    if not settings.FAILPOINTS_FILE or task.kind == Task.Kind.REPAIR:
         return {}
     wanted: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
     return wanted.get(task.datasource.name, {})

@@ -1,0 +1,35 @@
+"""Whether heartbeats can be heard: a task must not be called lost because the control plane itself was away."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import httpx2
+from django.conf import settings
+from django.core.cache import cache
+from django.utils import timezone
+
+KEY = "tasks.hearing"
+BREAK = timedelta(seconds=15)  # rounds further apart than this are not one stretch of time
+ASK_TIMEOUT_S = 5.0
+
+
+def heard_since() -> datetime | None:
+    """Since when the web process has answered at every look; None while it does not."""
+    now = timezone.now()
+    if not _web_answers():
+        cache.delete(KEY)
+        return None
+    since, last = cache.get(KEY) or (now, now)
+    if now - last > BREAK:
+        since = now
+    cache.set(KEY, (since, now), timeout=3600)
+    return since
+
+
+def _web_answers() -> bool:
+    try:
+        answer = httpx2.get(f"{settings.INTERNAL_URL}/readyz", timeout=ASK_TIMEOUT_S, trust_env=False)
+    except httpx2.HTTPError:
+        return False
+    return answer.status_code == 200
