@@ -118,7 +118,6 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
         "form-action": [SELF],
     },
-    "EXCLUDE_URL_PREFIXES": ("/api/docs",),
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024 * 1024
 

@@ -142,19 +142,18 @@ def _only(among: QuerySet[Datasource], name: str) -> Datasource:
 
 
 def _described(found: QuerySet[Datasource]) -> QuerySet[Datasource]:
-    used = Q(segments__used=True)
-    # Another join would multiply the segments' rows, so the tasks are counted apart.
+    # Another join would multiply the intervals' rows, so the tasks are counted apart.
     tasks = Datasource.objects.filter(pk=OuterRef("pk")).order_by()
     active = tasks.annotate(n=Count("tasks", filter=Q(tasks__status__in=_ACTIVE))).values("n")
     return (
         found.select_related("team")
         .annotate(
             team_name=F("team__name"),
-            rows=Coalesce(Sum("segments__rows", filter=used), 0),
-            segment_count=Count("segments", filter=used),
-            size_bytes=Coalesce(Sum("segments__size_bytes", filter=used), 0),
-            min_time=Min("segments__min_time", filter=used),
-            max_time=Max("segments__max_time", filter=used),
+            rows=Coalesce(Sum("intervals__rows"), 0),
+            segment_count=Coalesce(Sum("intervals__segments"), 0),
+            size_bytes=Coalesce(Sum("intervals__size_bytes"), 0),
+            min_time=Min("intervals__min_time"),
+            max_time=Max("intervals__max_time"),
             active_tasks=Subquery(active),
         )
         .order_by("name")

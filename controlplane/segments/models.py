@@ -21,13 +21,22 @@ MAX_OFFSET = (1 << OFFSET_BITS) - 1
 
 
 class Interval(models.Model):
-    """A datasource's interval: its current version and the next partition number, handed out under a row lock."""
+    """A datasource's interval: its current version and the next partition number, handed out under a row lock.
+
+    Under the same lock it sums the interval's used segments, so that lists and the timeline need not: a datasource has
+    a million segments sooner than a hundred thousand intervals.
+    """
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="intervals")
     start = models.DateTimeField()
     end = models.DateTimeField()
     version = models.CharField(max_length=30)
     next_partition = models.IntegerField(default=0)
+    segments = models.BigIntegerField(default=0)
+    rows = models.BigIntegerField(default=0)
+    size_bytes = models.BigIntegerField(default=0)
+    min_time = models.DateTimeField(null=True)
+    max_time = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["datasource", "start", "end"], name="one_row_per_interval")]

@@ -168,31 +168,48 @@ def _register_segments(datasource: Datasource, task_id: str, files: list[Segment
 def _partition_numbers(
     datasource: Datasource, ordered: list[SegmentFile]
 ) -> dict[tuple[datetime, datetime], tuple[str, itertools.count[int]]]:
-    """Take numbers for each interval, its row locked from here on. Numbers of a refused publish are not used again."""
-    wanted = {
-        interval: len(list(files))
+    """Take numbers for each interval and add to its sums, its row locked from here on.
+
+    Numbers of a refused publish are not used again.
+    """
+    wanted = [
+        (interval, list(files))
         for interval, files in itertools.groupby(ordered, key=lambda f: (f.interval_start, f.interval_end))
-    }
+    ]
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO segments_interval (datasource_id, start, "end", version, next_partition)
-            SELECT %s, w.start, w.stop, %s, w.n
-            FROM unnest(%s::timestamptz[], %s::timestamptz[], %s::int[]) AS w(start, stop, n) ORDER BY 2, 3
-            ON CONFLICT (datasource_id, start, "end")
-            DO UPDATE SET next_partition = segments_interval.next_partition + excluded.next_partition
+            INSERT INTO segments_interval
+                (datasource_id, start, "end", version, next_partition, segments, rows, size_bytes, min_time, max_time)
+            SELECT %s, w.start, w.stop, %s, w.n, w.n, w.rows, w.size_bytes, w.low, w.high
+            FROM unnest(
+                %s::timestamptz[], %s::timestamptz[], %s::int[], %s::int8[], %s::int8[], %s::timestamptz[],
+                %s::timestamptz[]
+            ) AS w(start, stop, n, rows, size_bytes, low, high) ORDER BY 2, 3
+            ON CONFLICT (datasource_id, start, "end") DO UPDATE SET
+                next_partition = segments_interval.next_partition + excluded.next_partition,
+                segments = segments_interval.segments + excluded.segments,
+                rows = segments_interval.rows + excluded.rows,
+                size_bytes = segments_interval.size_bytes + excluded.size_bytes,
+                min_time = least(segments_interval.min_time, excluded.min_time),
+                max_time = greatest(segments_interval.max_time, excluded.max_time)
             RETURNING start, "end", version, next_partition
             """,
             [
                 datasource.id,
                 datasource.append_version,
-                [start for start, _ in wanted],
-                [end for _, end in wanted],
-                list(wanted.values()),
+                [start for (start, _), _ in wanted],
+                [end for (_, end), _ in wanted],
+                [len(files) for _, files in wanted],
+                [sum(f.rows for f in files) for _, files in wanted],
+                [sum(f.size_bytes for f in files) for _, files in wanted],
+                [min(f.min_time for f in files) for _, files in wanted],
+                [max(f.max_time for f in files) for _, files in wanted],
             ],
         )
+        counts = {interval: len(files) for interval, files in wanted}
         return {
-            (start, end): (version, itertools.count(after - wanted[(start, end)]))
+            (start, end): (version, itertools.count(after - counts[(start, end)]))
             for start, end, version, after in cursor.fetchall()
         }
 

@@ -118,4 +118,5 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
 def _run_soon(supervisor: Supervisor) -> None:
     from controlplane.supervisors.tasks import run_one
 
-    transaction.on_commit(lambda: run_one.delay(supervisor.pk))
+    # Robust: without a broker the change stands, and the next round over all supervisors takes it up.
+    transaction.on_commit(lambda: run_one.delay(supervisor.pk), robust=True)

@@ -116,7 +116,8 @@ def launch_on_commit(task: Task) -> None:
     """Hand the task to the launcher once its row can be seen."""
     from controlplane.tasks.tasks import launch
 
-    transaction.on_commit(lambda: launch.delay(task.pk))
+    # Robust: without a broker the task is submitted all the same, and handed over again by the next watch.
+    transaction.on_commit(lambda: launch.delay(task.pk), robust=True)
 
 
 def stop_task(*, user: User, task: Task, finish: bool = False) -> Task:

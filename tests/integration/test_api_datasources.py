@@ -15,7 +15,7 @@ from controlplane.segments import fence
 from controlplane.segments.models import QuarantinedRecord, Segment
 from controlplane.segments.publish import publish
 from ingestion.specs.protocol import Column, Counters, PublishRequest, SegmentFile
-from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_segment
+from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_segment, sum_intervals
 
 BASE = "/api/v1/datasources/"
 FLIGHTS = f"{BASE}flights/"
@@ -28,6 +28,7 @@ def viewer(clients: dict[str, Client]) -> Client:
 
 def test_the_list_sums_the_segments_in_use(viewer: Client, cast: Cast) -> None:
     Segment.objects.filter(pk=cast.segments[3].pk).update(used=False)
+    sum_intervals(cast.datasource)
     [flights] = viewer.get(BASE).json()["results"]
     assert (flights["name"], flights["team"]) == ("flights", "alpha")
     assert (flights["rows"], flights["segments"], flights["size_bytes"]) == (1200, 3, 12000)
@@ -173,6 +174,7 @@ def test_a_timeline_of_many_intervals_is_merged_and_sums_exactly(viewer: Client,
         )
         for n in range(hours)
     )
+    sum_intervals(cast.datasource)
     timeline = viewer.get(f"{FLIGHTS}timeline/", {"width": 300}).json()
     assert timeline["merged"] is True
     assert len(timeline["bars"]) <= 300
@@ -188,6 +190,7 @@ def test_an_interval_of_all_time_fits_the_timeline(viewer: Client, cast: Cast) -
     Segment.objects.filter(pk=cast.segments[3].pk).update(
         interval_start=datetime(1, 1, 1, tzinfo=UTC), interval_end=datetime(9999, 12, 31, tzinfo=UTC)
     )
+    sum_intervals(cast.datasource)
     timeline = viewer.get(f"{FLIGHTS}timeline/", {"from": "2013-01-01", "to": "2013-01-02"}).json()
     assert [b["rows"] for b in timeline["bars"]] == [300, 900]  # that of all time begins first
 

@@ -11,12 +11,13 @@ from django.conf import settings
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from controlplane.config.celery import app
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.selectors import task_log_tail
 from controlplane.teams.models import Membership, Role
-from tests.support.django_cast import SEED, STARTED, Cast, spec_for
+from tests.support.django_cast import SEED, STARTED, Cast, make_cast, speaking_as, spec_for
 
 TASKS = "/api/v1/tasks/"
 DRUID = "/druid/indexer/v1"
@@ -289,3 +290,13 @@ def test_a_spec_that_is_refused_makes_nothing(owner: Client) -> None:
     counts = (Datasource.objects.count(), Task.objects.count(), SpecVersion.objects.count())
     assert post(owner, TASKS, spec_for("new", taskCount=500)).status_code == 400  # more than the slots there are
     assert (Datasource.objects.count(), Task.objects.count(), SpecVersion.objects.count()) == counts
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_spec_is_taken_while_the_broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are committed by then: an error would say that nothing was done."""
+    monkeypatch.setattr(app.conf, "broker_url", "redis://127.0.0.1:1/0")
+    client = speaking_as(make_cast(), "owner")
+    assert post(client, TASKS, SEED).status_code == 201
+    assert post(client, "/api/v1/supervisors/", SEED).status_code == 201
+    assert Task.objects.filter(datasource__name="my_datasource", status=Status.PENDING, launched_at=None).exists()

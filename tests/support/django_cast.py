@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db.models import Count, Max, Min, Sum
 from django.test import Client
 from psycopg.types.range import Int8Range
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import (
     OFFSET_BITS,
+    Interval,
     ProgressKey,
     QuarantinedRecord,
     Receipt,
@@ -186,9 +188,36 @@ def _segments(datasource: Datasource, task: Task) -> list[Segment]:
     return [make_segment(datasource, task.pk, DAY + timedelta(days=d), number, rows) for d, number, rows in places]
 
 
+def sum_intervals(datasource: Datasource) -> None:
+    """Bring the intervals' sums, which a publish keeps, up to segments that were made without one."""
+    found = Segment.objects.filter(datasource=datasource, used=True).values("interval_start", "interval_end")
+    Interval.objects.filter(datasource=datasource).delete()
+    Interval.objects.bulk_create(
+        Interval(
+            datasource=datasource,
+            start=row["interval_start"],
+            end=row["interval_end"],
+            version=row["one_version"],
+            segments=row["count"],
+            rows=row["sum_rows"],
+            size_bytes=row["sum_bytes"],
+            min_time=row["low"],
+            max_time=row["high"],
+        )
+        for row in found.annotate(
+            one_version=Max("version"),
+            count=Count("id"),
+            sum_rows=Sum("rows"),
+            sum_bytes=Sum("size_bytes"),
+            low=Min("min_time"),
+            high=Max("max_time"),
+        ).order_by()
+    )
+
+
 def make_segment(datasource: Datasource, task_id: str, start: datetime, number: int, rows: int) -> Segment:
     """A day's segment; 10 bytes a row."""
-    return Segment.objects.create(
+    segment = Segment.objects.create(
         id=uuid.uuid4(),
         datasource=datasource,
         interval_start=start,
@@ -205,6 +234,8 @@ def make_segment(datasource: Datasource, task_id: str, start: datetime, number: 
         task_id=task_id,
         created_at=STARTED,
     )
+    sum_intervals(datasource)
+    return segment
 
 
 def _progress(source: Source) -> list[ProgressKey]:

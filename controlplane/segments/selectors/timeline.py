@@ -1,4 +1,4 @@
-"""A datasource's segments over time, summed in the database: as many bars as a screen can show, never more."""
+"""A datasource's segments over time, from the sums that intervals keep: as many bars as a screen shows, never more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models import Max, Min
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Segment
+from controlplane.segments.models import Interval
 
 MOST_BARS = 5000
 
@@ -56,49 +56,36 @@ def timeline(
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
     if not 1 <= width <= MOST_BARS:
         raise InvalidInput(f"width must be 1 to {MOST_BARS}.")
-    whole = Segment.objects.filter(datasource=datasource, used=True).aggregate(
-        start=Min("interval_start"), end=Max("interval_end")
-    )
+    intervals = Interval.objects.filter(datasource=datasource, segments__gt=0)
+    whole = intervals.aggregate(start=Min("start"), end=Max("end"))
     if whole["start"] is None:
         return Timeline([], None, None, 0, merged=False)
-    window = (start or whole["start"], end or whole["end"])
-    bars = _bars(datasource, window, MOST_BARS + 1) if window[0] < window[1] else []
-    merged = len(bars) > MOST_BARS
-    if merged:
-        bars = _merged_bars(datasource, window, width)
+    window = {"start": start or whole["start"], "end": end or whole["end"]}
+    merged = intervals.filter(start__lt=window["end"], end__gt=window["start"]).count() > MOST_BARS
+    bars = _read(_MERGED if merged else _EACH, {"datasource": datasource.pk, "width": width, **window})
     return Timeline(bars, whole["start"], whole["end"], sum(b.rows for b in bars), merged)
 
 
 _INTERVALS = """
-    SELECT interval_start, interval_end, sum(rows)::int8 AS rows, count(*) AS segments,
-           sum(size_bytes)::int8 AS size_bytes, min(version) AS low, max(version) AS high,
-           min(min_time) AS min_time, max(max_time) AS max_time
-    FROM segments_segment
-    WHERE datasource_id = %(datasource)s AND used AND interval_start < %(end)s AND interval_end > %(start)s
-    GROUP BY interval_start, interval_end
+    SELECT start AS interval_start, "end" AS interval_end, rows, segments, size_bytes, version, min_time, max_time
+    FROM segments_interval
+    WHERE datasource_id = %(datasource)s AND segments > 0 AND start < %(end)s AND "end" > %(start)s
 """
 _EACH = f"""
     SELECT greatest(interval_start, %(start)s), least(interval_end, %(end)s), rows, segments, size_bytes, 1,
-           low, high, min_time, max_time
-    FROM ({_INTERVALS}) intervals ORDER BY interval_start, interval_end LIMIT %(limit)s
+           version, version, min_time, max_time
+    FROM ({_INTERVALS}) intervals ORDER BY interval_start, interval_end
 """
 _MERGED = f"""
     SELECT min(greatest(interval_start, %(start)s)), max(least(interval_end, %(end)s)), sum(rows)::int8,
-           sum(segments)::int8, sum(size_bytes)::int8, count(*), min(low), max(high), min(min_time), max(max_time)
+           sum(segments)::int8, sum(size_bytes)::int8, count(*), min(version), max(version), min(min_time),
+           max(max_time)
     FROM ({_INTERVALS}) intervals
     GROUP BY width_bucket(
         extract(epoch FROM greatest(interval_start, %(start)s))::float8,
         extract(epoch FROM %(start)s)::float8, extract(epoch FROM %(end)s)::float8, %(width)s)
     ORDER BY 1, 2
 """
-
-
-def _bars(datasource: Datasource, window: tuple[datetime, datetime], limit: int) -> list[Bar]:
-    return _read(_EACH, {"datasource": datasource.pk, "start": window[0], "end": window[1], "limit": limit})
-
-
-def _merged_bars(datasource: Datasource, window: tuple[datetime, datetime], width: int) -> list[Bar]:
-    return _read(_MERGED, {"datasource": datasource.pk, "start": window[0], "end": window[1], "width": width})
 
 
 def _read(statement: str, values: dict[str, Any]) -> list[Bar]:
