@@ -43,7 +43,6 @@ def environment(
         "HEADGATE_SECRET_KEY": home.secret("secret_key"),
         "HEADGATE_DEEP_STORAGE": str(home.segments),
         "HEADGATE_TASK_DIR": str(home.tasks),
-        "HEADGATE_LOG_DIR": str(home.logs),
         "HEADGATE_INTERNAL_URL": web_address(web_port),
         "HEADGATE_ALLOWED_HOSTS": "127.0.0.1,localhost",
         "HEADGATE_DEFAULT_BOOTSTRAP": kafka.bootstrap if kafka else "",

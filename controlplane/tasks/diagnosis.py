@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane.datasources.selectors import Totals
-from ingestion.specs.ingestion_spec import IdleConfig
+from ingestion.specs.ingestion_spec import IdleConfig, TuningConfig
 
 
 @dataclass(frozen=True)
@@ -155,15 +155,25 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
         found.append("ioConfig.consumerProperties['max.poll.records']: a share group's batches follow the producer's")
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
         found.append("ioConfig.idleConfig: a supervisor keeps its task running")
+    tuning = _part(spec, "tuningConfig")
+    for name in _UNREAD_TUNING:
+        if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
+            found.append(f"tuningConfig.{name}: this version does not read it")
     if spec.get("context"):
         found.append("context: nothing here reads it")
     return found
 
 
+_UNREAD_TUNING = ("maxRowsInMemory", "logParseExceptions", "maxParseExceptions")
+_DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
 _DEFAULT_IDLE = IdleConfig().model_dump(mode="json")
 
 
 def _io_config(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _part(spec, "ioConfig")
+
+
+def _part(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     inner: Mapping[str, Any] = spec.get("spec", spec)
-    config: Mapping[str, Any] = inner.get("ioConfig", {})
-    return config
+    part: Mapping[str, Any] = inner.get(name, {})
+    return part

@@ -90,6 +90,9 @@ def _spark_command(task: Task) -> list[str]:
         "spark.driver.memory": "512m",
         "spark.python.daemon.module": "ingestion.spark.daemon",
     }
+    if not local:
+        # A standalone application takes every core unless told otherwise.
+        conf |= {"spark.cores.max": str(task.slots), "spark.executor.memory": "512m"}
     command = [str(Path(sys.executable).parent / "spark-submit")]
     # One failure ends the Spark job: the driver then starts it again with back-off and a new epoch.
     command += ["--master", f"local[{task.slots},1]" if local else master]

@@ -26,9 +26,10 @@ class Failpoints:
             self._hold(Path(argument), once=action == "hold_once")
 
     def _hold(self, file: Path, once: bool) -> None:
-        if once and file.exists():
+        try:
+            file.touch(exist_ok=not once)  # one process only makes it
+        except FileExistsError:
             return
-        file.touch()
         while True:
             time.sleep(1)
 

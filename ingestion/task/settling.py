@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.client import ControlPlane, PublishRefused, Unreachable
-from ingestion.decode import IsolatedDecoder, JsonDecoder, MessageWindow
+from ingestion.decode import IsolatedDecoder, JsonDecoder, MessageWindow, row_indexes
 from ingestion.segments import DeepStorage, write_segments
 from ingestion.sources import SourceProblem, TopicChanged
 from ingestion.sources.base import Ints
@@ -136,15 +136,14 @@ class Settler:
         ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
         ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
         ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
-        column = pa.array(chosen[decoded.rows["__row"].to_numpy()], pa.int32())
-        return decoded.rows.set_column(decoded.rows.schema.get_field_index("__row"), "__row", column)
+        return decoded.rows.set_column(0, "__row", pa.array(chosen[row_indexes(decoded.rows)], pa.int32()))
 
     def _upload(self, ledger: Ledger, rows: pa.Table | None, give_up: float) -> list[SegmentFile]:
         stored = ledger.indexes(STORED)
         if rows is None or not len(stored):
             return []
         if rows.num_rows != len(stored):  # some of them turned out to be duplicates
-            rows = rows.filter(pa.array(np.isin(rows["__row"].to_numpy(), stored)))
+            rows = rows.filter(pa.array(np.isin(row_indexes(rows), stored)))
         return self.breaker.insist(lambda: self._write(ledger, rows), give_up)
 
     def _write(self, ledger: Ledger, rows: pa.Table) -> list[SegmentFile]:

@@ -33,7 +33,6 @@ os.environ.update(
         "HEADGATE_INSECURE_COOKIES": "1",
         "HEADGATE_ALLOWED_HOSTS": "127.0.0.1,localhost,testserver",
         "HEADGATE_TASK_DIR": str(HOME.tasks),
-        "HEADGATE_LOG_DIR": str(HOME.logs),
         "HEADGATE_DEEP_STORAGE": str(HOME.segments),
     }
 )

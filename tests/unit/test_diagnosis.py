@@ -127,3 +127,9 @@ def test_texts_hold_the_numbers_and_names() -> None:
 def test_options_without_effect(paths: list[str], document: dict[str, Any], supervised: bool) -> None:
     named = options_without_effect(document, supervised=supervised)
     assert [text.partition(":")[0] for text in named] == paths
+
+
+def test_tuning_options_that_nothing_reads_are_named() -> None:
+    spec = {"spec": {"tuningConfig": {"maxRowsInMemory": 10, "maxRowsPerSegment": 10, "maxParseExceptions": 0}}}
+    named = [text.split(":")[0] for text in options_without_effect(spec, supervised=False)]
+    assert named == ["tuningConfig.maxRowsInMemory", "tuningConfig.maxParseExceptions"]
