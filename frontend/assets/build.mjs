@@ -1,4 +1,4 @@
-// Writes ../static/headgate: our scripts bundled, our styles and Bootstrap copied, the licences of what is inside.
+// Writes ../static/headgate: our scripts and styles bundled, Bootstrap copied, the licences of what is inside.
 import { build } from "esbuild";
 import { cp, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -10,7 +10,13 @@ await rm(OUT, { recursive: true, force: true });
 await mkdir(path.join(OUT, "vendor"), { recursive: true });
 
 const bundled = await build({
-  entryPoints: { timeline: "src/timeline/index.js", editor: "src/editor.js", page: "src/page.js", theme: "src/theme.js" },
+  entryPoints: {
+    timeline: "src/timeline/index.js",
+    editor: "src/editor.js",
+    page: "src/page.js",
+    theme: "src/theme.js",
+    headgate: "src/headgate.css",
+  },
   outdir: OUT,
   bundle: true,
   minify: true,

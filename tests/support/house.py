@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx2
 import psutil
@@ -26,7 +26,9 @@ T = TypeVar("T")
 BROKER = {"group.share.min.record.lock.duration.ms": "1000", "group.share.max.size": "1000"}
 
 
-def wait_for(what: str, condition: Callable[[], T], seconds: float = 90.0, explain: Callable[[], Any] = str) -> T:
+def wait_for(
+    what: str, condition: Callable[[], T | None], seconds: float = 90.0, explain: Callable[[], Any] = str
+) -> T:
     """The condition's first true value. Fails with ``what`` and the explanation when the time is over."""
     end = time.monotonic() + seconds
     while True:
@@ -63,9 +65,9 @@ class House:
         database: str | None = None,
     ) -> None:
         self.home = home
-        self.postgres: Any = Elsewhere(dsn=database) if database else Postgres(self.home)
+        self.postgres = cast(Postgres, Elsewhere(dsn=database)) if database else Postgres(self.home)
         self.valkey = Valkey(self.home)
-        self.kafka: Any = Elsewhere(bootstrap=bootstrap) if bootstrap else Kafka(self.home, extra_properties=broker)
+        self.kafka = cast(Kafka, Elsewhere(bootstrap=bootstrap)) if bootstrap else Kafka(self.home, broker)
         for service in (self.postgres, self.valkey, self.kafka):
             service.start()
         for service in (self.postgres, self.valkey, self.kafka):
@@ -104,7 +106,7 @@ class House:
 
     @property
     def bootstrap(self) -> str:
-        return str(self.kafka.bootstrap)
+        return self.kafka.bootstrap
 
     def close(self) -> None:
         for task in self.sql("SELECT id FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"):
