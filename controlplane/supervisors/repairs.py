@@ -20,6 +20,7 @@ from controlplane.tasks.services import create_repair
 from ingestion.specs import parse_task_spec
 
 HOLES_A_TASK = 1000
+FRESH = timedelta(seconds=5)  # an older heartbeat says nothing of what is held now
 
 
 def start_repairs() -> list[str]:
@@ -54,7 +55,11 @@ def never_delivered(source: Source, task: Task) -> list[Hole]:
     """
     seen = task.observation
     indexers = list(task.indexers.all())
-    reading = bool(indexers) and all(i.state == "reading" and not i.in_flight for i in indexers)
+    fresh = timezone.now() - FRESH
+    reading = bool(indexers) and all(
+        i.state == "reading" and not i.in_flight and i.last_heartbeat_at and i.last_heartbeat_at > fresh
+        for i in indexers
+    )
     if task.status != Status.RUNNING or not reading or seen.get("topic_id") != source.topic_id:
         return []
     since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)

@@ -16,7 +16,7 @@ from controlplane.segments.models import Segment, Writer
 from controlplane.tasks.models import Indexer, Status, Task
 from tests.browser.conftest import Quiet
 from tests.browser.timeline import changed, drawn, point_at
-from tests.support.django_cast import DAY, PASSWORD, STARTED, Cast, make_cast
+from tests.support.django_cast import DAY, PASSWORD, STARTED, Cast, make_cast, sum_intervals
 
 YEAR = 365
 
@@ -31,6 +31,7 @@ def site(transactional_db: None, live_server: LiveServer) -> Cast:
         for day in range(YEAR)
         for number in range(min(5, day + 1))
     )
+    sum_intervals(year)
     return cast
 
 
@@ -126,6 +127,7 @@ def test_another_measure_changes_the_height_only(owner: Page, live_server: LiveS
 def test_one_interval_and_none(owner: Page, site: Cast, live_server: LiveServer) -> None:
     one = Datasource.objects.create(name="one", team=site.alpha)
     _segment(one, DAY, timedelta(days=1), 0, 5).save()
+    sum_intervals(one)
     owner.goto(f"{live_server.url}/datasources/one/")
     assert drawn(owner).status == "2013-01-01 – 2013-01-02 UTC: 1 interval, 5 rows, 1 segment, 500 B"
     Datasource.objects.create(name="none", team=site.alpha)
@@ -139,6 +141,7 @@ def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
     many = Datasource.objects.create(name="many", team=site.alpha)
     minute = timedelta(minutes=1)
     Segment.objects.bulk_create(_segment(many, DAY + minute * n, minute, 0, 3) for n in range(6000))
+    sum_intervals(many)
     owner.goto(f"{live_server.url}/datasources/many/")
     whole = drawn(owner)
     assert whole.bars < 1000

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment
-from tests.support.django_cast import DAY, Cast, browsing_as, make_segment
+from tests.support.django_cast import DAY, Cast, browsing_as, make_segment, sum_intervals
 from tests.support.html import Element, counters, parsed
 
 FLIGHTS = "/datasources/flights/"
@@ -161,6 +161,7 @@ def test_many_intervals_come_merged_with_no_row_lost(viewer: Client, cast: Cast)
             )
         )
     Segment.objects.bulk_create(made[1:])
+    sum_intervals(many)
     answer = viewer.get("/datasources/minutes/timeline.json", {"width": "500"}).json()
     assert answer["merged"]
     assert len(answer["bars"]) <= 500
