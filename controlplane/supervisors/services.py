@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
@@ -9,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.problems import invalid_spec
-from controlplane.connections.secrets import seal
+from controlplane.connections.secrets import seal, unseal
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.services import check_slots, split_secrets
@@ -51,14 +52,20 @@ def _update(supervisor: Supervisor, spec: SupervisorSpec, user: User) -> Supervi
     supervisor.terminated_at = None
     supervisor.state = supervisor.detailed_state = "PENDING"
     supervisor.save()
-    _add_version(supervisor, spec, user)
+    before = supervisor.versions.get(version=supervisor.version - 1)
+    _add_version(supervisor, spec, user, unseal(before.secrets))
     return supervisor
 
 
-def _add_version(supervisor: Supervisor, spec: SupervisorSpec, user: User) -> None:
+def _add_version(
+    supervisor: Supervisor, spec: SupervisorSpec, user: User, kept: Mapping[str, str] | None = None
+) -> None:
+    """``kept``: the last version's secrets, which nobody is shown; a spec that leaves them out keeps them."""
     canonical, hidden = split_secrets(spec.canonical())
+    with_user = "sasl.username" in canonical["spec"]["ioConfig"]["consumerProperties"]
+    secrets = {**(kept or {}), **hidden} if with_user else hidden
     SpecVersion.objects.create(
-        supervisor=supervisor, version=supervisor.version, spec=canonical, secrets=seal(hidden), created_by=user
+        supervisor=supervisor, version=supervisor.version, spec=canonical, secrets=seal(secrets), created_by=user
     )
 
 

@@ -62,7 +62,7 @@ def team_for_new(user: User, name: str | None) -> Team:
     else:
         candidates = list(teams[:2])
         if len(candidates) != 1:
-            raise InvalidInput("Say which team the new datasource belongs to (header X-Headgate-Team).")
+            raise InvalidInput("Say which team the new datasource belongs to (over REST: header X-Headgate-Team).")
         team = candidates[0]
     require(user, Action.ADMINISTER, team)
     return team

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.embedded.kafka import Kafka
 from tests.support.house import House, wait_for
@@ -74,11 +74,11 @@ def test_one_malformed_record_in_a_thousand(house: House) -> None:
     totals = check_exactly_once(house, topic, range(20_000))
     assert totals["quarantined"] == 20
     kept = house.api("GET", f"/api/v1/datasources/{topic}/quarantine/?limit=100")["results"]
-    assert sorted(k["payload"] for k in kept) == sorted(p.decode() for p in bad)
+    assert sorted(k["payload_text"] for k in kept) == sorted(p.decode() for p in bad)
     assert all(k["error"] and k["offset"] >= 0 and k["reason"] == "unparseable" for k in kept)
     one = kept[0]
     fate = house.api("GET", f"/api/v1/records/?topic={topic}&partition={one['partition']}&offset={one['offset']}")
-    assert fate["results"][0]["outcome"] == "unparseable"
+    assert fate["fates"][0]["outcome"] == "unparseable"
 
 
 @pytest.mark.timeout(400)
@@ -179,7 +179,7 @@ def test_the_seed_as_it_stands(house: House) -> None:
     wait_for("the task succeeds", lambda: house.status(task) == "SUCCESS", 120, lambda: house.logs(topic))
     totals = house.totals(topic)
     assert (totals["polled"], totals["published"]) == (5, 5)
-    assert not os.path.exists(f"/proc/{house.application_pid(task)}")
+    wait_for("the application has ended", lambda: house.application_pid(task) is None, 30)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_supervisor_with_nothing_to_show_says_why(house: House, change: dict[s
 
     def reasons() -> list[str]:
         answer = house.api("GET", f"/api/v1/supervisors/{supervisor}/")
-        return [r["code"] for r in answer["reasons"]]
+        return [r["code"] for r in answer["why_nothing"]]
 
     wait_for(f"the reason {code}", lambda: code in reasons(), 90, lambda: (reasons(), house.logs(topic)))
     check_adds_up(house.totals(topic))
@@ -220,14 +220,13 @@ def test_share_groups_off_on_the_broker(house: House) -> None:
         topic = house.topic()
         spec = house.spec(topic)
         spec["ioConfig"]["consumerProperties"]["bootstrap.servers"] = kafka.bootstrap
-        from confluent_kafka.admin import AdminClient, NewTopic
-
-        AdminClient({"bootstrap.servers": kafka.bootstrap}).create_topics([NewTopic(topic, 1)])[topic].result(30)
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
         supervisor = house.supervise(spec)
 
         def reasons() -> list[str]:
             answer = house.api("GET", f"/api/v1/supervisors/{supervisor}/")
-            return [r["code"] for r in answer["reasons"]]
+            return [r["code"] for r in answer["why_nothing"]]
 
         wait_for("the reason", lambda: "share_groups_off" in reasons(), 90, lambda: (reasons(), house.logs(topic)))
         house.rest()

@@ -1,0 +1,109 @@
+"""Supervisors' specs: versions, secrets that stay, rounds of the run loop on a real PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
+from controlplane.connections.secrets import unseal
+from controlplane.supervisors import services
+from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.run import run
+from controlplane.tasks.models import Goal, Task
+from controlplane.tasks.services import end_task
+from tests.support.django_cast import Cast, spec_for
+
+CANARY = "canary-password-7431"
+
+
+def with_password(spec: dict[str, Any], password: str | None) -> dict[str, Any]:
+    properties = {"bootstrap.servers": "b:1", "security.protocol": "SASL_SSL", "sasl.username": "u"}
+    if password is not None:
+        properties["sasl.password"] = password
+    spec["ioConfig"]["consumerProperties"] = properties
+    return spec
+
+
+def submit(cast: Cast, spec: dict[str, Any], role: str = "owner") -> Supervisor:
+    return services.submit_supervisor(user=cast.users[role], document=spec, team_name="alpha")
+
+
+def test_a_password_is_sealed_and_kept_when_a_new_version_leaves_it_out(cast: Cast) -> None:
+    supervisor = submit(cast, with_password(spec_for("secretive"), CANARY))
+    submit(cast, with_password(spec_for("secretive", taskCount=3), None))
+    versions = list(SpecVersion.objects.filter(supervisor=supervisor).order_by("version"))
+    assert [unseal(v.secrets) for v in versions] == [{"sasl.password": CANARY}] * 2
+    assert not any(CANARY in str(v.spec) or CANARY in v.secrets for v in versions)
+    submit(cast, spec_for("secretive"))
+    assert unseal(supervisor.versions.get(version=3).secrets) == {}
+
+
+def test_a_spec_version_can_not_be_changed(cast: Cast) -> None:
+    supervisor = submit(cast, spec_for("constant"))
+    version = supervisor.versions.get()
+    version.spec = {}
+    with pytest.raises(TypeError, match="immutable"):
+        version.save()
+
+
+def test_a_wrong_spec_changes_nothing(cast: Cast) -> None:
+    before = (Supervisor.objects.count(), SpecVersion.objects.count())
+    wrong = spec_for("wrong", taskCount=0)
+    wrong["ioConfig"]["topik"] = wrong["ioConfig"].pop("topic")
+    with pytest.raises(InvalidInput) as refused:
+        submit(cast, wrong)
+    assert {e.path for e in refused.value.errors} == {"ioConfig.taskCount", "ioConfig.topic", "ioConfig.topik"}
+    assert (Supervisor.objects.count(), SpecVersion.objects.count()) == before
+
+
+def test_an_operator_may_not_change_a_spec_and_an_outsider_finds_the_name_taken(cast: Cast) -> None:
+    submit(cast, spec_for("guarded"))
+    with pytest.raises(NotAllowed):
+        submit(cast, spec_for("guarded", taskCount=2), role="operator")
+    with pytest.raises(Conflict):
+        services.submit_supervisor(user=cast.users["outsider"], document=spec_for("guarded"), team_name="beta")
+
+
+def test_rounds_start_one_task_and_follow_the_spec(cast: Cast) -> None:
+    supervisor = submit(cast, spec_for("round"))
+    for _ in range(3):
+        run(supervisor.pk)
+    task = Task.objects.get(supervisor_id=supervisor.pk)
+    services.scale(user=cast.users["owner"], supervisor=supervisor, task_count=5)
+    run(supervisor.pk)
+    task.refresh_from_db()
+    assert (task.indexers_wanted, task.goal) == (5, Goal.RUN)
+    submit(cast, spec_for("round", pollTimeout=100))
+    run(supervisor.pk)
+    task.refresh_from_db()
+    assert Task.objects.filter(supervisor_id=supervisor.pk).count() == 2
+    assert task.goal == Goal.FINISH or task.ended
+
+
+def test_a_failed_task_is_followed_by_another_after_a_back_off(cast: Cast) -> None:
+    supervisor = submit(cast, spec_for("failing"))
+    run(supervisor.pk)
+    end_task(Task.objects.get(supervisor_id=supervisor.pk), error="for the test")
+    decision = run(supervisor.pk)
+    assert decision is not None
+    assert (decision.detailed_state, decision.failures) == ("BACKING_OFF", 1)
+    supervisor.refresh_from_db()
+    assert supervisor.recent_errors[0]["message"] == "for the test"
+
+
+def test_suspend_resume_terminate(cast: Cast) -> None:
+    supervisor = submit(cast, spec_for("resting"))
+    run(supervisor.pk)
+    services.suspend(user=cast.users["operator"], supervisor=supervisor)
+    run(supervisor.pk)
+    run(supervisor.pk)
+    supervisor.refresh_from_db()
+    assert supervisor.state == "SUSPENDED"
+    services.resume(user=cast.users["operator"], supervisor=supervisor)
+    with pytest.raises(NotAllowed):
+        services.terminate(user=cast.users["operator"], supervisor=supervisor)
+    services.terminate(user=cast.users["owner"], supervisor=supervisor)
+    with pytest.raises(Conflict):
+        services.resume(user=cast.users["owner"], supervisor=supervisor)
