@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Alternates the bare loop and Headgate; keys as documented in benchmarks/README.md."""
-    bare, headgate = [], []
+    bare, headgate, batches = [], [], []
     lost = duplicated = 0
     with stack(options) as house:
         topic = house.topic("bench")
@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         for turn in range(options.rounds):
             bare.append(bare_rate(house, topic, f"bare-{turn}", options.records))
             rate, gone, twice = headgate_rate(house, topic, f"bench-{turn}", options)
+            batches.append(options.records / house.totals(f"bench-{turn}")["publishes"])
             headgate.append(rate)
             lost, duplicated = lost + gone, duplicated + twice
             print(f"round {turn + 1}: bare {bare[-1]:,.0f} rows/s, headgate {rate:,.0f} rows/s", flush=True)
@@ -54,6 +55,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "ratio": headgate_median / bare_median,
         "lost": lost,
         "duplicated": duplicated,
+        "rows_per_publish": _median(batches),
         "records": options.records,
         "indexers": options.indexers,
         "consumers": options.consumers,

@@ -24,5 +24,4 @@ def stack(options: argparse.Namespace) -> Iterator[House]:
         try:
             yield house
         finally:
-            house.rest()
             house.close()

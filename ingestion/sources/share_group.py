@@ -95,9 +95,8 @@ class _Poller(threading.Thread):
         polled = consumer.poll(self._source.poll_timeout_s)
         acquired_at = time.monotonic()
         messages = [m for m in polled if m.error() is None]
-        for message in polled:
-            if message.error() is not None:
-                self.complain(str(message.error().str()))
+        if len(messages) < len(polled):
+            self.complain(next(str(m.error().str()) for m in polled if m.error() is not None))
         if not messages:
             return
         self._complaint = ("", 0.0)
@@ -106,10 +105,14 @@ class _Poller(threading.Thread):
 
     def _settle(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
         # Left to its lock: releasing what is no longer ours is refused by the broker and frees the consumer.
-        kinds = [RELEASE] * len(messages) if verdicts is None else verdicts.tolist()
         acknowledge = consumer.acknowledge
-        for message, kind in zip(messages, kinds, strict=True):
-            acknowledge(message, _TYPES[kind])
+        if verdicts is not None and bool((verdicts == ACCEPT).all()):
+            for message in messages:
+                acknowledge(message)  # ACCEPT; this loop runs for every record
+        else:
+            kinds = [RELEASE] * len(messages) if verdicts is None else verdicts.tolist()
+            for message, kind in zip(messages, kinds, strict=True):
+                acknowledge(message, _TYPES[kind])
         for partition, error in consumer.commit_sync(COMMIT_S).items():
             if error is not None:
                 self._source.count_ack_failure()
