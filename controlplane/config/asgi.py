@@ -17,7 +17,9 @@ class IndexersHandler(ASGIHandler):
         self._view_middleware: list[object] = []
         self._template_response_middleware: list[object] = []
         self._exception_middleware: list[object] = []
-        self._middleware_chain = convert_exception_to_response(self._get_response_async)
+        self._middleware_chain = convert_exception_to_response(
+            self._get_response_async  # type: ignore[attr-defined]  # the stubs leave it out
+        )
 
 
 for_people = get_asgi_application()
