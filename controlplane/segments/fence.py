@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict
@@ -44,7 +43,8 @@ def note_released(*, task_id: str, number: int, epoch: int, released: int, redel
 
 def lock_writer(task_id: str, number: int, epoch: int) -> Writer:
     """The writer's row, locked until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
-    writer = Writer.objects.select_for_update().select_related(None).filter(task_id=task_id, number=number).first()
+    locked = Writer.objects.select_for_update(of=("self",)).select_related("source", "datasource")
+    writer = locked.filter(task_id=task_id, number=number).order_by().first()
     if writer is None or writer.epoch != epoch:
         current = writer.epoch if writer else "none"
         raise PublishRefused(
@@ -115,9 +115,9 @@ def _retire_older(source: Source) -> None:
 
 
 def add_totals(writer: Writer, **deltas: int) -> None:
-    """Add to the writer's totals in the caller's transaction; the row is locked by it."""
+    """Add to the writer's totals in the caller's transaction, which holds the row's lock."""
     now = timezone.now()
-    changes = {name: F(name) + value for name, value in deltas.items() if value}
+    totals = {name: getattr(writer, name) + value for name, value in deltas.items() if value}
     Writer.objects.filter(pk=writer.pk).update(
-        **changes, last_publish_at=now, first_publish_at=writer.first_publish_at or now
+        **totals, last_publish_at=now, first_publish_at=writer.first_publish_at or now
     )

@@ -57,15 +57,14 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
     if seen is not None:
         return _answer_again(seen)
     source = _source_of(writer, request)
-    duplicates = settled.settled_among(source, settling)
+    keys = keys_of(source, {*settling, *request.outcomes})
+    duplicates = settled.settled_among(source, settling, keys)
     if duplicates:
         raise PublishRefused(
             Refusal(code="duplicates", detail="Some of these offsets are settled already.", duplicates=duplicates)
         )
     now = timezone.now()
-    datasource = Datasource.objects.get(pk=writer.datasource_id)
-    segments = _register_segments(datasource, task_id, request.segments, now)
-    keys = keys_of(source, {*settling, *request.outcomes})
+    segments = _register_segments(writer.datasource, task_id, request.segments, now)
     _write_receipts(task_id, number, request, keys, segments, now)
     _keep_quarantined(source, task_id, request, now)
     _note_alarms(source, task_id, request)
@@ -88,7 +87,7 @@ def _answer_again(seen: Publish) -> PublishAnswer:
 
 
 def _source_of(writer: Writer, request: PublishRequest) -> Source:
-    source = Source.objects.filter(pk=writer.source_id or 0).first()
+    source = writer.source
     if source is None or source.topic_id != request.topic_id:
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
     return source

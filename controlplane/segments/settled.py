@@ -29,9 +29,14 @@ class Hole:
     since: datetime
 
 
-def settled_among(source: Source, wanted: Mapping[int, Ranges]) -> dict[int, Ranges]:
-    """Per partition, the parts of ``wanted`` that are settled; partitions without any are left out."""
-    keys = keys_of(source, wanted)
+def settled_among(
+    source: Source, wanted: Mapping[int, Ranges], keys: Mapping[int, int] | None = None
+) -> dict[int, Ranges]:
+    """Per partition, the parts of ``wanted`` that are settled; partitions without any are left out.
+
+    ``keys``: the partitions' progress keys, when the caller has them.
+    """
+    keys = keys_of(source, wanted) if keys is None else keys
     partition_of = {key: partition for partition, key in keys.items()}
     found: dict[int, Ranges] = {}
     for lower, upper in overlaps(spans(keys, wanted)):

@@ -22,7 +22,7 @@ from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
 GATHER_S = 0.2  # at most this long after the first poll of a batch
-QUIET_S = 0.02  # or until no further poll came for this long
+QUIET_S = 0.005  # or until no further poll came for this long
 CLOSE_S = 15.0
 COMMIT_S = 20.0
 COMPLAINT_S = 15.0  # a complaint that is older is not shown
@@ -31,11 +31,27 @@ _TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJE
 
 @dataclass(frozen=True)
 class _Held:
-    """One poll of one poller."""
+    """One poll of one poller, taken apart on its thread while the loop still waits for others."""
 
     poller: _Poller
     messages: list[Any]
     acquired_at: float
+    partitions: Ints
+    offsets: Ints
+    delivery_counts: Ints
+    payloads: list[bytes | None]
+
+    @classmethod
+    def of(cls, poller: _Poller, messages: list[Any], acquired_at: float) -> _Held:
+        return cls(
+            poller,
+            messages,
+            acquired_at,
+            partitions=_ints(m.partition() for m in messages),
+            offsets=_ints(m.offset() for m in messages),
+            delivery_counts=_ints(m.delivery_count() for m in messages),
+            payloads=[m.value() for m in messages],
+        )
 
 
 class _Poller(threading.Thread):
@@ -100,7 +116,7 @@ class _Poller(threading.Thread):
         if not messages:
             return
         self._complaint = ("", 0.0)
-        self._source.arrived.put(_Held(self, messages, acquired_at))
+        self._source.arrived.put(_Held.of(self, messages, acquired_at))
         self._settle(consumer, messages, self._verdicts.get())
 
     def _settle(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
@@ -192,10 +208,10 @@ class ShareGroupSource:
         messages = [m for h in held for m in h.messages]
         bounds = np.cumsum([0, *(len(h.messages) for h in held)]).tolist()
         return Batch(
-            partitions=_ints(m.partition() for m in messages),
-            offsets=_ints(m.offset() for m in messages),
-            delivery_counts=_ints(m.delivery_count() for m in messages),
-            payloads=[m.value() for m in messages],
+            partitions=np.concatenate([h.partitions for h in held]),
+            offsets=np.concatenate([h.offsets for h in held]),
+            delivery_counts=np.concatenate([h.delivery_counts for h in held]),
+            payloads=[p for h in held for p in h.payloads],
             keys=_Lazy(messages, lambda m: m.key()),
             timestamps_ms=_Lazy(messages, lambda m: m.timestamp()[1] if m.timestamp()[0] else None),
             deadline=min(h.acquired_at for h in held) + self._lock_s,
