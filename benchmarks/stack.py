@@ -20,7 +20,7 @@ def add_stack_options(parser: argparse.ArgumentParser) -> None:
 def stack(options: argparse.Namespace) -> Iterator[House]:
     """All services, with the broker's default limits."""
     with temporary_home() as home:
-        house = House(home, broker={}, bootstrap=options.bootstrap, database=options.database)
+        house = House(home, broker={}, bootstrap=options.bootstrap, database=options.database, with_proxy=False)
         try:
             yield house
         finally:

@@ -25,6 +25,8 @@ class FaultProxy:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

@@ -63,6 +63,7 @@ class House:
         broker: Mapping[str, str] = BROKER,
         bootstrap: str | None = None,
         database: str | None = None,
+        with_proxy: bool = True,
     ) -> None:
         self.home = home
         self.postgres = cast(Postgres, Elsewhere(dsn=database)) if database else Postgres(self.home)
@@ -78,7 +79,7 @@ class House:
         self.failpoints.write_text("{}")
         self.environment = {
             **apps.environment(self.home, postgres=self.postgres, valkey=self.valkey, kafka=self.kafka, web_port=port),
-            "HEADGATE_INTERNAL_URL": self.proxy.url,
+            "HEADGATE_INTERNAL_URL": self.proxy.url if with_proxy else apps.web_address(port),
             "HEADGATE_FAILPOINTS": str(self.failpoints),
             "HEADGATE_REPAIR_PERIOD": "2",
             "HEADGATE_REPAIR_MARGIN": "2",
