@@ -16,7 +16,7 @@ from controlplane.segments.spans import Ranges, keys_of, spans, unspan
 from ingestion.specs import offsets
 
 logger = logging.getLogger(__name__)
-FOLD_ABOVE = 8  # a key with no more rows than this is left alone
+FOLD_ABOVE = 1  # a key with one row has nothing to join
 
 
 @dataclass(frozen=True)
