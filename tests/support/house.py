@@ -82,8 +82,7 @@ class House:
             "HEADGATE_INTERNAL_URL": self.proxy.url if with_proxy else apps.web_address(port),
             "HEADGATE_FAILPOINTS": str(self.failpoints),
             "HEADGATE_REPAIR_PERIOD": "2",
-            # A new member of a share group waits up to 10 s for its first records: that is no hole.
-            "HEADGATE_REPAIR_MARGIN": "15",
+            "HEADGATE_REPAIR_MARGIN": "2",
             "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "12",
         }
         apps.migrate(self.home, self.environment)
