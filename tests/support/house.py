@@ -217,7 +217,7 @@ class House:
             self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
         for task, *_ in self.sql(active):
             self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # it may have ended meanwhile
-        wait_for("all tasks have ended", lambda: not self.sql(active), 90, lambda: self.sql(active))
+        wait_for("all tasks have ended", lambda: not self.sql(active), 180, lambda: self.sql(active))
 
     def indexer_pids(self, task: str) -> dict[int, int]:
         """Indexer number → process id of its Python worker, of those that run."""
