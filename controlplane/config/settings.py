@@ -71,7 +71,8 @@ TEMPLATES = [
 
 DATABASES = {"default": dj_database_url.parse(env.text("DATABASE_URL"))}
 DATABASES["default"]["OPTIONS"] = {
-    "pool": {"min_size": 1, "max_size": env.number("HEADGATE_DATABASE_POOL", 16), "timeout": 10}
+    "pool": {"min_size": 1, "max_size": env.number("HEADGATE_DATABASE_POOL", 16), "timeout": 10},
+    "prepare_threshold": 5,  # for controlplane.common.database; the ORM's statements are never prepared
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import models
 
 from controlplane.teams.models import Team, User
@@ -32,5 +34,10 @@ class Datasource(models.Model):
 
     @property
     def append_version(self) -> str:
-        """The version under which streaming appends to an interval that has none yet: ISO 8601, UTC, ms."""
-        return f"{self.created_at:%Y-%m-%dT%H:%M:%S}.{self.created_at.microsecond // 1000:03d}Z"
+        """The version under which streaming appends to an interval that has none yet."""
+        return append_version(self.created_at)
+
+
+def append_version(created_at: datetime) -> str:
+    """The append version of a datasource that was made at that time: ISO 8601, UTC, ms."""
+    return f"{created_at:%Y-%m-%dT%H:%M:%S}.{created_at.microsecond // 1000:03d}Z"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict
-from controlplane.datasources.models import Datasource
+from controlplane.datasources.models import Datasource, append_version
 from controlplane.segments.models import Publish, Source, SourceEvent, Writer
 from ingestion.specs.protocol import AbandonRequest, Refusal
 
@@ -41,16 +44,35 @@ def note_released(*, task_id: str, number: int, epoch: int, released: int, redel
     )
 
 
-def lock_writer(task_id: str, number: int, epoch: int) -> Writer:
-    """The writer's row, locked until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
-    locked = Writer.objects.select_for_update(of=("self",)).select_related("source", "datasource")
-    writer = locked.filter(task_id=task_id, number=number).order_by().first()
-    if writer is None or writer.epoch != epoch:
-        current = writer.epoch if writer else "none"
+@dataclass(frozen=True)
+class LockedWriter:
+    """An indexer's row, locked: what a publish needs of it. ``version`` is what its datasource's new intervals get."""
+
+    id: int
+    datasource: int
+    version: str
+    source: int
+    topic: str
+    topic_id: str
+
+
+def lock_writer(task_id: str, number: int, epoch: int) -> LockedWriter:
+    """Lock the writer's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
+    with cursor() as c:
+        row = c.execute(
+            "SELECT w.epoch, w.id, w.datasource_id, d.created_at, w.source_id, s.topic, s.topic_id"
+            " FROM segments_writer w"
+            " JOIN datasources_datasource d ON d.id = w.datasource_id JOIN segments_source s ON s.id = w.source_id"
+            " WHERE w.task_id = %s AND w.number = %s FOR UPDATE OF w",
+            (task_id, number),
+        ).fetchone()
+    if row is None or row[0] != epoch:
+        current = row[0] if row else "none"
         raise PublishRefused(
             Refusal(code="fenced", detail=f"Epoch {epoch} of indexer {number} is over (current: {current}).")
         )
-    return writer
+    _, writer, datasource, created_at, *source = row
+    return LockedWriter(writer, datasource, append_version(created_at), *source)
 
 
 @transaction.atomic
@@ -61,7 +83,7 @@ def abandon(*, task_id: str, number: int, request: AbandonRequest) -> bool:
     if seen is not None:
         return not seen.abandoned
     Publish.objects.create(
-        id=request.publish_id, writer=writer, epoch=request.epoch, abandoned=True, created_at=timezone.now()
+        id=request.publish_id, writer_id=writer.id, epoch=request.epoch, abandoned=True, created_at=timezone.now()
     )
     return False
 
@@ -112,12 +134,3 @@ def _retire_older(source: Source) -> None:
                 f"{source.topic_id}. Ingestion goes on with the new topic from its first record."
             ),
         )
-
-
-def add_totals(writer: Writer, **deltas: int) -> None:
-    """Add to the writer's totals in the caller's transaction, which holds the row's lock."""
-    now = timezone.now()
-    totals = {name: getattr(writer, name) + value for name, value in deltas.items() if value}
-    Writer.objects.filter(pk=writer.pk).update(
-        **totals, last_publish_at=now, first_publish_at=writer.first_publish_at or now
-    )

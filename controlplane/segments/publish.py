@@ -5,24 +5,21 @@ Locks are always taken in this order: the indexer's row; (datasource, interval) 
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
-from psycopg.types.json import Jsonb
 
 from controlplane.common.errors import InvalidInput, Unavailable
-from controlplane.datasources.models import Datasource
-from controlplane.segments import settled
-from controlplane.segments.fence import PublishRefused, add_totals, lock_writer
-from controlplane.segments.models import Publish, QuarantinedRecord, Segment, Source, SourceEvent, Writer
-from controlplane.segments.spans import Ranges, keys_of, span, spans
+from controlplane.segments import registering, settled
+from controlplane.segments.fence import LockedWriter, PublishRefused, lock_writer
+from controlplane.segments.models import QuarantinedRecord, SourceEvent
+from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets
-from ingestion.specs.protocol import Counters, Outcomes, PublishAnswer, PublishRequest, Refusal, SegmentFile
+from ingestion.specs.protocol import Outcomes, PublishAnswer, PublishRequest, Refusal
 
 _RETRIED = {"40001", "40P01", "23P01"}  # serialization, deadlock, and an overlap that arose since it was looked for
 _ATTEMPTS = 5
@@ -53,44 +50,27 @@ def _retried(attempt: Callable[[], Answer]) -> Answer:
 @transaction.atomic
 def _publish_once(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishAnswer:
     writer = lock_writer(task_id, number, request.epoch)
-    seen = Publish.objects.filter(id=request.publish_id).first()
+    if writer.topic_id != request.topic_id:
+        raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
+    seen, keys, duplicates = settled.look(writer.source, request.publish_id, settling, request.outcomes)
     if seen is not None:
-        return _answer_again(seen)
-    source = _source_of(writer, request)
-    keys = keys_of(source, {*settling, *request.outcomes})
-    duplicates = settled.settled_among(source, settling, keys)
+        return _answer_again(request.publish_id, *seen)
     if duplicates:
         raise PublishRefused(
             Refusal(code="duplicates", detail="Some of these offsets are settled already.", duplicates=duplicates)
         )
     now = timezone.now()
-    segments = _register_segments(writer.datasource, task_id, request.segments, now)
-    _write_receipts(task_id, number, request, keys, segments, now)
-    _keep_quarantined(source, task_id, request, now)
-    _note_alarms(source, task_id, request)
-    Publish.objects.create(
-        id=request.publish_id,
-        writer=writer,
-        epoch=request.epoch,
-        segment_ids=[str(s.id) for s in segments],
-        created_at=now,
-    )
-    _count(writer, request.counters, segments)
-    settled.settle(spans(keys, settling))
-    return PublishAnswer(publish_id=request.publish_id, segment_ids=[str(s.id) for s in segments])
+    batch = registering.Registration(task_id, number, request, writer, keys, now)
+    segment_ids = batch.register(spans(keys, settling))
+    _keep_quarantined(writer, task_id, request, now)
+    _note_alarms(writer, task_id, request)
+    return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids)
 
 
-def _answer_again(seen: Publish) -> PublishAnswer:
-    if seen.abandoned:
+def _answer_again(publish_id: uuid.UUID, abandoned: bool, segment_ids: list[str]) -> PublishAnswer:
+    if abandoned:
         raise PublishRefused(Refusal(code="abandoned", detail="This publish was given up and may not commit."))
-    return PublishAnswer(publish_id=seen.id, segment_ids=seen.segment_ids)
-
-
-def _source_of(writer: Writer, request: PublishRequest) -> Source:
-    source = writer.source
-    if source is None or source.topic_id != request.topic_id:
-        raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
-    return source
+    return PublishAnswer(publish_id=publish_id, segment_ids=segment_ids)
 
 
 def _settling(request: PublishRequest) -> dict[int, Ranges]:
@@ -133,142 +113,14 @@ def _counted(request: PublishRequest, of: Callable[[Outcomes], Ranges]) -> int:
     return sum(offsets.count(of(o)) for o in request.outcomes.values())
 
 
-def _register_segments(datasource: Datasource, task_id: str, files: list[SegmentFile], now: datetime) -> list[Segment]:
-    if not files:
-        return []
-    ordered = sorted(files, key=lambda f: (f.interval_start, f.interval_end))
-    numbers = _partition_numbers(datasource, ordered)
-    segments = {
-        f.path: Segment(
-            id=uuid.uuid4(),
-            datasource=datasource,
-            interval_start=f.interval_start,
-            interval_end=f.interval_end,
-            version=numbers[(f.interval_start, f.interval_end)][0],
-            partition_num=next(numbers[(f.interval_start, f.interval_end)][1]),
-            rows=f.rows,
-            size_bytes=f.size_bytes,
-            sha256=f.sha256,
-            path=f.path,
-            min_time=f.min_time,
-            max_time=f.max_time,
-            columns=[c.model_dump() for c in f.columns],
-            task_id=task_id,
-            created_at=now,
-        )
-        for f in ordered
-    }
-    if len(segments) != len(files):
-        raise InvalidInput("Two segments have the same path.")
-    Segment.objects.bulk_create(segments.values())
-    return [segments[f.path] for f in files]
-
-
-def _partition_numbers(
-    datasource: Datasource, ordered: list[SegmentFile]
-) -> dict[tuple[datetime, datetime], tuple[str, itertools.count[int]]]:
-    """Take numbers for each interval and add to its sums, its row locked from here on.
-
-    Numbers of a refused publish are not used again.
-    """
-    wanted = [
-        (interval, list(files))
-        for interval, files in itertools.groupby(ordered, key=lambda f: (f.interval_start, f.interval_end))
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO segments_interval
-                (datasource_id, start, "end", version, next_partition, segments, rows, size_bytes, min_time, max_time)
-            SELECT %s, w.start, w.stop, %s, w.n, w.n, w.rows, w.size_bytes, w.low, w.high
-            FROM unnest(
-                %s::timestamptz[], %s::timestamptz[], %s::int[], %s::int8[], %s::int8[], %s::timestamptz[],
-                %s::timestamptz[]
-            ) AS w(start, stop, n, rows, size_bytes, low, high) ORDER BY 2, 3
-            ON CONFLICT (datasource_id, start, "end") DO UPDATE SET
-                next_partition = segments_interval.next_partition + excluded.next_partition,
-                segments = segments_interval.segments + excluded.segments,
-                rows = segments_interval.rows + excluded.rows,
-                size_bytes = segments_interval.size_bytes + excluded.size_bytes,
-                min_time = least(segments_interval.min_time, excluded.min_time),
-                max_time = greatest(segments_interval.max_time, excluded.max_time)
-            RETURNING start, "end", version, next_partition
-            """,
-            [
-                datasource.id,
-                datasource.append_version,
-                [start for (start, _), _ in wanted],
-                [end for (_, end), _ in wanted],
-                [len(files) for _, files in wanted],
-                [sum(f.rows for f in files) for _, files in wanted],
-                [sum(f.size_bytes for f in files) for _, files in wanted],
-                [min(f.min_time for f in files) for _, files in wanted],
-                [max(f.max_time for f in files) for _, files in wanted],
-            ],
-        )
-        counts = {interval: len(files) for interval, files in wanted}
-        return {
-            (start, end): (version, itertools.count(after - counts[(start, end)]))
-            for start, end, version, after in cursor.fetchall()
-        }
-
-
-def _write_receipts(
-    task_id: str,
-    number: int,
-    request: PublishRequest,
-    keys: dict[int, int],
-    segments: list[Segment],
-    now: datetime,
-) -> None:
-    outcomes = _receipt_outcomes(request)
-    rows: list[tuple[Any, ...]] = [
-        (
-            request.publish_id,
-            task_id,
-            number,
-            keys[partition],
-            span(keys[partition], *_hull(found)),
-            Jsonb(found),
-            Jsonb([str(s.id) for s in segments]),
-            now,
-        )
-        for partition, found in sorted(outcomes.items())
-    ]
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO segments_receipt"
-            " (publish_id, task_id, indexer, key_id, hull, outcomes, segment_ids, created_at)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
-            rows,
-        )
-
-
-def _receipt_outcomes(request: PublishRequest) -> dict[int, dict[str, list[list[int]]]]:
-    out: dict[int, dict[str, list[list[int]]]] = {}
-    for index, segment in enumerate(request.segments):
-        for partition, ranges in segment.offsets.items():
-            stored = out.setdefault(partition, {}).setdefault("stored", [])
-            stored.extend([start, end, index] for start, end in ranges)
-    for partition, outcomes in request.outcomes.items():
-        for name in Outcomes.model_fields:
-            ranges = getattr(outcomes, name)
-            if ranges:
-                out.setdefault(partition, {})[name] = [list(r) for r in ranges]
-    return out
-
-
-def _hull(found: dict[str, list[list[int]]]) -> tuple[int, int]:
-    every = [r for ranges in found.values() for r in ranges]
-    return min(r[0] for r in every), max(r[1] for r in every)
-
-
-def _keep_quarantined(source: Source, task_id: str, request: PublishRequest, now: datetime) -> None:
+def _keep_quarantined(writer: LockedWriter, task_id: str, request: PublishRequest, now: datetime) -> None:
+    if not request.quarantined:
+        return
     QuarantinedRecord.objects.bulk_create(
         [
             QuarantinedRecord(
-                source=source,
-                datasource_id=source.datasource_id,
+                source_id=writer.source,
+                datasource_id=writer.datasource,
                 task_id=task_id,
                 partition=record.partition,
                 offset=record.offset,
@@ -286,15 +138,20 @@ def _keep_quarantined(source: Source, task_id: str, request: PublishRequest, now
     )
 
 
-def _note_alarms(source: Source, task_id: str, request: PublishRequest) -> None:
+def _note_alarms(writer: LockedWriter, task_id: str, request: PublishRequest) -> None:
     def note(kind: SourceEvent.Kind, detail: str) -> None:
         SourceEvent.objects.create(
-            datasource_id=source.datasource_id, source=source, kind=kind, alarm=True, task_id=task_id, detail=detail
+            datasource_id=writer.datasource,
+            source_id=writer.source,
+            kind=kind,
+            alarm=True,
+            task_id=task_id,
+            detail=detail,
         )
 
     for partition, outcomes in request.outcomes.items():
         for start, end in outcomes.gap:
-            where = f"{source.topic} partition {partition}"
+            where = f"{writer.topic} partition {partition}"
             note(
                 SourceEvent.Kind.GAP,
                 f"Offsets {start} to {end - 1} of {where} were removed by retention before they were read.",
@@ -305,8 +162,3 @@ def _note_alarms(source: Source, task_id: str, request: PublishRequest) -> None:
             f"{request.early_duplicates} records that were delivered for the first time were settled already. "
             "They were dropped; if the topic's records were not settled by a repair, look into it.",
         )
-
-
-def _count(writer: Writer, counters: Counters, segments: list[Segment]) -> None:
-    deltas = counters.model_dump(exclude={"released"})
-    add_totals(writer, **deltas, publishes=1, segments=len(segments), size_bytes=sum(s.size_bytes for s in segments))

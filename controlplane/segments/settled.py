@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,8 +13,9 @@ from typing import Any
 from django.db import OperationalError, connection, transaction
 from psycopg.types.range import Int8Range
 
+from controlplane.common.database import cursor, pipeline
 from controlplane.segments.models import OFFSET_BITS, ProgressKey, SettledRange, Source
-from controlplane.segments.spans import Ranges, keys_of, spans, unspan
+from controlplane.segments.spans import Ranges, checked, keys_of, unspan
 from ingestion.specs import offsets
 
 logger = logging.getLogger(__name__)
@@ -29,45 +32,58 @@ class Hole:
     since: datetime
 
 
-def settled_among(
-    source: Source, wanted: Mapping[int, Ranges], keys: Mapping[int, int] | None = None
-) -> dict[int, Ranges]:
-    """Per partition, the parts of ``wanted`` that are settled; partitions without any are left out.
+Seen = tuple[bool, list[str]]
 
-    ``keys``: the partitions' progress keys, when the caller has them.
+
+def look(
+    source: int, publish_id: uuid.UUID, settling: Mapping[int, Ranges], others: Iterable[int]
+) -> tuple[Seen | None, dict[int, int], dict[int, Ranges]]:
+    """What a publish must know before it writes, in one round trip.
+
+    Returns whether its id was seen (abandoned, segment ids), the progress keys of its partitions (``others`` too), and
+    what of ``settling`` is settled already.
     """
-    keys = keys_of(source, wanted) if keys is None else keys
-    partition_of = {key: partition for partition, key in keys.items()}
+    partitions = sorted({*settling, *others})
+    with pipeline() as cursors:
+        seen = cursors().execute("SELECT abandoned, segment_ids FROM segments_publish WHERE id = %s", (publish_id,))
+        keys = cursors().execute(_KEYS, (source, partitions))
+        overlaps = cursors().execute(_OVERLAPS, (*_columns(settling), source))
+    answer = seen.fetchone()
+    found = dict(keys.fetchall())
+    if len(found) < len(partitions):
+        found = keys_of(source, partitions)
+    known = None if answer is None else (answer[0], json.loads(answer[1]))
+    return known, found, _by_partition(overlaps.fetchall())
+
+
+def settled_among(source: int, wanted: Mapping[int, Ranges]) -> dict[int, Ranges]:
+    """Per partition, the parts of ``wanted`` that are settled; partitions without any are left out."""
+    with cursor() as c:
+        return _by_partition(c.execute(_OVERLAPS, (*_columns(wanted), source)).fetchall())
+
+
+_KEYS = "SELECT partition, id FROM segments_progresskey WHERE source_id = %s AND partition = ANY(%s)"
+_OVERLAPS = f"""
+    SELECT a.partition, greatest(lower(s.span), lower(a.span)) - a.base, least(upper(s.span), upper(a.span)) - a.base
+    FROM (
+        SELECT w.partition, k.id << {OFFSET_BITS} AS base,
+               int8range((k.id << {OFFSET_BITS}) + w.low, (k.id << {OFFSET_BITS}) + w.high) AS span
+        FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS w(partition, low, high)
+        JOIN segments_progresskey k ON k.partition = w.partition AND k.source_id = %s
+    ) a JOIN segments_settledrange s ON s.span && a.span
+"""
+
+
+def _columns(wanted: Mapping[int, Ranges]) -> tuple[list[int], list[int], list[int]]:
+    flat = [(p, *checked(start, end)) for p, ranges in wanted.items() for start, end in ranges]
+    return [f[0] for f in flat], [f[1] for f in flat], [f[2] for f in flat]
+
+
+def _by_partition(rows: Iterable[tuple[Any, ...]]) -> dict[int, Ranges]:
     found: dict[int, Ranges] = {}
-    for lower, upper in overlaps(spans(keys, wanted)):
-        key, start, end = unspan(lower, upper)
-        found.setdefault(partition_of[key], []).append((start, end))
+    for partition, start, end in rows:
+        found.setdefault(partition, []).append((start, end))
     return {p: offsets.merged(ranges) for p, ranges in found.items()}
-
-
-def overlaps(asked: list[Int8Range]) -> list[tuple[int, int]]:
-    """The intersections of ``asked`` with what is settled, as raw bounds."""
-    if not asked:
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT greatest(lower(s.span), lower(a.span)), least(upper(s.span), upper(a.span))
-            FROM unnest(%s::int8range[]) AS a(span) JOIN segments_settledrange s ON s.span && a.span
-            """,
-            [asked],
-        )
-        return list(cursor.fetchall())
-
-
-def settle(settling: list[Int8Range]) -> None:
-    """Insert ranges in one statement. PostgreSQL raises 23P01 when one overlaps what is settled."""
-    if not settling:
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO segments_settledrange (span, settled_at) SELECT unnest(%s::int8range[]), now()", [settling]
-        )
 
 
 def settled_ranges(key: ProgressKey) -> Ranges:

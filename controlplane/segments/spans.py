@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.types.range import Int8Range
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.models import MAX_OFFSET, OFFSET_BITS, ProgressKey, Source
+from controlplane.segments.models import MAX_OFFSET, OFFSET_BITS, ProgressKey
 from ingestion.specs import offsets
 
 Ranges = list[offsets.Range]
@@ -16,9 +16,15 @@ Ranges = list[offsets.Range]
 
 def span(key: int, start: int, end: int) -> Any:
     """The range of one key's offsets ``[start, end)``. Raises ``InvalidInput`` beyond 2^44 offsets."""
+    start, end = checked(start, end)
+    return Int8Range((key << OFFSET_BITS) + start, (key << OFFSET_BITS) + end)
+
+
+def checked(start: int, end: int) -> offsets.Range:
+    """The range as it is. Raises ``InvalidInput`` when it is empty or goes beyond 2^44 offsets."""
     if not 0 <= start < end <= MAX_OFFSET:
         raise InvalidInput(f"The offset range [{start}, {end}) is empty or beyond {MAX_OFFSET}.")
-    return Int8Range((key << OFFSET_BITS) + start, (key << OFFSET_BITS) + end)
+    return start, end
 
 
 def unspan(lower: int, upper: int) -> tuple[int, int, int]:
@@ -33,14 +39,11 @@ def spans(keys: Mapping[int, int], ranges: Mapping[int, Iterable[offsets.Range]]
     return sorted(flat, key=lambda r: r.lower or 0)
 
 
-def keys_of(source: Source, partitions: Iterable[int]) -> dict[int, int]:
+def keys_of(source: int, partitions: Iterable[int]) -> dict[int, int]:
     """Partition → progress key, made where missing."""
-    wanted = sorted(set(partitions))
-    found = dict(ProgressKey.objects.filter(source=source, partition__in=wanted).values_list("partition", "id"))
-    missing = [p for p in wanted if p not in found]
-    if missing:
-        ProgressKey.objects.bulk_create(
-            [ProgressKey(source=source, partition=p) for p in missing], ignore_conflicts=True
-        )
-        found = dict(ProgressKey.objects.filter(source=source, partition__in=wanted).values_list("partition", "id"))
-    return found
+    keys = ProgressKey.objects.filter(source_id=source, partition__in=set(partitions))
+    missing = sorted(set(partitions) - set(keys.values_list("partition", flat=True)))
+    ProgressKey.objects.bulk_create(
+        [ProgressKey(source_id=source, partition=p) for p in missing], ignore_conflicts=True
+    )
+    return dict(keys.values_list("partition", "id"))

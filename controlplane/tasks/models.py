@@ -18,6 +18,9 @@ class Status(models.TextChoices):
     FAILED = "FAILED"
 
 
+ENDED = (Status.SUCCESS, Status.FAILED)
+
+
 class Goal(models.TextChoices):
     """What a task is to do: the directive its heartbeats are answered with."""
 
@@ -82,7 +85,7 @@ class Task(models.Model):
 
     @property
     def ended(self) -> bool:
-        return self.status in (Status.SUCCESS, Status.FAILED)
+        return self.status in ENDED
 
 
 class Indexer(models.Model):

@@ -12,9 +12,11 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.ids import task_id
 from controlplane.common.problems import invalid_spec
+from controlplane.common.text import storable
 from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
@@ -149,6 +151,14 @@ def new_token(task: Task) -> str:
 def token_hash(token: str) -> str:
     """What is stored of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def token_and_status(task_id: str) -> tuple[str, str]:
+    """A task's token hash and status; empty for an unknown task. Asked for every message of an indexer."""
+    if not storable(task_id):
+        return "", ""
+    with cursor() as c:
+        return c.execute("SELECT token_hash, status FROM tasks_task WHERE id = %s", (task_id,)).fetchone() or ("", "")
 
 
 def end_task(task: Task, *, error: str = "") -> bool:

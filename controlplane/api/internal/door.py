@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from controlplane.common.errors import HeadgateError
 from controlplane.segments.fence import PublishRefused
-from controlplane.tasks.models import Task
-from controlplane.tasks.services import token_hash
+from controlplane.tasks.models import ENDED
+from controlplane.tasks.services import token_and_status, token_hash
 
 logger = logging.getLogger(__name__)
 M = TypeVar("M", bound=BaseModel)
@@ -43,31 +43,29 @@ def for_task(method: str) -> Callable[[View], View]:
         def guarded(request: HttpRequest, task_id: str, **kwargs: Any) -> HttpResponse:
             if request.method != method:
                 return problem(405, "Method not allowed", f"Use {method}.")
-            task = _task_of_token(request, task_id)
-            if task is None:
+            status = _status_for_token(request, task_id)
+            if status is None:
                 return problem(401, "Unauthorized", "The token is not this task's.")
-            if task.ended:
-                return problem(410, "Gone", f"Task {task_id} has ended ({task.status}).")
-            return _answered(view, request, task, kwargs)
+            if status in ENDED:
+                return problem(410, "Gone", f"Task {task_id} has ended ({status}).")
+            return _answered(view, request, task_id, kwargs)
 
         return guarded
 
     return decorate
 
 
-def _task_of_token(request: HttpRequest, task_id: str) -> Task | None:
+def _status_for_token(request: HttpRequest, task_id: str) -> str | None:
+    """The task's status when the request's token is its own."""
     token = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-    # The spec and what was observed are long, and most messages need neither.
-    tasks = Task.objects.select_related("datasource").defer("spec", "secrets", "observation", "ranges")
-    task = tasks.filter(pk=task_id).first() if "\0" not in task_id else None
-    known = task.token_hash if task else ""
+    known, status = token_and_status(task_id)
     same = hmac.compare_digest(known, token_hash(token))  # also for an unknown task: the time tells nothing
-    return task if task is not None and known and same else None
+    return status if known and same else None
 
 
-def _answered(view: View, request: HttpRequest, task: Task, kwargs: dict[str, Any]) -> HttpResponse:
+def _answered(view: View, request: HttpRequest, task_id: str, kwargs: dict[str, Any]) -> HttpResponse:
     try:
-        return view(request, task, **kwargs)
+        return view(request, task_id, **kwargs)
     except PublishRefused as refused:
         return message(refused.refusal, 409)
     except ValidationError as error:
@@ -76,7 +74,7 @@ def _answered(view: View, request: HttpRequest, task: Task, kwargs: dict[str, An
     except HeadgateError as error:
         return problem(error.status, error.title, error.detail)
     except DatabaseError:
-        logger.exception("task %s: the metadata store failed", task.pk)
+        logger.exception("task %s: the metadata store failed", task_id)
         return problem(503, "Unavailable", "The metadata store failed; send the same message again.")
 
 

@@ -36,8 +36,9 @@ from ingestion.specs.protocol import (
 
 
 @for_task("GET")
-def assignment(request: HttpRequest, task: Task) -> HttpResponse:
+def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
     """What the application is to do. The only answer with the consumer's secrets, to the task's token only."""
+    task = _task(task_id)
     spec = parse_task_spec(task.spec)
     return message(
         Assignment(
@@ -55,8 +56,9 @@ def assignment(request: HttpRequest, task: Task) -> HttpResponse:
 
 
 @for_task("POST")
-def start(request: HttpRequest, task: Task, number: int) -> HttpResponse:
+def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """An indexer starts: its source is adopted, and a new epoch fences what it was before."""
+    task = _task(task_id)
     asked = read(request, StartRequest)
     spec = parse_task_spec(task.spec).spec.ioConfig
     source = fence.adopt_source(
@@ -67,50 +69,54 @@ def start(request: HttpRequest, task: Task, number: int) -> HttpResponse:
         topic_id=asked.topic_id,
     )
     fence.note_released(
-        task_id=task.pk,
+        task_id=task_id,
         number=number,
         epoch=asked.previous_epoch,
         released=asked.released,
         redelivered=asked.redelivered,
     )
-    epoch = fence.start_writer(task_id=task.pk, number=number, datasource=task.datasource, source=source)
+    epoch = fence.start_writer(task_id=task_id, number=number, datasource=task.datasource, source=source)
     return message(StartAnswer(epoch=epoch))
 
 
 @for_task("POST")
-def settled(request: HttpRequest, task: Task, number: int) -> HttpResponse:
+def settled(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Which of some offsets are settled."""
     asked = read(request, SettledRequest)
-    writer = Writer.objects.select_related("source").get(task_id=task.pk, number=number)
-    if writer.source is None:
+    source = Writer.objects.filter(task_id=task_id, number=number).values_list("source_id", flat=True).first()
+    if source is None:
         raise InvalidInput("The indexer has not started yet.")
-    return message(SettledAnswer(settled=settled_among(writer.source, asked.offsets)))
+    return message(SettledAnswer(settled=settled_among(source, asked.offsets)))
 
 
 @for_task("POST")
-def publish(request: HttpRequest, task: Task, number: int) -> HttpResponse:
+def publish(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Register a batch: 200, or 409 with a refusal that says what to do."""
-    return message(publishing.publish(task_id=task.pk, number=number, request=read(request, PublishRequest)))
+    return message(publishing.publish(task_id=task_id, number=number, request=read(request, PublishRequest)))
 
 
 @for_task("POST")
-def abandon(request: HttpRequest, task: Task, number: int) -> HttpResponse:
+def abandon(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Give up a publish, or learn that it has committed."""
     asked = read(request, AbandonRequest)
-    return message(AbandonAnswer(committed=fence.abandon(task_id=task.pk, number=number, request=asked)))
+    return message(AbandonAnswer(committed=fence.abandon(task_id=task_id, number=number, request=asked)))
 
 
 @for_task("POST")
-def heartbeat(request: HttpRequest, task: Task) -> HttpResponse:
+def heartbeat(request: HttpRequest, task_id: str) -> HttpResponse:
     """Counters up, directives down."""
-    return message(heartbeats.heartbeat(task, read(request, HeartbeatRequest)))
+    return message(heartbeats.heartbeat(_task(task_id), read(request, HeartbeatRequest)))
 
 
 @for_task("POST")
-def end(request: HttpRequest, task: Task) -> HttpResponse:
+def end(request: HttpRequest, task_id: str) -> HttpResponse:
     """The application's last word; its token ends with it."""
-    heartbeats.end(task, read(request, EndRequest))
+    heartbeats.end(_task(task_id), read(request, EndRequest))
     return message(EndAnswer())
+
+
+def _task(task_id: str) -> Task:
+    return Task.objects.select_related("datasource").get(pk=task_id)
 
 
 def _failpoints(task: Task) -> dict[str, str]:

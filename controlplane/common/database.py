@@ -1,0 +1,32 @@
+"""A quicker way to the database than the ORM, for statements on the path of every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import connection
+
+Cursor = psycopg.Cursor[tuple[Any, ...]]
+
+
+@contextmanager
+def cursor() -> Iterator[Cursor]:
+    """A cursor on Django's connection and in its transaction.
+
+    The server binds the parameters and keeps the plan of what it is asked often; errors are Django's. JSON comes back
+    as text.
+    """
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as opened:
+        yield opened
+
+
+@contextmanager
+def pipeline() -> Iterator[Callable[[], Cursor]]:
+    """Makes cursors like ``cursor``'s whose statements go in one round trip; an error of any is raised at the end."""
+    connection.ensure_connection()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield lambda: psycopg.Cursor(connection.connection)

@@ -1,0 +1,185 @@
+"""The statements that write a publish: the intervals' rows, then everything else in one round trip.
+
+Not through the ORM: these run for every batch of every indexer, and it would cost more than the database does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from controlplane.common.database import cursor, pipeline
+from controlplane.common.errors import InvalidInput
+from controlplane.segments.fence import LockedWriter
+from controlplane.segments.spans import span
+from ingestion.specs.protocol import Counters, Outcomes, PublishRequest, SegmentFile
+
+Interval = tuple[datetime, datetime]
+
+_COUNTED = [*(n for n in Counters.model_fields if n != "released"), "segments", "size_bytes"]
+_TOTALS = f"""
+    UPDATE segments_writer SET {", ".join(f"{n} = {n} + %s" for n in _COUNTED)}, publishes = publishes + 1,
+        last_publish_at = %s, first_publish_at = coalesce(first_publish_at, %s) WHERE id = %s
+"""
+_INTERVALS = """
+    INSERT INTO segments_interval
+        (datasource_id, start, "end", version, next_partition, segments, rows, size_bytes, min_time, max_time)
+    SELECT %s, w.start, w.stop, %s, w.n, w.n, w.rows, w.size_bytes, w.low, w.high
+    FROM unnest(
+        %s::timestamptz[], %s::timestamptz[], %s::int[], %s::int8[], %s::int8[], %s::timestamptz[], %s::timestamptz[]
+    ) AS w(start, stop, n, rows, size_bytes, low, high) ORDER BY 2, 3
+    ON CONFLICT (datasource_id, start, "end") DO UPDATE SET
+        next_partition = segments_interval.next_partition + excluded.next_partition,
+        segments = segments_interval.segments + excluded.segments,
+        rows = segments_interval.rows + excluded.rows,
+        size_bytes = segments_interval.size_bytes + excluded.size_bytes,
+        min_time = least(segments_interval.min_time, excluded.min_time),
+        max_time = greatest(segments_interval.max_time, excluded.max_time)
+    RETURNING start, "end", version, next_partition
+"""
+_SEGMENTS = """
+    INSERT INTO segments_segment
+        (id, datasource_id, interval_start, interval_end, version, partition_num, rows, size_bytes, sha256, path,
+         min_time, max_time, columns, task_id, used, created_at)
+    SELECT w.id, %s, w.start, w.stop, w.version, w.number, w.rows, w.size_bytes, w.sha256, w.path, w.low, w.high,
+           w.columns, %s, true, %s
+    FROM unnest(
+        %s::uuid[], %s::timestamptz[], %s::timestamptz[], %s::text[], %s::int[], %s::int8[], %s::int8[], %s::text[],
+        %s::text[], %s::timestamptz[], %s::timestamptz[], %s::jsonb[]
+    ) AS w(id, start, stop, version, number, rows, size_bytes, sha256, path, low, high, columns)
+"""
+_RECEIPTS = """
+    INSERT INTO segments_receipt (publish_id, task_id, indexer, key_id, hull, outcomes, segment_ids, created_at)
+    SELECT %s, %s, %s, w.key, w.hull, w.outcomes, %s, %s
+    FROM unnest(%s::int8[], %s::int8range[], %s::jsonb[]) AS w(key, hull, outcomes)
+"""
+_PUBLISH = """
+    INSERT INTO segments_publish (id, writer_id, epoch, abandoned, segment_ids, created_at)
+    VALUES (%s, %s, %s, false, %s, %s)
+"""
+_SETTLE = "INSERT INTO segments_settledrange (span, settled_at) SELECT unnest(%s::int8range[]), now()"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One publish on its way into the metadata store, in the caller's transaction, which holds the writer's lock."""
+
+    task_id: str
+    number: int
+    request: PublishRequest
+    writer: LockedWriter
+    keys: dict[int, int]
+    now: datetime
+
+    def register(self, settling: list[Any]) -> list[str]:
+        """Write all of it and return the segments' ids, in the order of the request.
+
+        PostgreSQL raises 23P01 when one of the ranges in ``settling`` overlaps what is settled.
+        """
+        files = self.request.segments
+        if len({f.path for f in files}) != len(files):
+            raise InvalidInput("Two segments have the same path.")
+        numbers = self._partition_numbers()
+        ids = [uuid.uuid4() for _ in files]
+        shown = Jsonb([str(i) for i in ids])
+        with pipeline() as cursors:
+            c = cursors()
+            if files:
+                c.execute(_SEGMENTS, self._segments(ids, numbers))
+            c.execute(_RECEIPTS, self._receipts(shown))
+            c.execute(_PUBLISH, (self.request.publish_id, self.writer.id, self.request.epoch, shown, self.now))
+            c.execute(_TOTALS, self._totals())
+            if settling:
+                c.execute(_SETTLE, (settling,))
+        return [str(i) for i in ids]
+
+    def _partition_numbers(self) -> dict[Interval, tuple[str, itertools.count[int]]]:
+        """Take numbers for each interval and add to its sums, its row locked from here on.
+
+        Numbers of a refused publish are not used again.
+        """
+        wanted: dict[Interval, list[SegmentFile]] = {}
+        for file in self.request.segments:
+            wanted.setdefault((file.interval_start, file.interval_end), []).append(file)
+        if not wanted:
+            return {}
+        groups = [wanted[interval] for interval in sorted(wanted)]
+        with cursor() as c:
+            taken = c.execute(
+                _INTERVALS,
+                (
+                    self.writer.datasource,
+                    self.writer.version,
+                    [files[0].interval_start for files in groups],
+                    [files[0].interval_end for files in groups],
+                    [len(files) for files in groups],
+                    [sum(f.rows for f in files) for files in groups],
+                    [sum(f.size_bytes for f in files) for files in groups],
+                    [min(f.min_time for f in files) for files in groups],
+                    [max(f.max_time for f in files) for files in groups],
+                ),
+            ).fetchall()
+        return {
+            (start, end): (version, itertools.count(after - len(wanted[(start, end)])))
+            for start, end, version, after in taken
+        }
+
+    def _segments(self, ids: list[uuid.UUID], numbers: dict[Interval, tuple[str, itertools.count[int]]]) -> Any:
+        files = self.request.segments
+        places = [numbers[(f.interval_start, f.interval_end)] for f in files]
+        return (
+            self.writer.datasource,
+            self.task_id,
+            self.now,
+            ids,
+            [f.interval_start for f in files],
+            [f.interval_end for f in files],
+            [version for version, _ in places],
+            [next(number) for _, number in places],
+            [f.rows for f in files],
+            [f.size_bytes for f in files],
+            [f.sha256 for f in files],
+            [f.path for f in files],
+            [f.min_time for f in files],
+            [f.max_time for f in files],
+            [json.dumps([{"name": c.name, "type": c.type} for c in f.columns]) for f in files],
+        )
+
+    def _receipts(self, segment_ids: Jsonb) -> Any:
+        outcomes = sorted(_receipt_outcomes(self.request).items())
+        keys = [self.keys[partition] for partition, _ in outcomes]
+        hulls = [span(key, *_hull(found)) for key, (_, found) in zip(keys, outcomes, strict=True)]
+        found = [json.dumps(found) for _, found in outcomes]
+        request = self.request
+        return (request.publish_id, self.task_id, self.number, segment_ids, self.now, keys, hulls, found)
+
+    def _totals(self) -> list[Any]:
+        counters, files = self.request.counters, self.request.segments
+        sums = {"segments": len(files), "size_bytes": sum(f.size_bytes for f in files)}
+        added = [sums[n] if n in sums else getattr(counters, n) for n in _COUNTED]
+        return [*added, self.now, self.now, self.writer.id]
+
+
+def _receipt_outcomes(request: PublishRequest) -> dict[int, dict[str, list[list[int]]]]:
+    out: dict[int, dict[str, list[list[int]]]] = {}
+    for index, segment in enumerate(request.segments):
+        for partition, ranges in segment.offsets.items():
+            stored = out.setdefault(partition, {}).setdefault("stored", [])
+            stored.extend([start, end, index] for start, end in ranges)
+    for partition, outcomes in request.outcomes.items():
+        for name in Outcomes.model_fields:
+            ranges = getattr(outcomes, name)
+            if ranges:
+                out.setdefault(partition, {})[name] = [list(r) for r in ranges]
+    return out
+
+
+def _hull(found: dict[str, list[list[int]]]) -> tuple[int, int]:
+    every = [r for ranges in found.values() for r in ranges]
+    return min(r[0] for r in every), max(r[1] for r in every)
