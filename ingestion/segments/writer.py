@@ -154,11 +154,11 @@ def _time(ms: np.int64) -> datetime:
 
 def offset_ranges(partitions: Integers, offsets: Integers) -> dict[int, list[Range]]:
     """The half-open offset ranges of each partition, as ``ingestion.specs.offsets.ranges_of`` gives them."""
-    return {int(p): _ranges(np.unique(offsets[partitions == p])) for p in np.unique(partitions)}
+    return {p: _ranges(np.sort(offsets[partitions == p])) for p in sorted(set(partitions.tolist()))}
 
 
 def _ranges(offsets: Integers) -> list[Range]:
-    gaps = np.flatnonzero(np.diff(offsets) != 1)
+    gaps = np.flatnonzero(np.diff(offsets) > 1)
     starts = offsets[np.concatenate(([0], gaps + 1))]
     ends = offsets[np.concatenate((gaps, [len(offsets) - 1]))] + 1
     return list(zip(starts.tolist(), ends.tolist(), strict=True))

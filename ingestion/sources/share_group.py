@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +47,9 @@ class _Held:
             poller,
             messages,
             acquired_at,
-            partitions=_ints(m.partition() for m in messages),
-            offsets=_ints(m.offset() for m in messages),
-            delivery_counts=_ints(m.delivery_count() for m in messages),
+            partitions=np.array([m.partition() for m in messages], dtype=np.int64),
+            offsets=np.array([m.offset() for m in messages], dtype=np.int64),
+            delivery_counts=np.array([m.delivery_count() for m in messages], dtype=np.int64),
             payloads=[m.value() for m in messages],
         )
 
@@ -301,7 +301,3 @@ class _Lazy(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         return self._read(self._messages[index])
-
-
-def _ints(values: Iterable[int]) -> Ints:
-    return np.fromiter(values, dtype=np.int64)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from ingestion.sources import ACCEPT, REJECT, Batch
 from ingestion.sources.base import Ints
@@ -14,7 +15,9 @@ from ingestion.specs import offsets
 from ingestion.specs.protocol import Counters, Outcomes, PublishRequest, QuarantinedRecord, SegmentFile
 
 ERROR_LENGTH = 2000
-PENDING, STORED, FILTERED, OUTSIDE, UNPARSEABLE, DUPLICATE = range(6)
+OUTCOMES = 6
+PENDING, STORED, FILTERED, OUTSIDE, UNPARSEABLE, DUPLICATE = range(OUTCOMES)
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass
@@ -44,7 +47,7 @@ class Ledger:
         self.outcome[mask] = DUPLICATE
         return int((self.batch.delivery_counts[mask] == 1).sum())
 
-    def at(self, ranges: dict[int, list[offsets.Range]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def at(self, ranges: dict[int, list[offsets.Range]]) -> Mask:
         """Which records lie in the ranges."""
         mask = np.zeros(len(self.batch), dtype=bool)
         for partition, some in ranges.items():
@@ -55,7 +58,13 @@ class Ledger:
 
     def indexes(self, *outcomes: int) -> Ints:
         """The records with one of these outcomes."""
-        return np.flatnonzero(np.isin(self.outcome, outcomes)).astype(np.int64)
+        return np.flatnonzero(self._with(*outcomes)).astype(np.int64)
+
+    def _with(self, first: int, *others: int) -> Mask:
+        mask = self.outcome == first
+        for outcome in others:
+            mask |= self.outcome == outcome
+        return mask
 
     @property
     def verdicts(self) -> Ints:
@@ -68,7 +77,7 @@ class Ledger:
 
     def counters(self, rows: int) -> Counters:
         """``rows``: how many rows the segments hold."""
-        count = {o: int((self.outcome == o).sum()) for o in range(6)}
+        count = np.bincount(self.outcome, minlength=OUTCOMES).tolist()
         return Counters(
             polled=len(self.batch),
             published=rows,
@@ -80,13 +89,14 @@ class Ledger:
             quarantined=count[UNPARSEABLE],
             filtered=count[FILTERED],
             outside_window=count[OUTSIDE],
-            input_bytes=sum(len(p) for p in self.batch.payloads if p is not None),
+            input_bytes=sum(map(len, filter(None, self.batch.payloads))),
         )
 
     def outcomes(self) -> dict[int, Outcomes]:
         """Per partition, the offsets of everything that is not stored."""
         found = {}
-        for partition in {*np.unique(self.batch.partitions).tolist(), *self.batch.extra}:
+        elsewhere = set(self.batch.partitions[self.outcome != STORED].tolist())
+        for partition in sorted({*elsewhere, *self.batch.extra}):
             extra = self.batch.extra.get(partition, Outcomes())
             outcomes = Outcomes(
                 thrown_away=self._ranges(partition, FILTERED, OUTSIDE),
@@ -100,7 +110,7 @@ class Ledger:
         return found
 
     def _ranges(self, partition: int, *outcomes: int) -> list[offsets.Range]:
-        mask = (self.batch.partitions == partition) & np.isin(self.outcome, outcomes)
+        mask = (self.batch.partitions == partition) & self._with(*outcomes)
         return offsets.ranges_of(self.batch.offsets[mask].tolist())
 
     def all_offsets(self, indexes: Ints) -> dict[int, list[offsets.Range]]:

@@ -6,6 +6,7 @@ nothing else. While the control plane or the deep storage refuses, nothing is po
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -172,9 +173,8 @@ class Indexer:
                 self._release(source, batch)
 
     def _index(self, source: Source, settler: Settler, batch: Batch) -> None:
-        self._control.show(in_flight=len(batch), partitions=sorted(np.unique(batch.partitions).tolist()))
-        counts, records = np.unique(batch.delivery_counts, return_counts=True)
-        self._control.count_deliveries(dict(zip(counts.tolist(), records.tolist(), strict=True)))
+        self._control.show(in_flight=len(batch), partitions=sorted(set(batch.partitions.tolist())))
+        self._control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = settler.settle(Ledger(batch))
         except TopicChanged:

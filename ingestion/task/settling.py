@@ -130,12 +130,15 @@ class Settler:
         self, decoder: JsonDecoder | IsolatedDecoder, ledger: Ledger, chosen: Ints, window: MessageWindow
     ) -> pa.Table:
         payloads = ledger.batch.payloads
-        decoded = decoder.decode([payloads[i] for i in chosen.tolist()], window)
+        whole = len(chosen) == len(payloads)
+        decoded = decoder.decode(payloads if whole else [payloads[i] for i in chosen.tolist()], window)
         ledger.mark(chosen, STORED)
         ledger.mark(chosen[np.array(decoded.filtered, dtype=np.int64)], FILTERED)
         ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
         ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
         ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
+        if whole:
+            return decoded.rows
         return decoded.rows.set_column(0, "__row", pa.array(chosen[row_indexes(decoded.rows)], pa.int32()))
 
     def _upload(self, ledger: Ledger, rows: pa.Table | None, give_up: float) -> list[SegmentFile]:
