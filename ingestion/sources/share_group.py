@@ -22,7 +22,8 @@ from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
 GATHER_S = 0.2  # at most this long after the first poll of a batch
-QUIET_S = 0.005  # or until no further poll came for this long
+USUAL_S = 0.05  # or until no further poll came for this long while there are fewer than usual
+MORE_S = 0.005  # or for this long once there are as many as usual
 CLOSE_S = 15.0
 COMMIT_S = 20.0
 COMPLAINT_S = 15.0  # a complaint that is older is not shown
@@ -171,6 +172,7 @@ class ShareGroupSource:
         self.stopping = threading.Event()
         self.polling = threading.Event()
         self.arrived: queue.SimpleQueue[_Held | None] = queue.SimpleQueue()
+        self._usual = 1  # polls in a batch
         self._failures = 0
         self._counting = threading.Lock()
         self._pollers = [_Poller(self, config, n) for n in range(io_config.consumersPerIndexer)]
@@ -192,17 +194,23 @@ class ShareGroupSource:
         return self._as_batch(self._gathered(first))
 
     def _gathered(self, first: _Held) -> list[_Held]:
+        """The polls of one batch. Large batches are cheap, but a consumer that gets nothing must not be waited for."""
         held = [first]
         end = first.acquired_at + self._gather_s
         while len(held) < len(self._pollers):
-            wait = min(QUIET_S, end - time.monotonic())
-            try:
-                more = self.arrived.get(timeout=wait) if wait > 0 else self.arrived.get_nowait()
-            except queue.Empty:
+            quiet = USUAL_S if len(held) < self._usual else MORE_S
+            more = self._arrived(min(quiet, end - time.monotonic()))
+            if more is None:
                 break
-            if more is not None:
-                held.append(more)
+            held.append(more)
+        self._usual = max(len(held), self._usual - 1)
         return held
+
+    def _arrived(self, timeout_s: float) -> _Held | None:
+        try:
+            return self.arrived.get(timeout=timeout_s) if timeout_s > 0 else self.arrived.get_nowait()
+        except queue.Empty:
+            return None
 
     def _as_batch(self, held: list[_Held]) -> Batch:
         messages = [m for h in held for m in h.messages]
