@@ -9,6 +9,7 @@ from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.reader import read_segment, verify
+from ingestion.segments.stored import StoredFile
 from ingestion.segments.writer import write_segments
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "DeepStorageError",
     "LocalStorage",
     "SegmentError",
+    "StoredFile",
     "open_deep_storage",
     "read_segment",
     "verify",

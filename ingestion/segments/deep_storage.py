@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.local import LocalStorage
+from ingestion.segments.remote import open_remote
+from ingestion.segments.stored import StoredFile
 
 
 class DeepStorage(Protocol):
@@ -18,8 +21,10 @@ class DeepStorage(Protocol):
     """
 
     def put(self, local: Path, relative: str) -> None:
-        """Store a copy of ``local``. Readers see the whole file or none, and it is there to stay (also after a power
-        cut) when this returns. What exists is never overwritten: a permanent error."""
+        """Store a copy of ``local``, once: who asks again decides when (``ingestion.task.breaker``).
+
+        Readers see the whole file or none. When this returns it is there to stay (also after a power cut) and has been
+        seen to have its size. What exists is never overwritten: a permanent error."""
         ...
 
     def url(self, relative: str) -> str:
@@ -42,17 +47,27 @@ class DeepStorage(Protocol):
         """Remove it; nothing happens if there is none."""
         ...
 
+    def folders(self, relative: str = "") -> list[str]:
+        """The names of the folders directly in a folder, in any order; none if there is no such folder."""
+        ...
+
+    def files(self, relative: str = "") -> Iterator[StoredFile]:
+        """Every file below a folder, however deep, in any order; none if there is no such folder."""
+        ...
+
 
 def open_deep_storage(location: str) -> DeepStorage:
-    """The deep storage at a path or a ``file://`` URL. Raises a permanent ``DeepStorageError`` for any other place."""
+    """The deep storage at a path or a URL: ``file://``, ``s3://``, or what pyarrow's file systems reach.
+
+    Raises ``DeepStorageError``: permanent for a location that makes no sense. No message holds the location's secrets.
+    """
     if not location.strip() or "\0" in location:
-        raise DeepStorageError("the deep storage location is empty or holds NUL: give a path or file://…", True)
+        raise DeepStorageError("the deep storage location is empty or holds NUL: give a path or a URL", True)
     if "://" not in location:
         return LocalStorage(Path(location))
     parts = urlsplit(location)
     if parts.scheme.lower() != "file":
-        message = f"deep storage at {parts.scheme}:// is not supported in this version: give a path or file://…"
-        raise DeepStorageError(message, True)
+        return open_remote(location)
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise DeepStorageError(f"{location!r} names a host: write file:/// and an absolute path", True)
     return LocalStorage(Path(unquote(parts.path)))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from ingestion.segments.errors import DeepStorageError, storage_error
+from ingestion.segments.errors import storage_error
+from ingestion.segments.names import parts_of, temporary_name
+from ingestion.segments.stored import StoredFile
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,9 +35,9 @@ class LocalStorage:
 
     def put(self, local: Path, relative: str) -> None:
         """See ``DeepStorage.put``: a temporary file beside it, synced, linked to its name, the folder synced."""
-        *folders, name = _parts(relative)
+        *folders, name = parts_of(relative)
         with _told(f"store {relative}"), self._folder(folders, make=True) as folder:
-            temporary = f".{uuid.uuid4().hex}.tmp"
+            temporary = temporary_name()
             try:
                 self._copy(local, folder, temporary)
                 _name_it(folder, temporary, name)
@@ -45,7 +47,7 @@ class LocalStorage:
             self._sync(folder)
 
     def url(self, relative: str) -> str:
-        return self._root.joinpath(*_parts(relative)).as_uri()
+        return self._root.joinpath(*parts_of(relative)).as_uri()
 
     def exists(self, relative: str) -> bool:
         try:
@@ -59,19 +61,42 @@ class LocalStorage:
             return self._stat(relative).st_size
 
     def open(self, relative: str) -> BinaryIO:
-        *folders, name = _parts(relative)
+        *folders, name = parts_of(relative)
         with _told(f"open {relative}"), self._folder(folders) as folder:
             return os.fdopen(os.open(name, _EXISTING_FILE, dir_fd=folder), "rb")
 
     def delete(self, relative: str) -> None:
-        *folders, name = _parts(relative)
+        *folders, name = parts_of(relative)
         with _told(f"delete {relative}"), suppress(FileNotFoundError), self._folder(folders) as folder:
             os.unlink(name, dir_fd=folder)
             self._sync(folder)
 
+    def folders(self, relative: str = "") -> list[str]:
+        with _told(f"list {relative or 'the root'}"), suppress(FileNotFoundError):
+            return [e.name for e in self._entries(relative) if e.is_dir(follow_symlinks=False)]
+        return []
+
+    def files(self, relative: str = "") -> Iterator[StoredFile]:
+        with _told(f"list {relative or 'the root'}"), suppress(FileNotFoundError):
+            yield from self._below(relative)
+
+    def _below(self, relative: str) -> Iterator[StoredFile]:
+        for entry in self._entries(relative):
+            path = f"{relative}/{entry.name}" if relative else entry.name
+            with suppress(FileNotFoundError):  # it may go while others are looked at
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self._below(path)
+                elif entry.is_file(follow_symlinks=False):
+                    found = entry.stat(follow_symlinks=False)
+                    yield StoredFile(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+
+    def _entries(self, relative: str) -> Iterator[os.DirEntry[str]]:
+        with self._folder(parts_of(relative) if relative else []) as folder, os.scandir(folder) as entries:
+            yield from entries
+
     def _stat(self, relative: str) -> os.stat_result:
         """Raises ``FileNotFoundError`` as it is."""
-        *folders, name = _parts(relative)
+        *folders, name = parts_of(relative)
         with _told(f"look at {relative}", passing=FileNotFoundError), self._folder(folders) as folder:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if not stat.S_ISREG(found.st_mode):
@@ -119,6 +144,8 @@ class LocalStorage:
             while part := source.read(_CHUNK):
                 target.write(part)
             target.flush()
+            if os.fstat(target.fileno()).st_size != os.fstat(source.fileno()).st_size:
+                raise OSError(errno.EIO, "it was not stored whole")
             self._sync(target.fileno())
 
     def _sync(self, descriptor: int) -> None:
@@ -144,13 +171,6 @@ def _rename_it(folder: int, temporary: str, name: str) -> None:
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         return
     raise FileExistsError(errno.EEXIST, "it exists")
-
-
-def _parts(relative: str) -> list[str]:
-    parts = relative.split("/")
-    if "\0" in relative or any(p in ("", ".", "..") for p in parts):
-        raise DeepStorageError(f"{relative!r} is not a path inside deep storage", True)
-    return parts
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -151,8 +152,6 @@ def test_locations(tmp_path: Path, local: Path) -> None:
 @pytest.mark.parametrize(
     ("location", "message"),
     [
-        ("s3://bucket/path", "s3:// is not supported"),
-        ("hdfs://host/path", "hdfs:// is not supported"),
         ("file://host/path", "names a host"),
         ("file://", "names a host"),
         ("", "empty"),
@@ -201,6 +200,24 @@ def test_a_refused_write_is_permanent(tmp_path: Path, local: Path) -> None:
     command = [sys.executable, "-c", REFUSED, str(place), os.devnull]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert told.stdout == "True can't store a/file: Permission denied\n"
+
+
+def test_files_are_listed_with_size_and_time(storage: DeepStorage, local: Path, tmp_path: Path) -> None:
+    assert list(storage.files()) == storage.folders() == []
+    for path in ("a/x/1", "a/x/2", "a/y/1", "b/x/1"):
+        storage.put(local, path)
+    os.utime(tmp_path / "deep/a/x/1", (1000.0, 1000.0))
+    (tmp_path / "deep/a/link").symlink_to(tmp_path / "deep/b")
+    (tmp_path / "deep/a/x/link").symlink_to(local)
+    assert sorted(storage.folders()) == ["a", "b"]
+    assert sorted(storage.folders("a")) == ["x", "y"]
+    assert storage.folders("nowhere") == []
+    assert sorted(f.path for f in storage.files()) == ["a/x/1", "a/x/2", "a/y/1", "b/x/1"]
+    times = {f.path: f.modified for f in storage.files("a/x")}
+    assert times["a/x/1"] == datetime(1970, 1, 1, 0, 16, 40, tzinfo=UTC)
+    assert {f.size_bytes for f in storage.files()} == {7}
+    with pytest.raises(DeepStorageError):
+        list(storage.files("../deep"))
 
 
 def test_a_missing_local_file_is_an_error_and_leaves_nothing(storage: DeepStorage, tmp_path: Path) -> None:

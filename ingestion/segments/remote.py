@@ -1,0 +1,194 @@
+"""Deep storage that pyarrow's file systems reach: S3 and what speaks as it does, Google's, Azure's, Hadoop's.
+
+Credentials come from the environment, as each vendor's tools read them, and never from the location.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, cast
+from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from ingestion.segments.errors import DeepStorageError
+from ingestion.segments.names import parts_of, temporary_name
+from ingestion.segments.refusals import refusal
+from ingestion.segments.stored import StoredFile
+
+_OTHERS = frozenset({"gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
+_BY_OBJECT = frozenset({"gs", "gcs"})  # an object shows when it is complete; the others have files that grow
+_S3_OPTIONS = frozenset({"endpoint_override", "region", "scheme"})
+_SECRET_OPTION = re.compile(r"key|secret|token|password|signature|sas|credential", re.IGNORECASE)
+CONNECT_S = 5.0
+SILENCE_S = 10.0  # without a byte from the other side
+
+
+class ArrowStorage:
+    """A ``DeepStorage`` in a file system of pyarrow's.
+
+    ``by_object``: what is written shows once it is complete, as objects do. Else files are written under another name
+    and renamed. No such file system can refuse to replace what is there, so ``put`` looks before it writes; between the
+    look and the write nobody else comes, as names hold a random UUID that only the caller knows.
+    """
+
+    def __init__(self, system: fs.FileSystem, root: str, address: str, *, by_object: bool) -> None:
+        self._system = system
+        self._root = root.strip("/") if by_object else root.rstrip("/")
+        self._address = address.rstrip("/")
+        self._by_object = by_object
+
+    def put(self, local: os.PathLike[str], relative: str) -> None:
+        """See ``DeepStorage.put``."""
+        path = self._path(relative)
+        with _told(f"store {relative}"):
+            if self._system.get_file_info(path).type != fs.FileType.NotFound:
+                raise FileExistsError(errno.EEXIST, "it exists")
+            size = (self._copy if self._by_object else self._copy_and_rename)(local, path)
+            stored = self._system.get_file_info(path)
+        if stored.size != size:
+            raise DeepStorageError(f"{relative} has {stored.size} bytes after it was stored, not {size}", False)
+
+    def url(self, relative: str) -> str:
+        return "/".join([self._address, *parts_of(relative)])
+
+    def exists(self, relative: str) -> bool:
+        return bool(self._info(relative).type != fs.FileType.NotFound)
+
+    def size(self, relative: str) -> int:
+        info = self._info(relative)
+        if info.type != fs.FileType.File:
+            raise DeepStorageError(f"can't look at {relative}: No such file", permanent=False)
+        return int(info.size)
+
+    def open(self, relative: str) -> BinaryIO:
+        with _told(f"open {relative}"):
+            return cast("BinaryIO", self._system.open_input_file(self._path(relative)))
+
+    def delete(self, relative: str) -> None:
+        with _told(f"delete {relative}"), suppress(FileNotFoundError):
+            self._system.delete_file(self._path(relative))
+
+    def folders(self, relative: str = "") -> list[str]:
+        infos = self._listed(relative, recursive=False)
+        return [info.base_name for info in infos if info.type == fs.FileType.Directory]
+
+    def files(self, relative: str = "") -> Iterator[StoredFile]:
+        base = self._path(relative) if relative else self._root
+        for info in self._listed(relative, recursive=True):
+            if info.type == fs.FileType.File:
+                below = info.path[len(base) :].lstrip("/")
+                yield StoredFile(f"{relative}/{below}" if relative else below, int(info.size), info.mtime)
+
+    def _path(self, relative: str) -> str:
+        return "/".join([self._root, *parts_of(relative)])
+
+    def _info(self, relative: str) -> fs.FileInfo:
+        with _told(f"look at {relative}"):
+            return self._system.get_file_info(self._path(relative))
+
+    def _listed(self, relative: str, recursive: bool) -> list[fs.FileInfo]:
+        base = self._path(relative) if relative else self._root
+        with _told(f"list {relative or 'the root'}"):
+            return list(self._system.get_file_info(fs.FileSelector(base, recursive=recursive, allow_not_found=True)))
+
+    def _copy(self, local: os.PathLike[str], path: str) -> int:
+        """Write it in one piece: a stream that is left half written would be completed when it is closed."""
+        with pa.memory_map(os.fspath(local)) as source:
+            content = source.read_buffer()
+            with self._system.open_output_stream(path) as target:
+                target.write(content)
+            return int(content.size)
+
+    def _copy_and_rename(self, local: os.PathLike[str], path: str) -> int:
+        folder = path.rpartition("/")[0]
+        self._system.create_dir(folder, recursive=True)
+        temporary = f"{folder}/{temporary_name()}"
+        try:
+            size = self._copy(local, temporary)
+            self._system.move(temporary, path)
+        except BaseException:
+            with suppress(OSError, pa.ArrowException):
+                self._system.delete_file(temporary)
+            raise
+        return size
+
+
+def open_remote(location: str) -> ArrowStorage:
+    """The deep storage at a URL that is not a file's. Raises ``DeepStorageError`` as ``open_deep_storage`` does."""
+    parts = urlsplit(location)
+    scheme = parts.scheme.lower()
+    _check_without_secrets(scheme, parts)
+    address = f"{scheme}://{parts.netloc}{parts.path}"
+    if scheme == "s3":
+        return _s3(parts, address)
+    if scheme not in _OTHERS:
+        known = ", ".join(f"{name}://" for name in ("file", "s3", *sorted(_OTHERS)))
+        raise DeepStorageError(f"deep storage at {scheme}:// is not supported: give a path, or one of {known}", True)
+    system, root = _opened(location, scheme, parts)
+    return ArrowStorage(system, root, address, by_object=scheme in _BY_OBJECT)
+
+
+def _check_without_secrets(scheme: str, parts: SplitResult) -> None:
+    """A location is written down in settings, tasks and logs: it may hold no credentials."""
+    named = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    anonymous = parts.username == "anonymous" or scheme in ("abfs", "abfss", "hdfs", "viewfs")  # a container, a user
+    if parts.password is not None or (parts.username and not anonymous) or any(map(_SECRET_OPTION.search, named)):
+        raise DeepStorageError(
+            "the deep storage URL holds credentials: give them in the environment, for S3 as AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY",
+            True,
+        )
+
+
+def _s3(parts: SplitResult, address: str) -> ArrowStorage:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = sorted(set(options) - _S3_OPTIONS)
+    if unknown or not parts.hostname:
+        what = f"the option {unknown[0]!r} is not known" if unknown else "there is no bucket"
+        raise DeepStorageError(
+            f"deep storage: {what}; write s3://bucket/folder, and if needed ?endpoint_override=…&region=…&scheme=…",
+            True,
+        )
+    endpoint = options.get("endpoint_override") or _environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    scheme, _, host = endpoint.rpartition("://")
+    region = options.get("region") or _environment("AWS_REGION", "AWS_DEFAULT_REGION")
+    if endpoint and not region:
+        region = "us-east-1"  # what servers of one's own expect; the SDK would look for a cloud's metadata service
+    with _told("reach deep storage"):
+        system = fs.S3FileSystem(
+            region=region or None,
+            endpoint_override=host.rstrip("/") or None,
+            scheme=options.get("scheme") or scheme or "https",
+            connect_timeout=CONNECT_S,
+            request_timeout=SILENCE_S,
+            allow_delayed_open=True,  # a small file is one request
+            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1),  # the breaker retries
+        )
+    return ArrowStorage(system, parts.netloc + parts.path, address, by_object=True)
+
+
+def _environment(*names: str) -> str:
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+
+
+def _opened(location: str, scheme: str, parts: SplitResult) -> Any:
+    if scheme in _BY_OBJECT and "retry_limit_seconds" not in parts.query:
+        # Its library retries for 15 minutes by itself; the breaker retries.
+        location += ("&" if parts.query else "?") + f"retry_limit_seconds={CONNECT_S:g}"
+    with _told("reach deep storage"):
+        return fs.FileSystem.from_uri(location)
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Turn pyarrow's errors into ``DeepStorageError``."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise refusal(what, error) from None
