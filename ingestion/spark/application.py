@@ -17,7 +17,7 @@ from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
-from ingestion.spark.worker import Orders, work
+from ingestion.spark.worker import STORAGE_REFUSED, Orders, work
 from ingestion.specs.protocol import (
     Assignment,
     Directive,
@@ -63,6 +63,7 @@ class Application:
         self._slot_count = spark.sparkContext.defaultParallelism
         self._slots: dict[int, Slot] = {}
         self._message = ""
+        self._refused = ""
         self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
 
     def run(self) -> None:
@@ -83,8 +84,10 @@ class Application:
                 return
             if answer is not None:
                 wanted, directive = answer.indexers, answer.directive
+            if self._refused:
+                directive = "stop"
             if directive != "continue" and not self._alive():
-                self._say_end("")
+                self._say_end(self._refused)
                 return
             time.sleep(max(0.0, BEAT_S - (time.monotonic() - started)))
 
@@ -139,20 +142,27 @@ class Application:
             began = time.monotonic()
             slot.running = True
             try:
-                how = self._job(slot)
+                how, reason = self._job(slot)
             except PySparkException as error:
-                how, slot.error = "failed", _first_line(error)
+                how, reason = "failed", _first_line(error)
             except Exception as error:  # py4j wraps what a job threw
-                how, slot.error = "failed", _first_line(error)
+                how, reason = "failed", _first_line(error)
             slot.running = False
-            self._log.info("an indexer's job ended", indexer=slot.number, how=how, error=slot.error)
+            if how == "failed":
+                slot.error = reason
+            self._log.info("an indexer's job ended", indexer=slot.number, how=how, reason=reason)
+            if how == STORAGE_REFUSED:
+                self._refused = slot.error = reason
+                slot.directive = "stop"
+                return
             if slot.directive != "continue" or how == "TaskOver":
                 return
             failures = 1 if time.monotonic() - began > SETTLED_S else failures + 1
             slot.restarts += 1
             slot.changed.wait(min(LONGEST_BACK_OFF_S, 0.5 * 2 ** (failures - 1)))
 
-    def _job(self, slot: Slot) -> str:
+    def _job(self, slot: Slot) -> tuple[str, str]:
+        """How the indexer ended, and why."""
         self._spark.sparkContext.setJobGroup(f"indexer-{slot.number}", f"indexer {slot.number}")
         orders = Orders(
             number=slot.number,
@@ -162,8 +172,9 @@ class Application:
             board=self._board.address,
             authkey=self._board.authkey,
         )
-        frame = self._spark.range(0, 1, 1, 1).mapInArrow(work(orders), "number int, how string")
-        return str(frame.collect()[0]["how"])
+        frame = self._spark.range(0, 1, 1, 1).mapInArrow(work(orders), "number int, how string, reason string")
+        row = frame.collect()[0]
+        return str(row["how"]), str(row["reason"])
 
     def _beat(self) -> HeartbeatAnswer | None:
         """None when the control plane did not answer."""

@@ -12,17 +12,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from ingestion.client import HttpControlPlane, TaskOver
-from ingestion.segments import open_deep_storage
+from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.topic import TopicWatch
 from ingestion.spark.board import Poster
 from ingestion.specs.protocol import Assignment
 from ingestion.task.control import Control
-from ingestion.task.errors import Fenced
+from ingestion.task.errors import Fenced, StorageRefused
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
 
-RESULT = pa.schema([("number", pa.int32()), ("how", pa.string())])
+RESULT = pa.schema([("number", pa.int32()), ("how", pa.string()), ("reason", pa.string())])
+STORAGE_REFUSED = StorageRefused.__name__
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,18 @@ class Orders:
 
 
 def work(orders: Orders) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: yields one row (number, how it ended) when the indexer ends."""
+    """The function for ``mapInArrow``: yields one row (number, how it ended, why) when the indexer ends."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = sum(batch.num_rows for batch in batches)
         if rows:
-            yield pa.RecordBatch.from_pydict({"number": [orders.number], "how": [_run(orders)]}, schema=RESULT)
+            how, reason = _run(orders)
+            yield pa.RecordBatch.from_pydict({"number": [orders.number], "how": [how], "reason": [reason]}, RESULT)
 
     return run
 
 
-def _run(orders: Orders) -> str:
+def _run(orders: Orders) -> tuple[str, str]:
     configure()
     assignment = Assignment.model_validate_json(orders.assignment)
     control = Control(orders.number, os.getpid())
@@ -59,10 +61,10 @@ def _run(orders: Orders) -> str:
     try:
         with tempfile.TemporaryDirectory(prefix="headgate-indexer-") as scratch:
             Indexer(assignment, control, _surroundings(assignment, client, control, Path(scratch))).run()
-        return "ended"
-    except (Fenced, TaskOver) as over:
+        return "ended", ""
+    except (Fenced, TaskOver, StorageRefused) as over:
         log.info("ended", reason=str(over))
-        return type(over).__name__
+        return type(over).__name__, str(over)
     finally:
         poster.finish()
         client.close()
@@ -76,7 +78,16 @@ def _surroundings(assignment: Assignment, client: HttpControlPlane, control: Con
         client=client,
         topic=TopicWatch(properties, io_config.topic),
         make_source=lambda: ShareGroupSource(properties, io_config, client_id),
-        storage=open_deep_storage(assignment.deep_storage),
+        storage=_storage(assignment.deep_storage),
         scratch=scratch,
         host=socket.gethostname(),
     )
+
+
+def _storage(location: str) -> DeepStorage:
+    try:
+        return open_deep_storage(location)
+    except DeepStorageError as error:
+        if error.permanent:
+            raise StorageRefused(str(error)) from None
+        raise

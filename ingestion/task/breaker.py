@@ -1,4 +1,8 @@
-"""The circuit breaker: while the control plane or the deep storage refuses, nothing is polled."""
+"""The circuit breaker: while the control plane or the deep storage refuses, nothing is polled.
+
+Here alone is tried again what was refused; clients and storages ask once. What may pass is waited for. What needs a
+person (access, a bucket that is not there), or has not passed for ``PATIENCE_S``, ends the task.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +14,74 @@ from ingestion.client import Unreachable
 from ingestion.segments import DeepStorageError
 from ingestion.sources import Source
 from ingestion.task.control import Control
-from ingestion.task.errors import Lapsed
+from ingestion.task.errors import Lapsed, StorageRefused
 
 RETRY_S = (0.1, 0.2, 0.5, 1.0)
 STORE_WAIT_S = 5.0
+PATIENCE_S = 600.0
 Answer = TypeVar("Answer")
 
 
 class Breaker:
     """Opens at the first refusal, closes when what was refused is done or the store was seen to commit."""
 
-    def __init__(self, control: Control, source: Source, log: Any) -> None:
+    def __init__(self, control: Control, source: Source, log: Any, patience_s: float = PATIENCE_S) -> None:
         self._control = control
         self._source = source
         self._log = log
+        self._patience_s = patience_s
         self._opened_at: float | None = None
+        self._refused_since: float | None = None
+        self._refused_write: Callable[[], Any] | None = None
 
     def insist(self, ask: Callable[[], Answer], give_up: float) -> Answer:
-        """Ask until there is an answer, the same each time. ``give_up``: ``time.monotonic``; raises ``Lapsed`` then."""
+        """Ask until there is an answer, the same each time. ``give_up``: ``time.monotonic``; raises ``Lapsed`` then.
+
+        Raises ``StorageRefused`` when it is the deep storage that refuses and waiting does not help.
+        """
         attempt = 0
         while True:
             try:
                 answer = ask()
-            except (Unreachable, DeepStorageError) as error:
+            except Unreachable as error:
                 self._open(error)
-                attempt = self._wait(attempt, give_up)
+            except DeepStorageError as error:
+                self._note_refused(ask, error)
             else:
                 self.mend()
                 return answer
+            attempt = self._wait(attempt, give_up)
 
     def wait_until_mended(self) -> None:
-        """After a batch was given up: poll again only once a heartbeat has shown that the store commits."""
+        """After a batch was given up: poll again only once a heartbeat has shown that the store commits.
+
+        If it was for the deep storage, only once that has taken what it refused: polling sooner would use up the
+        records' deliveries. What it takes then is an orphan, and cleaned up as one. Raises ``StorageRefused``.
+        """
+        self._wait_for_storage()
         since = self._opened_at or time.monotonic()
         while self._control.directive == "continue" and not self._control.wait_for_store(since, STORE_WAIT_S):
             pass
         self.mend()
+
+    def _wait_for_storage(self) -> None:
+        while self._refused_write is not None and self._control.directive == "continue":
+            self._control.pause(STORE_WAIT_S)
+            try:
+                self._refused_write()
+                return
+            except DeepStorageError as error:
+                self._note_refused(self._refused_write, error)
+
+    def _note_refused(self, write: Callable[[], Any], error: DeepStorageError) -> None:
+        self._open(error)
+        self._refused_write = write
+        self._refused_since = self._refused_since or time.monotonic()
+        if error.permanent:
+            raise StorageRefused(f"The deep storage refuses: {error}") from error
+        if time.monotonic() - self._refused_since >= self._patience_s:
+            message = f"The deep storage has refused for {self._patience_s:g} s: {error}"
+            raise StorageRefused(message) from error
 
     def _open(self, error: Exception) -> None:
         who = "The deep storage refuses" if isinstance(error, DeepStorageError) else "The control plane does not answer"
@@ -56,6 +93,7 @@ class Breaker:
 
     def mend(self) -> None:
         """Poll again: what was refused is done."""
+        self._refused_write = self._refused_since = None
         if self._opened_at is not None:
             self._opened_at = None
             self._control.show(state="reading", message="")

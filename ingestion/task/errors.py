@@ -1,7 +1,8 @@
 """Why a batch or an indexer can't go on.
 
-Fenced   a newer epoch runs: end
-Lapsed   the lock is about to end without an outcome: give the batch up
+Fenced          a newer epoch runs: end
+Lapsed          the lock is about to end without an outcome: give the batch up
+StorageRefused  the deep storage refuses for good, or for too long: the task fails
 """
 
 from __future__ import annotations
@@ -13,3 +14,7 @@ class Fenced(Exception):
 
 class Lapsed(Exception):
     """The lock is about to end and there is no outcome yet."""
+
+
+class StorageRefused(Exception):
+    """The deep storage refuses, and waiting does not help: the task must end as failed, with this reason."""

@@ -23,7 +23,7 @@ from ingestion.specs.protocol import Assignment, StartRequest
 from ingestion.task.batches import Ledger
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
-from ingestion.task.errors import Lapsed
+from ingestion.task.errors import Lapsed, StorageRefused
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import logger_for
 from ingestion.task.settling import Decoders, Settler
@@ -58,7 +58,7 @@ class Indexer:
         )
 
     def run(self) -> None:
-        """Index until told to end. Raises ``Fenced``, ``TaskOver``, ``SourceProblem``."""
+        """Index until told to end. Raises ``Fenced``, ``TaskOver``, ``SourceProblem``, ``StorageRefused``."""
         decoders = Decoders(self._assignment)
         try:
             with ThreadPoolExecutor(1, "topic-watch") as background:
@@ -141,6 +141,14 @@ class Indexer:
         return epoch
 
     def _loop(self, source: Source, settler: Settler) -> None:
+        try:
+            self._read(source, settler)
+        except StorageRefused:
+            for batch in source.drain():
+                self._release(source, batch)
+            raise
+
+    def _read(self, source: Source, settler: Settler) -> None:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
             self._control.show(message=source.problem, ack_failures=source.ack_failures)
@@ -165,19 +173,25 @@ class Indexer:
         """Finish publishes what is held; stop releases it, all but what would not be delivered again."""
         self._control.show(state="finishing")
         limit = self._assignment.spec.ioConfig.groupConfig.deliveryCountLimit
+        refused: StorageRefused | None = None
         for batch in source.drain():
             last_delivery = bool((batch.delivery_counts >= limit).any())
-            if self._control.directive == "finish" or last_delivery:
-                self._index(source, settler, batch)
+            if refused is None and (self._control.directive == "finish" or last_delivery):
+                try:
+                    self._index(source, settler, batch)
+                except StorageRefused as error:
+                    refused = error
             else:
                 self._release(source, batch)
+        if refused is not None:
+            raise refused
 
     def _index(self, source: Source, settler: Settler, batch: Batch) -> None:
         self._control.show(in_flight=len(batch), partitions=sorted(set(batch.partitions.tolist())))
         self._control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = settler.settle(Ledger(batch))
-        except TopicChanged:
+        except (TopicChanged, StorageRefused):
             self._release(source, batch)
             raise
         except Lapsed:

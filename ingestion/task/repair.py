@@ -13,13 +13,13 @@ import threading
 from pathlib import Path
 
 from ingestion.client import ClientError, HttpControlPlane, TaskOver
-from ingestion.segments import open_deep_storage
+from ingestion.segments import DeepStorageError, open_deep_storage
 from ingestion.sources import SourceProblem
 from ingestion.sources.repair import RepairSource
 from ingestion.sources.topic import TopicWatch
 from ingestion.specs.protocol import Assignment, EndRequest, HeartbeatRequest
 from ingestion.task.control import Control
-from ingestion.task.errors import Fenced
+from ingestion.task.errors import Fenced, StorageRefused
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
 
@@ -39,7 +39,7 @@ def main() -> int:
     error = ""
     try:
         _repair(client.assignment(), client, control)
-    except (Fenced, TaskOver, SourceProblem, ClientError) as problem:
+    except (Fenced, TaskOver, SourceProblem, ClientError, StorageRefused, DeepStorageError) as problem:
         error = str(problem) or type(problem).__name__
         log.error("the repair failed", reason=error)
     done.set()

@@ -1,0 +1,52 @@
+"""How an indexer's Spark task tells why it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from ingestion.spark.board import Board
+from ingestion.spark.worker import STORAGE_REFUSED, Orders, work
+from ingestion.specs import parse_task_spec
+from ingestion.specs.protocol import Assignment
+
+
+def orders(board: Board, deep_storage: str) -> Orders:
+    document = {
+        "type": "index_kafka_share_group",
+        "dataSchema": {"dataSource": "d", "timestampSpec": {"column": "time"}},
+        "ioConfig": {
+            "topic": "t",
+            "groupId": "g",
+            "consumerProperties": {"bootstrap.servers": "127.0.0.1:1"},
+            "inputFormat": {"type": "json"},
+        },
+    }
+    assignment = Assignment(
+        task_id="task",
+        kind="share_group",
+        spec=parse_task_spec(document).spec,
+        consumer_properties={"bootstrap.servers": "127.0.0.1:1"},
+        indexers=1,
+        deep_storage=deep_storage,
+        version="v1",
+    )
+    return Orders(
+        number=3,
+        assignment=assignment.model_dump_json(),
+        url="http://127.0.0.1:1",
+        token="token",
+        board=board.address,
+        authkey=board.authkey,
+    )
+
+
+@pytest.mark.parametrize("location", ["s3://AKIA:canary@bucket/x", "ftp://host/x", ""])
+def test_a_deep_storage_that_can_not_be_is_told(location: str, tmp_path: Path) -> None:
+    one = pa.RecordBatch.from_pydict({"id": [0]})
+    [row] = [r for b in work(orders(Board("127.0.0.1"), location))(iter([one])) for r in b.to_pylist()]
+    assert (row["number"], row["how"]) == (3, STORAGE_REFUSED)
+    assert "deep storage" in row["reason"]
+    assert "canary" not in row["reason"]
