@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+from datetime import timedelta
 from pathlib import Path
+
+from controlplane.common.durations import duration_of
 
 
 class EnvironmentProblem(Exception):
@@ -42,6 +45,15 @@ def number(name: str, default: int) -> int:
         return int(value)
     except ValueError:
         raise EnvironmentProblem(f"{name} must be a whole number, not {value!r}") from None
+
+
+def duration(name: str, default: str) -> timedelta:
+    """An ISO 8601 duration: PT24H, P7D."""
+    value = text(name, default).strip()
+    found = duration_of(value)
+    if found is None:
+        raise EnvironmentProblem(f"{name} must be an ISO 8601 duration such as PT24H, not {value!r}")
+    return found
 
 
 def words(name: str, default: str = "") -> list[str]:

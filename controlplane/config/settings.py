@@ -171,11 +171,14 @@ CELERY_BEAT_SCHEDULE = {
         ("fold settled ranges", "controlplane.segments.tasks.fold", 5.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),
         ("make receipt partitions", "controlplane.segments.tasks.make_receipt_partitions", 3600.0),
+        ("clean up orphans", "controlplane.segments.tasks.clean_up_orphans", 3600.0),
     )
 }
 
 # Where things are.
 DEEP_STORAGE = env.text("HEADGATE_DEEP_STORAGE", str(BASE_DIR / ".headgate" / "segments"))
+# How old a file that no segment names must be to be deleted.
+ORPHAN_GRACE = env.duration("HEADGATE_ORPHAN_GRACE", "PT24H")
 TASK_DIR = Path(env.text("HEADGATE_TASK_DIR", str(BASE_DIR / ".headgate" / "tasks")))
 INTERNAL_URL = env.text("HEADGATE_INTERNAL_URL", "http://127.0.0.1:8000")
 DEFAULT_BOOTSTRAP = env.text("HEADGATE_DEFAULT_BOOTSTRAP", "")

@@ -1,8 +1,13 @@
 """Celery tasks: upkeep of progress and receipts."""
 
 from celery import shared_task
+from celery.utils.log import get_task_logger
+from django.conf import settings
 
-from controlplane.segments import services, settled
+from controlplane.segments import orphans, services, settled
+
+CLEAN_UP_S = 200.0  # under the time limit of tasks; the next run goes on elsewhere
+_log = get_task_logger(__name__)
 
 
 @shared_task
@@ -15,3 +20,11 @@ def fold() -> int:
 def make_receipt_partitions() -> list[str]:
     """Make the coming week's receipt partitions."""
     return services.make_receipt_partitions()
+
+
+@shared_task
+def clean_up_orphans() -> str:
+    """Delete old files that no segment names."""
+    said = orphans.clean_up(grace=settings.ORPHAN_GRACE, seconds=CLEAN_UP_S).summary()
+    _log.info("clean-up of deep storage: %s", said)
+    return said

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.common.processes import passed_on
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import end_task, new_token
 
@@ -102,9 +103,8 @@ def _spark_command(task: Task) -> list[str]:
 
 
 def _environment(task: Task, token: str, folder: Path) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(("LC_", "SPARK_", "JAVA_"))}
     return {
-        **kept,
+        **passed_on(),
         "HEADGATE_TASK_ID": task.pk,
         "HEADGATE_TASK_TOKEN": token,
         "HEADGATE_URL": settings.INTERNAL_URL,
@@ -115,10 +115,6 @@ def _environment(task: Task, token: str, folder: Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_DIRS": str(folder / "scratch"),
     }
-
-
-# The control plane's own secrets (database, broker, site key) are not among them.
-_PASSED_ON = {"PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER", "LD_LIBRARY_PATH", "PYSPARK_PYTHON"}
 
 
 def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:

@@ -11,14 +11,14 @@ from ingestion.segments.errors import DeepStorageError, storage_error
 
 _AWS = re.compile(r"AWS Error (?P<code>\w+)(?: \(HTTP status (?P<status>\d+)\))? during (?P<operation>\w+)")
 _DETAIL_LENGTH = 500
-_BUCKET = "there is no such bucket; make it, or correct HEADGATE_DEEP_STORAGE"
+NO_BUCKET = "there is no such bucket; make it, or correct HEADGATE_DEEP_STORAGE"
 _KEYS = "the credentials are wrong or have ended; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"
 _RIGHTS = "access is denied; the credentials must allow to list the bucket, and to read, write and delete objects in it"
 _PLACE = "the bucket is elsewhere; correct the region or the endpoint"
 # By the names that the AWS SDK gives them.
 _AWS_REFUSALS = {
     "ACCESS_DENIED": _RIGHTS,
-    "NO_SUCH_BUCKET": _BUCKET,
+    "NO_SUCH_BUCKET": NO_BUCKET,
     "EXPIRED_TOKEN": _KEYS,
     "INCOMPLETE_SIGNATURE": _KEYS,
     "INVALID_ACCESS_KEY_ID": _KEYS,
@@ -28,7 +28,7 @@ _AWS_REFUSALS = {
     "SIGNATURE_DOES_NOT_MATCH": _KEYS,
     "UNRECOGNIZED_CLIENT": _KEYS,
 }
-_STATUS_REFUSALS = {301: _PLACE, 307: _PLACE, 400: _PLACE, 401: _KEYS, 403: _RIGHTS, 404: _BUCKET}
+_STATUS_REFUSALS = {301: _PLACE, 307: _PLACE, 400: _PLACE, 401: _KEYS, 403: _RIGHTS, 404: NO_BUCKET}
 # Google's and Azure's libraries say it in their texts.
 _TEXT_REFUSALS = (
     (re.compile(r"Status\(PERMISSION_DENIED|AuthorizationFailure|AuthorizationPermissionMismatch"), _RIGHTS),
@@ -36,7 +36,7 @@ _TEXT_REFUSALS = (
         re.compile(r"Status\(UNAUTHENTICATED|AuthenticationFailed|InvalidAuthenticationInfo"),
         "the credentials are wrong",
     ),
-    (re.compile(r"Status\(NOT_FOUND|ContainerNotFound|ResourceNotFound"), _BUCKET),
+    (re.compile(r"Status\(NOT_FOUND|ContainerNotFound|ResourceNotFound"), NO_BUCKET),
     (re.compile(r"Unable to load lib"), "its library is not installed"),
 )
 _SECRETS = re.compile(r"AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)|AZURE_.*(SECRET|PASSWORD|KEY|TOKEN)")

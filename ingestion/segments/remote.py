@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.names import parts_of, temporary_name
-from ingestion.segments.refusals import refusal
+from ingestion.segments.refusals import NO_BUCKET, refusal
 from ingestion.segments.stored import StoredFile
 
 _OTHERS = frozenset({"gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
@@ -95,7 +95,12 @@ class ArrowStorage:
     def _listed(self, relative: str, recursive: bool) -> list[fs.FileInfo]:
         base = self._path(relative) if relative else self._root
         with _told(f"list {relative or 'the root'}"):
-            return list(self._system.get_file_info(fs.FileSelector(base, recursive=recursive, allow_not_found=True)))
+            try:
+                return list(self._system.get_file_info(fs.FileSelector(base, recursive=recursive)))
+            except FileNotFoundError:
+                if "/" not in base:
+                    raise DeepStorageError(f"can't list the root: {NO_BUCKET}", True) from None
+                return []
 
     def _copy(self, local: os.PathLike[str], path: str) -> int:
         """Write it in one piece: a stream that is left half written would be completed when it is closed."""

@@ -27,6 +27,7 @@ from ingestion.task.failpoints import Failpoints
 
 LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
 GIVE_UP_AT = 0.8  # of what is left of the lock
+LONGEST_S = 6 * 3600.0  # older files that nobody has registered may be cleaned up as orphans
 
 
 class Decoders:
@@ -64,7 +65,7 @@ class Settler:
 
     def settle(self, ledger: Ledger) -> Ints:
         """Register the batch; returns its acknowledgements. Raises ``Lapsed``, ``TopicChanged``, ``Fenced``."""
-        give_up = time.monotonic() + ledger.batch.seconds_left * GIVE_UP_AT
+        give_up = time.monotonic() + min(ledger.batch.seconds_left * GIVE_UP_AT, LONGEST_S)
         # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
         same_topic = self.background.submit(self._check_topic)
         early = self._drop_settled(ledger, give_up)

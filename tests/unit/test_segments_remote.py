@@ -177,10 +177,13 @@ def refused(action: Callable[[], object]) -> DeepStorageError:
     return caught.value
 
 
-def test_a_bucket_that_is_not_there_is_for_a_person(server: S3Server, local: Path) -> None:
-    error = refused(lambda: open_deep_storage(server.location(bucket="another-bucket")).put(local, "a/file"))
-    assert error.permanent
-    assert "there is no such bucket" in str(error)
+@pytest.mark.parametrize("folder", ["", "deep"])
+def test_a_bucket_that_is_not_there_is_for_a_person(server: S3Server, local: Path, folder: str) -> None:
+    storage = open_deep_storage(server.location(folder, "another-bucket"))
+    for action in (lambda: storage.put(local, "a/file"), storage.folders, lambda: list(storage.files("a"))):
+        error = refused(action)
+        assert error.permanent
+        assert "there is no such bucket" in str(error)
 
 
 def test_credentials_that_are_refused_are_for_a_person(server: S3Server, local: Path) -> None:

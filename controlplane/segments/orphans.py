@@ -1,0 +1,126 @@
+"""Files in deep storage that no segment names: left by publishes that never committed.
+
+A process of the data plane lists them and deletes what it is told (the control plane has no access to deep storage of
+its own); here it is decided. A file goes only if
+
+* it is older than a grace period, by its storage's clock against the database's, and
+* no segment's row, used or not, names it, asked after it was listed.
+
+A publish that commits meanwhile is safe: an indexer gives up what it has not published when the lock of its records
+ends, and after ``SAFE_GRACE`` at the latest, and abandons it for good; one that slept for so long has been declared
+lost meanwhile. A file older than the grace period, which is longer, is therefore registered already, and the question
+that comes after the listing sees it; or it never will be.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import IO, cast
+
+from django.conf import settings
+from django.db import connection
+
+from controlplane.common.errors import Unavailable
+from controlplane.common.processes import passed_on
+from controlplane.segments.models import Segment
+from ingestion.specs.sweeping import SweepEnd, SweepOrder, SweepPage, SweepVerdict
+
+MODULE = "ingestion.segments.sweep"
+STOP_S = 30.0
+# A file younger than this may still be published: see ``LONGEST_S`` in ingestion/task/settling.py.
+SAFE_GRACE = timedelta(hours=6)
+
+
+@dataclass
+class Cleanup:
+    """What a clean-up found and did. ``orphans`` counts old files that no segment names, deleted or not."""
+
+    dry_run: bool
+    orphans: int = 0
+    orphan_bytes: int = 0
+    end: SweepEnd = field(default_factory=SweepEnd)
+
+    def summary(self) -> str:
+        """For a person, on one line."""
+        end = self.end
+        kept = end.looked_at - end.young - end.foreign - self.orphans
+        if self.dry_run:
+            did = f"{self.orphans:,} files ({self.orphan_bytes:,} bytes) would be deleted"
+        else:
+            did = f"{end.deleted:,} files ({end.deleted_bytes:,} bytes) deleted"
+        failed = f", {end.failed:,} could not be deleted" if end.failed else ""
+        early = "" if end.complete else ". Not everything was looked at"
+        problem = f". {end.error}" if end.error else ""
+        return (
+            f"{did}{failed}, of {end.looked_at:,} looked at: {kept:,} belong to segments, {end.young:,} are too young, "
+            f"{end.foreign:,} are not Headgate's{early}{problem}"
+        )
+
+
+def clean_up(*, grace: timedelta, dry_run: bool = False, seconds: float | None = None) -> Cleanup:
+    """Delete orphans older than ``grace``; with ``dry_run`` only count them. Ends early after ``seconds``.
+
+    Raises ``Unavailable`` when the process that lists dies. What else went wrong is in ``end.error``.
+    """
+    order = SweepOrder(deep_storage=settings.DEEP_STORAGE, now=_database_time(), grace=grace, seconds=seconds)
+    found = Cleanup(dry_run)
+    with _process() as (given, told):
+        _say(given, order.model_dump_json())
+        while line := told.readline():
+            if not line.startswith('{"files"'):
+                found.end = SweepEnd.model_validate_json(line)
+                return found
+            page = SweepPage.model_validate_json(line)
+            orphans = _orphans(page)
+            found.orphans += len(orphans)
+            found.orphan_bytes += sum(page.files[place].size_bytes for place in orphans)
+            _say(given, SweepVerdict(delete=[] if dry_run else orphans).model_dump_json())
+    raise Unavailable("The process that looks through deep storage ended without a word; its log says why.")
+
+
+def _orphans(page: SweepPage) -> list[int]:
+    paths = [file.path for file in page.files]
+    named = set(Segment.objects.filter(path__in=paths).values_list("path", flat=True))
+    return [place for place, path in enumerate(paths) if path not in named]
+
+
+def _database_time() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+        return now
+
+
+def _say(given: IO[str], message: str) -> None:
+    with suppress(BrokenPipeError):  # then it says nothing more either
+        given.write(message + "\n")
+        given.flush()
+
+
+@contextmanager
+def _process() -> Iterator[tuple[IO[str], IO[str]]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", MODULE],
+        cwd=settings.BASE_DIR,
+        env={**passed_on(), "PYTHONPATH": str(settings.BASE_DIR)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    given, told = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
+    try:
+        yield given, told
+    finally:
+        with suppress(BrokenPipeError):
+            given.close()  # at the end of its input the process ends
+        told.close()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

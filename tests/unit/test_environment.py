@@ -1,0 +1,42 @@
+"""What settings say, and what of the environment the data plane's processes get."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.common.processes import passed_on
+from controlplane.config import env
+
+
+@pytest.mark.parametrize(
+    ("text", "duration"),
+    [
+        ("PT24H", timedelta(days=1)),
+        ("P7D", timedelta(days=7)),
+        (" PT90M ", timedelta(minutes=90)),
+        ("PT0S", timedelta()),
+    ],
+)
+def test_durations(monkeypatch: pytest.MonkeyPatch, text: str, duration: timedelta) -> None:
+    monkeypatch.setenv("HEADGATE_TEST", text)
+    assert env.duration("HEADGATE_TEST", "PT1H") == duration
+
+
+@pytest.mark.parametrize("text", ["", "24", "24h", "1 day", "-PT1H", "PT-1H", "P", "PT", "P1Y"])
+def test_other_durations_are_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("HEADGATE_TEST", text)
+    with pytest.raises(env.EnvironmentProblem, match="HEADGATE_TEST must be an ISO 8601 duration such as PT24H"):
+        env.duration("HEADGATE_TEST", "PT1H")
+
+
+def test_the_data_plane_gets_what_deep_storage_needs_and_no_secret_of_the_control_plane(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needed = ("AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS")
+    for name in (*needed, "HEADGATE_SECRET_KEY", "HEADGATE_REDIS_URL", "DATABASE_URL", "MY_PASSWORD"):
+        monkeypatch.setenv(name, "value")
+    given = passed_on()
+    assert {*needed, "PATH"} <= set(given)
+    assert not {n for n in given if n.startswith("HEADGATE_")} | ({"DATABASE_URL", "MY_PASSWORD"} & set(given))
