@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane.datasources.selectors import Totals
+from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import IdleConfig, TuningConfig
 
 
@@ -159,8 +160,17 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     for name in _UNREAD_TUNING:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
             found.append(f"tuningConfig.{name}: this version does not read it")
+    found += _index_options(tuning)
     if spec.get("context"):
         found.append("context: nothing here reads it")
+    return found
+
+
+def _index_options(tuning: Mapping[str, Any]) -> list[str]:
+    index = IndexSpec.model_validate(tuning.get("indexSpec", {})).without_effect()
+    found = [f"tuningConfig.indexSpec.{name}: {reason}" for name, reason in index.items()]
+    if tuning.get("indexSpecForIntermediatePersists"):
+        found.append("tuningConfig.indexSpecForIntermediatePersists: nothing is persisted between batches")
     return found
 
 

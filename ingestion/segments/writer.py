@@ -19,17 +19,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingestion.segments.deep_storage import DeepStorage
+from ingestion.segments.encoding import TIME, parquet_options
 from ingestion.segments.errors import SegmentError, storage_error
 from ingestion.segments.names import iso, segment_path
-from ingestion.specs import DataSchema, Granularity
+from ingestion.specs import DataSchema, Granularity, IndexSpec
 from ingestion.specs.offsets import Range
 from ingestion.specs.protocol import Column, SegmentFile
 
-TIME = "__time"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _WRITERS = 4  # they mostly wait for the disk
-_COMPRESSION_LEVEL = 1  # higher levels took longer and saved nothing on small segments
+_ALL_DEFAULTS = IndexSpec()
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -44,6 +44,7 @@ def write_segments(
     storage: DeepStorage,
     scratch: Path,
     max_rows_per_segment: int = 5_000_000,
+    index_spec: IndexSpec = _ALL_DEFAULTS,
 ) -> list[SegmentFile]:
     """Write the rows of a decoded batch, one file for each segment interval and ``max_rows_per_segment`` rows.
 
@@ -56,7 +57,8 @@ def write_segments(
     """
     if not len(rows):
         return []
-    batch = _Batch(schema.dataSource, version, storage, scratch)
+    metrics = tuple(m.name for m in getattr(schema, "metricsSpec", ()))
+    batch = _Batch(schema.dataSource, version, storage, scratch, index_spec, metrics)
     ordered = rows.take(_order(rows))
     index = ordered.column(0).to_numpy()
     places = (np.asarray(partitions)[index], np.asarray(offsets)[index])
@@ -84,6 +86,8 @@ class _Batch:
     version: str
     storage: DeepStorage
     scratch: Path
+    index_spec: IndexSpec
+    metrics: tuple[str, ...]
 
     def write(
         self, table: pa.Table, ms: npt.NDArray[np.int64], partitions: Integers, offsets: Integers, interval: Interval
@@ -121,8 +125,7 @@ class _Batch:
             pq.write_table(
                 table.replace_schema_metadata(about),
                 local,
-                compression="zstd",
-                compression_level=_COMPRESSION_LEVEL,
+                **parquet_options(self.index_spec, table.schema, self.metrics),
             )
             data = local.read_bytes()
         except OSError as error:

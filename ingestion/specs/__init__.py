@@ -6,6 +6,7 @@
 from ingestion.specs.errors import SpecError, SpecIssue
 from ingestion.specs.filters import Filter
 from ingestion.specs.granularity import Granularity
+from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import (
     DataSchema,
     DimensionSchema,
@@ -29,6 +30,7 @@ __all__ = [
     "Filter",
     "Granularity",
     "GranularitySpec",
+    "IndexSpec",
     "IngestionSpec",
     "ShareGroupIOConfig",
     "SpecError",

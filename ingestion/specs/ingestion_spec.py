@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.filters import Filter
 from ingestion.specs.granularity import Granularity
+from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.kafka_properties import check_kafka_properties
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
@@ -237,6 +238,8 @@ class TuningConfig(SpecModel):
     logParseExceptions: bool = False
     maxParseExceptions: int | None = Field(default=None, ge=0)
     maxSavedParseExceptions: int = Field(default=100, ge=0, le=10_000)
+    indexSpec: IndexSpec = Field(default_factory=IndexSpec)
+    indexSpecForIntermediatePersists: dict[str, Any] | None = None
 
 
 class IngestionSpec(SpecModel):

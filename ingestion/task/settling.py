@@ -161,6 +161,7 @@ class Settler:
             storage=self.storage,
             scratch=self.scratch,
             max_rows_per_segment=spec.tuningConfig.maxRowsPerSegment,
+            index_spec=spec.tuningConfig.indexSpec,
         )
 
     def _publish(self, request: PublishRequest, give_up: float) -> None:

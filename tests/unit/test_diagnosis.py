@@ -133,3 +133,13 @@ def test_tuning_options_that_nothing_reads_are_named() -> None:
     spec = {"spec": {"tuningConfig": {"maxRowsInMemory": 10, "maxRowsPerSegment": 10, "maxParseExceptions": 0}}}
     named = [text.split(":")[0] for text in options_without_effect(spec, supervised=False)]
     assert named == ["tuningConfig.maxRowsInMemory", "tuningConfig.maxParseExceptions"]
+
+
+def test_options_that_parquet_does_not_have_are_named() -> None:
+    index = {"bitmap": {"type": "roaring"}, "dimensionCompression": "lzf", "metricCompression": "zstd"}
+    spec = {"spec": {"tuningConfig": {"indexSpec": index, "indexSpecForIntermediatePersists": index}}}
+    assert options_without_effect(spec, supervised=False) == [
+        "tuningConfig.indexSpec.dimensionCompression: Parquet has no LZF, LZ4 is used",
+        "tuningConfig.indexSpec.bitmap: Parquet has no bitmap indexes",
+        "tuningConfig.indexSpecForIntermediatePersists: nothing is persisted between batches",
+    ]

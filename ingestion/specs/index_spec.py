@@ -1,0 +1,46 @@
+"""Druid's ``indexSpec``: how a segment's columns are compressed. Source: Druid's ingestion spec reference."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+Compression = Literal["lz4", "lzf", "zstd", "uncompressed", "none", "auto"]
+_COMPRESSIONS = ("dimensionCompression", "metricCompression", "jsonCompression", "complexMetricCompression")
+
+
+class IndexSpec(BaseModel):
+    """What is left out is Headgate's to choose, as is ``auto``. Objects are not looked into: they have no effect."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dimensionCompression: Compression | None = None
+    metricCompression: Compression | None = None
+    jsonCompression: Compression | None = None
+    longEncoding: Literal["auto", "longs"] | None = None
+    complexMetricCompression: Compression | None = None
+    bitmap: dict[str, Any] | None = None
+    stringDictionaryEncoding: dict[str, Any] | None = None
+    segmentLoader: dict[str, Any] | None = None
+    autoColumnFormatSpec: dict[str, Any] | None = None
+
+    @field_validator(*_COMPRESSIONS, "longEncoding", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.lower() if isinstance(value, str) else value
+
+    def without_effect(self) -> dict[str, str]:
+        """What is set and does not do what it says in Druid, with the reason."""
+        found = {name: "Parquet has no LZF, LZ4 is used" for name in _COMPRESSIONS[:3] if getattr(self, name) == "lzf"}
+        found |= {name: why for name, why in _NO_COUNTERPART.items() if getattr(self, name) is not None}
+        return found
+
+
+_NO_COUNTERPART = {
+    "complexMetricCompression": "there are no complex metrics",
+    "bitmap": "Parquet has no bitmap indexes",
+    "stringDictionaryEncoding": "Parquet has one form of dictionaries",
+    "segmentLoader": "Parquet files need no loader",
+    "autoColumnFormatSpec": "Parquet has one form of columns",
+}
