@@ -210,14 +210,6 @@ def test_a_server_that_is_away_may_come_back(tmp_path: Path, local: Path) -> Non
         storage.put(local, "a/2")
 
 
-@pytest.mark.timeout(120)
-def test_a_server_that_says_nothing_is_not_waited_for_without_end(server: S3Server, local: Path) -> None:
-    storage = open_deep_storage(server.location("deep"))
-    with server.silent():
-        error = refused(lambda: storage.put(local, f"a/{uuid.uuid4()}"))
-    assert not error.permanent
-
-
 def test_a_server_of_googles_that_is_away_may_come_back(local: Path) -> None:
     location = "gs://anonymous@bucket/p?endpoint_override=127.0.0.1:1&scheme=http&retry_limit_seconds=0.1"
     assert not refused(lambda: open_deep_storage(location).put(local, "a/file")).permanent
