@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from django.utils import timezone
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import end_task, new_token
 
+SAME_START_S = 2.0  # the clock may be set meanwhile, but no process id comes round so soon
 REPAIR_MODULE = "ingestion.task.repair"
 APPLICATION = Path("ingestion") / "spark" / "index.py"
 
@@ -68,7 +70,8 @@ def _start(task: Task, token: str) -> None:
             start_new_session=True,
         )
     created = psutil.Process(process.pid).create_time()
-    (folder / "pid").write_text(json.dumps({"pid": process.pid, "create_time": created}))
+    known = {"pid": process.pid, "create_time": created, "host": socket.gethostname()}
+    (folder / "pid").write_text(json.dumps(known))
 
 
 def _repair_command() -> list[str]:
@@ -133,12 +136,22 @@ def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:
     return True
 
 
+def is_dead(task_id: str) -> bool:
+    """Whether a task's process was started on this machine and is no more."""
+    try:
+        known = json.loads((folder_of(task_id) / "pid").read_text())
+    except (OSError, ValueError):
+        return False
+    return bool(known.get("host") == socket.gethostname()) and process_of(task_id) is None
+
+
 def process_of(task_id: str) -> psutil.Process | None:
     """The running application's first process on this machine, or None."""
     try:
         known = json.loads((folder_of(task_id) / "pid").read_text())
         process = psutil.Process(known["pid"])
-        if process.create_time() == known["create_time"] and process.status() != psutil.STATUS_ZOMBIE:
+        same = abs(process.create_time() - known["create_time"]) < SAME_START_S
+        if same and process.status() != psutil.STATUS_ZOMBIE:
             return process
     except (OSError, ValueError, KeyError, psutil.Error):
         pass

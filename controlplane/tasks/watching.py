@@ -26,6 +26,7 @@ from ingestion.specs.protocol import SHARE_GROUPS_OFF
 logger = logging.getLogger(__name__)
 LOOKING_AT_ONCE = 16
 OBEY_WITHIN = timedelta(seconds=90)
+LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
 
 
@@ -51,10 +52,26 @@ def watch() -> None:
         if since is not None:
             for task_id in services.fail_lost(since):
                 launcher.terminate(task_id, signal.SIGKILL)
+            _fail_dead()
         running = Task.objects.active().filter(status=Status.RUNNING, kind=Task.Kind.SHARE_GROUP)
         for look in _looks([(task, parse_task_spec(task.spec)) for task in running.select_related("datasource")]):
             _watch_task(look)
         _relaunch_forgotten()
+
+
+def _fail_dead() -> None:
+    """End what this machine's processes say is over, without waiting for the heartbeat's time."""
+    quiet = timezone.now() - LAST_WORD
+    for task in Task.objects.active().filter(launched_at__lt=quiet):
+        if (task.last_heartbeat_at is None or task.last_heartbeat_at < quiet) and launcher.is_dead(task.pk):
+            services.end_task(task, error=_dead_message(task))
+            launcher.terminate(task.pk, signal.SIGKILL)
+
+
+def _dead_message(task: Task) -> str:
+    if task.last_heartbeat_at is None:
+        return "The application's process ended before it reported. Its log says why."
+    return "The application's process is gone, without a last word. What it held is delivered again."
 
 
 @dataclass(frozen=True)

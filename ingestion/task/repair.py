@@ -58,7 +58,9 @@ def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) 
         surroundings = Surroundings(
             client=client,
             topic=TopicWatch(properties, topic),
-            make_source=lambda: RepairSource(properties, topic, assignment.ranges),
+            make_source=lambda: RepairSource(
+                properties, topic, assignment.ranges, lambda: control.directive != "continue"
+            ),
             storage=open_deep_storage(assignment.deep_storage),
             scratch=Path(scratch),
             host=socket.gethostname(),
