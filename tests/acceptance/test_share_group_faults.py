@@ -131,24 +131,17 @@ def test_two_applications_in_one_group(house: House) -> None:
     topic = house.topic()
     idle = {"inactiveAfterMillis": 8000}
     tasks = [house.submit(house.spec(topic, taskCount=1, idleConfig=idle)) for _ in range(2)]
-    for task in tasks:
-        wait_for(
-            "both applications read",
-            lambda task=task: house.sql("SELECT 1 FROM tasks_indexer WHERE task_id = %s AND state = 'reading'", task),
-            90,
-            lambda: house.logs(topic),
-        )
     records = 0
 
     def both_have_published() -> bool:
-        """A member gets its first records some seconds after it joined: the stream goes on until both have some."""
+        """The stream goes on until both have some: one that reads first must not end as idle before the other does."""
         nonlocal records
-        house.produce(topic, numbered(records, records + 5_000))
-        records += 5_000
+        house.produce(topic, numbered(records, records + 500))
+        records += 500
         shares = house.sql("SELECT DISTINCT task_id FROM segments_writer WHERE published > 0")
         return {task for (task,) in shares} >= set(tasks)
 
-    wait_for("both applications publish", both_have_published, 60, lambda: house.logs(topic))
+    wait_for("both applications publish", both_have_published, 150, lambda: house.logs(topic))
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))
     for task in tasks:
