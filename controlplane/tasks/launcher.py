@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -49,6 +50,11 @@ def folder_of(task_id: str) -> Path:
     return Path(settings.TASK_DIR) / task_id
 
 
+def scratch_of(task_id: str) -> Path:
+    """Where the application keeps files on their way."""
+    return folder_of(task_id) / "scratch"
+
+
 def log_of(task_id: str) -> Path:
     """The application's log."""
     return folder_of(task_id) / "spark.log"
@@ -58,7 +64,7 @@ def _start(task: Task, token: str) -> None:
     folder = folder_of(task.pk)
     folder.mkdir(parents=True, exist_ok=True)
     command = _repair_command() if task.kind == Task.Kind.REPAIR else _spark_command(task)
-    environment = _environment(task, token, folder)
+    environment = _environment(task, token)
     with log_of(task.pk).open("ab") as log:
         process = subprocess.Popen(
             command,
@@ -104,19 +110,19 @@ def _spark_command(task: Task) -> list[str]:
     return [*command, str(Path(settings.BASE_DIR) / APPLICATION)]
 
 
-def _environment(task: Task, token: str, folder: Path) -> dict[str, str]:
+def _environment(task: Task, token: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(("LC_", "SPARK_", "JAVA_"))}
     return {
         **kept,
         "HEADGATE_TASK_ID": task.pk,
         "HEADGATE_TASK_TOKEN": token,
         "HEADGATE_URL": settings.INTERNAL_URL,
-        "HEADGATE_SCRATCH": str(folder / "scratch"),
+        "HEADGATE_SCRATCH": str(scratch_of(task.pk)),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": str(settings.BASE_DIR),
         "PYTHONUNBUFFERED": "1",
-        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
+        "SPARK_LOCAL_DIRS": str(scratch_of(task.pk)),
     }
 
 
@@ -134,6 +140,11 @@ def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def tidy(task_id: str) -> None:
+    """Remove what a killed application left behind; its log stays."""
+    shutil.rmtree(scratch_of(task_id), ignore_errors=True)
 
 
 def is_dead(task_id: str) -> bool:

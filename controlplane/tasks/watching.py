@@ -51,12 +51,17 @@ def watch() -> None:
         since = hearing.heard_since()
         if since is not None:
             for task_id in services.fail_lost(since):
-                launcher.terminate(task_id, signal.SIGKILL)
+                _clear_away(task_id)
             _fail_dead()
         running = Task.objects.active().filter(status=Status.RUNNING, kind=Task.Kind.SHARE_GROUP)
         for look in _looks([(task, parse_task_spec(task.spec)) for task in running.select_related("datasource")]):
             _watch_task(look)
         _relaunch_forgotten()
+
+
+def _clear_away(task_id: str) -> None:
+    launcher.terminate(task_id, signal.SIGKILL)
+    launcher.tidy(task_id)
 
 
 def _fail_dead() -> None:
@@ -65,7 +70,7 @@ def _fail_dead() -> None:
     for task in Task.objects.active().filter(launched_at__lt=quiet):
         if (task.last_heartbeat_at is None or task.last_heartbeat_at < quiet) and launcher.is_dead(task.pk):
             services.end_task(task, error=_dead_message(task))
-            launcher.terminate(task.pk, signal.SIGKILL)
+            launcher.tidy(task.pk)
 
 
 def _dead_message(task: Task) -> str:
@@ -215,7 +220,7 @@ def _make_it_obey(task: Task) -> None:
         task.observation["told_at"] = timezone.now().isoformat()
         Task.objects.filter(pk=task.pk).update(observation=task.observation)
     elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > OBEY_WITHIN:
-        launcher.terminate(task.pk, signal.SIGKILL)
+        _clear_away(task.pk)
         services.end_task(task, error="The application did not end when it was told to, and was killed.")
 
 
