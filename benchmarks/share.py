@@ -11,6 +11,7 @@ import multiprocessing
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -82,16 +83,12 @@ def bare_rate(house: House, topic: str, group: str, count: int) -> float:
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
     for future in house.admin.incremental_alter_configs([resource]).values():
         future.result()
-    context = multiprocessing.get_context("spawn")
-    answer = context.SimpleQueue()
-    process = context.Process(target=_bare, args=(house.bootstrap, topic, group, count, answer))
-    process.start()
-    seconds = answer.get()
-    process.join()
-    return count / float(seconds)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return count / pool.submit(_bare, house.bootstrap, topic, group, count).result(600)
 
 
-def _bare(bootstrap: str, topic: str, group: str, count: int, answer: Any) -> None:
+def _bare(bootstrap: str, topic: str, group: str, count: int) -> float:
+    """Seconds from the first record to the last."""
     consumer = ShareConsumer(
         {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
     )
@@ -104,8 +101,9 @@ def _bare(bootstrap: str, topic: str, group: str, count: int, answer: Any) -> No
                 seen += 1
                 consumer.acknowledge(message, AcknowledgeType.ACCEPT)
         consumer.commit_sync(10.0)
-    answer.put(time.monotonic() - began)
+    seconds = time.monotonic() - began
     consumer.close()
+    return seconds
 
 
 def headgate_rate(house: House, topic: str, datasource: str, options: argparse.Namespace) -> tuple[float, int, int]:

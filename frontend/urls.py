@@ -59,10 +59,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasources/", datasources.index, name="datasources"),
     path("datasources/<str:name>/", include(DATASOURCE)),
     path("supervisors/", supervisors.index, name="supervisors"),
-    path("supervisors/new/", specs.new_supervisor, name="new-supervisor"),
+    path("supervisors/-/new/", specs.new_supervisor, name="new-supervisor"),
     path("supervisors/<str:supervisor_id>/", include(SUPERVISOR)),
     path("tasks/", tasks.index, name="tasks"),
-    path("tasks/new/", specs.new_task, name="new-task"),
+    path("tasks/-/new/", specs.new_task, name="new-task"),
     path("tasks/<str:task_id>/", include(TASK)),
     path("records/", records.find, name="records"),
 ]

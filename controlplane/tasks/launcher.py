@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +23,7 @@ from controlplane.common.processes import passed_on
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import end_task, new_token
 
+SAME_START_S = 2.0  # the clock may be set meanwhile, but no process id comes round so soon
 REPAIR_MODULE = "ingestion.task.repair"
 APPLICATION = Path("ingestion") / "spark" / "index.py"
 
@@ -48,6 +51,11 @@ def folder_of(task_id: str) -> Path:
     return Path(settings.TASK_DIR) / task_id
 
 
+def scratch_of(task_id: str) -> Path:
+    """Where the application keeps files on their way."""
+    return folder_of(task_id) / "scratch"
+
+
 def log_of(task_id: str) -> Path:
     """The application's log."""
     return folder_of(task_id) / "spark.log"
@@ -57,7 +65,7 @@ def _start(task: Task, token: str) -> None:
     folder = folder_of(task.pk)
     folder.mkdir(parents=True, exist_ok=True)
     command = _repair_command() if task.kind == Task.Kind.REPAIR else _spark_command(task)
-    environment = _environment(task, token, folder)
+    environment = _environment(task, token)
     with log_of(task.pk).open("ab") as log:
         process = subprocess.Popen(
             command,
@@ -69,7 +77,8 @@ def _start(task: Task, token: str) -> None:
             start_new_session=True,
         )
     created = psutil.Process(process.pid).create_time()
-    (folder / "pid").write_text(json.dumps({"pid": process.pid, "create_time": created}))
+    known = {"pid": process.pid, "create_time": created, "host": socket.gethostname()}
+    (folder / "pid").write_text(json.dumps(known))
 
 
 def _repair_command() -> list[str]:
@@ -102,18 +111,18 @@ def _spark_command(task: Task) -> list[str]:
     return [*command, str(Path(settings.BASE_DIR) / APPLICATION)]
 
 
-def _environment(task: Task, token: str, folder: Path) -> dict[str, str]:
+def _environment(task: Task, token: str) -> dict[str, str]:
     return {
         **passed_on(),
         "HEADGATE_TASK_ID": task.pk,
         "HEADGATE_TASK_TOKEN": token,
         "HEADGATE_URL": settings.INTERNAL_URL,
-        "HEADGATE_SCRATCH": str(folder / "scratch"),
+        "HEADGATE_SCRATCH": str(scratch_of(task.pk)),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": str(settings.BASE_DIR),
         "PYTHONUNBUFFERED": "1",
-        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
+        "SPARK_LOCAL_DIRS": str(scratch_of(task.pk)),
     }
 
 
@@ -129,12 +138,27 @@ def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:
     return True
 
 
+def tidy(task_id: str) -> None:
+    """Remove what a killed application left behind; its log stays."""
+    shutil.rmtree(scratch_of(task_id), ignore_errors=True)
+
+
+def is_dead(task_id: str) -> bool:
+    """Whether a task's process was started on this machine and is no more."""
+    try:
+        known = json.loads((folder_of(task_id) / "pid").read_text())
+    except (OSError, ValueError):
+        return False
+    return bool(known.get("host") == socket.gethostname()) and process_of(task_id) is None
+
+
 def process_of(task_id: str) -> psutil.Process | None:
     """The running application's first process on this machine, or None."""
     try:
         known = json.loads((folder_of(task_id) / "pid").read_text())
         process = psutil.Process(known["pid"])
-        if process.create_time() == known["create_time"] and process.status() != psutil.STATUS_ZOMBIE:
+        same = abs(process.create_time() - known["create_time"]) < SAME_START_S
+        if same and process.status() != psutil.STATUS_ZOMBIE:
             return process
     except (OSError, ValueError, KeyError, psutil.Error):
         pass

@@ -26,6 +26,7 @@ from ingestion.specs.protocol import SHARE_GROUPS_OFF
 logger = logging.getLogger(__name__)
 LOOKING_AT_ONCE = 16
 OBEY_WITHIN = timedelta(seconds=90)
+LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
 
 
@@ -50,11 +51,32 @@ def watch() -> None:
         since = hearing.heard_since()
         if since is not None:
             for task_id in services.fail_lost(since):
-                launcher.terminate(task_id, signal.SIGKILL)
+                _clear_away(task_id)
+            _fail_dead()
         running = Task.objects.active().filter(status=Status.RUNNING, kind=Task.Kind.SHARE_GROUP)
         for look in _looks([(task, parse_task_spec(task.spec)) for task in running.select_related("datasource")]):
             _watch_task(look)
         _relaunch_forgotten()
+
+
+def _clear_away(task_id: str) -> None:
+    launcher.terminate(task_id, signal.SIGKILL)
+    launcher.tidy(task_id)
+
+
+def _fail_dead() -> None:
+    """End what this machine's processes say is over, without waiting for the heartbeat's time."""
+    quiet = timezone.now() - LAST_WORD
+    for task in Task.objects.active().filter(launched_at__lt=quiet):
+        if (task.last_heartbeat_at is None or task.last_heartbeat_at < quiet) and launcher.is_dead(task.pk):
+            services.end_task(task, error=_dead_message(task))
+            launcher.tidy(task.pk)
+
+
+def _dead_message(task: Task) -> str:
+    if task.last_heartbeat_at is None:
+        return "The application's process ended before it reported. Its log says why."
+    return "The application's process is gone, without a last word. What it held is delivered again."
 
 
 @dataclass(frozen=True)
@@ -198,7 +220,7 @@ def _make_it_obey(task: Task) -> None:
         task.observation["told_at"] = timezone.now().isoformat()
         Task.objects.filter(pk=task.pk).update(observation=task.observation)
     elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > OBEY_WITHIN:
-        launcher.terminate(task.pk, signal.SIGKILL)
+        _clear_away(task.pk)
         services.end_task(task, error="The application did not end when it was told to, and was killed.")
 
 

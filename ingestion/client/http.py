@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TypeVar
 
 import httpx2
@@ -27,12 +28,20 @@ from ingestion.specs.protocol import (
 
 A = TypeVar("A", bound=BaseModel)
 TIMEOUT_S = 10.0
+ALONE_S = 600.0  # an application whose heartbeats nobody answers for so long is over
 
 
 class HttpControlPlane:
-    """Thread-safe; keeps connections open. ``token`` is sent in a header and never logged."""
+    """Thread-safe; keeps connections open. ``token`` is sent in a header and never logged.
 
-    def __init__(self, url: str, task_id: str, token: str, timeout_s: float = TIMEOUT_S) -> None:
+    ``alone_s``: after so many seconds without an answer to a heartbeat, a heartbeat raises ``TaskOver``.
+    """
+
+    def __init__(
+        self, url: str, task_id: str, token: str, timeout_s: float = TIMEOUT_S, alone_s: float = ALONE_S
+    ) -> None:
+        self._alone_s = alone_s
+        self._heard_at = time.monotonic()
         self._base = f"/internal/tasks/{task_id}"
         self._http = httpx2.Client(
             base_url=url,
@@ -57,7 +66,15 @@ class HttpControlPlane:
         return self._ask("POST", f"/indexers/{number}/abandon", request, AbandonAnswer)
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
-        return self._ask("POST", "/heartbeat", request, HeartbeatAnswer)
+        try:
+            answer = self._ask("POST", "/heartbeat", request, HeartbeatAnswer)
+        except Unreachable as error:
+            silence = time.monotonic() - self._heard_at
+            if silence > self._alone_s:
+                raise TaskOver(f"the control plane has not answered for {silence:.0f} s: {error}") from None
+            raise
+        self._heard_at = time.monotonic()
+        return answer
 
     def end(self, request: EndRequest) -> None:
         self._ask("POST", "/end", request, EndAnswer)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingestion.sources.base import RELEASE, Batch, Ints
+from ingestion.specs.protocol import Outcomes
 
 
 @dataclass
@@ -22,12 +23,16 @@ class _Record:
 
 @dataclass
 class MemorySource:
-    """See ``Source``. ``verdicts``: (partition, offset) → the last acknowledgement."""
+    """See ``Source``. ``verdicts``: (partition, offset) → the last acknowledgement.
+
+    ``without_record``: offsets that end with the first batch, by partition.
+    """
 
     records: Iterable[tuple[int, int, bytes | None]]
     batch_records: int = 100
     lock_s: float = 30.0
     verdicts: dict[tuple[int, int], int] = field(default_factory=dict)
+    without_record: dict[int, Outcomes] = field(default_factory=dict)
     ack_failures: int = 0
     problem: str = ""
     _waiting: deque[_Record] = field(default_factory=deque)
@@ -45,6 +50,7 @@ class MemorySource:
         taken = [self._waiting.popleft() for _ in range(min(self.batch_records, len(self._waiting)))]
         for record in taken:
             record.deliveries += 1
+        extra, self.without_record = self.without_record, {}
         return Batch(
             partitions=np.array([r.partition for r in taken], dtype=np.int64),
             offsets=np.array([r.offset for r in taken], dtype=np.int64),
@@ -54,6 +60,7 @@ class MemorySource:
             timestamps_ms=[None] * len(taken),
             deadline=time.monotonic() + self.lock_s,
             held=taken,
+            extra=extra,
         )
 
     def acknowledge(self, batch: Batch, verdicts: Ints) -> None:

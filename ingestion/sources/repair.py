@@ -7,7 +7,7 @@ removed by retention before it was read (``gap``).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,46 +18,57 @@ from ingestion.specs import offsets
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import Outcomes, RepairRange
 
-BATCH_RECORDS = 2000
+SPAN = 2000  # offsets that one batch reaches over, at most
 BATCH_SECONDS = 600.0
 RANGE_TIMEOUT_S = 60.0
 DELIVERY_COUNT = 1_000  # beyond any limit: such a record is decoded in a child process
 
 
 class RepairSource:
-    """See ``Source``. One batch holds a part of one hole; there is nothing to acknowledge."""
+    """See ``Source``. One batch holds holes of one partition that lie close together; there is nothing to acknowledge.
+
+    ``stopped``: asked while Kafka is waited for; what was not read by then stays a hole.
+    """
 
     ack_failures = 0
     problem = ""
 
-    def __init__(self, properties: Mapping[str, str], topic: str, ranges: list[RepairRange]) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        topic: str,
+        ranges: list[RepairRange],
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._topic = topic
-        self._left = [
-            (r.partition, low, min(low + BATCH_RECORDS, r.end))
-            for r in ranges
-            for low in range(r.start, r.end, BATCH_RECORDS)
-        ]
+        self._left = spans_of(ranges)
+        self._stopped = stopped
         self._config = {
             **librdkafka_properties(properties),
             "group.id": "headgate-repair",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
             "auto.offset.reset": "earliest",
             "log_level": 3,
         }
-        self._consumer: Consumer | None = None
 
     def open(self) -> None:
-        self._consumer = Consumer(self._config)
+        """Nothing to do: each batch has a consumer of its own."""
 
     def take(self, timeout_s: float) -> Batch | None:
         if not self._left:
             return None
-        partition, start, end = self._left.pop(0)
-        messages = self._read(partition, start, end)
+        partition, holes = self._left.pop(0)
+        read = self._read(partition, holes)
+        if read is None:
+            return None
+        messages, low = read
         found = [m.offset() for m in messages]
-        missing = offsets.subtracted([(start, end)], offsets.ranges_of(found))
+        missing = offsets.subtracted(holes, offsets.ranges_of(found))
+        gap = [(start, min(end, low)) for start, end in missing if start < low]
+        outcomes = Outcomes(gap=gap, empty=offsets.subtracted(missing, gap))
         return Batch(
             partitions=np.full(len(messages), partition, dtype=np.int64),
             offsets=np.array(found, dtype=np.int64),
@@ -66,15 +77,35 @@ class RepairSource:
             keys=[m.key() for m in messages],
             timestamps_ms=[m.timestamp()[1] if m.timestamp()[0] else None for m in messages],
             deadline=time.monotonic() + BATCH_SECONDS,
-            extra={partition: self._without_record(partition, missing)} if missing else {},
+            extra={partition: outcomes} if missing else {},
         )
 
-    def _read(self, partition: int, start: int, end: int) -> list[Any]:
-        consumer = self._opened()
-        consumer.assign([TopicPartition(self._topic, partition, start)])
+    def _read(self, partition: int, holes: list[offsets.Range]) -> tuple[list[Any], int] | None:
+        """The records in the holes and the log's start; None when it was stopped before it had all.
+
+        A fresh consumer: one that is assigned anew waits for the fetch it has on its way, half a second.
+        """
+        consumer = Consumer(self._config)
+        try:
+            consumer.assign([TopicPartition(self._topic, partition, holes[0][0])])
+            messages = self._until(consumer, partition, holes[-1][1])
+            if messages is None:
+                return None
+            inside = [m for m in messages if any(start <= m.offset() < end for start, end in holes)]
+            low, _ = consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=10.0)
+            return inside, low
+        except KafkaException as error:
+            raise SourceProblem(f"{self._topic} partition {partition}: {error.args[0].str()}") from None
+        finally:
+            consumer.close()
+
+    def _until(self, consumer: Consumer, partition: int, end: int) -> list[Any] | None:
+        """All records from the assigned offset to ``end``; None when it was stopped."""
         messages: list[Any] = []
         give_up = time.monotonic() + RANGE_TIMEOUT_S
         while time.monotonic() < give_up:
+            if self._stopped():
+                return None
             message = consumer.poll(1.0)
             if message is None:
                 continue
@@ -86,19 +117,6 @@ class RepairSource:
             else:
                 raise SourceProblem(f"Reading {self._topic} partition {partition}: {error.str()}")
         raise SourceProblem(f"{self._topic} partition {partition} did not answer within {RANGE_TIMEOUT_S:.0f} s")
-
-    def _without_record(self, partition: int, missing: list[offsets.Range]) -> Outcomes:
-        try:
-            low, _ = self._opened().get_watermark_offsets(TopicPartition(self._topic, partition), timeout=10.0)
-        except KafkaException as error:
-            raise SourceProblem(f"{self._topic} partition {partition}: {error.args[0].str()}") from None
-        gap = [(start, min(end, low)) for start, end in missing if start < low]
-        return Outcomes(gap=gap, empty=offsets.subtracted(missing, gap))
-
-    def _opened(self) -> Consumer:
-        if self._consumer is None:
-            raise SourceProblem("The repair source is not open.")
-        return self._consumer
 
     def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
         pass
@@ -120,6 +138,19 @@ class RepairSource:
         return []
 
     def close(self) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
+        self._left.clear()
+
+
+def spans_of(ranges: Iterable[RepairRange]) -> list[tuple[int, list[offsets.Range]]]:
+    """(partition, holes) for each batch: holes cut and gathered so that none reaches over more than ``SPAN`` offsets.
+
+    A topic with transactions has a hole every few records: to read on costs less than to start anew at each.
+    """
+    pieces = sorted((r.partition, low, min(low + SPAN, r.end)) for r in ranges for low in range(r.start, r.end, SPAN))
+    batches: list[tuple[int, list[offsets.Range]]] = []
+    for partition, start, end in pieces:
+        if batches and batches[-1][0] == partition and end - batches[-1][1][0][0] <= SPAN:
+            batches[-1][1].append((start, end))
+        else:
+            batches.append((partition, [(start, end)]))
+    return batches

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from ingestion.task.control import Control
 from ingestion.task.errors import Fenced, StorageRefused
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
+from ingestion.task.scratch import scratch_folder
 
 RESULT = pa.schema([("number", pa.int32()), ("how", pa.string()), ("reason", pa.string())])
 STORAGE_REFUSED = StorageRefused.__name__
@@ -59,8 +59,8 @@ def _run(orders: Orders) -> tuple[str, str]:
     client = HttpControlPlane(orders.url, assignment.task_id, orders.token)
     log = logger_for(task=assignment.task_id, indexer=orders.number)
     try:
-        with tempfile.TemporaryDirectory(prefix="headgate-indexer-") as scratch:
-            Indexer(assignment, control, _surroundings(assignment, client, control, Path(scratch))).run()
+        with scratch_folder() as scratch:
+            Indexer(assignment, control, _surroundings(assignment, client, control, scratch)).run()
         return "ended", ""
     except (Fenced, TaskOver, StorageRefused) as over:
         log.info("ended", reason=str(over))

@@ -27,8 +27,10 @@ class Ledger:
     batch: Batch
     outcome: Ints = field(init=False)
     errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # index → (reason, error)
+    extra: dict[int, Outcomes] = field(init=False)  # offsets that end without a record, by partition
 
     def __post_init__(self) -> None:
+        self.extra = dict(self.batch.extra)
         self.outcome = np.full(len(self.batch), PENDING, dtype=np.int64)
 
     def mark(self, indexes: Iterable[int] | Ints, outcome: int) -> None:
@@ -42,7 +44,15 @@ class Ledger:
         self.errors.update({index: (reason, error[:ERROR_LENGTH]) for index, error in errors.items()})
 
     def mark_duplicates(self, settled: dict[int, list[offsets.Range]]) -> int:
-        """Records at settled offsets are duplicates from here on; returns how many of them were first deliveries."""
+        """Records at settled offsets are duplicates from here on; returns how many of them were first deliveries.
+
+        Offsets without a record that are settled by now are nobody's business any more.
+        """
+        for partition in self.extra.keys() & settled.keys():
+            left, holes = self.extra[partition], settled[partition]
+            self.extra[partition] = Outcomes(
+                empty=offsets.subtracted(left.empty, holes), gap=offsets.subtracted(left.gap, holes)
+            )
         mask = self.at(settled)
         self.outcome[mask] = DUPLICATE
         return int((self.batch.delivery_counts[mask] == 1).sum())
@@ -96,8 +106,8 @@ class Ledger:
         """Per partition, the offsets of everything that is not stored."""
         found = {}
         elsewhere = set(self.batch.partitions[self.outcome != STORED].tolist())
-        for partition in sorted({*elsewhere, *self.batch.extra}):
-            extra = self.batch.extra.get(partition, Outcomes())
+        for partition in sorted({*elsewhere, *self.extra}):
+            extra = self.extra.get(partition, Outcomes())
             outcomes = Outcomes(
                 thrown_away=self._ranges(partition, FILTERED, OUTSIDE),
                 unparseable=self._ranges(partition, UNPARSEABLE),

@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import tempfile
 import threading
-from pathlib import Path
 
 from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.segments import DeepStorageError, open_deep_storage
@@ -22,6 +20,7 @@ from ingestion.task.control import Control
 from ingestion.task.errors import Fenced, StorageRefused
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
+from ingestion.task.scratch import scratch_folder
 
 BEAT_S = 1.0
 
@@ -54,13 +53,15 @@ def main() -> int:
 def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) -> None:
     topic = assignment.spec.ioConfig.topic
     properties = assignment.consumer_properties
-    with tempfile.TemporaryDirectory(prefix="headgate-repair-") as scratch:
+    with scratch_folder() as scratch:
         surroundings = Surroundings(
             client=client,
             topic=TopicWatch(properties, topic),
-            make_source=lambda: RepairSource(properties, topic, assignment.ranges),
+            make_source=lambda: RepairSource(
+                properties, topic, assignment.ranges, lambda: control.directive != "continue"
+            ),
             storage=open_deep_storage(assignment.deep_storage),
-            scratch=Path(scratch),
+            scratch=scratch,
             host=socket.gethostname(),
         )
         Indexer(assignment, control, surroundings).run()

@@ -125,6 +125,7 @@ def test_transactions_some_aborted(house: House) -> None:
         numbers = range(transaction * 50, transaction * 50 + 50)
         for payload in numbered(numbers.start, numbers.stop):
             producer.produce(topic, value=payload)
+        assert producer.flush(30) == 0  # so that what is aborted stands in the log
         if transaction % 3 == 1:
             producer.abort_transaction(30)
         else:
@@ -218,7 +219,7 @@ def test_share_groups_off_on_the_broker(house: House) -> None:
     """A broker that has no share groups is named as the reason."""
     with Kafka(house.home, share_groups=False, name="kafka-without") as kafka:
         topic = house.topic()
-        spec = house.spec(topic)
+        spec = house.spec(topic, lock_ms=30_000)  # within that broker's own bounds
         spec["ioConfig"]["consumerProperties"]["bootstrap.servers"] = kafka.bootstrap
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         admin.create_topics([NewTopic(topic, 1)])[topic].result(30)

@@ -180,7 +180,7 @@ def test_an_action_asks_first_and_the_focus_stays_in_the_question(
 
 def test_the_editor_marks_each_fault_and_leads_to_it(owner: Page, live_server: LiveServer, quiet: Quiet) -> None:
     quiet.expected.append("status of 400")  # the browser's own line about the answer
-    owner.goto(f"{live_server.url}/tasks/new/")
+    owner.goto(f"{live_server.url}/tasks/-/new/")
     editor = owner.locator(".cm-content")
     expect(editor).to_contain_text("my_datasource")
     editor.click()
@@ -237,7 +237,7 @@ PAGES = (
     "/supervisors/flights/spec/",
     "/tasks/",
     "/tasks/{task}/",
-    "/tasks/new/",
+    "/tasks/-/new/",
     "/records/?topic=flights-topic&partition=0&offset=100",
 )
 
@@ -268,6 +268,6 @@ def test_without_scripts_everything_can_be_read_and_done(
     page.get_by_role("button", name="Suspend…").click()
     page.get_by_role("button", name="Suspend", exact=True).click()
     expect(page.get_by_text("flights is suspended")).to_be_visible()
-    page.goto(f"{live_server.url}/tasks/new/")
+    page.goto(f"{live_server.url}/tasks/-/new/")
     expect(page.get_by_label("Spec (JSON)")).to_contain_text("my_datasource")
     context.close()

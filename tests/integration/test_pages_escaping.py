@@ -86,7 +86,7 @@ def test_a_spec_is_text_also_where_it_is_edited(cast: Cast) -> None:
     cast.supervisor.version = 2
     cast.supervisor.save()
     owner = browsing_as(cast, "owner")
-    for address in ("/supervisors/flights/spec/", "/supervisors/new/?from=flights"):
+    for address in ("/supervisors/flights/spec/", "/supervisors/-/new/?from=flights"):
         answer = owner.get(address)
         assert "<script>alert" not in answer.content.decode()
         assert ATTACK in parsed(answer).one("main").raw_text.replace('\\"', '"')
@@ -101,8 +101,8 @@ def test_what_was_typed_comes_back_as_text(cast: Cast) -> None:
         owner.get("/records/", {"topic": ATTACK, "partition": ATTACK, "offset": "1"}),
         owner.get("/records/", {"topic": ATTACK, "partition": "1", "offset": "1"}),
         owner.get(f"/datasources/{ATTACK.replace('/', '')}/"),
-        owner.post("/tasks/new/", {"document": ATTACK}),
-        owner.post("/tasks/new/", {"document": '{"' + ATTACK.replace('"', "") + '": 1}'}),
+        owner.post("/tasks/-/new/", {"document": ATTACK}),
+        owner.post("/tasks/-/new/", {"document": '{"' + ATTACK.replace('"', "") + '": 1}'}),
         owner.post("/login/", {"username": ATTACK, "password": "x"}),
     ):
         assert "<script>alert" not in answer.content.decode()
@@ -119,6 +119,6 @@ def test_every_page_forbids_scripts_that_are_not_ours(viewer: Client) -> None:
 
 
 def test_the_editor_has_a_nonce_for_its_styles(cast: Cast) -> None:
-    answer = browsing_as(cast, "owner").get("/tasks/new/")
+    answer = browsing_as(cast, "owner").get("/tasks/-/new/")
     nonce = parsed(answer).one("textarea").attributes["data-nonce"]
     assert f"'nonce-{nonce}'" in answer["Content-Security-Policy"]

@@ -91,7 +91,7 @@ def test_every_page_has_one_heading_a_title_a_language_and_a_way_past_the_naviga
         "/supervisors/flights/",
         "/tasks/",
         f"/tasks/{cast.task.pk}/",
-        "/tasks/new/",
+        "/tasks/-/new/",
         "/records/",
         "/nowhere/",
     ]
@@ -187,15 +187,15 @@ def test_the_old_address_of_the_icon_leads_to_it(client: Client, db: None) -> No
 @pytest.mark.parametrize(
     ("role", "offered"),
     [
-        ("owner", {"/tasks/new/", "/supervisors/new/"}),
-        ("operator", {"/tasks/new/"}),
+        ("owner", {"/tasks/-/new/", "/supervisors/-/new/"}),
+        ("operator", {"/tasks/-/new/"}),
         ("viewer", set()),
-        ("superuser", {"/tasks/new/", "/supervisors/new/"}),
+        ("superuser", {"/tasks/-/new/", "/supervisors/-/new/"}),
     ],
 )
 def test_what_a_role_may_submit_is_what_it_is_offered(cast: Cast, role: str, offered: set[str]) -> None:
     links = parsed(browsing_as(cast, role).get("/datasources/")).one("main").all("a")
-    assert {a.attributes["href"] for a in links} & {"/tasks/new/", "/supervisors/new/"} == offered
+    assert {a.attributes["href"] for a in links} & {"/tasks/-/new/", "/supervisors/-/new/"} == offered
 
 
 def test_who_is_in_no_team_is_told_whom_to_ask(cast: Cast) -> None:

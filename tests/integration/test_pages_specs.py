@@ -14,7 +14,7 @@ from controlplane.teams.models import Membership, Role
 from tests.support.django_cast import SEED, Cast, browsing_as, spec_for
 from tests.support.html import parsed
 
-FORMS = ("/tasks/new/", "/supervisors/new/")
+FORMS = ("/tasks/-/new/", "/supervisors/-/new/")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_a_form_starts_with_an_example_that_has_no_fault(owner: Client, form: st
 
 
 def test_the_seed_s_task_is_taken_as_it_is(owner: Client) -> None:
-    answer = owner.post("/tasks/new/", {"document": json.dumps(SEED)}, follow=True)
+    answer = owner.post("/tasks/-/new/", {"document": json.dumps(SEED)}, follow=True)
     task = Task.objects.get(datasource__name="my_datasource")
     assert answer.redirect_chain == [(f"/tasks/{task.pk}/", 302)]
     assert "Task submitted." in parsed(answer).one("div", class_="alert-success").text
@@ -45,7 +45,7 @@ def test_the_seed_s_task_is_taken_as_it_is(owner: Client) -> None:
 
 def test_a_supervisor_is_made_and_then_changed(owner: Client) -> None:
     for count in (1, 2):
-        answer = owner.post("/supervisors/new/", {"document": json.dumps(spec_for("fresh", taskCount=count))})
+        answer = owner.post("/supervisors/-/new/", {"document": json.dumps(spec_for("fresh", taskCount=count))})
         assert answer["Location"] == "/supervisors/fresh/"
     assert Supervisor.objects.get(pk="fresh").version == 2
 
@@ -101,36 +101,36 @@ def test_text_that_is_no_spec_is_a_clear_error(owner: Client, form: str, text: s
 
 
 def test_a_taken_name_is_a_conflict_on_the_page(cast: Cast) -> None:
-    answer = browsing_as(cast, "outsider").post("/tasks/new/", {"document": json.dumps(spec_for("flights"))})
+    answer = browsing_as(cast, "outsider").post("/tasks/-/new/", {"document": json.dumps(spec_for("flights"))})
     assert answer.status_code == 409
     assert "is taken" in parsed(answer).one(id="problem").text
 
 
 def test_a_viewer_is_told_which_role_it_needs(cast: Cast) -> None:
-    answer = browsing_as(cast, "viewer").post("/tasks/new/", {"document": json.dumps(spec_for("flights"))})
+    answer = browsing_as(cast, "viewer").post("/tasks/-/new/", {"document": json.dumps(spec_for("flights"))})
     assert answer.status_code == 403
     assert "This needs the role operator in team alpha." in parsed(answer).one("main").text
 
 
 def test_the_team_is_asked_for_where_there_is_a_choice(owner: Client, cast: Cast) -> None:
-    assert parsed(owner.get("/tasks/new/")).one("main").all("select") == []
+    assert parsed(owner.get("/tasks/-/new/")).one("main").all("select") == []
     Membership.objects.create(user=cast.users["owner"], team=cast.beta, role=Role.ADMIN)
-    options = [o.text for o in parsed(owner.get("/tasks/new/")).one("select", name="team").all("option")]
+    options = [o.text for o in parsed(owner.get("/tasks/-/new/")).one("select", name="team").all("option")]
     assert options == ["Choose…", "alpha", "beta"]
     spec = json.dumps(spec_for("brand-new"))
-    unsaid = owner.post("/tasks/new/", {"document": spec})
+    unsaid = owner.post("/tasks/-/new/", {"document": spec})
     assert unsaid.status_code == 400
     assert "team" in parsed(unsaid).one(id="problem").text
-    assert owner.post("/tasks/new/", {"document": spec, "team": "gamma"}).status_code == 400
-    assert owner.post("/tasks/new/", {"document": spec, "team": "beta"}).status_code == 302
+    assert owner.post("/tasks/-/new/", {"document": spec, "team": "gamma"}).status_code == 400
+    assert owner.post("/tasks/-/new/", {"document": spec, "team": "beta"}).status_code == 302
     assert Datasource.objects.get(name="brand-new").team == cast.beta
 
 
 def test_a_task_is_submitted_again_from_an_earlier_one(owner: Client, cast: Cast) -> None:
     cast.task.spec = {**cast.task.spec, "id": cast.task.pk, "suspended": False}
     cast.task.save()
-    page = parsed(owner.get(f"/tasks/new/?from={cast.task.pk}"))
-    answer = owner.post("/tasks/new/", {"document": page.one("textarea").raw_text})
+    page = parsed(owner.get(f"/tasks/-/new/?from={cast.task.pk}"))
+    answer = owner.post("/tasks/-/new/", {"document": page.one("textarea").raw_text})
     assert answer.status_code == 302
     assert Task.objects.filter(datasource=cast.datasource).count() == 2
 

@@ -121,11 +121,11 @@ def test_an_operator_sees_no_button_of_an_admin(cast: Cast) -> None:
 
 def test_a_change_starts_with_the_current_spec_and_says_that_secrets_are_hidden(owner: Client, cast: Cast) -> None:
     version = cast.supervisor.versions.get(version=1)
-    page = parsed(owner.get("/supervisors/new/?from=flights"))
+    page = parsed(owner.get("/supervisors/-/new/?from=flights"))
     assert '"topic": "flights-topic"' in page.one("textarea").raw_text
     assert "never shown" not in page.one("main").text
     type(version).objects.filter(pk=version.pk).update(secrets="sealed")
-    assert "never shown" in parsed(owner.get("/supervisors/new/?from=flights")).one("main").text
+    assert "never shown" in parsed(owner.get("/supervisors/-/new/?from=flights")).one("main").text
 
 
 def test_a_secret_is_on_no_page(owner: Client) -> None:
@@ -136,6 +136,6 @@ def test_a_secret_is_on_no_page(owner: Client) -> None:
         "sasl.username": "u",
         "sasl.password": "canary-7",
     }
-    assert owner.post("/supervisors/new/", {"document": json.dumps(spec)}).status_code == 302
-    for address in ("/supervisors/guarded/", "/supervisors/guarded/spec/", "/supervisors/new/?from=guarded"):
+    assert owner.post("/supervisors/-/new/", {"document": json.dumps(spec)}).status_code == 302
+    for address in ("/supervisors/guarded/", "/supervisors/guarded/spec/", "/supervisors/-/new/?from=guarded"):
         assert "canary-7" not in owner.get(address).content.decode()

@@ -16,6 +16,8 @@ from django.test import Client
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
+from controlplane.tasks.services import new_token
+from ingestion.specs.protocol import SettledRequest
 from tests.support.django_cast import PAYLOAD, ROLES, SEED, Cast, browsing_as, speaking_as
 from tests.support.permission_table import TABLE, Row, arguments
 from tests.support.routes import Route, all_routes
@@ -129,3 +131,12 @@ def test_a_user_who_is_turned_off_sees_nothing(cast: Cast) -> None:
 
 def test_a_token_of_a_user_does_not_open_a_task(cast: Cast) -> None:
     assert Client().get(f"/internal/tasks/{cast.task.pk}/assignment").status_code == 401
+
+
+def test_an_indexer_number_beyond_all_numbers_is_bad_input(cast: Cast) -> None:
+    """Not 503, which an indexer would answer by sending the same again, for ever."""
+    headers = {"Authorization": f"Bearer {new_token(cast.task)}"}
+    body = SettledRequest(epoch=1, topic_id="t", offsets={0: [(0, 1)]}).model_dump_json()
+    path = f"/internal/tasks/{cast.task.pk}/indexers/{2**40}/settled"
+    answer = Client().post(path, body, content_type="application/json", headers=headers)
+    assert answer.status_code == 400

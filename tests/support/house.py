@@ -82,7 +82,7 @@ class House:
             "HEADGATE_INTERNAL_URL": self.proxy.url if with_proxy else apps.web_address(port),
             "HEADGATE_FAILPOINTS": str(self.failpoints),
             "HEADGATE_REPAIR_PERIOD": "2",
-            "HEADGATE_REPAIR_MARGIN": "2",
+            "HEADGATE_REPAIR_MARGIN": "15",
             "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "12",
         }
         apps.migrate(self.home, self.environment)
@@ -231,7 +231,7 @@ class House:
         try:
             known = json.loads((self.home.tasks / task / "pid").read_text())
             process = psutil.Process(known["pid"])
-            same = process.create_time() == known["create_time"] and process.status() != psutil.STATUS_ZOMBIE
+            same = abs(process.create_time() - known["create_time"]) < 2 and process.status() != psutil.STATUS_ZOMBIE
             return process.pid if same else None
         except (OSError, psutil.Error):
             return None

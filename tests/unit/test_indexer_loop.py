@@ -22,7 +22,7 @@ from ingestion.sources import ACCEPT, REJECT, TopicIdentity
 from ingestion.sources.base import RELEASE
 from ingestion.sources.memory import MemorySource
 from ingestion.specs import parse_task_spec
-from ingestion.specs.protocol import Assignment, Counters, PublishAnswer, PublishRequest
+from ingestion.specs.protocol import Assignment, Counters, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.errors import StorageRefused
@@ -153,6 +153,16 @@ def test_settled_records_are_dropped_as_duplicates(run: Any, tmp_path: Path) -> 
     assert total(plane).polled == 100
     assert set(again.verdicts.values()) == {ACCEPT}
     assert sum(p.early_duplicates for p in plane.published) == 20
+
+
+def test_offsets_without_a_record_that_are_settled_by_now_are_left_out(run: Any, tmp_path: Path) -> None:
+    """Two repairs may read the same hole; the second one must come to an end."""
+    plane = run(MemorySource([(0, n, record(n)) for n in range(10)]))
+    holes = {0: Outcomes(gap=[(5, 8), (20, 22)], empty=[(8, 12)]), 1: Outcomes(empty=[(0, 3)])}
+    run(MemorySource([(0, 12, record(12))], without_record=holes), plane)
+    last = plane.published[-1]
+    assert last.outcomes == {0: Outcomes(gap=[(20, 22)], empty=[(10, 12)]), 1: Outcomes(empty=[(0, 3)])}
+    assert stored(plane, tmp_path) == [*range(10), 12]
 
 
 class Flaky(MemoryControlPlane):

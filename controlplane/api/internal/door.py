@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from django.db import DatabaseError
+from django.db import DatabaseError, DataError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from pydantic import BaseModel, ValidationError
@@ -73,6 +73,8 @@ def _answered(view: View, request: HttpRequest, task_id: str, kwargs: dict[str, 
         return problem(400, "The message is not valid", "It is not of the protocol's form.", errors=faults)
     except HeadgateError as error:
         return problem(error.status, error.title, error.detail)
+    except DataError as error:
+        return problem(400, "The message is not valid", f"A value of it can't be stored: {error}")
     except DatabaseError:
         logger.exception("task %s: the metadata store failed", task_id)
         return problem(503, "Unavailable", "The metadata store failed; send the same message again.")

@@ -1,0 +1,103 @@
+"""Holes read by an ordinary consumer on a real broker: transactions, aborted ones, deleted records, a stop."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ingestion.sources.repair import SPAN, RepairSource, spans_of
+from ingestion.specs import offsets
+from ingestion.specs.protocol import RepairRange
+from tests.support.house import House
+
+COMMITTED, ABORTED = 5, 3
+
+
+@pytest.fixture(scope="module")
+def topic(house: House) -> str:
+    """20 transactions in one partition, every second one aborted after its records had reached the broker."""
+    name = house.make_topic(f"holes-{uuid.uuid4().hex[:8]}", partitions=1)
+    producer = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": name, "linger.ms": 0})
+    producer.init_transactions()
+    for number in range(20):
+        producer.begin_transaction()
+        keep = number % 2 == 0
+        for n in range(COMMITTED if keep else ABORTED):
+            producer.produce(name, f"{number}-{n}".encode())
+        assert producer.flush(30) == 0
+        if keep:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    return name
+
+
+END = 10 * (COMMITTED + 1) + 10 * (ABORTED + 1)
+
+
+def read(house: House, topic: str, *ranges: tuple[int, int]) -> RepairSource:
+    return RepairSource(
+        {"bootstrap.servers": house.bootstrap}, topic, [RepairRange(partition=0, start=a, end=b) for a, b in ranges]
+    )
+
+
+def test_committed_records_are_read_and_the_rest_is_empty(house: House, topic: str) -> None:
+    source = read(house, topic, (0, END))
+    batch = source.take(0)
+    assert batch is not None and source.exhausted()
+    assert len(batch) == 10 * COMMITTED
+    empty = batch.extra[0].empty
+    assert offsets.count(empty) == END - 10 * COMMITTED
+    assert batch.extra[0].gap == []
+
+
+def test_holes_close_together_are_one_batch_and_hold_nothing_else(house: House, topic: str) -> None:
+    markers = [(COMMITTED, COMMITTED + 1), (END - 1, END)]
+    source = read(house, topic, (0, 2), *markers)
+    batch = source.take(0)
+    assert batch is not None and source.exhausted()
+    assert batch.payloads == [b"0-0", b"0-1"]
+    assert batch.offsets.tolist() == [0, 1]
+    assert batch.extra[0].empty == markers
+
+
+def test_what_retention_removed_is_a_gap(house: House) -> None:
+    name = house.topic("gap", partitions=1)
+    house.produce(name, [b"a", b"b", b"c"])
+    admin = AdminClient({"bootstrap.servers": house.bootstrap})
+    for future in admin.delete_records([TopicPartition(name, 0, 2)]).values():
+        future.result(30)
+    batch = read(house, name, (0, 3)).take(0)
+    assert batch is not None
+    assert batch.extra[0].gap == [(0, 2)]
+    assert batch.payloads == [b"c"]
+
+
+def test_a_stop_is_obeyed_while_kafka_is_waited_for(house: House) -> None:
+    name = house.topic("stop", partitions=1)
+    source = RepairSource(
+        {"bootstrap.servers": house.bootstrap}, name, [RepairRange(partition=0, start=0, end=5)], lambda: True
+    )
+    assert source.take(0) is None
+    assert source.exhausted()
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ([(0, 0, 5), (0, 10, 12)], [(0, [(0, 5), (10, 12)])]),
+        ([(1, 0, 5), (0, 0, 5)], [(0, [(0, 5)]), (1, [(0, 5)])]),
+        ([(0, 0, SPAN + 1)], [(0, [(0, SPAN)]), (0, [(SPAN, SPAN + 1)])]),
+        (
+            [(0, 0, 1), (0, SPAN - 1, SPAN), (0, SPAN, SPAN + 1)],
+            [(0, [(0, 1), (SPAN - 1, SPAN)]), (0, [(SPAN, SPAN + 1)])],
+        ),
+    ],
+)
+def test_holes_are_gathered_as_far_as_a_span_reaches(
+    ranges: list[tuple[int, int, int]], expected: list[tuple[int, list[tuple[int, int]]]]
+) -> None:
+    assert spans_of(RepairRange(partition=p, start=a, end=b) for p, a, b in ranges) == expected
