@@ -21,6 +21,7 @@ from ingestion.specs.ingestion_spec import (
     parse_supervisor_spec,
     parse_task_spec,
 )
+from ingestion.specs.input_format import InputFormat
 
 __all__ = [
     "DataSchema",
@@ -30,6 +31,7 @@ __all__ = [
     "Granularity",
     "GranularitySpec",
     "IngestionSpec",
+    "InputFormat",
     "ShareGroupIOConfig",
     "SpecError",
     "SpecIssue",
