@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ingestion.sources.base import RELEASE, Batch, Ints
+
+Extra = tuple[bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
+NO_EXTRA: Extra = (None, None, ())
 
 
 @dataclass
@@ -22,12 +25,16 @@ class _Record:
 
 @dataclass
 class MemorySource:
-    """See ``Source``. ``verdicts``: (partition, offset) → the last acknowledgement."""
+    """See ``Source``. ``verdicts``: (partition, offset) → the last acknowledgement.
+
+    ``extras``: (partition, offset) → a record's key, timestamp and headers; none for those that are not there.
+    """
 
     records: Iterable[tuple[int, int, bytes | None]]
     batch_records: int = 100
     lock_s: float = 30.0
     verdicts: dict[tuple[int, int], int] = field(default_factory=dict)
+    extras: Mapping[tuple[int, int], Extra] = field(default_factory=dict)
     ack_failures: int = 0
     problem: str = ""
     _waiting: deque[_Record] = field(default_factory=deque)
@@ -45,13 +52,15 @@ class MemorySource:
         taken = [self._waiting.popleft() for _ in range(min(self.batch_records, len(self._waiting)))]
         for record in taken:
             record.deliveries += 1
+        extras = [self.extras.get((r.partition, r.offset), NO_EXTRA) for r in taken]
         return Batch(
             partitions=np.array([r.partition for r in taken], dtype=np.int64),
             offsets=np.array([r.offset for r in taken], dtype=np.int64),
             delivery_counts=np.array([r.deliveries for r in taken], dtype=np.int64),
             payloads=[r.payload for r in taken],
-            keys=[None] * len(taken),
-            timestamps_ms=[None] * len(taken),
+            keys=[e[0] for e in extras],
+            timestamps_ms=[e[1] for e in extras],
+            headers=[e[2] for e in extras],
             deadline=time.monotonic() + self.lock_s,
             held=taken,
         )

@@ -87,5 +87,5 @@ def _type_name(value: Any, known: dict[str, Expand]) -> str:
         return "int" if "int" in known and ("long" not in known or value in _INT) else "long"
     if isinstance(value, float):
         return "double" if "double" in known else "float"
-    kinds = {str: "string", bytes: "bytes", list: "array", dict: "map"}
+    kinds: dict[type, str] = {str: "string", bytes: "bytes", list: "array", dict: "map"}
     return kinds.get(type(value), "bytes")

@@ -44,7 +44,7 @@ class DelimitedReader:
         columns, values = self._columns, None
         if columns is not None and not self._skipped and '"' not in text:
             line = text.rstrip("\r\n")
-            if "\n" not in line and "\r" not in line:
+            if line and "\n" not in line and "\r" not in line:
                 values = self._rows(line)[0]
         if values is None:
             columns, values = self._header_and_values(text)

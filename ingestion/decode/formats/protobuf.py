@@ -131,7 +131,7 @@ class RegisteredFile:
             if not 0 <= index < len(messages):
                 raise BadRecord(f"its schema has no message {list(path)}")
             name, messages = f"{name}.{messages[index].name}", messages[index].nested_type
-        return name.lstrip(".")
+        return str(name).lstrip(".")
 
 
 def _file(name: str, text: str) -> Any:

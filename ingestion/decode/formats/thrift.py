@@ -27,6 +27,8 @@ from ingestion.specs.input_format import ThriftInputFormat
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]+")
 _SHORT_FORM = 0x10  # a compact field's head holds the distance to the last field in its upper half
+_BINARY: Any = TCyBinaryProtocolFactory()  # type: ignore[no-untyped-call]
+_COMPACT: Any = TCompactProtocolFactory()  # type: ignore[no-untyped-call]
 _modules = count()
 
 
@@ -35,7 +37,7 @@ class ThriftReader:
 
     def __init__(self, spec: ThriftInputFormat) -> None:
         self._kind = _struct(spec)
-        self._protocol = spec.protocol
+        self._protocol: str = spec.protocol
         self._encode = json_encoder()
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
@@ -54,7 +56,8 @@ def _struct(spec: ThriftInputFormat) -> Any:
     """The struct's class. A name of Java's is taken by its last part."""
     text = spec.thriftIdl if spec.thriftFile is None else read_schema_file(spec.thriftFile).decode(errors="replace")
     try:  # from text: so an include is refused, which would read another file
-        module = parse_fp(io.StringIO(text), f"spec_{next(_modules)}_thrift", enable_cache=False)
+        name = f"spec_{next(_modules)}_thrift"
+        module = parse_fp(io.StringIO(text), name, enable_cache=False)  # type: ignore[no-untyped-call]
     except Exception as error:  # the parser's grammar and its checks raise as they like
         raise UnusableSchema(f"the Thrift IDL can't be used: {error}") from None
     name = re.split(r"[.$]", spec.thriftClass)[-1]
@@ -81,14 +84,15 @@ def _guessed(payload: bytes) -> str:
 
 def _json(struct: Any, payload: bytes) -> Any:
     """Thrift's JSON, read as the argument of a call, which is how the library takes it."""
-    protocol = TApacheJSONProtocol(TMemoryBuffer(b'[1,"m",1,0,' + payload + b"]"))
+    call = TMemoryBuffer(b'[1,"m",1,0,' + payload + b"]")  # type: ignore[no-untyped-call]
+    protocol: Any = TApacheJSONProtocol(call)  # type: ignore[no-untyped-call]
     protocol.read_message_begin()
     return protocol.read_struct(struct)
 
 
 _READERS: dict[str, Callable[[Any, bytes], Any]] = {
-    "binary": lambda struct, payload: deserialize(struct, payload, TCyBinaryProtocolFactory()),
-    "compact": lambda struct, payload: deserialize(struct, payload, TCompactProtocolFactory()),
+    "binary": lambda struct, payload: deserialize(struct, payload, _BINARY),
+    "compact": lambda struct, payload: deserialize(struct, payload, _COMPACT),
     "json": _json,
 }
 
