@@ -12,7 +12,7 @@ from typing import Literal
 FUNCTIONS = ("min", "max", "avg", "stddev", "sum", "length")
 _FUNCTION = re.compile(r"\.(\w+)\((.*)\)$", re.DOTALL)
 _STEP = re.compile(
-    r"""\.\.(?P<descent>[^.\[\]*'"()?]+) | (?P<star>\.\*|\[\s*\*\s*\]) | \.(?P<name>[^.\[\]*'"()?]+)
+    r"""\.\.(?P<descent>[^.\[\]*'"()?\\]+) | (?P<star>\.\*|\[\s*\*\s*\]) | \.(?P<name>[^.\[\]*'"()?\\]+)
     | \[\s*'(?P<single>[^'"\\]*)'\s*\] | \[\s*"(?P<double>[^'"\\]*)"\s*\] | \[\s*(?P<index>-?\d{1,9})\s*\]""",
     re.VERBOSE,
 )

@@ -16,10 +16,8 @@ from tests.support.formats import decoded, fault, format_of, row, rows, schema_o
 
 CSV: dict[str, Any] = {"type": "csv", "columns": ["t", "a", "b"]}
 TSV: dict[str, Any] = {"type": "tsv", "columns": ["t", "a", "b"]}
-WIKI = (
-    "timestamp,page,language,user,unpatrolled,newPage,robot,anonymous,namespace,continent,country,region,city,"
-    "added,deleted,delta"
-).split(",")
+WIKI = ["timestamp", "page", "language", "user", "unpatrolled", "newPage", "robot", "anonymous", "namespace"]
+WIKI += ["continent", "country", "region", "city", "added", "deleted", "delta"]
 
 
 def test_the_documents_csv_record() -> None:

@@ -64,7 +64,7 @@ def _add_field(message: Any, name: str, number: int, kind: str, enum: str) -> No
         _add_field(entry, "key", 1, words[1], enum)
         _add_field(entry, "value", 2, words[2], enum)
         field.label, field.type, field.type_name = field.LABEL_REPEATED, field.TYPE_MESSAGE, entry.name
-    elif plain in descriptor_pb2.FieldDescriptorProto.Type.keys():
+    elif plain in descriptor_pb2.FieldDescriptorProto.Type.keys():  # noqa: SIM118 - no dict
         field.type = descriptor_pb2.FieldDescriptorProto.Type.Value(plain)
     else:
         field.type, field.type_name = field.TYPE_MESSAGE, words[-1]

@@ -23,6 +23,7 @@ from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
 from ingestion.decode.formats.files import read_schema_file
+from ingestion.decode.formats.thrift_shape import BinaryShape, CompactShape
 from ingestion.specs.input_format import ThriftInputFormat
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]+")
@@ -90,11 +91,17 @@ def _json(struct: Any, payload: bytes) -> Any:
     return protocol.read_struct(struct)
 
 
-_READERS: dict[str, Callable[[Any, bytes], Any]] = {
-    "binary": lambda struct, payload: deserialize(struct, payload, _BINARY),
-    "compact": lambda struct, payload: deserialize(struct, payload, _COMPACT),
-    "json": _json,
-}
+def _binary(struct: Any, payload: bytes) -> Any:
+    BinaryShape(payload).check()
+    return deserialize(struct, payload, _BINARY)
+
+
+def _compact(struct: Any, payload: bytes) -> Any:
+    CompactShape(payload).check()
+    return deserialize(struct, payload, _COMPACT)
+
+
+_READERS: dict[str, Callable[[Any, bytes], Any]] = {"binary": _binary, "compact": _compact, "json": _json}
 
 
 def _value(value: Any) -> Any:
