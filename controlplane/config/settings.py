@@ -175,6 +175,7 @@ CELERY_BEAT_SCHEDULE = {
 }
 
 # Where things are.
+SCHEMA_FOLDER = env.text("HEADGATE_SCHEMA_FOLDER", "")
 DEEP_STORAGE = env.text("HEADGATE_DEEP_STORAGE", str(BASE_DIR / ".headgate" / "segments"))
 TASK_DIR = Path(env.text("HEADGATE_TASK_DIR", str(BASE_DIR / ".headgate" / "tasks")))
 INTERNAL_URL = env.text("HEADGATE_INTERNAL_URL", "http://127.0.0.1:8000")

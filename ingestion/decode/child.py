@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from ingestion.decode.envelope import taken
 from ingestion.decode.errors import DecoderBroken, RegistryUnreachable, UnusableSchema
-from ingestion.decode.formats import OpenRegistry
+from ingestion.decode.formats import Access, OpenRegistry
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.pipes import (
     Pipe,
@@ -78,7 +78,7 @@ def _made(pipe: Pipe, open_registry: OpenRegistry | None) -> JsonDecoder | None:
             wanted["memory_limit_bytes"],
             None if marker is None else b64decode(marker),
             _FORMAT.validate_python(wanted["input_format"]),
-            open_registry,
+            Access(open_registry, wanted["schema_folder"]),
         )
     except UnusableSchema as error:
         _say(pipe, {"unusable": str(error)})

@@ -50,9 +50,9 @@ class IsolatedDecoder:
     for later calls.
 
     ``timeout_s`` is for one batch, and again for one record. ``child_module`` is what the child runs: one that gives
-    ``ingestion.decode.child`` a schema registry's client, where formats need one. Not thread-safe. Close it. The first
-    ``decode`` raises ``UnusableSchema``; any raises ``DecoderBroken`` when no child can be started, and
-    ``RegistryUnreachable``.
+    ``ingestion.decode.child`` a schema registry's client, where formats need one. ``schema_folder``: see ``Access``.
+    Not thread-safe. Close it. The first ``decode`` raises ``UnusableSchema``; any raises ``DecoderBroken`` when no
+    child can be started, and ``RegistryUnreachable``.
     """
 
     def __init__(
@@ -63,9 +63,11 @@ class IsolatedDecoder:
         timeout_s: float = 20.0,
         input_format: InputFormat = JSON,
         child_module: str = "ingestion.decode.child",
+        schema_folder: str = "",
     ) -> None:
         self._child_module = child_module
         self._settings = {
+            "schema_folder": schema_folder,
             "input_format": input_format.model_dump(mode="json"),
             "schema": schema.model_dump(mode="json"),
             "memory_limit_bytes": memory_limit_bytes,

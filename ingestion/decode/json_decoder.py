@@ -31,7 +31,7 @@ from ingestion.decode.envelope import Envelope, taken
 from ingestion.decode.errors import DecoderBroken, UnusableSchema
 from ingestion.decode.fields import FieldReader, Fields, Mask
 from ingestion.decode.filters import FilterRunner
-from ingestion.decode.formats import JSON, OpenRegistry, Tools, reader_of
+from ingestion.decode.formats import JSON, Access, Tools, reader_of
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.times import TimeReader, truncated
@@ -40,6 +40,7 @@ from ingestion.specs import DataSchema, InputFormat
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
 _UNBOUNDED = MessageWindow()
+_NO_ACCESS = Access()
 _FAULTS = (duckdb.Error, pa.ArrowException, MemoryError)
 _GOOD = [b"{}", b'{"":1}']
 
@@ -48,8 +49,7 @@ class JsonDecoder:
     """Decodes batches of payloads of one format by a ``DataSchema``. Not thread-safe. Close it.
 
     ``memory_limit_bytes`` bounds DuckDB's memory. ``crash_marker`` is a failpoint for tests: a batch with a payload
-    that contains it ends the process at once. ``open_registry`` makes a schema registry's client, for formats that
-    need one. Raises ``UnusableSchema``.
+    that contains it ends the process at once. ``access`` is what formats may use beside it. Raises ``UnusableSchema``.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class JsonDecoder:
         memory_limit_bytes: int = DEFAULT_MEMORY_LIMIT_BYTES,
         crash_marker: bytes | None = None,
         input_format: InputFormat = JSON,
-        open_registry: OpenRegistry | None = None,
+        access: Access = _NO_ACCESS,
     ) -> None:
         self._crash_marker = crash_marker
-        self._made = partial(_Parts, schema, memory_limit_bytes, input_format, open_registry)
+        self._made = partial(_Parts, schema, memory_limit_bytes, input_format, access)
         try:
             self._parts = self._made()
             self._parts.try_out()
@@ -136,10 +136,10 @@ class _Parts:
         schema: DataSchema,
         memory_limit_bytes: int,
         input_format: InputFormat,
-        open_registry: OpenRegistry | None,
+        access: Access,
     ) -> None:
         self._engine = Engine(memory_limit_bytes)
-        self._reader = reader_of(input_format, Tools.of(self._engine, schema, open_registry))
+        self._reader = reader_of(input_format, Tools.of(self._engine, schema, access))
         dimensions = schema.dimensionsSpec
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec

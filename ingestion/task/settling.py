@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ingestion.client import ControlPlane, PublishRefused, Unreachable
 from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, row_indexes
+from ingestion.decode.formats import Access
 from ingestion.segments import DeepStorage, write_segments
 from ingestion.sources import SourceProblem, TopicChanged
 from ingestion.sources.base import Ints
@@ -38,10 +39,12 @@ class Decoders:
         spec = assignment.spec
         memory = spec.tuningConfig.maxBytesInMemory * 4
         marker = Failpoints(assignment.failpoints).crash_marker
-        written = spec.ioConfig.inputFormat
+        written, folder = spec.ioConfig.inputFormat, assignment.schema_folder
         self.wants_envelope = written.type == "kafka"
-        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, ConfluentRegistry)
-        self.isolated = IsolatedDecoder(spec.dataSchema, memory, marker, input_format=written, child_module=CHILD)
+        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, Access(ConfluentRegistry, folder))
+        self.isolated = IsolatedDecoder(
+            spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, schema_folder=folder
+        )
 
     def close(self) -> None:
         self.here.close()

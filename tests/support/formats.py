@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ingestion.decode import Decoded, Envelope, JsonDecoder, row_indexes
+from ingestion.decode.formats import Access
 from ingestion.specs import DataSchema, InputFormat
 
 _FORMAT: TypeAdapter[Any] = TypeAdapter(InputFormat)
@@ -34,11 +35,11 @@ def decoded(
     envelope: Envelope | None = None,
     open_registry: Any = None,
     schema: DataSchema | None = None,
+    schema_folder: str = "",
 ) -> Decoded:
     """What becomes of the records; every index has ended exactly once."""
-    decoder = JsonDecoder(
-        schema or schema_of(), input_format=format_of(spec), open_registry=open_registry, memory_limit_bytes=2**28
-    )
+    access = Access(open_registry, schema_folder)
+    decoder = JsonDecoder(schema or schema_of(), input_format=format_of(spec), access=access, memory_limit_bytes=2**28)
     try:
         found = decoder.decode(payloads, envelope=envelope)
     finally:

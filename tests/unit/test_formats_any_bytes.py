@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder
+from ingestion.decode.formats import Access
 from ingestion.task.registry import ConfluentRegistry
 from ingestion.task.settling import CHILD
 from tests.support.formats import ends, format_of, schema_of
@@ -116,7 +117,7 @@ def by_registry() -> Iterator[JsonDecoder]:
         registry.schemas[1] = {"schema": json.dumps(SCHEMA)}
         decoder = {"type": "schema_registry", "url": registry.url}
         spec = format_of({"type": "avro_stream", "avroBytesDecoder": decoder})
-        made = JsonDecoder(schema_of(), input_format=spec, open_registry=ConfluentRegistry)
+        made = JsonDecoder(schema_of(), input_format=spec, access=Access(ConfluentRegistry))
         yield made
         made.close()
 

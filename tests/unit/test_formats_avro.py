@@ -179,7 +179,7 @@ def test_bad_records(payload: bytes | None, message: str) -> None:
     assert fault(inline(one_field("string")), payload).startswith(message)
 
 
-def test_a_schema_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schema_file(tmp_path: Path) -> None:
     folder = tmp_path / "schemas"
     folder.mkdir()
     (folder / "v.avsc").write_text(json.dumps(one_field("string")))
@@ -192,10 +192,9 @@ def test_a_schema_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(UnusableSchema, match="HEADGATE_SCHEMA_FOLDER"):
         decoded(by_file("v.avsc"), [])
-    monkeypatch.setenv("HEADGATE_SCHEMA_FOLDER", str(folder))
     payload = written(one_field("string"), {"v": "x"})
     for place in ("v.avsc", f"file://{folder}/v.avsc", f"{folder}/v.avsc"):
-        assert row(by_file(place), payload) == {"v": "x"}
+        assert row(by_file(place), payload, schema_folder=str(folder)) == {"v": "x"}
     for place, message in (
         ("../outside.avsc", "is not in the folder"),
         (str(tmp_path / "outside.avsc"), "is not in the folder"),
@@ -209,7 +208,7 @@ def test_a_schema_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (".", "can't be read"),
     ):
         with pytest.raises(UnusableSchema, match=message):
-            decoded(by_file(place), [])
+            decoded(by_file(place), [], schema_folder=str(folder))
 
 
 @pytest.mark.parametrize("schema", [{"type": "recrd", "name": "R"}, {"type": "string"}, {}, {"type": "record"}])

@@ -197,14 +197,13 @@ def test_a_time_out_of_range_is_the_records_fault() -> None:
     assert fault(inline([ALL], "All"), made.SerializeToString())
 
 
-def test_a_descriptor_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_descriptor_file(tmp_path: Path) -> None:
     (tmp_path / "metrics.desc").write_bytes(descriptor_pb2.FileDescriptorSet(file=[FILE]).SerializeToString())
     decoder = {"type": "file", "descriptor": f"file://{tmp_path}/metrics.desc", "protoMessageType": "Metrics"}
     spec = {"type": "protobuf", "protoBytesDecoder": decoder}
     with pytest.raises(UnusableSchema, match="HEADGATE_SCHEMA_FOLDER"):
         decoded(spec, [])
-    monkeypatch.setenv("HEADGATE_SCHEMA_FOLDER", str(tmp_path))
-    assert row(spec, PAYLOAD) == VALUES
+    assert row(spec, PAYLOAD, schema_folder=str(tmp_path)) == VALUES
 
 
 @pytest.mark.parametrize("text", ["no base64!", "/w==", "CgA="])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ingestion.decode import IsolatedDecoder, JsonDecoder, RegistryUnreachable, UnusableSchema
+from ingestion.decode.formats import Access
 from ingestion.task.registry import ConfluentRegistry
 from ingestion.task.settling import CHILD
 from tests.support.formats import decoded, format_of, rows, schema_of
@@ -33,7 +34,7 @@ def avro_by(registry: SchemaRegistry, **more: Any) -> dict[str, Any]:
 
 
 def decoder_by(spec: dict[str, Any]) -> JsonDecoder:
-    return JsonDecoder(schema_of(), input_format=format_of(spec), open_registry=ConfluentRegistry)
+    return JsonDecoder(schema_of(), input_format=format_of(spec), access=Access(ConfluentRegistry))
 
 
 def test_avro_by_its_registered_schema(registry: SchemaRegistry) -> None:

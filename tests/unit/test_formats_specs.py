@@ -207,7 +207,12 @@ def test_the_document_is_not_changed() -> None:
             ".parseSpec.timestampSpec",
             "contradict each other",
         ),
-        ({"parseSpec": {"format": "json"}}, {"time": TIME, "format": {"type": "tsv", "columns": ["a"]}}, "", "contradict each other"),
+        (
+            {"parseSpec": {"format": "json"}},
+            {"time": TIME, "format": {"type": "tsv", "columns": ["a"]}},
+            "",
+            "contradict each other",
+        ),
         ({"parseSpec": {"format": "csv"}}, {"time": TIME}, "", "columns is required"),
         (
             {"type": "thrift", "thriftClass": "B", "jarPath": "b.jar", "parseSpec": {"format": "json"}},

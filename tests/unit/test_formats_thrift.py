@@ -137,8 +137,7 @@ def test_specs_that_are_of_no_use(change: dict[str, Any], message: str) -> None:
         JsonDecoder(schema_of(), input_format=format_of({**SPEC, **change}))
 
 
-def test_an_idl_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idl_file(tmp_path: Path) -> None:
     (tmp_path / "book.thrift").write_text(IDL)
-    monkeypatch.setenv("HEADGATE_SCHEMA_FOLDER", str(tmp_path))
     spec = {"type": "thrift", "thriftClass": "Book", "thriftFile": "book.thrift"}
-    assert row(spec, WRITTEN["binary"]) == ROW
+    assert row(spec, WRITTEN["binary"], schema_folder=str(tmp_path)) == ROW

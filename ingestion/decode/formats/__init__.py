@@ -12,6 +12,7 @@ from typing import Any
 
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope
+from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.avro import AvroReader
 from ingestion.decode.formats.base import Reader, Texts
 from ingestion.decode.formats.delimited import DelimitedReader
@@ -32,7 +33,17 @@ from ingestion.specs.input_format import (
     ThriftInputFormat,
 )
 
-__all__ = ["JSON", "OpenRegistry", "Reader", "RegisteredSchema", "Registry", "Tools", "UnknownSchema", "reader_of"]
+__all__ = [
+    "JSON",
+    "Access",
+    "OpenRegistry",
+    "Reader",
+    "RegisteredSchema",
+    "Registry",
+    "Tools",
+    "UnknownSchema",
+    "reader_of",
+]
 
 JSON = JsonInputFormat(type="json")
 
@@ -49,12 +60,12 @@ class Tools:
     """What readers work with. ``names``: every name that the dataSchema mentions."""
 
     engine: Engine
-    open_registry: OpenRegistry | None = None
+    access: Access = field(default_factory=Access)
     names: frozenset[str] = field(default_factory=frozenset)
 
     @classmethod
-    def of(cls, engine: Engine, schema: DataSchema, open_registry: OpenRegistry | None) -> Tools:
-        return cls(engine, open_registry, frozenset(_words(schema.model_dump(mode="json"))))
+    def of(cls, engine: Engine, schema: DataSchema, access: Access) -> Tools:
+        return cls(engine, access, frozenset(_words(schema.model_dump(mode="json"))))
 
 
 def reader_of(spec: InputFormat, tools: Tools) -> Reader:
@@ -72,11 +83,11 @@ def _nesting_reader(
     spec: JsonInputFormat | AvroInputFormat | ProtobufInputFormat | ThriftInputFormat, tools: Tools
 ) -> Reader:
     if isinstance(spec, AvroInputFormat):
-        return AvroReader(spec, tools.open_registry)
+        return AvroReader(spec, tools.access)
     if isinstance(spec, ProtobufInputFormat):
         paths = () if spec.flattenSpec is None else _words(spec.flattenSpec.model_dump(mode="json"))
-        return ProtobufReader(spec, tools.open_registry, tools.names.union(paths))
-    return ThriftReader(spec) if isinstance(spec, ThriftInputFormat) else JsonReader()
+        return ProtobufReader(spec, tools.access, tools.names.union(paths))
+    return ThriftReader(spec, tools.access) if isinstance(spec, ThriftInputFormat) else JsonReader()
 
 
 def _words(value: Any) -> Iterator[str]:

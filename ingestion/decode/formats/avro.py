@@ -16,10 +16,11 @@ from fastavro.schema import parse_schema
 
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
+from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.avro_unions import by_type
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
 from ingestion.decode.formats.files import read_schema_file
-from ingestion.decode.formats.registry import HEAD_BYTES, OpenRegistry, RegisteredSchema, RegistrySchemas, split_head
+from ingestion.decode.formats.registry import HEAD_BYTES, RegisteredSchema, RegistrySchemas, split_head
 from ingestion.specs.input_format import (
     AvroFileDecoder,
     AvroInlineDecoder,
@@ -72,8 +73,8 @@ def without_logical(schema: Any) -> Any:
 class AvroReader:
     """Reads ``avro_stream``."""
 
-    def __init__(self, spec: AvroInputFormat, open_registry: OpenRegistry | None) -> None:
-        self._record = _record_by(spec, open_registry)
+    def __init__(self, spec: AvroInputFormat, access: Access) -> None:
+        self._record = _record_by(spec, access)
         self._encode = json_encoder(spec.binaryAsString)
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
@@ -83,19 +84,19 @@ class AvroReader:
         return self._encode(self._record(payload))
 
 
-def _record_by(spec: AvroInputFormat, open_registry: OpenRegistry | None) -> Callable[[bytes], Any]:
+def _record_by(spec: AvroInputFormat, access: Access) -> Callable[[bytes], Any]:
     decoder, unions = spec.avroBytesDecoder, spec.extractUnionsByType
     if isinstance(decoder, AvroInlineDecoder):
         return _by_one(_checked(decoder.avro_schema, unions))
     if isinstance(decoder, AvroFileDecoder):
-        return _by_one(_checked(_from_file(decoder.file), unions))
+        return _by_one(_checked(_from_file(decoder.file, access.schema_folder), unions))
     if isinstance(decoder, AvroMultipleDecoder):
         return _by_number({n: _checked(s, unions) for n, s in decoder.schemas.items()})
 
     def parse(schema: RegisteredSchema) -> AvroSchema:
         return AvroSchema(json.loads(schema.text), unions, [json.loads(text) for _, text in schema.references])
 
-    return _by_registry(RegistrySchemas(decoder, open_registry, "AVRO", parse))
+    return _by_registry(RegistrySchemas(decoder, access.open_registry, "AVRO", parse))
 
 
 def _checked(schema: Any, unions_by_type: bool) -> AvroSchema:
@@ -105,9 +106,9 @@ def _checked(schema: Any, unions_by_type: bool) -> AvroSchema:
         raise UnusableSchema(f"the Avro schema can't be used: {type(error).__name__}: {error}") from error
 
 
-def _from_file(place: str) -> Any:
+def _from_file(place: str, folder: str) -> Any:
     try:
-        return json.loads(read_schema_file(place))
+        return json.loads(read_schema_file(place, folder))
     except ValueError as error:
         raise UnusableSchema(f"the file {place} holds no JSON: {error}") from None
 

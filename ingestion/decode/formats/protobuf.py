@@ -11,10 +11,11 @@ from google.protobuf.message import DecodeError as ProtobufError  # type: ignore
 
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
+from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.protobuf_values import WELL_KNOWN, MessageReader
-from ingestion.decode.formats.registry import OpenRegistry, RegisteredSchema, RegistrySchemas, split_head
+from ingestion.decode.formats.registry import RegisteredSchema, RegistrySchemas, split_head
 from ingestion.specs.input_format import ProtobufFileDecoder, ProtobufInlineDecoder, ProtobufInputFormat
 
 _MAIN = "registered.proto"
@@ -24,10 +25,10 @@ _DEEPEST = 32
 class ProtobufReader:
     """Reads ``protobuf``. ``names``: what the spec calls fields; see ``MessageReader``."""
 
-    def __init__(self, spec: ProtobufInputFormat, open_registry: OpenRegistry | None, names: frozenset[str]) -> None:
+    def __init__(self, spec: ProtobufInputFormat, access: Access, names: frozenset[str]) -> None:
         self._values = MessageReader(names)
         self._encode = json_encoder()
-        self._message = _message_by(spec, open_registry)
+        self._message = _message_by(spec, access)
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         return texts_by(payloads, self._text, empty_is_a_record=True)
@@ -36,13 +37,13 @@ class ProtobufReader:
         return self._encode(self._values.fields(self._message(payload)))
 
 
-def _message_by(spec: ProtobufInputFormat, open_registry: OpenRegistry | None) -> Callable[[bytes], Any]:
+def _message_by(spec: ProtobufInputFormat, access: Access) -> Callable[[bytes], Any]:
     decoder = spec.protoBytesDecoder
     if isinstance(decoder, ProtobufFileDecoder):
-        return _by_one(_described(read_schema_file(decoder.descriptor), decoder.protoMessageType))
+        return _by_one(_described(read_schema_file(decoder.descriptor, access.schema_folder), decoder.protoMessageType))
     if isinstance(decoder, ProtobufInlineDecoder):
         return _by_one(_described(_from_base64(decoder.descriptorString), decoder.protoMessageType))
-    return _by_registry(RegistrySchemas(decoder, open_registry, "PROTOBUF", RegisteredFile))
+    return _by_registry(RegistrySchemas(decoder, access.open_registry, "PROTOBUF", RegisteredFile))
 
 
 def _from_base64(text: str) -> bytes:

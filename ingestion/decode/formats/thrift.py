@@ -21,6 +21,7 @@ from thriftpy2.utils import deserialize
 
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
+from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.thrift_shape import BinaryShape, CompactShape
@@ -36,8 +37,8 @@ _modules = count()
 class ThriftReader:
     """Reads ``thrift``."""
 
-    def __init__(self, spec: ThriftInputFormat) -> None:
-        self._kind = _struct(spec)
+    def __init__(self, spec: ThriftInputFormat, access: Access) -> None:
+        self._kind = _struct(spec, access)
         self._protocol: str = spec.protocol
         self._encode = json_encoder()
 
@@ -53,9 +54,11 @@ class ThriftReader:
         return self._encode(_value(struct))
 
 
-def _struct(spec: ThriftInputFormat) -> Any:
+def _struct(spec: ThriftInputFormat, access: Access) -> Any:
     """The struct's class. A name of Java's is taken by its last part."""
-    text = spec.thriftIdl if spec.thriftFile is None else read_schema_file(spec.thriftFile).decode(errors="replace")
+    text = spec.thriftIdl
+    if spec.thriftFile is not None:
+        text = read_schema_file(spec.thriftFile, access.schema_folder).decode(errors="replace")
     try:  # from text: so an include is refused, which would read another file
         name = f"spec_{next(_modules)}_thrift"
         module = parse_fp(io.StringIO(text), name, enable_cache=False)  # type: ignore[no-untyped-call]
