@@ -176,6 +176,7 @@ CELERY_BEAT_SCHEDULE = {
 }
 
 # Where things are.
+SCHEMA_FOLDER = env.text("HEADGATE_SCHEMA_FOLDER", "")
 DEEP_STORAGE = env.text("HEADGATE_DEEP_STORAGE", str(BASE_DIR / ".headgate" / "segments"))
 # How old a file that no segment names must be to be deleted.
 ORPHAN_GRACE = env.duration("HEADGATE_ORPHAN_GRACE", "PT24H")

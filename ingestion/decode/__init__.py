@@ -1,15 +1,16 @@
-"""Record bytes to Arrow through DuckDB. Knows no Kafka and no Django.
+"""Record bytes of any input format to Arrow through DuckDB. Knows no Kafka and no Django.
 
 Two decoders with one face: ``JsonDecoder`` works in this process, ``IsolatedDecoder`` in a child process that a record
-may kill. ``decode(payloads, window)`` returns a ``Decoded`` in which every payload ended in exactly one way; a bad
-record never fails its batch. Neither is thread-safe: one decoder per thread.
+may kill. ``decode(payloads, window, envelope)`` returns a ``Decoded`` in which every payload ended in exactly one way;
+a bad record never fails its batch. Neither is thread-safe: one decoder per thread.
 
 What is decided here, and why, stands in the docstrings of ``json_decoder`` (records), ``columns``
-(values), ``times`` (timestamps) and ``filters``.
+(values), ``times`` (timestamps), ``filters`` and ``formats`` (what is not JSON).
 """
 
 from ingestion.decode.decoded import Decoded, row_indexes
-from ingestion.decode.errors import DecodeError, DecoderBroken, UnusableSchema
+from ingestion.decode.envelope import Envelope
+from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, UnusableSchema
 from ingestion.decode.isolated import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
@@ -18,9 +19,11 @@ __all__ = [
     "DecodeError",
     "Decoded",
     "DecoderBroken",
+    "Envelope",
     "IsolatedDecoder",
     "JsonDecoder",
     "MessageWindow",
+    "RegistryUnreachable",
     "UnusableSchema",
     "row_indexes",
 ]

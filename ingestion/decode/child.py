@@ -13,7 +13,11 @@ import sys
 from base64 import b64decode
 from typing import Any
 
-from ingestion.decode.errors import DecoderBroken, UnusableSchema
+from pydantic import TypeAdapter
+
+from ingestion.decode.envelope import taken
+from ingestion.decode.errors import DecoderBroken, RegistryUnreachable, UnusableSchema
+from ingestion.decode.formats import Access, OpenRegistry
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.pipes import (
     Pipe,
@@ -23,17 +27,18 @@ from ingestion.decode.pipes import (
     unpacked_payloads,
     unpacked_window,
 )
-from ingestion.specs import DataSchema
+from ingestion.specs import DataSchema, InputFormat
 
 _GRACE_S = 30.0
+_FORMAT: TypeAdapter[InputFormat] = TypeAdapter(InputFormat)
 
 
-def main() -> int:
-    """Serve until the parent closes the pipe."""
+def main(open_registry: OpenRegistry | None = None) -> int:
+    """Serve until the parent closes the pipe. Who has a registry's client to give calls it from a main of its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = _private_pipe()
     try:
-        _serve(pipe)
+        _serve(pipe, open_registry)
     except PipeClosed:
         return 0
     return 1
@@ -46,20 +51,25 @@ def _private_pipe() -> Pipe:
     return pipe
 
 
-def _serve(pipe: Pipe) -> None:
-    decoder = _made(pipe)
+def _serve(pipe: Pipe, open_registry: OpenRegistry | None) -> None:
+    decoder = _made(pipe, open_registry)
     if decoder is None:
         return
     try:
         while True:
-            _answer(pipe, decoder, json.loads(pipe.receive()))
+            request = json.loads(pipe.receive())
+            try:
+                _answer(pipe, decoder, request)
+            except RegistryUnreachable as error:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                _say(pipe, {"unreachable": str(error)})
     except DecoderBroken as error:
         _say(pipe, {"broken": str(error)})
     finally:
         decoder.close()
 
 
-def _made(pipe: Pipe) -> JsonDecoder | None:
+def _made(pipe: Pipe, open_registry: OpenRegistry | None) -> JsonDecoder | None:
     wanted = json.loads(pipe.receive())
     marker = wanted["crash_marker"]
     try:
@@ -67,6 +77,8 @@ def _made(pipe: Pipe) -> JsonDecoder | None:
             DataSchema.model_validate(wanted["schema"]),
             wanted["memory_limit_bytes"],
             None if marker is None else b64decode(marker),
+            _FORMAT.validate_python(wanted["input_format"]),
+            Access(open_registry, wanted["schema_folder"]),
         )
     except UnusableSchema as error:
         _say(pipe, {"unusable": str(error)})
@@ -76,16 +88,16 @@ def _made(pipe: Pipe) -> JsonDecoder | None:
 
 
 def _answer(pipe: Pipe, decoder: JsonDecoder, request: dict[str, Any]) -> None:
-    payloads = unpacked_payloads(pipe.receive())
+    payloads, envelope = unpacked_payloads(pipe.receive(), request["topic"])
     window = unpacked_window(request["window"])
     signal.setitimer(signal.ITIMER_REAL, request["timeout_s"] + _GRACE_S)
     if request["one_by_one"]:
-        for payload in payloads:
-            decoder.decode([payload], window)
+        for index, payload in enumerate(payloads):
+            decoder.decode([payload], window, taken(envelope, [index]))
             _say(pipe, {})
             signal.setitimer(signal.ITIMER_REAL, request["timeout_s"] + _GRACE_S)
     else:
-        decoded = decoder.decode(payloads, window)
+        decoded = decoder.decode(payloads, window, envelope)
         _say(pipe, outcome_of(decoded))
         pipe.send(packed_rows(decoded))
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -10,10 +10,17 @@ class DecodeError(Exception):
 
 
 class UnusableSchema(DecodeError):
-    """The spec's dataSchema can't be compiled (a time pattern, a lone surrogate in a name): it has to be mended."""
+    """The spec's dataSchema or inputFormat can't be compiled (a time pattern, an Avro schema): it has to be mended."""
 
     permanent = True
 
 
 class DecoderBroken(DecodeError):
     """Even a known good record is not decoded: the fault is the decoder's, not the records'. Nothing was decided."""
+
+
+class RegistryUnreachable(DecodeError):
+    """The schema registry does not answer, or refuses to: nothing can be said of the records. Decode them again later.
+
+    The message names the registry and what it did; never what it wrote, which may be another service's.
+    """

@@ -14,7 +14,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from ingestion.decode.decoded import Decoded, joined
-from ingestion.decode.errors import DecodeError, DecoderBroken, UnusableSchema
+from ingestion.decode.envelope import Envelope, taken
+from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, UnusableSchema
+from ingestion.decode.formats import JSON
 from ingestion.decode.json_decoder import DEFAULT_MEMORY_LIMIT_BYTES
 from ingestion.decode.pipes import (
     Pipe,
@@ -25,7 +27,7 @@ from ingestion.decode.pipes import (
     packed_window,
 )
 from ingestion.decode.window import MessageWindow
-from ingestion.specs import DataSchema
+from ingestion.specs import DataSchema, InputFormat
 
 _START_TIMEOUT_S = 120.0
 _UNBOUNDED = MessageWindow()
@@ -47,8 +49,10 @@ class IsolatedDecoder:
     one batch. The child (it is started at the first call, and inherits no file but standard error) is used again
     for later calls.
 
-    ``timeout_s`` is for one batch, and again for one record. Not thread-safe. Close it. The first ``decode`` raises
-    ``UnusableSchema``; any raises ``DecoderBroken`` when no child can be started.
+    ``timeout_s`` is for one batch, and again for one record. ``child_module`` is what the child runs: one that gives
+    ``ingestion.decode.child`` a schema registry's client, where formats need one. ``schema_folder``: see ``Access``.
+    Not thread-safe. Close it. The first ``decode`` raises ``UnusableSchema``; any raises ``DecoderBroken`` when no
+    child can be started, and ``RegistryUnreachable``.
     """
 
     def __init__(
@@ -57,8 +61,14 @@ class IsolatedDecoder:
         memory_limit_bytes: int = DEFAULT_MEMORY_LIMIT_BYTES,
         crash_marker: bytes | None = None,
         timeout_s: float = 20.0,
+        input_format: InputFormat = JSON,
+        child_module: str = "ingestion.decode.child",
+        schema_folder: str = "",
     ) -> None:
+        self._child_module = child_module
         self._settings = {
+            "schema_folder": schema_folder,
+            "input_format": input_format.model_dump(mode="json"),
             "schema": schema.model_dump(mode="json"),
             "memory_limit_bytes": memory_limit_bytes,
             "crash_marker": None if crash_marker is None else b64encode(crash_marker).decode(),
@@ -74,16 +84,22 @@ class IsolatedDecoder:
     ) -> None:
         self.close()
 
-    def decode(self, payloads: Sequence[bytes | None], window: MessageWindow = _UNBOUNDED) -> Decoded:
-        """What becomes of every payload."""
+    def decode(
+        self,
+        payloads: Sequence[bytes | None],
+        window: MessageWindow = _UNBOUNDED,
+        envelope: Envelope | None = None,
+    ) -> Decoded:
+        """What becomes of every payload. ``envelope``: required by the format ``kafka``."""
         try:
-            return self._decode(payloads, window)
+            return self._decode(payloads, window, envelope)
         except _ChildFailed as failure:
             if len(payloads) == 1:
                 return self._all_crashed(str(failure), 1, window)
-        crashed = self._killers(payloads, window)
+        crashed = self._killers(payloads, window, envelope)
         others = [i for i in range(len(payloads)) if i not in crashed]
-        decoded = self._decode_or_split([payloads[i] for i in others], window).moved(others)
+        rest = [payloads[i] for i in others]
+        decoded = self._decode_or_split(rest, window, taken(envelope, others)).moved(others)
         return Decoded(
             decoded.rows, decoded.unparseable, decoded.filtered, decoded.outside_window, crashed | decoded.crashed
         )
@@ -94,31 +110,38 @@ class IsolatedDecoder:
             self._child.end()
             self._child = None
 
-    def _decode_or_split(self, payloads: Sequence[bytes | None], window: MessageWindow) -> Decoded:
+    def _decode_or_split(
+        self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None
+    ) -> Decoded:
         """Records none of which fails alone: should they fail together, in halves."""
         try:
-            return self._decode(payloads, window)
+            return self._decode(payloads, window, envelope)
         except _ChildFailed as failure:
             if len(payloads) < 2:
                 return self._all_crashed(str(failure), len(payloads), window)
         middle = len(payloads) // 2
-        first, second = self.decode(payloads[:middle], window), self.decode(payloads[middle:], window)
-        return joined([first, second.moved(range(middle, len(payloads)))])
+        second_half = range(middle, len(payloads))
+        first = self.decode(payloads[:middle], window, taken(envelope, range(middle)))
+        second = self.decode(payloads[middle:], window, taken(envelope, second_half))
+        return joined([first, second.moved(second_half)])
 
-    def _decode(self, payloads: Sequence[bytes | None], window: MessageWindow) -> Decoded:
+    def _decode(self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None) -> Decoded:
         try:
-            return self._ready().decode(payloads, window, self._timeout_s)
+            return self._ready().decode(payloads, window, envelope, self._timeout_s)
         except _ChildFailed:
             self.close()
             raise
 
-    def _killers(self, payloads: Sequence[bytes | None], window: MessageWindow) -> dict[int, str]:
+    def _killers(
+        self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None
+    ) -> dict[int, str]:
         """The records that fail alone, and how."""
         killers: dict[int, str] = {}
         start = 0
         while start < len(payloads):
             try:
-                self._ready().walk(payloads[start:], window, self._timeout_s)
+                left = taken(envelope, range(start, len(payloads)))
+                self._ready().walk(payloads[start:], window, left, self._timeout_s)
                 break
             except _ChildFailed as failure:
                 self.close()
@@ -128,7 +151,7 @@ class IsolatedDecoder:
 
     def _all_crashed(self, message: str, count: int, window: MessageWindow) -> Decoded:
         try:
-            rows = self._decode([], window).rows
+            rows = self._decode([], window, Envelope("", [], [], [])).rows
         except _ChildFailed as failure:
             raise DecoderBroken(f"the decoder fails on an empty batch: {failure}") from failure
         return Decoded(rows, crashed=dict.fromkeys(range(count), message))
@@ -137,16 +160,16 @@ class IsolatedDecoder:
         if self._child is not None and self._child.is_dead():
             self.close()
         if self._child is None:
-            self._child = _Child(self._settings)
+            self._child = _Child(self._settings, self._child_module)
         return self._child
 
 
 class _Child:
     """One child process."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: dict[str, Any], module: str) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
-        command = [sys.executable, "-m", "ingestion.decode.child"]
+        command = [sys.executable, "-m", module]
         child_reads, we_write = os.pipe()
         we_read, child_writes = os.pipe()
         self._pipe = Pipe(we_read, we_write)
@@ -163,21 +186,25 @@ class _Child:
     def is_dead(self) -> bool:
         return self._process.poll() is not None
 
-    def decode(self, payloads: Sequence[bytes | None], window: MessageWindow, timeout_s: float) -> Decoded:
+    def decode(
+        self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None, timeout_s: float
+    ) -> Decoded:
         """Raises ``_ChildFailed``."""
         deadline = time.monotonic() + timeout_s
         try:
-            self._request(payloads, window, timeout_s, False, deadline)
+            self._request(payloads, window, envelope, timeout_s, False, deadline)
             outcome = self._answer(deadline)
             return decoded_of(outcome, self._pipe.receive(deadline))
         except (PipeClosed, PipeTimeout) as error:
             raise _ChildFailed(self._epitaph(error, timeout_s)) from error
 
-    def walk(self, payloads: Sequence[bytes | None], window: MessageWindow, timeout_s: float) -> None:
+    def walk(
+        self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None, timeout_s: float
+    ) -> None:
         """Go through the records one by one. Raises ``_ChildFailed`` with the number of those that went well."""
         done = 0
         try:
-            self._request(payloads, window, timeout_s, True, time.monotonic() + timeout_s)
+            self._request(payloads, window, envelope, timeout_s, True, time.monotonic() + timeout_s)
             for done in range(len(payloads)):  # noqa: B007 - used when it fails
                 self._answer(time.monotonic() + timeout_s)
         except (PipeClosed, PipeTimeout) as error:
@@ -211,19 +238,28 @@ class _Child:
             raise UnusableSchema(answer["unusable"])
         if "broken" in answer:
             raise DecoderBroken(answer["broken"])
+        if "unreachable" in answer:
+            raise RegistryUnreachable(answer["unreachable"])
         return answer
 
     def _request(
         self,
         payloads: Sequence[bytes | None],
         window: MessageWindow,
+        envelope: Envelope | None,
         timeout_s: float,
         one_by_one: bool,
         deadline: float,
     ) -> None:
-        request = {"window": packed_window(window), "timeout_s": timeout_s, "one_by_one": one_by_one}
+        topic = None if envelope is None else envelope.topic
+        request = {
+            "window": packed_window(window),
+            "topic": topic,
+            "timeout_s": timeout_s,
+            "one_by_one": one_by_one,
+        }
         self._pipe.send(json.dumps(request).encode(), deadline)
-        self._pipe.send(packed_payloads(payloads), deadline)
+        self._pipe.send(packed_payloads(payloads, envelope), deadline)
 
     def _epitaph(self, error: PipeClosed | PipeTimeout, timeout_s: float) -> str:
         """How it ended; kills it if it has not."""

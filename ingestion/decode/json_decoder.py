@@ -1,6 +1,6 @@
-"""JSON records to rows, in this process.
+"""Records to rows, in this process: a reader makes JSON texts of them (see ``formats``), the stage here makes rows.
 
-What is a record, and what is done with the odd ones:
+What is a record of JSON, and what is done with the odd ones:
 
 - A record is one JSON object in UTF-8. null, an empty payload, other JSON values, several values, and text that
   DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable.
@@ -27,24 +27,29 @@ import pyarrow as pa
 from ingestion.decode.columns import ColumnTyper, Values
 from ingestion.decode.decoded import ROW, TIME, TIME_TYPE, Decoded, joined
 from ingestion.decode.engine import Engine
+from ingestion.decode.envelope import Envelope, taken
 from ingestion.decode.errors import DecoderBroken, UnusableSchema
 from ingestion.decode.fields import FieldReader, Fields, Mask
 from ingestion.decode.filters import FilterRunner
+from ingestion.decode.formats import JSON, Access, Tools, reader_of
+from ingestion.decode.formats.base import Texts
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.times import TimeReader, truncated
 from ingestion.decode.window import MessageWindow
-from ingestion.specs import DataSchema
+from ingestion.specs import DataSchema, InputFormat
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
 _UNBOUNDED = MessageWindow()
+_NO_ACCESS = Access()
 _FAULTS = (duckdb.Error, pa.ArrowException, MemoryError)
+_GOOD = [b"{}", b'{"":1}']
 
 
 class JsonDecoder:
-    """Decodes batches of JSON payloads by a ``DataSchema``. Not thread-safe. Close it.
+    """Decodes batches of payloads of one format by a ``DataSchema``. Not thread-safe. Close it.
 
     ``memory_limit_bytes`` bounds DuckDB's memory. ``crash_marker`` is a failpoint for tests: a batch with a payload
-    that contains it ends the process at once. Raises ``UnusableSchema``.
+    that contains it ends the process at once. ``access`` is what formats may use beside it. Raises ``UnusableSchema``.
     """
 
     def __init__(
@@ -52,53 +57,71 @@ class JsonDecoder:
         schema: DataSchema,
         memory_limit_bytes: int = DEFAULT_MEMORY_LIMIT_BYTES,
         crash_marker: bytes | None = None,
+        input_format: InputFormat = JSON,
+        access: Access = _NO_ACCESS,
     ) -> None:
-        self._schema = schema
-        self._memory_limit_bytes = memory_limit_bytes
         self._crash_marker = crash_marker
+        self._made = partial(_Parts, schema, memory_limit_bytes, input_format, access)
         try:
-            self._parts = _Parts(schema, memory_limit_bytes)
-            self._parts.decode([b"{}", b'{"":1}'], _UNBOUNDED)
+            self._parts = self._made()
+            self._parts.try_out()
         except (duckdb.Error, UnicodeEncodeError) as error:
             raise UnusableSchema(f"the dataSchema can't be used: {_first_line(error)}") from error
 
-    def decode(self, payloads: Sequence[bytes | None], window: MessageWindow = _UNBOUNDED) -> Decoded:
-        """What becomes of every payload. Raises ``DecoderBroken`` when the fault is not in the records."""
+    def decode(
+        self,
+        payloads: Sequence[bytes | None],
+        window: MessageWindow = _UNBOUNDED,
+        envelope: Envelope | None = None,
+    ) -> Decoded:
+        """What becomes of every payload. ``envelope``: required by the format ``kafka``, unread by any other.
+
+        Raises ``DecoderBroken`` when the fault is not in the records, ``RegistryUnreachable``.
+        """
         if self._crash_marker is not None and any(p and self._crash_marker in p for p in payloads):
             os._exit(70)
-        return self._decode_or_split(payloads, window)
+        return self._decode_or_split(payloads, window, envelope)
 
     def close(self) -> None:
         """Free DuckDB's memory. The decoder is of no use afterwards."""
         self._parts.close()
 
-    def _decode_or_split(self, payloads: Sequence[bytes | None], window: MessageWindow) -> Decoded:
+    def _decode_or_split(
+        self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None
+    ) -> Decoded:
         """A batch that DuckDB gives up on (memory, an internal error) is halved until the cause stands alone."""
         try:
-            return self._parts.decode(payloads, window)
+            return self._parts.decode(payloads, window, envelope)
         except _FAULTS as error:
             self._start_anew()
-            return self._split(payloads, window, error)
+            return self._split(payloads, window, envelope, error)
 
-    def _split(self, payloads: Sequence[bytes | None], window: MessageWindow, error: BaseException) -> Decoded:
+    def _split(
+        self,
+        payloads: Sequence[bytes | None],
+        window: MessageWindow,
+        envelope: Envelope | None,
+        error: BaseException,
+    ) -> Decoded:
         if len(payloads) < 2:
             self._check_by_a_good_record(error)
             message = f"the decoder gives up on this record: {_first_line(error)}"
             return Decoded(self._parts.no_rows(), dict.fromkeys(range(len(payloads)), message))
         middle = len(payloads) // 2
-        first = self._decode_or_split(payloads[:middle], window)
-        second = self._decode_or_split(payloads[middle:], window)
-        return joined([first, second.moved(range(middle, len(payloads)))])
+        second_half = range(middle, len(payloads))
+        first = self._decode_or_split(payloads[:middle], window, taken(envelope, range(middle)))
+        second = self._decode_or_split(payloads[middle:], window, taken(envelope, second_half))
+        return joined([first, second.moved(second_half)])
 
     def _check_by_a_good_record(self, error: BaseException) -> None:
         try:
-            self._parts.decode([b"{}"], _UNBOUNDED)
+            self._parts.try_out()
         except _FAULTS as again:
             raise DecoderBroken(f"DuckDB decodes not even an empty object: {_first_line(again)}") from error
 
     def _start_anew(self) -> None:
         self._parts.close()
-        self._parts = _Parts(self._schema, self._memory_limit_bytes)
+        self._parts = self._made()
 
 
 def _first_line(error: BaseException) -> str:
@@ -108,8 +131,15 @@ def _first_line(error: BaseException) -> str:
 class _Parts:
     """One connection and what is compiled on it."""
 
-    def __init__(self, schema: DataSchema, memory_limit_bytes: int) -> None:
+    def __init__(
+        self,
+        schema: DataSchema,
+        memory_limit_bytes: int,
+        input_format: InputFormat,
+        access: Access,
+    ) -> None:
         self._engine = Engine(memory_limit_bytes)
+        self._reader = reader_of(input_format, Tools.of(self._engine, schema, access))
         dimensions = schema.dimensionsSpec
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
@@ -129,10 +159,19 @@ class _Parts:
         self._engine.close()
 
     def no_rows(self) -> pa.Table:
-        return self.decode([], _UNBOUNDED).rows
+        return self._decoded(texts_of([]), _UNBOUNDED).rows
 
-    def decode(self, payloads: Sequence[bytes | None], window: MessageWindow) -> Decoded:
-        texts, errors = texts_of(payloads)
+    def try_out(self) -> None:
+        """Go through all of it once: whatever is wrong with it, and not with a record, is raised."""
+        nothing: list[None] = [None] * len(_GOOD)
+        self._reader.read(_GOOD, Envelope("", nothing, nothing, [()] * len(_GOOD)))
+        self._decoded(texts_of(_GOOD), _UNBOUNDED)
+
+    def decode(self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None) -> Decoded:
+        return self._decoded(self._reader.read(payloads, envelope), window)
+
+    def _decoded(self, read: Texts, window: MessageWindow) -> Decoded:
+        texts, errors = read
         fields = self._fields.read(texts)
         refused = [i for i in np.flatnonzero(~fields.is_object).tolist() if i not in errors]
         errors |= self._diagnosis.errors(texts, refused)

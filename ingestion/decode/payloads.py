@@ -24,7 +24,7 @@ def texts_of(payloads: Sequence[bytes | None]) -> tuple[pa.Array, dict[int, str]
     A byte order mark is dropped, as Jackson and so Druid do.
     """
     raw = pa.array(payloads, pa.binary())
-    errors = {i: _emptiness(p) for i, p in enumerate(payloads) if not p} if _has_empty(raw) else {}
+    errors = {i: emptiness(p) for i, p in enumerate(payloads) if not p} if _has_empty(raw) else {}
     try:
         texts = raw.cast(pa.string())
     except pa.ArrowInvalid:
@@ -39,7 +39,7 @@ def _has_empty(raw: pa.Array) -> bool:
     return bool(raw.null_count) or pc.min(pc.binary_length(raw)).as_py() == 0
 
 
-def _emptiness(payload: bytes | None) -> str:
+def emptiness(payload: bytes | None) -> str:
     return "the record has no value (null payload)" if payload is None else "the payload is empty"
 
 

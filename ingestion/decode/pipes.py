@@ -17,10 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from ingestion.decode.decoded import Decoded
+from ingestion.decode.envelope import Envelope
 from ingestion.decode.window import MessageWindow
 
 _LENGTH = struct.Struct(">Q")
 _CHUNK = 1024 * 1024
+_HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.large_binary())]))
 
 
 class PipeClosed(Exception):
@@ -87,14 +89,24 @@ def _wait(fd: int, deadline: float | None, write: bool) -> None:
         raise PipeTimeout
 
 
-def packed_payloads(payloads: Sequence[bytes | None]) -> memoryview:
-    """The payloads as an Arrow stream of one binary column."""
-    return _packed(pa.table({"payload": pa.array(payloads, pa.large_binary())}))
+def packed_payloads(payloads: Sequence[bytes | None], envelope: Envelope | None = None) -> memoryview:
+    """The payloads as an Arrow stream: a binary column, and with an envelope one for each of its columns."""
+    columns = {"payload": pa.array(payloads, pa.large_binary())}
+    if envelope is not None:
+        columns["key"] = pa.array(list(envelope.keys), pa.large_binary())
+        columns["timestamp_ms"] = pa.array(list(envelope.timestamps_ms), pa.int64())
+        headers = [[{"name": n, "value": v} for n, v in some] for some in envelope.headers]
+        columns["headers"] = pa.array(headers, _HEADERS)
+    return _packed(pa.table(columns))
 
 
-def unpacked_payloads(frame: bytes) -> list[bytes | None]:
-    payloads: list[bytes | None] = _unpacked(frame).column(0).to_pylist()
-    return payloads
+def unpacked_payloads(frame: bytes, topic: str | None = None) -> tuple[list[bytes | None], Envelope | None]:
+    """The payloads, and their envelope if there is one (then ``topic`` is given)."""
+    columns = _unpacked(frame).to_pydict()
+    if topic is None:
+        return columns["payload"], None
+    headers = [[(h["name"], h["value"]) for h in some] for some in columns["headers"]]
+    return columns["payload"], Envelope(topic, columns["key"], columns["timestamp_ms"], headers)
 
 
 def packed_rows(decoded: Decoded) -> memoryview:

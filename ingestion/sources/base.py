@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -32,6 +32,8 @@ class TopicChanged(Exception):
 class Batch:
     """Records, columnar: index ``i`` of every column is the same record.
 
+    Columns other than payloads may be read lazily, and cost nothing unless they are looked at. ``headers``: name and
+    value of each of a record's headers, in their order; empty when the source has none at all.
     ``held`` is the source's own; ``deadline`` (``time.monotonic`` seconds) is when the records are no longer ours;
     ``extra`` are offsets that end without a record (empty, gap), by partition.
     """
@@ -43,6 +45,7 @@ class Batch:
     keys: Sequence[bytes | None]
     timestamps_ms: Sequence[int | None]
     deadline: float
+    headers: Sequence[Sequence[tuple[str, bytes | None]]] = ()
     held: Any = None
     extra: dict[int, Outcomes] = field(default_factory=dict)
 
@@ -52,6 +55,20 @@ class Batch:
     @property
     def seconds_left(self) -> float:
         return self.deadline - time.monotonic()
+
+
+class LazyColumn(Sequence[Any]):
+    """A column that is read only where it is needed."""
+
+    def __init__(self, messages: list[Any], read: Callable[[Any], Any]) -> None:
+        self._messages = messages
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._read(self._messages[index])
 
 
 class Source(Protocol):

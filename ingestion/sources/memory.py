@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ingestion.sources.base import RELEASE, Batch, Ints
 from ingestion.specs.protocol import Outcomes
+
+Extra = tuple[bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
+NO_EXTRA: Extra = (None, None, ())
 
 
 @dataclass
@@ -26,6 +29,7 @@ class MemorySource:
     """See ``Source``. ``verdicts``: (partition, offset) → the last acknowledgement.
 
     ``without_record``: offsets that end with the first batch, by partition.
+    ``extras``: (partition, offset) → a record's key, timestamp and headers; none for those that are not there.
     """
 
     records: Iterable[tuple[int, int, bytes | None]]
@@ -33,6 +37,7 @@ class MemorySource:
     lock_s: float = 30.0
     verdicts: dict[tuple[int, int], int] = field(default_factory=dict)
     without_record: dict[int, Outcomes] = field(default_factory=dict)
+    extras: Mapping[tuple[int, int], Extra] = field(default_factory=dict)
     ack_failures: int = 0
     problem: str = ""
     _waiting: deque[_Record] = field(default_factory=deque)
@@ -51,13 +56,15 @@ class MemorySource:
         for record in taken:
             record.deliveries += 1
         extra, self.without_record = self.without_record, {}
+        extras = [self.extras.get((r.partition, r.offset), NO_EXTRA) for r in taken]
         return Batch(
             partitions=np.array([r.partition for r in taken], dtype=np.int64),
             offsets=np.array([r.offset for r in taken], dtype=np.int64),
             delivery_counts=np.array([r.deliveries for r in taken], dtype=np.int64),
             payloads=[r.payload for r in taken],
-            keys=[None] * len(taken),
-            timestamps_ms=[None] * len(taken),
+            keys=[e[0] for e in extras],
+            timestamps_ms=[e[1] for e in extras],
+            headers=[e[2] for e in extras],
             deadline=time.monotonic() + self.lock_s,
             held=taken,
             extra=extra,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ingestion.sources.base import Batch, Ints, SourceProblem
+from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
 from ingestion.specs import offsets
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import Outcomes, RepairRange
@@ -76,6 +76,7 @@ class RepairSource:
             payloads=[m.value() for m in messages],
             keys=[m.key() for m in messages],
             timestamps_ms=[m.timestamp()[1] if m.timestamp()[0] else None for m in messages],
+            headers=LazyColumn(messages, lambda m: m.headers() or ()),
             deadline=time.monotonic() + BATCH_SECONDS,
             extra={partition: outcomes} if missing else {},
         )

@@ -9,14 +9,14 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
-from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, SourceProblem
+from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, SourceProblem
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
@@ -220,8 +220,9 @@ class ShareGroupSource:
             offsets=np.concatenate([h.offsets for h in held]),
             delivery_counts=np.concatenate([h.delivery_counts for h in held]),
             payloads=[p for h in held for p in h.payloads],
-            keys=_Lazy(messages, lambda m: m.key()),
-            timestamps_ms=_Lazy(messages, lambda m: m.timestamp()[1] if m.timestamp()[0] else None),
+            keys=LazyColumn(messages, lambda m: m.key()),
+            timestamps_ms=LazyColumn(messages, lambda m: m.timestamp()[1] if m.timestamp()[0] else None),
+            headers=LazyColumn(messages, lambda m: m.headers() or ()),
             deadline=min(h.acquired_at for h in held) + self._lock_s,
             held=[(h, slice(a, b)) for h, a, b in zip(held, bounds, bounds[1:], strict=False)],
         )
@@ -295,17 +296,3 @@ class ShareGroupSource:
     @property
     def problem(self) -> str:
         return next((p.problem for p in self._pollers if p.problem), "")
-
-
-class _Lazy(Sequence[Any]):
-    """A column that is read only where it is needed."""
-
-    def __init__(self, messages: list[Any], read: Callable[[Any], Any]) -> None:
-        self._messages = messages
-        self._read = read
-
-    def __len__(self) -> int:
-        return len(self._messages)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._read(self._messages[index])

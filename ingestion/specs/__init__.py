@@ -22,6 +22,7 @@ from ingestion.specs.ingestion_spec import (
     parse_supervisor_spec,
     parse_task_spec,
 )
+from ingestion.specs.input_format import InputFormat
 
 __all__ = [
     "DataSchema",
@@ -32,6 +33,7 @@ __all__ = [
     "GranularitySpec",
     "IndexSpec",
     "IngestionSpec",
+    "InputFormat",
     "ShareGroupIOConfig",
     "SpecError",
     "SpecIssue",

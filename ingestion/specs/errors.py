@@ -17,6 +17,9 @@ class SpecIssue:
     message: str
 
 
+_TAG_ERRORS = ("union_tag_invalid", "union_tag_not_found")
+
+
 class SpecError(Exception):
     """The spec can't be used; ``issues`` names every fault. The caller mends the spec and sends it again."""
 
@@ -38,17 +41,18 @@ def issue_at(parts: list[str | int], message: str) -> SpecIssue:
 
 
 def _issue(error: dict[str, Any], document: Any) -> SpecIssue:
-    return issue_at(_json_parts(error["loc"], document), _message(error))
+    parts = _json_parts(error["loc"], document, error["type"] == "missing")
+    return issue_at([*parts, "type"] if error["type"] in _TAG_ERRORS else parts, _message(error))
 
 
-def _json_parts(location: tuple[str | int, ...], document: Any) -> list[str | int]:
-    """Drop what is a union's tag and not a key of the document (the last part may be a key that is missing)."""
+def _json_parts(location: tuple[str | int, ...], document: Any, missing: bool) -> list[str | int]:
+    """Drop what is a union's tag and not a key of the document. ``missing``: the last part is a key that is missing."""
     parts: list[str | int] = []
     here = document
     for index, part in enumerate(location):
         last = index == len(location) - 1
         if isinstance(here, dict):
-            if part not in here and not last:
+            if part not in here and not (last and missing):
                 continue
             here = here.get(part)
         elif isinstance(here, list) and isinstance(part, int) and part < len(here):
@@ -63,6 +67,8 @@ def _message(error: dict[str, Any]) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
         return "unknown field: check its spelling, or remove it"
-    if kind == "missing":
+    if kind in ("missing", "union_tag_not_found"):
         return "required field is missing"
+    if kind == "union_tag_invalid":
+        return f"must be one of {error['ctx']['expected_tags']}, not {error['ctx']['tag']!r}"
     return str(error["msg"]).removeprefix("Value error, ")

@@ -16,7 +16,9 @@ from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.filters import Filter
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.index_spec import IndexSpec
+from ingestion.specs.input_format import InputFormat
 from ingestion.specs.kafka_properties import check_kafka_properties
+from ingestion.specs.parser_form import without_parser
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
@@ -152,12 +154,6 @@ class DataSchema(SpecModel):
     transformSpec: TransformSpec = Field(default_factory=TransformSpec)
 
 
-class JsonInputFormat(SpecModel):
-    """Records are JSON objects, one each."""
-
-    type: Literal["json"]
-
-
 class IdleConfig(SpecModel):
     """When a task that was submitted by hand ends by itself: nothing new for this long and everything settled."""
 
@@ -180,7 +176,7 @@ class ShareGroupIOConfig(SpecModel):
     topic: str
     groupId: str = Field(min_length=1, max_length=249)
     consumerProperties: dict[str, str]
-    inputFormat: JsonInputFormat
+    inputFormat: InputFormat
     pollTimeout: int = Field(default=2000, ge=1, le=60_000)
     useEarliestOffset: bool = True
     taskCount: int = Field(default=1, ge=1, le=1000)
@@ -294,11 +290,17 @@ def _parse(model: type[Submitted], document: Any) -> Submitted:
         raise SpecError([issue_at([], "must be a JSON object")])
     flat = "spec" not in document
     nested = _nested(document) if flat else document
+    older = without_parser(nested)
+    issues = [] if older is None else older.issues
+    today = nested if older is None else older.document
     try:
-        return model.model_validate(nested)
+        parsed = model.model_validate(today)
     except ValidationError as error:
-        issues = issues_of(error, nested)
-        raise SpecError([_flattened(i) for i in issues] if flat else issues) from None
+        found = issues_of(error, today)
+        issues = [*issues, *(found if older is None else map(older.as_written, found))]
+    if issues:
+        raise SpecError([_flattened(i) for i in issues] if flat else issues)
+    return parsed
 
 
 def _nested(document: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The circuit breaker: while the control plane or the deep storage refuses, nothing is polled.
+"""The circuit breaker: while the control plane, deep storage or a schema registry refuses, nothing is polled.
 
 Here alone is tried again what was refused; clients and storages ask once. What may pass is waited for. What needs a
 person (access, a bucket that is not there), or has not passed for ``PATIENCE_S``, ends the task.
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ingestion.client import Unreachable
+from ingestion.decode import RegistryUnreachable
 from ingestion.segments import DeepStorageError
 from ingestion.sources import Source
 from ingestion.task.control import Control
@@ -43,7 +44,7 @@ class Breaker:
         while True:
             try:
                 answer = ask()
-            except Unreachable as error:
+            except (Unreachable, RegistryUnreachable) as error:
                 self._open(error)
             except DeepStorageError as error:
                 self._note_refused(ask, error)
@@ -84,11 +85,11 @@ class Breaker:
             raise StorageRefused(message) from error
 
     def _open(self, error: Exception) -> None:
-        who = "The deep storage refuses" if isinstance(error, DeepStorageError) else "The control plane does not answer"
+        reason = f"{_who(error)}: {error}"
         self._source.pause()
-        self._control.show(state="paused", message=f"{who}: {error}")
+        self._control.show(state="paused", message=reason)
         if self._opened_at is None:
-            self._log.warning("paused", reason=f"{who}: {error}")
+            self._log.warning("paused", reason=reason)
         self._opened_at = time.monotonic()
 
     def mend(self) -> None:
@@ -106,3 +107,11 @@ class Breaker:
             raise Lapsed
         time.sleep(wait)
         return attempt + 1
+
+
+def _who(error: Exception) -> str:
+    if isinstance(error, DeepStorageError):
+        return "The deep storage refuses"
+    if isinstance(error, RegistryUnreachable):
+        return "The schema registry can't be asked"
+    return "The control plane does not answer"

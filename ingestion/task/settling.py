@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.client import ControlPlane, PublishRefused, Unreachable
-from ingestion.decode import IsolatedDecoder, JsonDecoder, MessageWindow, row_indexes
+from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, row_indexes
+from ingestion.decode.formats import Access
 from ingestion.segments import DeepStorage, write_segments
 from ingestion.sources import SourceProblem, TopicChanged
 from ingestion.sources.base import Ints
@@ -24,8 +25,10 @@ from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.errors import Fenced, Lapsed
 from ingestion.task.failpoints import Failpoints
+from ingestion.task.registry import ConfluentRegistry
 
 LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
+CHILD = "ingestion.task.decoder_child"
 GIVE_UP_AT = 0.8  # of what is left of the lock
 LONGEST_S = 6 * 3600.0  # older files that nobody has registered may be cleaned up as orphans
 
@@ -37,8 +40,12 @@ class Decoders:
         spec = assignment.spec
         memory = spec.tuningConfig.maxBytesInMemory * 4
         marker = Failpoints(assignment.failpoints).crash_marker
-        self.here = JsonDecoder(spec.dataSchema, memory, marker)
-        self.isolated = IsolatedDecoder(spec.dataSchema, memory, marker)
+        written, folder = spec.ioConfig.inputFormat, assignment.schema_folder
+        self.wants_envelope = written.type == "kafka"
+        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, Access(ConfluentRegistry, folder))
+        self.isolated = IsolatedDecoder(
+            spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, schema_folder=folder
+        )
 
     def close(self) -> None:
         self.here.close()
@@ -69,7 +76,7 @@ class Settler:
         # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
         same_topic = self.background.submit(self._check_topic)
         early = self._drop_settled(ledger, give_up)
-        rows = self._decode(ledger)
+        rows = self._decode(ledger, give_up)
         self.failpoints.reach("decoded")
         refused = self._attempt(ledger, rows, early, give_up, same_topic)
         while refused:
@@ -115,24 +122,33 @@ class Settler:
             self._check_topic()
         return ledger.mark_duplicates(answer.settled)
 
-    def _decode(self, ledger: Ledger) -> pa.Table | None:
+    def _decode(self, ledger: Ledger, give_up: float) -> pa.Table | None:
         """Rows of all records without an outcome; the others' outcomes are in the ledger."""
         window = MessageWindow.of(self.assignment.spec.ioConfig, datetime.now(UTC))
         pending = ledger.indexes(PENDING)
         late = ledger.batch.delivery_counts[pending] >= LATE_DELIVERY
         tables = [
-            self._decode_with(decoder, ledger, chosen, window)
+            self._decode_with(decoder, ledger, chosen, window, give_up)
             for decoder, chosen in ((self.decoders.here, pending[~late]), (self.decoders.isolated, pending[late]))
             if len(chosen)
         ]
         return pa.concat_tables(tables, promote_options="permissive") if tables else None
 
     def _decode_with(
-        self, decoder: JsonDecoder | IsolatedDecoder, ledger: Ledger, chosen: Ints, window: MessageWindow
+        self,
+        decoder: JsonDecoder | IsolatedDecoder,
+        ledger: Ledger,
+        chosen: Ints,
+        window: MessageWindow,
+        give_up: float,
     ) -> pa.Table:
-        payloads = ledger.batch.payloads
+        payloads, envelope = ledger.batch.payloads, self._envelope(ledger)
         whole = len(chosen) == len(payloads)
-        decoded = decoder.decode(payloads if whole else [payloads[i] for i in chosen.tolist()], window)
+        if not whole:
+            payloads = [payloads[i] for i in chosen.tolist()]
+            envelope = None if envelope is None else envelope.taken(chosen.tolist())
+        # Insisted on, since a format may have to ask a schema registry.
+        decoded = self.breaker.insist(lambda: decoder.decode(payloads, window, envelope), give_up)
         ledger.mark(chosen, STORED)
         ledger.mark(chosen[np.array(decoded.filtered, dtype=np.int64)], FILTERED)
         ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
@@ -141,6 +157,14 @@ class Settler:
         if whole:
             return decoded.rows
         return decoded.rows.set_column(0, "__row", pa.array(chosen[row_indexes(decoded.rows)], pa.int32()))
+
+    def _envelope(self, ledger: Ledger) -> Envelope | None:
+        """Keys, times and headers, for the one format that looks at them."""
+        if not self.decoders.wants_envelope:
+            return None
+        batch = ledger.batch
+        headers = batch.headers or [()] * len(batch)
+        return Envelope(self.assignment.spec.ioConfig.topic, batch.keys, batch.timestamps_ms, headers)
 
     def _upload(self, ledger: Ledger, rows: pa.Table | None, give_up: float) -> list[SegmentFile]:
         stored = ledger.indexes(STORED)

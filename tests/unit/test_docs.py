@@ -26,6 +26,7 @@ from controlplane.teams.models import Role
 from controlplane.teams.permissions import Action
 from ingestion.specs import Granularity, SupervisorSpec, parse_supervisor_spec, parse_task_spec
 from ingestion.specs import filters as filter_models
+from ingestion.specs import input_format as format_models
 from ingestion.specs.kafka_properties import ALLOWED
 from ingestion.specs.protocol import Counters, IndexerStatus, QuarantinedRecord, Refusal
 from tests.support import pages
@@ -71,12 +72,12 @@ def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, F
 
 def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
     for candidate in (annotation, *get_args(annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel) and candidate.__module__ != FILTERS:
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel) and candidate.__module__ not in APART:
             return candidate, get_origin(annotation) is list
     return None, False
 
 
-FILTERS = filter_models.__name__
+APART = (filter_models.__name__, format_models.__name__)
 SPEC_FIELDS = dict(fields_of(SupervisorSpec))
 FILTER_FIELDS = {
     f"{get_args(kind.model_fields['type'].annotation)[0]}.{name}": field
@@ -84,13 +85,21 @@ FILTER_FIELDS = {
     if isinstance(kind, type) and issubclass(kind, filter_models._Filter) and kind is not filter_models._Filter
     for name, field in kind.model_fields.items()
 }
-FIELDS = {**SPEC_FIELDS, **FILTER_FIELDS}
+PLACES = {"FlattenSpec": "flattenSpec", "FlattenField": "flattenSpec.fields[]", "HeaderFormat": "headerFormat"}
+FORMAT_FIELDS = {
+    f"{PLACES.get(name) or get_args(kind.model_fields['type'].annotation)[0]}.{field.alias or key}": field
+    for name, kind in vars(format_models).items()
+    if not name.startswith("_") and isinstance(kind, type) and issubclass(kind, format_models.FormatModel)
+    for key, field in kind.model_fields.items()
+}
+FIELDS = {**SPEC_FIELDS, **FILTER_FIELDS, **FORMAT_FIELDS}
 FIELD_ROWS = {codes(row[0])[0]: row for row in rows(section("Specs")) if len(row) == 4}
 
 
 def test_every_field_is_described_and_nothing_else() -> None:
     assert len(SPEC_FIELDS) > 40
     assert len(FILTER_FIELDS) > 20
+    assert len(FORMAT_FIELDS) > 60
     assert set(FIELD_ROWS) == set(FIELDS)
 
 

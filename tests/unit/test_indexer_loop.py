@@ -28,6 +28,7 @@ from ingestion.task.control import Control
 from ingestion.task.errors import StorageRefused
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import logger_for
+from tests.support.registry import framed, running
 from tests.support.s3 import CREDENTIALS, s3_server
 
 TOPIC = TopicIdentity("cluster", "topic-id")
@@ -47,7 +48,7 @@ class FixedTopic:
         return "another-id" if self.change_after is not None and self.looks > self.change_after else "topic-id"
 
 
-def assignment(folder: Path, **data_schema: Any) -> Assignment:
+def assignment(folder: Path, input_format: Any = None, **data_schema: Any) -> Assignment:
     document = {
         "type": "index_kafka_share_group",
         "dataSchema": {"dataSource": "d", "timestampSpec": {"column": "time"}, **data_schema},
@@ -55,7 +56,7 @@ def assignment(folder: Path, **data_schema: Any) -> Assignment:
             "topic": "t",
             "groupId": "g",
             "consumerProperties": {"bootstrap.servers": "nowhere:1"},
-            "inputFormat": {"type": "json"},
+            "inputFormat": input_format or {"type": "json"},
         },
     }
     return Assignment(
@@ -344,3 +345,49 @@ def test_a_refusal_that_does_not_pass_ends_the_task() -> None:
     with pytest.raises(StorageRefused, match=r"has refused for 0\.5 s: can't store d/file: No space left"):
         breaker.insist(refuse, time.monotonic() + 60)
     assert len(asked) > 2
+
+
+def test_kafkas_own_fields_reach_the_rows_also_of_late_deliveries(run: Any, tmp_path: Path) -> None:
+    extras = {(0, n): (b"k%d" % n, 1000 + n, [("h", b"%d" % n)]) for n in range(6)}
+    source = MemorySource([(0, n, record(n) if n != 3 else None) for n in range(6)], extras=extras, batch_records=3)
+    source.open()
+    first = source.take(0)
+    assert first is not None
+    source.lapse(first)  # these come a third time: decoded in a child process, beside others
+    for _ in range(2):
+        again = source.take(0)
+        assert again is not None
+        source.lapse(again)
+    source.batch_records = 6
+    spec = {
+        "type": "kafka",
+        "valueFormat": {"type": "json"},
+        "keyFormat": {"type": "tsv", "columns": ["k"]},
+        "headerFormat": {"type": "string"},
+    }
+    plane = run(source, input_format=spec, timestampSpec={"column": "kafka.timestamp", "format": "millis"})
+    files = [tmp_path / "segments" / s.path for p in plane.published for s in p.segments]
+    rows = [r for f in files for r in pq.read_table(f).to_pylist()]
+    found = {r["kafka.key"]: (r["__time"].timestamp(), r["kafka.header.h"], r["kafka.topic"], r["n"]) for r in rows}
+    assert found == {f"k{n}": (1 + n / 1000, str(n), "t", n if n != 3 else None) for n in range(6)}
+
+
+def test_a_registry_that_is_away_pauses_and_marks_nothing(run: Any, tmp_path: Path) -> None:
+    schema = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "time", "type": "string"}, {"name": "n", "type": "long"}],
+    }
+    body = b"\x14" + b"2025-06-01"
+    with running() as registry:
+        registry.schemas[1] = {"schema": json.dumps(schema)}
+        registry.stop()
+        back = threading.Timer(1.0, registry.start)
+        back.start()
+        decoder = {"type": "schema_registry", "url": registry.url}
+        source = MemorySource([(0, n, framed(1, body + bytes([2 * n]))) for n in range(50)])
+        plane = run(source, input_format={"type": "avro_stream", "avroBytesDecoder": decoder})
+        back.join()
+    assert stored(plane, tmp_path) == list(range(50))
+    assert (total(plane).unparseable, total(plane).polled) == (0, 50)
+    assert set(source.verdicts.values()) == {ACCEPT}

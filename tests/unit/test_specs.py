@@ -145,7 +145,7 @@ def test_every_fault_is_told_at_once_by_its_path() -> None:
         ("ioConfig/topic", "a topic"),
         ("ioConfig/groupId", ...),
         ("ioConfig/consumerProperties", {"sasl.jaas.config": "x"}),
-        ("ioConfig/inputFormat/type", "csv"),
+        ("ioConfig/inputFormat/type", "orc"),
         ("tuningConfig/maxRowsPerSegment", 0),
         ("surprise", 1),
     )
@@ -238,7 +238,7 @@ def test_an_empty_object_names_what_is_required() -> None:
         ),
         (
             [("dataSchema/transformSpec", {"filter": {"type": "javascript", "dimension": "a"}})],
-            "dataSchema.transformSpec.filter",
+            "dataSchema.transformSpec.filter.type",
             "javascript",
         ),
         ([("type", "index_parallel")], "type", "index_kafka_share_group"),

@@ -48,6 +48,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             consumer_properties=properties_of(task, spec),
             indexers=task.indexers_wanted,
             deep_storage=settings.DEEP_STORAGE,
+            schema_folder=settings.SCHEMA_FOLDER,
             version=task.datasource.append_version,
             ranges=task.ranges,
             failpoints=_failpoints(task),

@@ -1,0 +1,102 @@
+"""One reader per input format: from payloads to the texts of JSON objects, which the JSON stage makes rows of.
+
+``reader_of`` makes the reader of an ``inputFormat``. Plain JSON passes through untouched, at no cost a record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ingestion.decode.engine import Engine
+from ingestion.decode.envelope import Envelope
+from ingestion.decode.formats.access import Access
+from ingestion.decode.formats.avro import AvroReader
+from ingestion.decode.formats.base import Reader, Texts
+from ingestion.decode.formats.delimited import DelimitedReader
+from ingestion.decode.formats.flatten import FlatteningReader
+from ingestion.decode.formats.kafka import KafkaReader
+from ingestion.decode.formats.protobuf import ProtobufReader
+from ingestion.decode.formats.registry import OpenRegistry, RegisteredSchema, Registry, UnknownSchema
+from ingestion.decode.formats.thrift import ThriftReader
+from ingestion.decode.payloads import texts_of
+from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs.input_format import (
+    AvroInputFormat,
+    CsvInputFormat,
+    DelimitedInputFormat,
+    JsonInputFormat,
+    KafkaInputFormat,
+    ProtobufInputFormat,
+    ThriftInputFormat,
+)
+
+__all__ = [
+    "JSON",
+    "Access",
+    "OpenRegistry",
+    "Reader",
+    "RegisteredSchema",
+    "Registry",
+    "Tools",
+    "UnknownSchema",
+    "reader_of",
+]
+
+JSON = JsonInputFormat(type="json")
+
+
+class JsonReader:
+    """Records that are JSON texts already."""
+
+    def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
+        return texts_of(payloads)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What readers work with. ``names``: every name that the dataSchema mentions."""
+
+    engine: Engine
+    access: Access = field(default_factory=Access)
+    names: frozenset[str] = field(default_factory=frozenset)
+
+    @classmethod
+    def of(cls, engine: Engine, schema: DataSchema, access: Access) -> Tools:
+        return cls(engine, access, frozenset(_words(schema.model_dump(mode="json"))))
+
+
+def reader_of(spec: InputFormat, tools: Tools) -> Reader:
+    """The reader of a format. Raises ``UnusableSchema``."""
+    if isinstance(spec, KafkaInputFormat):
+        key = None if spec.keyFormat is None else reader_of(spec.keyFormat, tools)
+        return KafkaReader(spec, tools.engine, reader_of(spec.valueFormat, tools), key)
+    if isinstance(spec, CsvInputFormat | DelimitedInputFormat):
+        return DelimitedReader(spec)
+    reader = _nesting_reader(spec, tools)
+    return reader if spec.flattenSpec is None else FlatteningReader(reader, tools.engine, spec.flattenSpec)
+
+
+def _nesting_reader(
+    spec: JsonInputFormat | AvroInputFormat | ProtobufInputFormat | ThriftInputFormat, tools: Tools
+) -> Reader:
+    if isinstance(spec, AvroInputFormat):
+        return AvroReader(spec, tools.access)
+    if isinstance(spec, ProtobufInputFormat):
+        paths = () if spec.flattenSpec is None else _words(spec.flattenSpec.model_dump(mode="json"))
+        return ProtobufReader(spec, tools.access, tools.names.union(paths))
+    return ThriftReader(spec, tools.access) if isinstance(spec, ThriftInputFormat) else JsonReader()
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Every word in every text of a JSON value."""
+    if isinstance(value, str):
+        yield from re.findall(r"\w+", value)
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _words(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _words(inner)

@@ -1,0 +1,99 @@
+"""What every reader of a format does: payloads in, one JSON object's text for each out."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Protocol
+from uuid import UUID
+
+import pyarrow as pa
+
+from ingestion.decode.envelope import Envelope
+from ingestion.decode.errors import DecodeError
+from ingestion.decode.payloads import emptiness
+
+_SHOWN = 200
+Texts = tuple[pa.Array, dict[int, str]]
+
+
+class Reader(Protocol):
+    """Reads one format. Not thread-safe."""
+
+    def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
+        """A string array with every payload's JSON text, null where there is none, and the errors of those by index.
+
+        A text need not be valid JSON, nor an object: the next stage says so then. Raises ``RegistryUnreachable`` when
+        nothing can be said of the records for now.
+        """
+
+
+class BadRecord(Exception):
+    """The record can't be read; the message says why, in one line without the payload."""
+
+
+def texts_by(
+    payloads: Sequence[bytes | None], text_of: Callable[[bytes], str], *, empty_is_a_record: bool = False
+) -> Texts:
+    """Each payload's text by ``text_of``; whatever that raises is said of the record, except a ``DecodeError``."""
+    texts: list[str | None] = []
+    errors: dict[int, str] = {}
+    for index, payload in enumerate(payloads):
+        text = None
+        if payload is None or not (payload or empty_is_a_record):
+            errors[index] = emptiness(payload)
+        else:
+            try:
+                text = text_of(payload)
+            except DecodeError:
+                raise
+            except Exception as error:  # what a library makes of arbitrary bytes is beyond counting
+                errors[index] = said(error)
+        texts.append(text)
+    return as_array(texts, errors), errors
+
+
+def said(error: Exception) -> str:
+    """An error in one short line."""
+    text = (str(error).splitlines() or [""])[0][:_SHOWN]
+    if isinstance(error, BadRecord):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def as_array(texts: list[str | None], errors: dict[int, str]) -> pa.Array:
+    """The texts as Arrow has them; one that is no Unicode text becomes an error."""
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:
+        for index, text in enumerate(texts):
+            if text is not None and not _is_unicode(text):
+                texts[index] = None
+                errors[index] = "a text in it holds half of a surrogate pair"
+        return pa.array(texts, pa.string())
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def json_encoder(binary_as_string: bool = False) -> Callable[[Any], str]:
+    """Writes values as JSON: bytes in base64 (or as the UTF-8 text they hold), decimals as numbers."""
+
+    def other(value: Any) -> Any:
+        if isinstance(value, bytes | bytearray | memoryview):
+            raw = bytes(value)
+            return raw.decode(errors="replace") if binary_as_string else b64encode(raw).decode()
+        if isinstance(value, Decimal):
+            return int(value) if value == value.to_integral_value() else float(value)
+        if isinstance(value, UUID):
+            return str(value)
+        raise BadRecord(f"a value of type {type(value).__name__} has no JSON form")
+
+    return json.JSONEncoder(default=other, ensure_ascii=False, check_circular=False, separators=(",", ":")).encode

@@ -1,0 +1,120 @@
+"""``csv`` and ``tsv``/``delimited``: one line of values a record, the columns named by the spec or the record's header.
+
+As in Druid: a value in a csv may stand in quotes (RFC 4180) and hold commas, line breaks and doubled quotes then, while
+a quote in a tsv is a character like others; nothing between two delimiters is null, and so is ``""`` no null but an
+empty text; a record with fewer values than columns has nulls, what is beyond the columns is left out; a value that
+holds the list delimiter is a list. Values are texts unless ``tryParseNumbers`` says otherwise.
+
+A record is one row: header rows are those of the record itself, since a stream has no other beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ingestion.decode.envelope import Envelope
+from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
+from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat
+
+_VALUE = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\n|\r|\Z)')
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_LONG = re.compile(r"[+-]?\d{1,18}")
+_DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+Values = list[str | None]
+
+
+class DelimitedReader:
+    """Reads ``csv`` and ``tsv``."""
+
+    def __init__(self, spec: CsvInputFormat | DelimitedInputFormat) -> None:
+        self._columns = None if spec.has_header else spec.columns
+        self._skipped = spec.skipHeaderRows
+        self._list_delimiter = spec.listDelimiter
+        self._typed: Callable[[str], Any] = _number if spec.tryParseNumbers else str
+        self._rows = _csv_rows if isinstance(spec, CsvInputFormat) else _RowsOf(spec.delimiter)
+        self._encode = json_encoder()
+
+    def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
+        return texts_by(payloads, self._text)
+
+    def _text(self, payload: bytes) -> str:
+        text = _decoded(payload)
+        columns, values = self._columns, None
+        if columns is not None and not self._skipped and '"' not in text:
+            line = text.rstrip("\r\n")
+            if line and "\n" not in line and "\r" not in line:
+                values = self._rows(line)[0]
+        if values is None:
+            columns, values = self._header_and_values(text)
+        return self._encode(self._record(columns or [], values))
+
+    def _header_and_values(self, text: str) -> tuple[list[str], Values]:
+        rows = self._rows(text)
+        while rows and rows[-1] == [None]:  # an empty line at the end
+            rows.pop()
+        rows = rows[self._skipped :]
+        columns = self._columns
+        if columns is None:
+            if not rows:
+                raise BadRecord("there is no header row")
+            columns = [name or "" for name in rows.pop(0)]
+        if len(rows) != 1:
+            raise BadRecord(f"there are {len(rows)} rows, and not one" if rows else "there is no row of values")
+        return columns, rows[0]
+
+    def _record(self, columns: list[str], values: Values) -> dict[str, Any]:
+        delimiter, typed = self._list_delimiter, self._typed
+        return {
+            name: value
+            if value is None
+            else [typed(part) if part else None for part in value.split(delimiter)]
+            if delimiter in value
+            else typed(value)
+            for name, value in zip(columns, values, strict=False)
+        }
+
+
+def _decoded(payload: bytes) -> str:
+    try:
+        return payload.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+class _RowsOf:
+    """The rows of a text with this delimiter, where quotes mean nothing."""
+
+    def __init__(self, delimiter: str) -> None:
+        self._delimiter = delimiter
+
+    def __call__(self, text: str) -> list[Values]:
+        return [[value or None for value in line.split(self._delimiter)] for line in _LINE_END.split(text)]
+
+
+def _csv_rows(text: str) -> list[Values]:
+    if '"' not in text:
+        return [[value or None for value in line.split(",")] for line in _LINE_END.split(text)]
+    rows: list[Values] = [[]]
+    place, end = 0, ","
+    while place < len(text) or end == ",":
+        found = _VALUE.match(text, place)
+        if found is None:
+            raise BadRecord(f"not CSV: a quote that does not end, or text behind one, at character {place}")
+        quoted, plain, end = found.groups()
+        rows[-1].append(plain if quoted is None else quoted.replace('""', '"'))
+        if end not in (",", ""):
+            rows.append([])
+        place = found.end()
+        if not end:
+            break
+    if not rows[-1]:
+        rows[-1].append(None)
+    return rows
+
+
+def _number(value: str) -> Any:
+    if _LONG.fullmatch(value):
+        return int(value)
+    return float(value) if _DOUBLE.fullmatch(value) else value

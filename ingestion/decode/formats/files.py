@@ -1,0 +1,38 @@
+"""Files that a spec may name: those in one folder of the machine that decodes, which the operator sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from ingestion.decode.errors import UnusableSchema
+
+MOST_BYTES = 16 * 1024 * 1024
+
+
+def read_schema_file(place: str, folder: str) -> bytes:
+    """The file at a path, or a ``file:`` URL, in ``folder``; empty: no files may be read.
+
+    Raises ``UnusableSchema`` for one that may not be read, or can't be.
+    """
+    if not folder:
+        raise UnusableSchema(
+            "a spec may name no files here: give the schema itself in the spec, or have HEADGATE_SCHEMA_FOLDER set"
+        )
+    root = Path(folder).resolve()
+    path = (root / _path(place)).resolve()  # resolved: no link and no '..' leads out
+    if not path.is_relative_to(root):
+        raise UnusableSchema(f"the file {place} is not in the folder for schemas (HEADGATE_SCHEMA_FOLDER)")
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UnusableSchema(f"the file {place} is larger than {MOST_BYTES} bytes")
+        return path.read_bytes()
+    except OSError as error:
+        raise UnusableSchema(f"the file {place} can't be read: {error.strerror}") from None
+
+
+def _path(place: str) -> str:
+    parts = urlsplit(place)
+    if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):
+        raise UnusableSchema(f"{place} is no file: only files in the folder for schemas are read, no addresses")
+    return unquote(parts.path) if parts.scheme else place

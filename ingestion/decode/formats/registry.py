@@ -1,0 +1,110 @@
+"""Schemas of a Confluent schema registry: the wire format's head, and what is asked of a client for one.
+
+The client itself is handed in (``OpenRegistry``): decoding knows no Kafka.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from ingestion.decode.errors import UnusableSchema
+from ingestion.decode.formats.base import BadRecord
+from ingestion.specs.input_format import RegistryDecoder
+
+HEAD_BYTES = 5
+_UNKNOWN_FOR_S = 60.0
+_MOST_UNKNOWN = 10_000
+Parsed = TypeVar("Parsed")
+
+
+@dataclass(frozen=True)
+class RegisteredSchema:
+    """``kind``: AVRO, PROTOBUF or JSON. ``references``: (name, text), each after those that it needs itself.
+
+    Texts of kind PROTOBUF are serialized FileDescriptorProtos in base64.
+    """
+
+    kind: str
+    text: str
+    references: Sequence[tuple[str, str]] = ()
+
+
+class UnknownSchema(Exception):
+    """The registry has no schema with this id."""
+
+
+class Registry(Protocol):
+    """A registry's client. Blocks for some seconds at most."""
+
+    def schema(self, schema_id: int, kind: str) -> RegisteredSchema:
+        """The schema, as ``kind`` has it. Raises ``UnknownSchema``, ``RegistryUnreachable``."""
+
+
+OpenRegistry = Callable[[Sequence[str], int], Registry]  # its addresses, and how many schemas it may keep
+
+
+def split_head(payload: bytes) -> tuple[int, int]:
+    """The schema id, and where the message begins."""
+    if len(payload) < HEAD_BYTES:
+        raise BadRecord(f"shorter than the {HEAD_BYTES} bytes that name its schema")
+    if payload[0] != 0:
+        raise BadRecord(f"not in the schema registry's wire format: it begins with byte {payload[0]}, not 0")
+    return int.from_bytes(payload[1:HEAD_BYTES]), HEAD_BYTES
+
+
+class RegistrySchemas(Generic[Parsed]):
+    """Schemas by id, parsed once. What the registry does not know is asked for again only after a minute."""
+
+    def __init__(
+        self,
+        spec: RegistryDecoder,
+        open_registry: OpenRegistry | None,
+        kind: str,
+        parse: Callable[[RegisteredSchema], Parsed],
+    ) -> None:
+        if open_registry is None:
+            raise UnusableSchema("no schema registry can be asked from here")
+        self._registry = open_registry(spec.addresses, spec.capacity)
+        self._capacity = spec.capacity
+        self._kind = kind
+        self._parse = parse
+        self._parsed: dict[int, Parsed] = {}
+        self._bad: dict[int, tuple[str, float]] = {}
+
+    def of(self, schema_id: int) -> Parsed:
+        """The parsed schema. Raises ``BadRecord``, ``RegistryUnreachable``."""
+        found = self._parsed.get(schema_id)
+        if found is not None:
+            return found
+        self._raise_known(schema_id)
+        try:
+            found = self._asked(schema_id)
+        except BadRecord as error:
+            if len(self._bad) >= _MOST_UNKNOWN:
+                self._bad.clear()
+            self._bad[schema_id] = (str(error), time.monotonic())
+            raise
+        if len(self._parsed) >= self._capacity:
+            self._parsed.pop(next(iter(self._parsed)))
+        self._parsed[schema_id] = found
+        return found
+
+    def _raise_known(self, schema_id: int) -> None:
+        message, since = self._bad.get(schema_id, ("", 0.0))
+        if message and time.monotonic() - since < _UNKNOWN_FOR_S:
+            raise BadRecord(message)
+
+    def _asked(self, schema_id: int) -> Parsed:
+        try:
+            schema = self._registry.schema(schema_id, self._kind)
+        except UnknownSchema:
+            raise BadRecord(f"the schema registry has no schema {schema_id}") from None
+        if schema.kind != self._kind:
+            raise BadRecord(f"schema {schema_id} is of type {schema.kind}, not {self._kind}")
+        try:
+            return self._parse(schema)
+        except Exception as error:  # whatever the library makes of a schema that it can't read
+            raise BadRecord(f"schema {schema_id} can't be used: {type(error).__name__}: {error}") from error

@@ -1,0 +1,336 @@
+"""How records are written: ``ioConfig.inputFormat``, in Druid's JSON names.
+
+Source: Druid's reference of input formats. What is Headgate's own, or refused, says so where it stands. Nothing here
+reads a file or asks a registry: the decoder does, and refuses what it is not allowed to read.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from ingestion.specs.json_path import parse_json_path
+
+# What the JSON decoder does anyway; every other feature of Jackson's would change what a record is.
+JSON_FEATURES = frozenset({"ALLOW_NON_NUMERIC_NUMBERS", "ALLOW_TRAILING_COMMA"})
+MOST_REGISTRIES = 4
+CONTROL_A = "\x01"
+
+
+class FormatModel(BaseModel):
+    """Frozen, and an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+
+
+class FlattenField(FormatModel):
+    """One field that is made from a nested value."""
+
+    type: Literal["root", "path", "tree"]
+    name: str = Field(min_length=1)
+    expr: str | None = None
+    nodes: list[str] | None = None
+
+    @field_validator("type", mode="before")
+    @classmethod
+    def _no_jq(cls, value: Any) -> Any:
+        if value == "jq":
+            raise ValueError("jq is not supported: write the field as type path, with a JsonPath in expr")
+        return value
+
+    @model_validator(mode="after")
+    def _where_it_is(self) -> FlattenField:
+        if self.type == "path":
+            if not self.expr:
+                raise ValueError("a field of type path needs expr, a JsonPath such as $.foo.bar")
+            parse_json_path(self.expr)
+        if self.type == "tree" and not self.nodes:
+            raise ValueError('a field of type tree needs nodes, the names on the way such as ["foo", "bar"]')
+        if self.type != "tree" and self.nodes is not None:
+            raise ValueError("nodes belongs to fields of type tree only")
+        return self
+
+
+class FlattenSpec(FormatModel):
+    """Fields made from nested values, beside the record's own or instead of them."""
+
+    useFieldDiscovery: bool = True
+    fields: list[FlattenField] = Field(default_factory=list)
+
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _names_are_roots(cls, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return [{"type": "root", "name": v} if isinstance(v, str) else v for v in value]
+
+    @model_validator(mode="after")
+    def _no_doubles(self) -> FlattenSpec:
+        names = [f.name for f in self.fields]
+        doubles = sorted({n for n in names if names.count(n) > 1})
+        if doubles:
+            raise ValueError(f"fields are named twice: {', '.join(doubles)}")
+        return self
+
+
+class JsonInputFormat(FormatModel):
+    """Records are JSON objects, one each."""
+
+    type: Literal["json"]
+    flattenSpec: FlattenSpec | None = None
+    featureSpec: dict[str, bool] = Field(default_factory=dict)
+    keepNullColumns: bool = False
+    assumeNewlineDelimited: Literal[False] = False
+    useJsonNodeReader: Literal[False] = False
+
+    @field_validator("featureSpec")
+    @classmethod
+    def _known_features(cls, value: dict[str, bool]) -> dict[str, bool]:
+        refused = sorted(k for k, on in value.items() if on and k not in JSON_FEATURES)
+        if refused:
+            raise ValueError(f"not supported: {', '.join(refused)} (only {', '.join(sorted(JSON_FEATURES))} are)")
+        return value
+
+    @field_validator("assumeNewlineDelimited", "useJsonNodeReader", mode="before")
+    @classmethod
+    def _one_object_a_record(cls, value: Any) -> Any:
+        if value is True:
+            raise ValueError("a record is one row here: several JSON objects in one record are not supported")
+        return value
+
+
+class _ColumnsFormat(FormatModel):
+    columns: list[str] | None = Field(default=None, min_length=1)
+    listDelimiter: str = Field(default=CONTROL_A, min_length=1)
+    findColumnsFromHeader: bool | None = None
+    hasHeaderRow: bool | None = None
+    skipHeaderRows: int = Field(default=0, ge=0)
+    tryParseNumbers: bool = False
+
+    @model_validator(mode="after")
+    def _columns_are_known(self) -> _ColumnsFormat:
+        if None not in (self.findColumnsFromHeader, self.hasHeaderRow):
+            raise ValueError("give findColumnsFromHeader or its old name hasHeaderRow, not both")
+        if self.columns is None and not self.has_header:
+            raise ValueError("columns is required (unless findColumnsFromHeader is true)")
+        names = self.columns or []
+        doubles = sorted({n for n in names if names.count(n) > 1})
+        if doubles:
+            raise ValueError(f"columns are named twice: {', '.join(doubles)}")
+        return self
+
+    @property
+    def has_header(self) -> bool:
+        """Whether every record begins with a line of column names."""
+        return bool(self.findColumnsFromHeader or self.hasHeaderRow)
+
+
+class CsvInputFormat(_ColumnsFormat):
+    """Records are lines of values with commas between them; a value in quotes may hold commas."""
+
+    type: Literal["csv"]
+
+    @model_validator(mode="after")
+    def _two_delimiters(self) -> CsvInputFormat:
+        if self.listDelimiter == ",":
+            raise ValueError("listDelimiter must differ from the comma between the values")
+        return self
+
+
+class DelimitedInputFormat(_ColumnsFormat):
+    """Records are lines of values with a delimiter between them; quotes mean nothing, as in Druid."""
+
+    type: Literal["tsv", "delimited"]
+    delimiter: str = Field(default="\t", min_length=1)
+
+    @model_validator(mode="after")
+    def _two_delimiters(self) -> DelimitedInputFormat:
+        if self.delimiter == self.listDelimiter:
+            raise ValueError("delimiter and listDelimiter must differ")
+        return self
+
+
+class RegistryDecoder(FormatModel):
+    """Schemas come from a Confluent schema registry, by the id that every record begins with."""
+
+    type: Literal["schema_registry"]
+    url: str | None = None
+    urls: list[str] | None = Field(default=None, min_length=1, max_length=MOST_REGISTRIES)
+    capacity: int = Field(default=1000, ge=1)
+    config: dict[str, Any] = Field(default_factory=dict)
+    headers: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("config", "headers")
+    @classmethod
+    def _nothing_secret(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if value:
+            raise ValueError(
+                "credentials, TLS settings and headers for a schema registry are not supported in this version: a spec "
+                "can't keep them secret. Use a registry that this network may read without them"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _one_address_at_least(self) -> RegistryDecoder:
+        if (self.url is None) == (self.urls is None):
+            raise ValueError("give url, or urls for several instances of one registry")
+        for address in self.addresses:
+            _check_address(address)
+        return self
+
+    @property
+    def addresses(self) -> list[str]:
+        """The registry's addresses, to be tried in this order."""
+        return self.urls if self.urls is not None else [self.url or ""]
+
+
+def _check_address(address: str) -> None:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "," in address:
+        raise ValueError("the address of a schema registry is http://host:port or https://host:port")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("the address of a schema registry must hold no user and password: a spec is shown to others")
+
+
+class AvroInlineDecoder(FormatModel):
+    """All records have this schema, and nothing but the record's own bytes."""
+
+    type: Literal["schema_inline"]
+    avro_schema: dict[str, Any] = Field(alias="schema")
+
+
+class AvroMultipleDecoder(FormatModel):
+    """A record is a byte 1, four bytes with the number of one of these schemas (big-endian), and the record's bytes."""
+
+    type: Literal["multiple_schemas_inline"]
+    schemas: dict[int, dict[str, Any]] = Field(min_length=1)
+
+
+class AvroFileDecoder(FormatModel):
+    """Headgate's own: as ``schema_inline``, with the schema in a file of the folder for schemas."""
+
+    type: Literal["schema_file"]
+    file: str = Field(min_length=1)
+
+
+AvroBytesDecoder = Annotated[
+    AvroInlineDecoder | AvroMultipleDecoder | AvroFileDecoder | RegistryDecoder, Field(discriminator="type")
+]
+
+
+class AvroInputFormat(FormatModel):
+    """Records are Avro datums, one each, without the header of an Avro file."""
+
+    type: Literal["avro_stream"]
+    avroBytesDecoder: AvroBytesDecoder
+    flattenSpec: FlattenSpec | None = None
+    binaryAsString: bool = False
+    extractUnionsByType: bool = False
+
+    @field_validator("avroBytesDecoder", mode="before")
+    @classmethod
+    def _no_schema_repo(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("type", "schema_repo") == "schema_repo":
+            raise ValueError(
+                "schema_repo (which is what is meant without a type) is not supported: its server, AVRO-1124, was "
+                "never released. Use schema_inline, multiple_schemas_inline, schema_file or schema_registry"
+            )
+        return value
+
+
+class ProtobufFileDecoder(FormatModel):
+    """Messages by a compiled descriptor set (``protoc --descriptor_set_out``) in a file of the folder for schemas."""
+
+    type: Literal["file"]
+    descriptor: str = Field(min_length=1)
+    protoMessageType: str | None = None
+
+
+class ProtobufInlineDecoder(FormatModel):
+    """Messages by a compiled descriptor set in base64."""
+
+    type: Literal["inline"]
+    descriptorString: str = Field(min_length=1)
+    protoMessageType: str | None = None
+
+
+ProtoBytesDecoder = Annotated[
+    ProtobufFileDecoder | ProtobufInlineDecoder | RegistryDecoder, Field(discriminator="type")
+]
+
+
+class ProtobufInputFormat(FormatModel):
+    """Records are Protobuf messages, one each."""
+
+    type: Literal["protobuf"]
+    protoBytesDecoder: ProtoBytesDecoder
+    flattenSpec: FlattenSpec | None = None
+
+    @field_validator("protoBytesDecoder", mode="before")
+    @classmethod
+    def _registry_by_default(cls, value: Any) -> Any:
+        return {"type": "schema_registry", **value} if isinstance(value, dict) else value
+
+
+class ThriftInputFormat(FormatModel):
+    """Records are Thrift structs, one each. ``thriftIdl`` and ``thriftFile`` are Headgate's, for Druid's JAR."""
+
+    type: Literal["thrift"]
+    thriftClass: str = Field(min_length=1)
+    thriftIdl: str | None = Field(default=None, min_length=1)
+    thriftFile: str | None = Field(default=None, min_length=1)
+    protocol: Literal["auto", "compact", "binary", "json"] = "auto"
+    flattenSpec: FlattenSpec | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_jar(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "thriftJar" in value:
+            raise ValueError("thriftJar is not supported, no Java runs here: give the IDL as text in thriftIdl instead")
+        return value
+
+    @model_validator(mode="after")
+    def _one_idl(self) -> ThriftInputFormat:
+        if (self.thriftIdl is None) == (self.thriftFile is None):
+            raise ValueError("give the IDL as text in thriftIdl, or in thriftFile a file of the folder for schemas")
+        return self
+
+
+ValueFormat = Annotated[
+    JsonInputFormat | CsvInputFormat | DelimitedInputFormat | AvroInputFormat | ProtobufInputFormat | ThriftInputFormat,
+    Field(discriminator="type"),
+]
+
+
+class HeaderFormat(FormatModel):
+    """Header values are text."""
+
+    type: Literal["string"]
+    encoding: Literal["UTF-8", "UTF-16", "UTF-16BE", "UTF-16LE", "ISO-8859-1", "US-ASCII"] = "UTF-8"
+
+
+class KafkaInputFormat(FormatModel):
+    """Any other format for the value, and beside its fields the record's time, topic, headers and key."""
+
+    type: Literal["kafka"]
+    valueFormat: ValueFormat
+    keyFormat: ValueFormat | None = None
+    headerFormat: HeaderFormat | None = None
+    headerColumnPrefix: str = "kafka.header."
+    keyColumnName: str = Field(default="kafka.key", min_length=1)
+    timestampColumnName: str = Field(default="kafka.timestamp", min_length=1)
+    topicColumnName: str = Field(default="kafka.topic", min_length=1)
+
+
+InputFormat = Annotated[
+    JsonInputFormat
+    | CsvInputFormat
+    | DelimitedInputFormat
+    | AvroInputFormat
+    | ProtobufInputFormat
+    | ThriftInputFormat
+    | KafkaInputFormat,
+    Field(discriminator="type"),
+]

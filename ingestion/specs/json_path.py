@@ -1,0 +1,76 @@
+"""The JsonPath that ``flattenSpec`` takes: names, indexes, wildcards, descent, and a function over numbers at the end.
+
+Filters (``[?(…)]``), slices (``[0:2]``) and unions (``['a','b']``) are refused: they would need a second evaluator.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+FUNCTIONS = ("min", "max", "avg", "stddev", "sum", "length")
+_FUNCTION = re.compile(r"\.(\w+)\((.*)\)$", re.DOTALL)
+_STEP = re.compile(
+    r"""\.\.(?P<descent>[^.\[\]*'"()?\\]+) | (?P<star>\.\*|\[\s*\*\s*\]) | \.(?P<name>[^.\[\]*'"()?\\]+)
+    | \[\s*'(?P<single>[^'"\\]*)'\s*\] | \[\s*"(?P<double>[^'"\\]*)"\s*\] | \[\s*(?P<index>-?\d{1,9})\s*\]""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step down. ``index`` holds its number in ``name``; ``descent`` finds the name at any depth."""
+
+    kind: Literal["name", "index", "wildcard", "descent"]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class JsonPath:
+    """``function`` is one of ``FUNCTIONS``, or empty."""
+
+    steps: tuple[Step, ...]
+    function: str = ""
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether it leads to one value; otherwise to a list of all that are found."""
+        return all(s.kind in ("name", "index") for s in self.steps)
+
+
+def parse_json_path(text: str) -> JsonPath:
+    """Read a JsonPath. Raises ``ValueError`` with what is wrong and where."""
+    if not text.startswith("$"):
+        raise ValueError(f"a JsonPath starts with '$': {text}")
+    rest, function = _function(text[1:])
+    steps = []
+    while rest:
+        found = _STEP.match(rest)
+        if found is None:
+            raise ValueError(
+                f"can't read the JsonPath {text} from {rest!r} on: names, indexes, '*' and '..name' are supported, "
+                "filters, slices and unions are not"
+            )
+        steps.append(_step(found))
+        rest = rest[found.end() :]
+    return JsonPath(tuple(steps), function)
+
+
+def _function(text: str) -> tuple[str, str]:
+    found = _FUNCTION.search(text)
+    if found is None:
+        return text, ""
+    if found[1] not in FUNCTIONS or found[2].strip():
+        raise ValueError(f"{found[1]}({found[2]}) is not supported in a JsonPath: use one of {', '.join(FUNCTIONS)}")
+    return text[: found.start()], found[1]
+
+
+def _step(found: re.Match[str]) -> Step:
+    if found["star"] is not None:
+        return Step("wildcard")
+    if found["index"] is not None:
+        return Step("index", found["index"])
+    if found["descent"] is not None:
+        return Step("descent", found["descent"])
+    return Step("name", next(t for t in (found["name"], found["single"], found["double"]) if t is not None))

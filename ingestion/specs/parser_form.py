@@ -1,0 +1,155 @@
+"""The older form of a spec: a ``parser`` in the dataSchema, which holds what three places hold today.
+
+``parser.parseSpec.timestampSpec`` and ``dimensionsSpec`` belong to the dataSchema, all else of it to
+``ioConfig.inputFormat``. A spec is rewritten so before it is read, and issues are told where they were written.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from ingestion.specs.errors import SpecIssue, issue_at
+
+_SCHEMA = ["spec", "dataSchema"]
+_PARSER = [*_SCHEMA, "parser"]
+_PARSE_SPEC = [*_PARSER, "parseSpec"]
+_FORMAT = ["spec", "ioConfig", "inputFormat"]
+_MOVED = ("timestampSpec", "dimensionsSpec")
+_COLUMNS = ("columns", "listDelimiter", "hasHeaderRow", "skipHeaderRows")
+_TEXT_FORMATS = {
+    "json": ("flattenSpec", "featureSpec", "keepNullColumns"),
+    "csv": _COLUMNS,
+    "tsv": (*_COLUMNS, "delimiter"),
+    "delimited": (*_COLUMNS, "delimiter"),
+}
+# type → the parser's own fields, and the formats that its parseSpec may have.
+_OTHERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "avro_stream": (("avroBytesDecoder", "binaryAsString", "extractUnionsByType"), ("avro", "timeAndDims")),
+    "protobuf": (("protoBytesDecoder", "descriptor", "protoMessageType"), ("json", "protobuf", "timeAndDims")),
+    "thrift": (
+        ("thriftClass", "thriftIdl", "thriftFile", "thriftJar", "jarPath", "protocol"),
+        ("json", "thrift", "timeAndDims"),
+    ),
+}
+
+
+@dataclass
+class Rewritten:
+    """The document in today's form, and what is wrong with the form it had."""
+
+    document: dict[str, Any]
+    issues: list[SpecIssue] = field(default_factory=list)
+
+    def as_written(self, issue: SpecIssue) -> SpecIssue:
+        """An issue of the new form, told where the old one has it."""
+        for place, origin in ((_FORMAT, _PARSER), *(([*_SCHEMA, n], [*_PARSE_SPEC, n]) for n in _MOVED)):
+            head, base = issue_at([*place], ""), issue_at([*origin], "")
+            if issue.pointer == head.pointer or issue.pointer.startswith(head.pointer + "/"):
+                if place is _FORMAT:
+                    return SpecIssue(base.path, base.pointer, f"{issue.path.removeprefix('spec.')}: {issue.message}")
+                return SpecIssue(
+                    base.path + issue.path.removeprefix(head.path),
+                    base.pointer + issue.pointer.removeprefix(head.pointer),
+                    issue.message,
+                )
+        return issue
+
+
+def without_parser(document: dict[str, Any]) -> Rewritten | None:
+    """The nested document without its parser; None when it has none."""
+    schema = _object(_object(document, "spec"), "dataSchema")
+    if schema is None or "parser" not in schema:
+        return None
+    new = Rewritten(copy.deepcopy(document))
+    new_schema = new.document["spec"]["dataSchema"]
+    parser = new_schema.pop("parser")
+    found = None
+    if isinstance(parser, dict):
+        found = _format_of(new, new_schema, parser)
+    else:
+        new.issues.append(issue_at([*_PARSER], "must be an object"))
+    _place(new, _object(new.document["spec"], "ioConfig"), found)
+    return new
+
+
+def _place(new: Rewritten, io_config: dict[str, Any] | None, found: dict[str, Any] | None) -> None:
+    """Have the format in the ioConfig. Without one a stand-in: that it is missing there is not what is wrong."""
+    if io_config is None:
+        return
+    given = io_config.setdefault("inputFormat", found or {"type": "json"})
+    if found is not None and given != found:
+        message = "ioConfig.inputFormat and the older parser contradict each other: give one of them"
+        new.issues.append(issue_at([*_PARSER], message))
+
+
+def _object(parent: Any, key: str) -> dict[str, Any] | None:
+    value = parent.get(key) if isinstance(parent, dict) else None
+    return value if isinstance(value, dict) else None
+
+
+def _format_of(new: Rewritten, schema: dict[str, Any], parser: dict[str, Any]) -> dict[str, Any] | None:
+    kind, parse_spec = parser.pop("type", "string"), parser.pop("parseSpec", None)
+    if not isinstance(parse_spec, dict):
+        message = "required field is missing" if parse_spec is None else "must be an object"
+        new.issues.append(issue_at([*_PARSE_SPEC], message))
+        return None
+    for name in _MOVED:
+        _move_part(new, schema, parse_spec, name)
+    if kind != "string" and not (isinstance(kind, str) and kind in _OTHERS):
+        expected = ", ".join(repr(k) for k in ("string", *_OTHERS))
+        new.issues.append(issue_at([*_PARSER, "type"], f"must be one of {expected}, not {kind!r}"))
+        return None
+    written = parse_spec.pop("format", None)
+    if kind == "string":
+        found = _text_format(new, written, parse_spec)
+    else:
+        found = _binary_format(new, kind, written, parser, parse_spec)
+    _refuse_the_rest(new, _PARSER, parser)
+    _refuse_the_rest(new, _PARSE_SPEC, parse_spec)
+    return found
+
+
+def _move_part(new: Rewritten, schema: dict[str, Any], parse_spec: dict[str, Any], name: str) -> None:
+    if name not in parse_spec:
+        return
+    value = parse_spec.pop(name)
+    if name in schema and schema[name] != value:
+        where = f"dataSchema.{name} and dataSchema.parser.parseSpec.{name}"
+        new.issues.append(issue_at([*_PARSE_SPEC, name], f"{where} contradict each other: give one of them"))
+    else:
+        schema[name] = value
+
+
+def _text_format(new: Rewritten, written: Any, parse_spec: dict[str, Any]) -> dict[str, Any] | None:
+    if not isinstance(written, str) or written not in _TEXT_FORMATS:
+        message = f"must be one of {', '.join(repr(f) for f in _TEXT_FORMATS)}, not {written!r}"
+        new.issues.append(issue_at([*_PARSE_SPEC, "format"], message))
+        parse_spec.clear()
+        return None
+    return {"type": written, **_taken(parse_spec, _TEXT_FORMATS[written])}
+
+
+def _binary_format(
+    new: Rewritten, kind: str, written: Any, parser: dict[str, Any], parse_spec: dict[str, Any]
+) -> dict[str, Any]:
+    names, formats = _OTHERS[kind]
+    if written is not None and written not in formats:
+        message = f"must be one of {', '.join(repr(f) for f in formats)} in a parser of type {kind}, not {written!r}"
+        new.issues.append(issue_at([*_PARSE_SPEC, "format"], message))
+    own = _taken(parser, names)
+    if kind == "protobuf" and "protoBytesDecoder" not in own:
+        own = {"protoBytesDecoder": {"type": "file", **own}}
+    if "jarPath" in own:
+        own["thriftJar"] = own.pop("jarPath")
+    return {"type": kind, **own, **_taken(parse_spec, ("flattenSpec",))}
+
+
+def _taken(source: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: source.pop(name) for name in names if name in source}
+
+
+def _refuse_the_rest(new: Rewritten, place: list[str], rest: dict[str, Any]) -> None:
+    for name in rest:
+        new.issues.append(issue_at([*place, name], "unknown field: check its spelling, or remove it"))

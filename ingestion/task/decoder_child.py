@@ -1,0 +1,11 @@
+"""The process behind the indexer's ``IsolatedDecoder``: the decoder's own, with a schema registry's client."""
+
+from __future__ import annotations
+
+import sys
+
+from ingestion.decode.child import main
+from ingestion.task.registry import ConfluentRegistry
+
+if __name__ == "__main__":
+    sys.exit(main(ConfluentRegistry))

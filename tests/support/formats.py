@@ -1,0 +1,80 @@
+"""Records of one format to rows, for the tests of formats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ingestion.decode import Decoded, Envelope, JsonDecoder, row_indexes
+from ingestion.decode.formats import Access
+from ingestion.specs import DataSchema, InputFormat
+
+_FORMAT: TypeAdapter[Any] = TypeAdapter(InputFormat)
+
+
+def schema_of(**dimensions: Any) -> DataSchema:
+    """Time in ``t``; records without one are of 1970."""
+    return DataSchema.model_validate(
+        {
+            "dataSource": "d",
+            "timestampSpec": {"column": "t", "format": "auto", "missingValue": "1970-01-01"},
+            "dimensionsSpec": dimensions,
+        }
+    )
+
+
+def format_of(spec: dict[str, Any]) -> Any:
+    return _FORMAT.validate_python(spec)
+
+
+def decoded(
+    spec: dict[str, Any],
+    payloads: Sequence[bytes | None],
+    envelope: Envelope | None = None,
+    open_registry: Any = None,
+    schema: DataSchema | None = None,
+    schema_folder: str = "",
+) -> Decoded:
+    """What becomes of the records; every index has ended exactly once."""
+    access = Access(open_registry, schema_folder)
+    decoder = JsonDecoder(schema or schema_of(), input_format=format_of(spec), access=access, memory_limit_bytes=2**28)
+    try:
+        found = decoder.decode(payloads, envelope=envelope)
+    finally:
+        decoder.close()
+    assert ends(found) == list(range(len(payloads)))
+    return found
+
+
+def ends(found: Decoded) -> list[int]:
+    """All indexes in all outcomes, sorted."""
+    return sorted(
+        [
+            *row_indexes(found.rows).tolist(),
+            *found.unparseable,
+            *found.filtered,
+            *found.outside_window,
+            *found.crashed,
+        ]
+    )
+
+
+def rows(found: Decoded) -> list[dict[str, Any]]:
+    """The rows without the columns of every row, and without nulls."""
+    assert not found.unparseable, found.unparseable
+    return [
+        {k: v for k, v in row.items() if not k.startswith("__") and v is not None} for row in found.rows.to_pylist()
+    ]
+
+
+def row(spec: dict[str, Any], payload: bytes, **more: Any) -> dict[str, Any]:
+    """The one record's row."""
+    (only,) = rows(decoded(spec, [payload], **more))
+    return only
+
+
+def fault(spec: dict[str, Any], payload: bytes | None, **more: Any) -> str:
+    """Why the one record is unparseable."""
+    return decoded(spec, [payload], **more).unparseable[0]

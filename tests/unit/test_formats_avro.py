@@ -1,0 +1,217 @@
+"""``avro_stream``: values, unions, decoders."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import fastavro
+import pytest
+
+from ingestion.decode import JsonDecoder, UnusableSchema
+from tests.support.formats import decoded, fault, format_of, row, rows, schema_of
+
+SUB = {"type": "record", "name": "Sub", "fields": [{"name": "subInt", "type": "int"}]}
+SCHEMA: dict[str, Any] = {
+    "namespace": "org.apache.druid.data",
+    "name": "User",
+    "type": "record",
+    "fields": [
+        {"name": "t", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "FullName", "type": "string"},
+        {"name": "Country", "type": ["null", "string"], "default": None},
+        {"name": "someRecord", "type": SUB},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "counts", "type": {"type": "map", "values": "long"}},
+        {"name": "raw", "type": "bytes"},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
+    ],
+}
+DATUM = {
+    "t": datetime.datetime(2025, 6, 1, tzinfo=datetime.UTC),
+    "FullName": "Émile",
+    "Country": None,
+    "someRecord": {"subInt": 7},
+    "tags": ["x", "y"],
+    "counts": {"k": 2**40},
+    "raw": b"\xff\x00",
+    "kind": "B",
+}
+
+
+def written(schema: Any, datum: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), datum)
+    return out.getvalue()
+
+
+def inline(schema: Any, **options: Any) -> dict[str, Any]:
+    return {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_inline", "schema": schema}, **options}
+
+
+def one_field(kind: Any, name: str = "v") -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": [{"name": name, "type": kind}]}
+
+
+def test_a_record_with_all_kinds_of_values() -> None:
+    spec = inline(SCHEMA, flattenSpec={"fields": [{"type": "path", "name": "sub", "expr": "$.someRecord.subInt"}]})
+    found = decoded(spec, [written(SCHEMA, DATUM)])
+    assert rows(found) == [
+        {
+            "sub": 7,
+            "FullName": "Émile",
+            "someRecord": '{"subInt":7}',
+            "tags": '["x","y"]',
+            "counts": '{"k":1099511627776}',
+            "raw": "/wA=",
+            "kind": "B",
+        }
+    ]
+    assert found.rows.column("__time")[0].as_py().isoformat() == "2025-06-01T00:00:00+00:00"
+
+
+def test_bytes_as_text() -> None:
+    schema = one_field({"type": "fixed", "name": "F", "size": 2})
+    assert row(inline(schema), written(schema, {"v": b"ab"})) == {"v": "YWI="}
+    assert row(inline(schema, binaryAsString=True), written(schema, {"v": b"ab"})) == {"v": "ab"}
+    nested = one_field({"type": "array", "items": "bytes"})
+    assert row(inline(nested, binaryAsString=True), written(nested, {"v": ["é".encode()]})) == {"v": '["é"]'}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ({"type": "int", "logicalType": "date"}, datetime.date(1970, 1, 11), 10),
+        ({"type": "long", "logicalType": "timestamp-micros"}, datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC), 0),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}, Decimal("12.50"), 12.5),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}, Decimal(2**53 + 1), 2**53 + 1),
+        ({"type": "string", "logicalType": "uuid"}, UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        ({"type": "string", "logicalType": "someone's own"}, "x", "x"),
+        ("boolean", True, True),
+        ("double", 0.1, 0.1),
+        ("float", 0.5, 0.5),
+        ("long", -(2**63), -(2**63)),
+        ("string", "\0\U0001f600", "\0\U0001f600"),
+    ],
+)
+def test_values(kind: Any, value: Any, expected: Any) -> None:
+    schema = one_field(kind)
+    assert row(inline(schema), written(schema, {"v": value})) == {"v": expected}
+
+
+MULTI = ["null", "int", "string", {"type": "array", "items": "string"}, {"type": "map", "values": "long"}]
+UNION_SUB = {"type": "record", "name": "ns.UnionSub", "fields": [{"name": "unionString", "type": "string"}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (MULTI, 5, '{"int":5}'),
+        (MULTI, "x", '{"string":"x"}'),
+        (MULTI, ["x"], '{"array":["x"]}'),
+        (MULTI, {"k": 1}, '{"map":{"k":1}}'),
+        (MULTI, None, None),
+        (["null", "string"], "x", "x"),
+        (["int", UNION_SUB], {"unionString": "x"}, '{"UnionSub":{"unionString":"x"}}'),
+        (["null", UNION_SUB], {"unionString": "x"}, '{"unionString":"x"}'),
+        (["int", {"type": "enum", "name": "E", "symbols": ["A"]}], "A", '{"E":"A"}'),
+        (["string", {"type": "fixed", "name": "F", "size": 1}], b"a", '{"F":"YQ=="}'),
+        (["int", "long"], 2**40, '{"long":1099511627776}'),
+        (["float", "string"], 0.5, '{"float":0.5}'),
+        (["boolean", "bytes"], True, '{"boolean":true}'),
+    ],
+)
+def test_unions_by_type(kind: Any, value: Any, expected: Any) -> None:
+    """By Druid's rules: primitives by the name of their type, named types by their own name, null is left out."""
+    schema = one_field(kind)
+    found = row(inline(schema, extractUnionsByType=True), written(schema, {"v": value}))
+    assert found == ({} if expected is None else {"v": expected})
+
+
+def test_a_union_within_a_type_that_holds_itself() -> None:
+    tree = {
+        "type": "record",
+        "name": "Tree",
+        "fields": [{"name": "v", "type": ["int", "string"]}, {"name": "next", "type": ["null", "Tree"]}],
+    }
+    payload = written(tree, {"v": 1, "next": {"v": "x", "next": None}})
+    found = row(inline(tree, extractUnionsByType=True), payload)
+    assert json.loads(found["next"]) == {"v": {"string": "x"}, "next": None}
+    assert found["v"] == '{"int":1}'
+
+
+def test_several_schemas_by_number() -> None:
+    other = one_field("long", "Name")
+    spec = {
+        "type": "avro_stream",
+        "avroBytesDecoder": {"type": "multiple_schemas_inline", "schemas": {"1": one_field("string"), "2": other}},
+    }
+    payloads = [
+        b"\x01\0\0\0\x01" + written(one_field("string"), {"v": "x"}),
+        b"\x01\0\0\0\x02" + written(other, {"Name": 5}),
+        b"\x01\0\0\0\x03",
+        b"\x00\0\0\0\x01",
+        b"\x01",
+    ]
+    found = decoded(spec, payloads)
+    assert found.rows.select(["v", "Name"]).to_pylist() == [{"v": "x", "Name": None}, {"v": None, "Name": 5}]
+    assert found.unparseable[2] == "the spec has no schema 3"
+    assert found.unparseable[3] == found.unparseable[4]
+    assert "does not begin with byte 1" in found.unparseable[3]
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        (b"", "the payload is empty"),
+        (None, "the record has no value"),
+        (b"\x06ab", "not Avro of this schema: it ends too early"),
+        (b"\x02ab", "not Avro of this schema: 1 bytes are left behind the record"),
+        (b"\x02\xff", "UnicodeDecodeError"),
+    ],
+)
+def test_bad_records(payload: bytes | None, message: str) -> None:
+    assert fault(inline(one_field("string")), payload).startswith(message)
+
+
+def test_a_schema_file(tmp_path: Path) -> None:
+    folder = tmp_path / "schemas"
+    folder.mkdir()
+    (folder / "v.avsc").write_text(json.dumps(one_field("string")))
+    (folder / "bad.avsc").write_text("no JSON")
+    (tmp_path / "outside.avsc").write_text(json.dumps(one_field("string")))
+    (folder / "link.avsc").symlink_to(tmp_path / "outside.avsc")
+
+    def by_file(place: str) -> dict[str, Any]:
+        return {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_file", "file": place}}
+
+    with pytest.raises(UnusableSchema, match="HEADGATE_SCHEMA_FOLDER"):
+        decoded(by_file("v.avsc"), [])
+    payload = written(one_field("string"), {"v": "x"})
+    for place in ("v.avsc", f"file://{folder}/v.avsc", f"{folder}/v.avsc"):
+        assert row(by_file(place), payload, schema_folder=str(folder)) == {"v": "x"}
+    for place, message in (
+        ("../outside.avsc", "is not in the folder"),
+        (str(tmp_path / "outside.avsc"), "is not in the folder"),
+        ("link.avsc", "is not in the folder"),
+        ("/etc/passwd", "is not in the folder"),
+        ("file:///etc/passwd", "is not in the folder"),
+        ("http://somewhere/v.avsc", "is no file"),
+        ("file://somewhere/v.avsc", "is no file"),
+        ("missing.avsc", "No such file"),
+        ("bad.avsc", "holds no JSON"),
+        (".", "can't be read"),
+    ):
+        with pytest.raises(UnusableSchema, match=message):
+            decoded(by_file(place), [], schema_folder=str(folder))
+
+
+@pytest.mark.parametrize("schema", [{"type": "recrd", "name": "R"}, {"type": "string"}, {}, {"type": "record"}])
+def test_schemas_that_are_of_no_use(schema: dict[str, Any]) -> None:
+    with pytest.raises(UnusableSchema, match="the Avro schema can't be used"):
+        JsonDecoder(schema_of(), input_format=format_of(inline(schema)))

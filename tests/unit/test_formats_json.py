@@ -1,0 +1,137 @@
+"""``json`` with a ``flattenSpec``, by Druid's reference of flattening."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingestion.decode import JsonDecoder
+from ingestion.specs.json_path import parse_json_path
+from tests.support.formats import decoded, ends, format_of, row, rows, schema_of
+
+RECORD = {
+    "t": "2025-06-01T00:00:00Z",
+    "baz": "root",
+    "foo": {"bar": "nested", "other": {"bar": 7}, "x y": True},
+    "thing": {"food": ["apple", "pear"], "n": [1, 2, 4.5], "deep": [{"id": 1}, {"id": 2}]},
+}
+
+
+def flattened(fields: list[Any], discover: bool = True, record: Any = RECORD) -> dict[str, Any]:
+    spec = {"type": "json", "flattenSpec": {"useFieldDiscovery": discover, "fields": fields}}
+    return row(spec, json.dumps(record).encode())
+
+
+def path(expr: str) -> dict[str, str]:
+    return {"type": "path", "name": "v", "expr": expr}
+
+
+def test_the_documents_example() -> None:
+    fields = [
+        {"name": "baz", "type": "root"},
+        {"name": "foo_bar", "type": "path", "expr": "$.foo.bar"},
+        {"name": "foo_other_bar", "type": "tree", "nodes": ["foo", "other", "bar"]},
+    ]
+    assert flattened(fields, discover=False) == {"baz": "root", "foo_bar": "nested", "foo_other_bar": 7}
+    assert flattened(["baz"], discover=False) == {"baz": "root"}
+
+
+def test_discovered_fields_stay_and_nested_ones_are_json() -> None:
+    found = flattened([path("$.foo.bar")])
+    assert list(found) == ["v", "baz", "foo", "thing"]
+    assert found["v"] == "nested"
+    assert json.loads(found["foo"]) == RECORD["foo"]
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        ("$.foo['bar']", "nested"),
+        ('$["foo"].other.bar', 7),
+        ("$.foo['x y']", True),
+        ("$.thing.food[1]", "pear"),
+        ("$.thing.food[-1]", "pear"),
+        ("$.thing.food", '["apple","pear"]'),
+        ("$.thing.deep[*].id", "[1,2]"),
+        ("$..id", "[1,2]"),
+        ("$.thing.n.min()", 1.0),
+        ("$.thing.n.max()", 4.5),
+        ("$.thing.n.sum()", 7.5),
+        ("$.thing.n.avg()", 2.5),
+        ("$.thing.n.length()", 3),
+        ("$.thing.deep[*].id.sum()", 3.0),
+    ],
+)
+def test_paths(expr: str, expected: Any) -> None:
+    assert flattened([path(expr)], discover=False) == {"v": expected}
+
+
+@pytest.mark.parametrize("expr", ["$.missing", "$.foo.bar.x", "$.thing.food[9]", "$.missing.sum()", "$.baz.length()"])
+def test_what_a_path_does_not_find_is_null(expr: str) -> None:
+    assert flattened([path(expr)], discover=False).get("v") in (None, 0)
+
+
+def test_stddev_is_that_of_the_population() -> None:
+    assert flattened([path("$.n.stddev()")], False, {"n": [2, 4, 4, 4, 5, 5, 7, 9]}) == {"v": 2.0}
+
+
+def test_a_flattened_field_hides_the_records_own() -> None:
+    fields = [{"type": "path", "name": "baz", "expr": "$.foo.bar"}, {"type": "root", "name": "b", "expr": "baz"}]
+    found = flattened(fields)
+    assert (found["baz"], found["b"]) == ("nested", "root")
+
+
+def test_the_time_may_be_flattened() -> None:
+    spec = {"type": "json", "flattenSpec": {"fields": [{"type": "path", "name": "t", "expr": "$.at.time"}]}}
+    found = decoded(spec, [b'{"at":{"time":"2025-06-01"}}'])
+    assert found.rows.column("__time")[0].as_py().isoformat() == "2025-06-01T00:00:00+00:00"
+
+
+def test_bad_records_stay_what_they_are() -> None:
+    spec = {"type": "json", "flattenSpec": {"fields": [path("$.a.b")]}}
+    found = decoded(spec, [b'{"a":{"b":1}}', b"{", b"[1]", None, b"\xff", b"{ }"])
+    assert {i: m.split(":")[0] for i, m in found.unparseable.items()} == {
+        1: "not JSON",
+        2: "not a JSON object but an array",
+        3: "the record has no value (null payload)",
+        4: "not UTF-8",
+    }
+    assert found.rows.column("v").to_pylist() == [1, None]
+
+
+def test_options_that_change_nothing() -> None:
+    spec = {"type": "json", "keepNullColumns": True, "featureSpec": {"ALLOW_NON_NUMERIC_NUMBERS": True, "X": False}}
+    assert rows(decoded(spec, [b'{"a":1,"b":null}'])) == [{"a": 1}]
+
+
+@pytest.mark.parametrize("text", ["a.b", "$.a[?(@.b)]", "$.a[0:2]", "$['a','b']", "$.a.concat(1)", "$.a..", "$.a\\b"])
+def test_paths_that_are_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_json_path(text)
+
+
+NAMES = st.text(alphabet="ab.é \"'[]", min_size=1, max_size=3)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(record=st.dictionaries(NAMES, VALUES, max_size=3), nodes=st.lists(NAMES, min_size=1, max_size=3))
+def test_a_tree_finds_what_python_finds(record: dict[str, Any], nodes: list[str]) -> None:
+    expected: Any = record
+    for name in nodes:
+        expected = expected.get(name) if isinstance(expected, dict) else None
+    spec = {"type": "json", "flattenSpec": {"fields": [{"type": "tree", "name": "v", "nodes": nodes}]}}
+    decoder = JsonDecoder(schema_of(dimensions=[{"name": "v", "type": "json"}]), input_format=format_of(spec))
+    found = decoder.decode([json.dumps(record).encode()])
+    decoder.close()
+    assert ends(found) == [0]
+    text = found.rows.column("v")[0].as_py()
+    assert (None if text is None else json.loads(text)) == expected
