@@ -6,8 +6,9 @@
 | auto | ISO 8601, or a number (also in a string): milliseconds |
 | iso | a date, then optionally ``T`` or a blank and a time, then optionally a zone (below) |
 | millis | a number, also in a string |
-| posix | a number of seconds, fractions too, also in a string |
-| pattern with ``%`` | DuckDB's strptime; no zone is UTC |
+| micro, nano | a number, also in a string: microseconds, nanoseconds |
+| posix, ruby | a number of seconds, fractions too, also in a string |
+| Joda's pattern, or one with ``%`` | DuckDB's strptime; no zone is UTC |
 
 An ISO date is ``2025-06-01``; its time has hours, or also minutes, or also seconds, or also up to nine decimals, with
 or without colons; its zone is ``Z``, ``UTC``, ``GMT`` or an offset (``+02``, ``+0200``, ``+02:00``); without one: UTC.
@@ -29,6 +30,7 @@ from ingestion.decode.engine import TEXTS, Engine, literal
 from ingestion.decode.fields import Mask, flat, validity
 from ingestion.specs import Granularity, TimestampSpec
 from ingestion.specs.granularity import MAX_TIME, MIN_TIME
+from ingestion.specs.joda import strptime_patterns
 
 Times = npt.NDArray[np.int64]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,24 +51,43 @@ _ISO_OFFSET = """CASE WHEN x.zone[1] IN ('+', '-') THEN (CASE x.zone[1] WHEN '-'
   ELSE 0 END"""
 _ISO = f"CASE WHEN x.day <> '' THEN {_ISO_LOCAL} - {_ISO_OFFSET} END"
 _IS_NUMBER = f"regexp_full_match(t, {NUMBER_PATTERN})"
-_MILLIS = f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor(TRY_CAST(t AS DECIMAL(24, 6))) AS BIGINT) END"
-_POSIX = f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor(TRY_CAST(t AS DECIMAL(24, 9)) * 1000) AS BIGINT) END"
+
+
+def _scaled(scale: str, decimals: int = 6) -> str:
+    """A number times or divided by something, cut down to whole milliseconds."""
+    number = f"TRY_CAST(t AS DECIMAL(24, {decimals}))"
+    return f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor({number} {scale}) AS BIGINT) END"
+
+
+_MILLIS = _scaled("")
+_NUMBERS = {
+    "millis": _MILLIS,
+    "posix": _scaled("* 1000", 9),
+    "ruby": _scaled("* 1000", 9),
+    # Whole first: the division is then one of integers, without rounding.
+    "micro": f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor(TRY_CAST(t AS DECIMAL(24, 3))) AS HUGEINT) END",
+    "nano": f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor(TRY_CAST(t AS DECIMAL(30, 3))) AS HUGEINT) END",
+}
+_PER_MILLI = {"micro": 1000, "nano": 1_000_000}
 _STRPTIME = "(us - ((us % 1000) + 1000) % 1000) // 1000"
 
 
 def query(time_format: str) -> str:
     """SQL over ``texts`` that gives every text's time in milliseconds, null where it can't be read."""
     source = f"SELECT {TEXT} AS t FROM texts"
-    if time_format == "millis":
-        return f"SELECT {_MILLIS} AS ms FROM ({source})"
-    if time_format == "posix":
-        return f"SELECT {_POSIX} AS ms FROM ({source})"
+    if time_format in _PER_MILLI:
+        per = _PER_MILLI[time_format]
+        whole = f"SELECT {_NUMBERS[time_format]} AS n FROM ({source})"
+        return f"SELECT TRY_CAST((n - ((n % {per}) + {per}) % {per}) // {per} AS BIGINT) AS ms FROM ({whole})"
+    if time_format in _NUMBERS:
+        return f"SELECT {_NUMBERS[time_format]} AS ms FROM ({source})"
     if time_format == "iso":
         return f"SELECT {_ISO} AS ms FROM (SELECT {_ISO_PARTS} AS x FROM ({source}))"
     if time_format == "auto":
         number = f"SELECT {_MILLIS} AS number, {_ISO_PARTS} AS x FROM ({source})"
         return f"SELECT coalesce(number, {_ISO}) AS ms FROM ({number})"
-    parsed = f"SELECT try_strptime(t, {literal(time_format)}) AS p FROM ({source})"
+    patterns = [time_format] if "%" in time_format else strptime_patterns(time_format)
+    parsed = f"SELECT try_strptime(t, [{', '.join(map(literal, patterns))}]) AS p FROM ({source})"
     whole = f"SELECT CASE WHEN isfinite(p) THEN epoch_us(p) END AS us FROM ({parsed})"
     return f"SELECT {_STRPTIME} AS ms FROM ({whole})"
 
@@ -118,9 +139,11 @@ class TimeReader:
             return None if values.unquoted is None else _iso(values.unquoted)
         if self._spec.format in ("auto", "millis") and values.numbers == values.total:
             return values.whole
-        if self._spec.format == "posix" and values.numbers == values.total:
-            return None if values.whole is None else _thousandfold(values.whole)
-        return None
+        if values.numbers < values.total or values.whole is None:
+            return None
+        if self._spec.format in ("posix", "ruby"):
+            return _thousandfold(values.whole)
+        return _divided(values.whole, _PER_MILLI[self._spec.format]) if self._spec.format in _PER_MILLI else None
 
     def _error(self, text: str | None, readable: bool) -> str:
         column = self._spec.column
@@ -152,6 +175,10 @@ def _thousandfold(seconds: pa.Array) -> pa.Array | None:
         return pc.multiply_checked(seconds, 1000)
     except pa.ArrowInvalid:
         return None
+
+
+def _divided(whole: pa.Array, by: int) -> pa.Array:
+    return pa.array(np.floor_divide(whole.fill_null(0).to_numpy(), by), mask=~validity(whole))
 
 
 def _shown(text: str) -> str:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.filters import Filter
 from ingestion.specs.granularity import Granularity
+from ingestion.specs.joda import strptime_patterns
 from ingestion.specs.kafka_properties import check_kafka_properties
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
@@ -37,8 +38,11 @@ class SpecModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
+
+
 class TimestampSpec(SpecModel):
-    """Where a record's time is. ``format``: auto, iso, millis, posix, or a strptime-style pattern with ``%``."""
+    """Where a record's time is. ``format``: one of ``TIME_FORMATS``, a Joda pattern, or one with strptime's ``%``."""
 
     column: str = Field(default="timestamp", min_length=1)
     format: str = Field(default="auto", min_length=1)
@@ -47,16 +51,24 @@ class TimestampSpec(SpecModel):
     @field_validator("format")
     @classmethod
     def _known_format(cls, value: str) -> str:
-        if value.lower() in ("auto", "iso", "millis", "posix"):
+        if value.lower() in TIME_FORMATS:
             return value.lower()
         if "%" not in value:
-            raise ValueError("must be auto, iso, millis, posix, or a pattern with % fields such as %Y-%m-%d %H:%M:%S")
+            _check_joda(value)
         return value
 
     @field_validator("missingValue")
     @classmethod
     def _in_utc(cls, value: datetime | None) -> datetime | None:
         return _utc(value)
+
+
+def _check_joda(pattern: str) -> None:
+    try:
+        strptime_patterns(pattern)
+    except ValueError as error:
+        names = ", ".join(TIME_FORMATS)
+        raise ValueError(f"must be {names}, or a pattern such as yyyy-MM-dd HH:mm:ss; {error}") from None
 
 
 class DimensionSchema(SpecModel):

@@ -139,7 +139,7 @@ def test_what_is_stored_parses_to_the_same() -> None:
 def test_every_fault_is_told_at_once_by_its_path() -> None:
     spec = changed(
         ("dataSchema/dataSource", "../etc"),
-        ("dataSchema/timestampSpec/format", "yyyy-MM-dd"),
+        ("dataSchema/timestampSpec/format", "yyyy-MM-dd z"),
         ("dataSchema/dimensionsSpec", {"dimensions": ["a", {"name": "b", "type": "int"}], "dimensionExclusion": []}),
         ("dataSchema/granularitySpec/segmentGranularity", "FORTNIGHT"),
         ("ioConfig/topic", "a topic"),
