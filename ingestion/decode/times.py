@@ -28,12 +28,14 @@ import pyarrow.compute as pc
 from ingestion.decode.columns import NUMBER_PATTERN, TEXT, Values, cast
 from ingestion.decode.engine import TEXTS, Engine, literal
 from ingestion.decode.fields import Mask, flat, validity
-from ingestion.specs import Granularity, TimestampSpec
+from ingestion.specs import AnyGranularity, Granularity, TimestampSpec
 from ingestion.specs.granularity import MAX_TIME, MIN_TIME
 from ingestion.specs.joda import strptime_patterns
 
 Times = npt.NDArray[np.int64]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_FIRST_MS = (MIN_TIME - _EPOCH) // _MILLISECOND
 _MONDAY_MS = 4 * 86_400_000
 _MONTHS = {Granularity.MONTH: 1, Granularity.QUARTER: 3, Granularity.YEAR: 12}
 _SHOWN = 60
@@ -104,12 +106,12 @@ class ReadTimes:
 class TimeReader:
     """Reads a batch's timestamp field by its ``TimestampSpec``."""
 
-    def __init__(self, engine: Engine, spec: TimestampSpec, segment_granularity: Granularity) -> None:
+    def __init__(self, engine: Engine, spec: TimestampSpec, segment_granularity: AnyGranularity) -> None:
         self._engine = engine
         self._spec = spec
         self._sql = query(spec.format)
         self._missing_ms = None if spec.missingValue is None else (spec.missingValue - _EPOCH) // _MILLISECOND
-        self._first = (MIN_TIME - _EPOCH) // _MILLISECOND
+        self._first = _FIRST_MS
         self._end = end_of_time(segment_granularity)
 
     def read(self, texts: pa.Array, wanted: Mask) -> ReadTimes:
@@ -156,9 +158,6 @@ class TimeReader:
         return f"the time in field {shown}"
 
 
-_MILLISECOND = timedelta(milliseconds=1)
-
-
 def _iso(texts: pa.Array) -> pa.Array | None:
     """ISO 8601 as Arrow reads it: all with a zone or all without, down to microseconds; else None."""
     first = pc.drop_null(texts)
@@ -185,26 +184,44 @@ def _shown(text: str) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
-def end_of_time(segment_granularity: Granularity) -> int:
+def end_of_time(segment_granularity: AnyGranularity) -> int:
     """The first millisecond whose segment interval would end after year 9999 (a datetime can't say its end)."""
-    if segment_granularity is Granularity.ALL:
+    if segment_granularity is Granularity.ALL or not isinstance(segment_granularity, Granularity):
         return (MAX_TIME - _EPOCH) // _MILLISECOND
     last = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
     return int(bucket_starts(np.array([last], np.int64), segment_granularity)[0])
 
 
-def bucket_starts(ms: Times, granularity: Granularity) -> Times:
+def bucket_starts(ms: Times, granularity: AnyGranularity) -> Times:
     """The start of every time's bucket, as ``Granularity.bucket`` has it, for arrays of milliseconds."""
+    if not isinstance(granularity, Granularity):
+        fixed = granularity.fixed_ms
+        return _starts_one_by_one(ms, granularity) if fixed is None else _equal_starts(ms, *fixed)
     if granularity is Granularity.NONE:
         return ms
     if granularity is Granularity.ALL:
-        return np.full_like(ms, (MIN_TIME - _EPOCH) // _MILLISECOND)
+        return np.full_like(ms, _FIRST_MS)
     seconds = granularity.fixed_seconds
     if seconds is None:
         return _month_starts(ms, _MONTHS[granularity])
-    width = seconds * 1000
-    origin = _MONDAY_MS if granularity is Granularity.WEEK else 0
-    return origin + np.floor_divide(ms - origin, width) * width
+    return _equal_starts(ms, _MONDAY_MS if granularity is Granularity.WEEK else 0, seconds * 1000)
+
+
+def _equal_starts(ms: Times, origin: int, width: int) -> Times:
+    return np.maximum(origin + np.floor_divide(ms - origin, width) * width, _FIRST_MS)
+
+
+def _starts_one_by_one(ms: Times, granularity: AnyGranularity) -> Times:
+    """One look into the calendar for each bucket, not for each time."""
+    times, places = np.unique(ms, return_inverse=True)
+    starts = np.empty_like(times)
+    at = 0
+    while at < len(times):
+        start, end = granularity.bucket(_EPOCH + timedelta(milliseconds=int(times[at])))
+        after = int(np.searchsorted(times, (end - _EPOCH) // _MILLISECOND))
+        starts[at:after] = (start - _EPOCH) // _MILLISECOND
+        at = after
+    return starts[places]
 
 
 def _month_starts(ms: Times, months: int) -> Times:
@@ -213,7 +230,7 @@ def _month_starts(ms: Times, months: int) -> Times:
     return first.astype("datetime64[M]").astype("datetime64[ms]").astype(np.int64)
 
 
-def truncated(ms: Times, query_granularity: Granularity, segment_granularity: Granularity) -> Times:
+def truncated(ms: Times, query_granularity: AnyGranularity, segment_granularity: AnyGranularity) -> Times:
     """Times cut to ``query_granularity``, but never out of their segment's interval (as in Druid)."""
     if query_granularity is Granularity.NONE:
         return ms

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import SegmentError, storage_error
 from ingestion.segments.names import iso, segment_path
-from ingestion.specs import DataSchema, Granularity
+from ingestion.specs import AnyGranularity, DataSchema
 from ingestion.specs.offsets import Range
 from ingestion.specs.protocol import Column, SegmentFile
 
@@ -137,7 +137,7 @@ def _order(rows: pa.Table) -> pa.Array:
     return pc.sort_indices(pa.table(keys, names=names), sort_keys=[(name, "ascending") for name in names])
 
 
-def _cuts(ms: npt.NDArray[np.int64], granularity: Granularity, most: int) -> Iterator[tuple[Interval, slice]]:
+def _cuts(ms: npt.NDArray[np.int64], granularity: AnyGranularity, most: int) -> Iterator[tuple[Interval, slice]]:
     """Each interval with the slices of its rows, ``ms`` ascending: one search for each interval, not each row."""
     start = 0
     while start < len(ms):

@@ -21,15 +21,19 @@ from ingestion.specs.ingestion_spec import (
     parse_supervisor_spec,
     parse_task_spec,
 )
+from ingestion.specs.periods import AnyGranularity, DurationGranularity, PeriodGranularity
 
 __all__ = [
+    "AnyGranularity",
     "DataSchema",
     "DimensionSchema",
     "DimensionsSpec",
+    "DurationGranularity",
     "Filter",
     "Granularity",
     "GranularitySpec",
     "IngestionSpec",
+    "PeriodGranularity",
     "ShareGroupIOConfig",
     "SpecError",
     "SpecIssue",

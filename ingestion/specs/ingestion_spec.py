@@ -17,6 +17,7 @@ from ingestion.specs.filters import Filter
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.joda import strptime_patterns
 from ingestion.specs.kafka_properties import check_kafka_properties
+from ingestion.specs.periods import AnyGranularity, granularity_of
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
@@ -120,30 +121,29 @@ class DimensionsSpec(SpecModel):
 
 
 class GranularitySpec(SpecModel):
-    """How long a segment's interval is, and to what a row's time is cut down."""
+    """How long a segment's interval is, to what a row's time is cut down, and whether equal rows become one.
+
+    ``intervals`` is for Druid's batch tasks: taken, and without effect on a stream.
+    """
 
     type: Literal["uniform"] = "uniform"
-    segmentGranularity: Granularity = Granularity.DAY
-    queryGranularity: Granularity = Granularity.NONE
+    segmentGranularity: AnyGranularity = Granularity.DAY
+    queryGranularity: AnyGranularity = Granularity.NONE
     rollup: bool = False
+    intervals: list[str] | None = None
 
     @field_validator("segmentGranularity", "queryGranularity", mode="before")
     @classmethod
-    def _any_case(cls, value: Any) -> Any:
-        return value.upper() if isinstance(value, str) else value
+    def _a_name_or_an_object(cls, value: Any) -> Any:
+        return granularity_of(value)
 
     @field_validator("segmentGranularity")
     @classmethod
-    def _a_real_interval(cls, value: Granularity) -> Granularity:
+    def _a_real_interval(cls, value: AnyGranularity) -> AnyGranularity:
         if value is Granularity.NONE:
             raise ValueError("NONE would make a segment per millisecond; use SECOND or longer")
-        return value
-
-    @field_validator("rollup")
-    @classmethod
-    def _no_rollup_yet(cls, value: bool) -> bool:
-        if value:
-            raise ValueError("rollup is not supported in this version; leave it out or set it to false")
+        if not isinstance(value, Granularity) and (value.fixed_ms or (0, 1000))[1] < 1000:
+            raise ValueError("a segment's interval is a second at least")
         return value
 
 

@@ -22,7 +22,7 @@ _FIELDS: dict[str, dict[int, tuple[str, ...]]] = {
     "h": {1: ("%I",), 2: ("%I",)},
     "m": {1: ("%M",), 2: ("%M",)},
     "s": {1: ("%S",), 2: ("%S",)},
-    "S": {length: ("%f",) for length in range(1, 10)},
+    "S": dict.fromkeys(range(1, 10), ("%f",)),
     "Z": {1: ("%z",), 2: ("%z",)},
 }
 _WHY = {

@@ -1,4 +1,4 @@
-"""The timestampSpec's formats: numbers of several units, and Joda's patterns as Druid's documentation refers to them."""
+"""The timestampSpec's formats: numbers of several units, and Joda's patterns, to which Druid's documents refer."""
 
 from __future__ import annotations
 

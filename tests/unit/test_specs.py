@@ -191,7 +191,6 @@ def test_an_empty_object_names_what_is_required() -> None:
 @pytest.mark.parametrize(
     ("changes", "path", "message"),
     [
-        ([("dataSchema/granularitySpec/rollup", True)], "dataSchema.granularitySpec.rollup", "rollup is not supported"),
         (
             [("dataSchema/granularitySpec/segmentGranularity", "none")],
             "dataSchema.granularitySpec.segmentGranularity",
