@@ -8,7 +8,7 @@ What is decided here, and why, stands in the docstrings of ``json_decoder`` (rec
 (values), ``times`` (timestamps) and ``filters``.
 """
 
-from ingestion.decode.decoded import Decoded, row_indexes
+from ingestion.decode.decoded import Decoded, joined_rows, row_indexes
 from ingestion.decode.errors import DecodeError, DecoderBroken, UnusableSchema
 from ingestion.decode.isolated import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
@@ -22,5 +22,6 @@ __all__ = [
     "JsonDecoder",
     "MessageWindow",
     "UnusableSchema",
+    "joined_rows",
     "row_indexes",
 ]

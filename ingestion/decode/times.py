@@ -221,7 +221,7 @@ def _starts_one_by_one(ms: Times, granularity: AnyGranularity) -> Times:
         after = int(np.searchsorted(times, (end - _EPOCH) // _MILLISECOND))
         starts[at:after] = (start - _EPOCH) // _MILLISECOND
         at = after
-    return starts[places]
+    return np.asarray(starts[places], np.int64)
 
 
 def _month_starts(ms: Times, months: int) -> Times:

@@ -17,6 +17,7 @@ from ingestion.specs.filters import Filter
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.joda import strptime_patterns
 from ingestion.specs.kafka_properties import check_kafka_properties
+from ingestion.specs.metrics import Metric
 from ingestion.specs.periods import AnyGranularity, granularity_of
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
@@ -73,10 +74,20 @@ def _check_joda(pattern: str) -> None:
 
 
 class DimensionSchema(SpecModel):
-    """One named column and its type; a bare name in the JSON means type string."""
+    """One named column and its type; a bare name in the JSON means type string.
+
+    ``multiValueHandling``: the order of a string column's lists. ``createBitmapIndex`` has no counterpart in Parquet.
+    """
 
     name: str = Field(min_length=1)
     type: Literal["string", "long", "float", "double", "json", "auto"] = "string"
+    multiValueHandling: Literal["SORTED_ARRAY", "SORTED_SET", "ARRAY"] = "SORTED_ARRAY"
+    createBitmapIndex: bool = True
+
+    @field_validator("multiValueHandling", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
 
     @field_validator("name")
     @classmethod
@@ -97,6 +108,14 @@ class DimensionsSpec(SpecModel):
     dimensionExclusions: list[str] = Field(default_factory=list)
     useSchemaDiscovery: bool = False
     includeAllDimensions: bool = False
+    spatialDimensions: list[Any] = Field(default_factory=list)
+
+    @field_validator("spatialDimensions")
+    @classmethod
+    def _no_spatial_index(cls, value: list[Any]) -> list[Any]:
+        if value:
+            raise ValueError("Parquet has no spatial index: name the coordinates as dimensions of type double")
+        return value
 
     @field_validator("dimensions", mode="before")
     @classmethod
@@ -159,8 +178,26 @@ class DataSchema(SpecModel):
     dataSource: Annotated[str, AfterValidator(_a_plain_name)]
     timestampSpec: TimestampSpec
     dimensionsSpec: DimensionsSpec = Field(default_factory=DimensionsSpec)
+    metricsSpec: list[Metric] = Field(default_factory=list)
     granularitySpec: GranularitySpec = Field(default_factory=GranularitySpec)
     transformSpec: TransformSpec = Field(default_factory=TransformSpec)
+
+    @model_validator(mode="after")
+    def _one_column_a_name(self) -> DataSchema:
+        names = [*(d.name for d in self.dimensionsSpec.dimensions), *(m.name for m in self.metricsSpec)]
+        doubles = sorted({n for n in names if names.count(n) > 1})
+        if doubles:
+            raise ValueError(f"columns are named twice among dimensions and metrics: {', '.join(doubles)}")
+        if "__record_time" in names:
+            raise ValueError("__record_time is a name of the decoder's own and can't be a dimension or metric")
+        return self
+
+    @property
+    def undiscovered(self) -> frozenset[str]:
+        """Fields that never become columns by discovery: as in Druid also those that metrics read or are named as."""
+        metrics = {m.name for m in self.metricsSpec} | {m.field for m in self.metricsSpec if m.field is not None}
+        excluded = {*self.dimensionsSpec.dimensionExclusions, self.timestampSpec.column, "__time"}
+        return frozenset(metrics | excluded)
 
 
 class JsonInputFormat(SpecModel):

@@ -67,7 +67,7 @@ class StartAnswer(Message):
 
 class Column(Message):
     name: str
-    type: Literal["string", "long", "double", "boolean", "timestamp", "json"]
+    type: Literal["string", "strings", "long", "double", "boolean", "timestamp", "json"]  # strings: a list of them
 
 
 class SegmentFile(Message):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.client import ControlPlane, PublishRefused, Unreachable
-from ingestion.decode import IsolatedDecoder, JsonDecoder, MessageWindow, row_indexes
+from ingestion.decode import IsolatedDecoder, JsonDecoder, MessageWindow, joined_rows, row_indexes
 from ingestion.segments import DeepStorage, write_segments
 from ingestion.sources import SourceProblem, TopicChanged
 from ingestion.sources.base import Ints
@@ -124,7 +124,7 @@ class Settler:
             for decoder, chosen in ((self.decoders.here, pending[~late]), (self.decoders.isolated, pending[late]))
             if len(chosen)
         ]
-        return pa.concat_tables(tables, promote_options="permissive") if tables else None
+        return joined_rows(tables) if tables else None
 
     def _decode_with(
         self, decoder: JsonDecoder | IsolatedDecoder, ledger: Ledger, chosen: Ints, window: MessageWindow
