@@ -56,7 +56,7 @@ class Values:
 
     def __init__(self, texts: pa.Array) -> None:
         self.texts = texts
-        counts = np.bincount(_first_bytes(texts), minlength=256)
+        counts = np.bincount(first_bytes(texts), minlength=256)
         if counts[ord("n")]:
             nulls = pc.equal(texts, "null")
             self.texts = pc.if_else(nulls, None, texts)
@@ -156,7 +156,7 @@ def _bytes(texts: pa.Array) -> Bytes:
     return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
-def _first_bytes(texts: pa.Array) -> Bytes:
+def first_bytes(texts: pa.Array) -> Bytes:
     """The first byte of every text that is not null (JSON text is never empty)."""
     if not len(texts):
         return np.empty(0, np.uint8)

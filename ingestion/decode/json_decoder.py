@@ -27,16 +27,18 @@ import pyarrow as pa
 from ingestion.decode.decoded import RECORD_TIME, ROW, TIME, TIME_TYPE, Decoded, joined
 from ingestion.decode.engine import Engine
 from ingestion.decode.errors import DecoderBroken, UnusableSchema
+from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader, Fields, Mask
-from ingestion.decode.filters import FilterRunner
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.rowmaker import RowFields, RowMaker
 from ingestion.decode.times import TimeReader, truncated
+from ingestion.decode.transforms import Transformed, Transforms
 from ingestion.decode.window import MessageWindow
-from ingestion.specs import DataSchema
+from ingestion.specs import DataSchema, TimestampSpec
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
 _UNBOUNDED = MessageWindow()
+_NONE = Transformed()
 _FAULTS = (duckdb.Error, pa.ArrowException, MemoryError)
 
 
@@ -59,7 +61,7 @@ class JsonDecoder:
         try:
             self._parts = _Parts(schema, memory_limit_bytes)
             self._parts.decode([b"{}", b'{"":1}'], _UNBOUNDED)
-        except (duckdb.Error, UnicodeEncodeError) as error:
+        except (duckdb.Error, UnicodeEncodeError, BadExpression) as error:
             raise UnusableSchema(f"the dataSchema can't be used: {_first_line(error)}") from error
 
     def decode(self, payloads: Sequence[bytes | None], window: MessageWindow = _UNBOUNDED) -> Decoded:
@@ -113,13 +115,18 @@ class _Parts:
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
         self._maker = RowMaker(self._engine, schema)
+        self._transforms = Transforms(self._engine, schema.transformSpec)
         self._discovers = schema.dimensionsSpec.discovers
         self._fields = FieldReader(
-            self._engine, [self._time_column, *self._maker.names], self._discovers, schema.undiscovered.__contains__
+            self._engine,
+            [self._time_column, *self._maker.names, *self._transforms.fields],
+            self._discovers,
+            schema.undiscovered.__contains__,
         )
         self._times = TimeReader(self._engine, schema.timestampSpec, self._granularity.segmentGranularity)
-        condition = schema.transformSpec.filter
-        self._filter = None if condition is None else FilterRunner(self._engine, condition)
+        self._time_made = TIME in self._transforms.names
+        made_spec = TimestampSpec(column=TIME)
+        self._made_times = TimeReader(self._engine, made_spec, self._granularity.segmentGranularity)
         self._diagnosis = Diagnosis(self._engine)
 
     def close(self) -> None:
@@ -136,10 +143,15 @@ class _Parts:
         times = self._times.read(fields.columns[self._time_column], fields.is_object)
         errors |= times.errors
         good = fields.is_object & times.readable
-        matching = self._matching(texts, times.ms, good)
+        made = self._transforms.apply(fields.columns, np.where(good, times.ms, 0)) if self._transforms.names else _NONE
+        if self._time_made:
+            times = self._made_times.read(made.columns.pop(TIME), good)
+            errors |= times.errors
+            good &= times.readable
+        matching = self._transforms.matching(texts, fields.columns, made, times.ms, good)
         kept = matching & _inside(times.ms, window)
         fields, kept, beyond = self._discover(texts, fields, kept)
-        rows, faults = self._rows(texts, fields, times.ms, kept)
+        rows, faults = self._rows(texts, fields, made, times.ms, kept)
         return Decoded(
             rows=rows,
             unparseable=dict(sorted((errors | beyond).items())),
@@ -147,13 +159,6 @@ class _Parts:
             outside_window=np.flatnonzero(matching & ~_inside(times.ms, window)).tolist(),
             processed_with_error=faults,
         )
-
-    def _matching(self, texts: pa.Array, ms: npt.NDArray[np.int64], good: Mask) -> Mask:
-        if self._filter is None:
-            return good
-        matching = good.copy()
-        matching[good] = self._filter.matches(texts.filter(pa.array(good)), pa.array(ms[good]))
-        return matching
 
     def _discover(self, texts: pa.Array, fields: Fields, kept: Mask) -> tuple[Fields, Mask, dict[int, str]]:
         if not self._discovers:
@@ -165,13 +170,15 @@ class _Parts:
         return (self._fields.read(texts) if changed else fields), kept, beyond
 
     def _rows(
-        self, texts: pa.Array, fields: Fields, ms: npt.NDArray[np.int64], kept: Mask
+        self, texts: pa.Array, fields: Fields, made_fields: Transformed, ms: npt.NDArray[np.int64], kept: Mask
     ) -> tuple[pa.Table, dict[int, str]]:
         """The rows of the kept records, and by index what is wrong with some of them."""
         index = np.flatnonzero(kept).astype(np.int32)
         whole = len(index) == len(kept)
-        columns = fields.columns if whole else _filtered(fields.columns, pa.array(kept))
-        made = self._maker.make(RowFields(columns, len(index), partial(_record_text, texts, index)))
+        columns = {**fields.columns, **made_fields.columns} if made_fields.columns else fields.columns
+        columns = columns if whole else _filtered(columns, pa.array(kept))
+        record_text = partial(_record_text, texts, index)
+        made = self._maker.make(RowFields(columns, len(index), record_text, frozenset(made_fields.columns)))
         if self._discovers:
             self._fields.forget_all_but(made.discovered)
         kept_ms = ms if whole else ms[kept]
@@ -180,7 +187,8 @@ class _Parts:
         if self._maker.needs_record_time:
             held.append((RECORD_TIME, _as_time(kept_ms)))
         rows = pa.table([column for _, column in held], names=[name for name, _ in held])
-        return rows, {int(index[row]): fault for row, fault in made.faults.items()}
+        faults = {int(index[row]): fault for row, fault in made.faults.items()}
+        return rows, made_fields.faults(kept) | faults
 
 
 def _as_time(ms: npt.NDArray[np.int64]) -> pa.Array:

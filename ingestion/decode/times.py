@@ -208,7 +208,7 @@ def bucket_starts(ms: Times, granularity: AnyGranularity) -> Times:
 
 
 def _equal_starts(ms: Times, origin: int, width: int) -> Times:
-    return np.maximum(origin + np.floor_divide(ms - origin, width) * width, _FIRST_MS)
+    return np.asarray(np.maximum(origin + np.floor_divide(ms - origin, width) * width, _FIRST_MS), np.int64)
 
 
 def _starts_one_by_one(ms: Times, granularity: AnyGranularity) -> Times:

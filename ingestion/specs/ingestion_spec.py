@@ -166,10 +166,27 @@ class GranularitySpec(SpecModel):
         return value
 
 
-class TransformSpec(SpecModel):
-    """Which rows are kept."""
+class ExpressionTransform(SpecModel):
+    """A field that an SQL expression makes of a record's fields; it shadows a field of its name."""
 
+    type: Literal["expression"]
+    name: str = Field(min_length=1)
+    expression: str = Field(min_length=1, max_length=10_000)
+
+
+class TransformSpec(SpecModel):
+    """Which fields are made, and which rows are kept."""
+
+    transforms: list[ExpressionTransform] = Field(default_factory=list)
     filter: Filter | None = None
+
+    @model_validator(mode="after")
+    def _no_doubles(self) -> TransformSpec:
+        names = [t.name for t in self.transforms]
+        doubles = sorted({n for n in names if names.count(n) > 1})
+        if doubles:
+            raise ValueError(f"transforms are named twice: {', '.join(doubles)}")
+        return self
 
 
 class DataSchema(SpecModel):

@@ -61,7 +61,7 @@ class Ledger:
         return np.flatnonzero(self._with(*outcomes)).astype(np.int64)
 
     def _with(self, first: int, *others: int) -> Mask:
-        mask = self.outcome == first
+        mask: Mask = self.outcome == first
         for outcome in others:
             mask |= self.outcome == outcome
         return mask
