@@ -17,7 +17,7 @@ from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
-from ingestion.spark.worker import Orders, work
+from ingestion.spark.worker import FOR_GOOD, Orders, work
 from ingestion.specs.protocol import (
     Assignment,
     Directive,
@@ -31,6 +31,7 @@ from ingestion.task.log import logger_for
 BEAT_S = 1.0
 SILENT_S = 10.0
 LONGEST_BACK_OFF_S = 30.0
+MOST_SAID = 1000
 SETTLED_S = 60.0  # an indexer that ran this long begins its back-off anew
 
 
@@ -63,6 +64,7 @@ class Application:
         self._slot_count = spark.sparkContext.defaultParallelism
         self._slots: dict[int, Slot] = {}
         self._message = ""
+        self._failure = ""  # for good: the task ends with it once the other indexers have finished
         self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
 
     def run(self) -> None:
@@ -83,8 +85,10 @@ class Application:
                 return
             if answer is not None:
                 wanted, directive = answer.indexers, answer.directive
+            if self._failure and directive == "continue":
+                directive = "finish"
             if directive != "continue" and not self._alive():
-                self._say_end("")
+                self._say_end(self._failure)
                 return
             time.sleep(max(0.0, BEAT_S - (time.monotonic() - started)))
 
@@ -146,7 +150,9 @@ class Application:
                 how, slot.error = "failed", _first_line(error)
             slot.running = False
             self._log.info("an indexer's job ended", indexer=slot.number, how=how, error=slot.error)
-            if slot.directive != "continue" or how == "TaskOver":
+            if how.startswith(FOR_GOOD):
+                self._failure = slot.error = how.removeprefix(FOR_GOOD)[:MOST_SAID]
+            if slot.directive != "continue" or how == "TaskOver" or self._failure:
                 return
             failures = 1 if time.monotonic() - began > SETTLED_S else failures + 1
             slot.restarts += 1

@@ -12,16 +12,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from ingestion.client import HttpControlPlane, TaskOver
+from ingestion.decode import UnusableSchema
 from ingestion.segments import open_deep_storage
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.topic import TopicWatch
 from ingestion.spark.board import Poster
 from ingestion.specs.protocol import Assignment
 from ingestion.task.control import Control
-from ingestion.task.errors import Fenced
+from ingestion.task.errors import Fenced, TooManyParseExceptions
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
 
+FOR_GOOD = "failed for good: "  # trying again would end the same way
 RESULT = pa.schema([("number", pa.int32()), ("how", pa.string())])
 
 
@@ -60,6 +62,9 @@ def _run(orders: Orders) -> str:
         with tempfile.TemporaryDirectory(prefix="headgate-indexer-") as scratch:
             Indexer(assignment, control, _surroundings(assignment, client, control, Path(scratch))).run()
         return "ended"
+    except (UnusableSchema, TooManyParseExceptions) as error:
+        log.error("failed for good", error=str(error))
+        return f"{FOR_GOOD}{error}"
     except (Fenced, TaskOver) as over:
         log.info("ended", reason=str(over))
         return type(over).__name__

@@ -303,6 +303,12 @@ class TuningConfig(SpecModel):
     logParseExceptions: bool = False
     maxParseExceptions: int | None = Field(default=None, ge=0)
     maxSavedParseExceptions: int = Field(default=100, ge=0, le=10_000)
+    reportParseExceptions: bool = False
+
+    @property
+    def most_parse_exceptions(self) -> int | None:
+        """After how many the task fails; None: never. ``reportParseExceptions`` overrides, as in Druid."""
+        return 0 if self.reportParseExceptions else self.maxParseExceptions
 
 
 class IngestionSpec(SpecModel):

@@ -2,6 +2,7 @@
 
 Fenced   a newer epoch runs: end
 Lapsed   the lock is about to end without an outcome: give the batch up
+TooManyParseExceptions   the spec says that the task fails then
 """
 
 from __future__ import annotations
@@ -13,3 +14,7 @@ class Fenced(Exception):
 
 class Lapsed(Exception):
     """The lock is about to end and there is no outcome yet."""
+
+
+class TooManyParseExceptions(Exception):
+    """More records could not be read, or only in part, than the spec allows: the task is to fail."""

@@ -26,6 +26,7 @@ from ingestion.task.control import Control
 from ingestion.task.errors import Lapsed
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import logger_for
+from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.settling import Decoders, Settler
 
 TAKE_S = 0.5
@@ -56,9 +57,13 @@ class Indexer:
         self._log = logger_for(
             datasource=assignment.spec.dataSchema.dataSource, task=assignment.task_id, indexer=self._number
         )
+        self._parse_exceptions = ParseExceptions(assignment.spec.tuningConfig, self._log)
 
     def run(self) -> None:
-        """Index until told to end. Raises ``Fenced``, ``TaskOver``, ``SourceProblem``."""
+        """Index until told to end.
+
+        Raises ``Fenced``, ``TaskOver``, ``SourceProblem``; for good ``UnusableSchema`` and ``TooManyParseExceptions``.
+        """
         decoders = Decoders(self._assignment)
         try:
             with ThreadPoolExecutor(1, "topic-watch") as background:
@@ -93,6 +98,7 @@ class Indexer:
             control=self._control,
             failpoints=self._failpoints,
             background=background,
+            parse_exceptions=self._parse_exceptions,
         )
         source.open()
         try:
