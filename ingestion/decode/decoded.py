@@ -78,6 +78,8 @@ def joined(parts: Sequence[Decoded]) -> Decoded:
 
 def joined_rows(tables: Sequence[pa.Table]) -> pa.Table:
     """The tables' rows under the union of their columns (the first two are the same in all)."""
+    if len(tables) == 1:
+        return tables[0]
     names = list(dict.fromkeys(name for t in tables for name in t.column_names[2:]))
     dimensions = [pa.table(t.columns[2:], names=t.column_names[2:]) for t in tables]
     fields = [pa.field(name, _common_type(dimensions, name)) for name in names]

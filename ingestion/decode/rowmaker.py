@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from ingestion.decode.columns import ColumnTyper, Values
 from ingestion.decode.decoded import RECORD_TIME
 from ingestion.decode.engine import Engine
-from ingestion.specs import DataSchema
-from ingestion.specs.ingestion_spec import DimensionSchema
+from ingestion.specs import DataSchema, DimensionSchema
 from ingestion.specs.metrics import Metric, StringMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}

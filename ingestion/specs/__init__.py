@@ -3,20 +3,22 @@
 ``parse_task_spec`` and ``parse_supervisor_spec`` are the two doors; both raise ``SpecError`` with every error at once.
 """
 
-from ingestion.specs.errors import SpecError, SpecIssue
-from ingestion.specs.filters import Filter
-from ingestion.specs.granularity import Granularity
-from ingestion.specs.ingestion_spec import (
+from ingestion.specs.data_schema import (
     DataSchema,
     DimensionSchema,
     DimensionsSpec,
     GranularitySpec,
+    TimestampSpec,
+    TransformSpec,
+)
+from ingestion.specs.errors import SpecError, SpecIssue
+from ingestion.specs.filters import Filter
+from ingestion.specs.granularity import Granularity
+from ingestion.specs.ingestion_spec import (
     IngestionSpec,
     ShareGroupIOConfig,
     SupervisorSpec,
     TaskSpec,
-    TimestampSpec,
-    TransformSpec,
     TuningConfig,
     parse_supervisor_spec,
     parse_task_spec,

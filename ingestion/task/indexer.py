@@ -23,7 +23,7 @@ from ingestion.specs.protocol import Assignment, StartRequest
 from ingestion.task.batches import Ledger
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
-from ingestion.task.errors import Lapsed
+from ingestion.task.errors import Lapsed, TooManyParseExceptions
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
@@ -183,7 +183,7 @@ class Indexer:
         self._control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = settler.settle(Ledger(batch))
-        except TopicChanged:
+        except (TopicChanged, TooManyParseExceptions):
             self._release(source, batch)
             raise
         except Lapsed:
