@@ -19,11 +19,12 @@ OUTCOMES = (
 DETAILS = (
     ("filtered", "Filtered", "Of those thrown away: by the spec's filter."),
     ("outside_window", "Too late or too early", "Of those thrown away: outside the spec's time window."),
+    ("processed_with_error", "With a faulty field", "Stored, but a field did not fit its type and is null."),
     ("redelivered", "Redelivered", "Polled with a delivery count above 1."),
     ("quarantined", "Quarantined", "Poison records, kept whole before they were rejected."),
 )
 # A number above zero here is worth a look.
-_WORRYING = frozenset({"unparseable", "quarantined"})
+_WORRYING = frozenset({"unparseable", "quarantined", "processed_with_error"})
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class Totals:
     quarantined: int = 0
     filtered: int = 0
     outside_window: int = 0
+    processed_with_error: int = 0
     input_bytes: int = 0
     segments: int = 0
     size_bytes: int = 0
@@ -71,6 +72,7 @@ _PLAIN_SUMS = (
     "quarantined",
     "filtered",
     "outside_window",
+    "processed_with_error",
     "input_bytes",
     "segments",
     "size_bytes",

@@ -161,6 +161,13 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
             found.append(f"tuningConfig.{name}: this version does not read it")
     found += _index_options(tuning)
+    schema = _part(spec, "dataSchema")
+    if schema.get("granularitySpec", {}).get("intervals"):
+        found.append("dataSchema.granularitySpec.intervals: a stream has none")
+    for dimension in schema.get("dimensionsSpec", {}).get("dimensions", []):
+        if isinstance(dimension, dict) and not dimension.get("createBitmapIndex", True):
+            path = f"dataSchema.dimensionsSpec.dimensions[{dimension.get('name')}].createBitmapIndex"
+            found.append(f"{path}: Parquet has no bitmap index")
     if spec.get("context"):
         found.append("context: nothing here reads it")
     return found
@@ -174,7 +181,7 @@ def _index_options(tuning: Mapping[str, Any]) -> list[str]:
     return found
 
 
-_UNREAD_TUNING = ("maxRowsInMemory", "logParseExceptions", "maxParseExceptions")
+_UNREAD_TUNING = ("maxRowsInMemory",)
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
 _DEFAULT_IDLE = IdleConfig().model_dump(mode="json")
 

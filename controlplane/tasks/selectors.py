@@ -179,7 +179,8 @@ _SUMMED = ("polled", "released", "redelivered")
 
 def _saved_exceptions(task: Task) -> int:
     tuning = task.spec.get("spec", {}).get("tuningConfig", {})
-    return int(tuning.get("maxSavedParseExceptions", DEFAULT_SAVED_EXCEPTIONS))
+    most = int(tuning.get("maxSavedParseExceptions", DEFAULT_SAVED_EXCEPTIONS))
+    return min(most, 1) if tuning.get("reportParseExceptions") else most
 
 
 def _reasons(task: Task, totals: Totals, states: list[str]) -> list[Reason]:

@@ -8,7 +8,7 @@ What is decided here, and why, stands in the docstrings of ``json_decoder`` (rec
 (values), ``times`` (timestamps), ``filters`` and ``formats`` (what is not JSON).
 """
 
-from ingestion.decode.decoded import Decoded, row_indexes
+from ingestion.decode.decoded import Decoded, joined_rows, row_indexes
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, UnusableSchema
 from ingestion.decode.isolated import IsolatedDecoder
@@ -25,5 +25,6 @@ __all__ = [
     "MessageWindow",
     "RegistryUnreachable",
     "UnusableSchema",
+    "joined_rows",
     "row_indexes",
 ]

@@ -3,7 +3,7 @@
 
 | type | values |
 |---|---|
-| string | strings; numbers as written in the record; true/false; objects and arrays as JSON text |
+| string | strings; numbers as written in the record; true/false; objects as JSON text; arrays: see ``multivalue`` |
 | long | whole numbers of 64 bits; of other numbers the whole part (as Druid); strings with a whole number; true is 1 |
 | double, float | numbers; strings that hold a number; true is 1. NaN, Infinity and what is beyond a double: null |
 | json | any value as JSON text |
@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestion.decode import multivalue
 from ingestion.decode.decoded import JSON_TYPE
 from ingestion.decode.engine import TEXTS, Engine
 from ingestion.decode.fields import Mask, flat, validity
@@ -55,7 +56,7 @@ class Values:
 
     def __init__(self, texts: pa.Array) -> None:
         self.texts = texts
-        counts = np.bincount(_first_bytes(texts), minlength=256)
+        counts = np.bincount(first_bytes(texts), minlength=256)
         if counts[ord("n")]:
             nulls = pc.equal(texts, "null")
             self.texts = pc.if_else(nulls, None, texts)
@@ -88,8 +89,13 @@ class ColumnTyper:
 
     engine: Engine
 
-    def typed(self, values: Values, kind: str, name: str, record_text: Callable[[int], str]) -> pa.Array:
-        """A column of a dimension's ``kind`` (string, long, float, double, json or auto)."""
+    def typed(
+        self, values: Values, kind: str, name: str, record_text: Callable[[int], str], lists: str | None = None
+    ) -> pa.Array:
+        """A column of a dimension's ``kind`` (string, long, float, double, json or auto).
+
+        ``lists``: how a string's several values are ordered; None keeps arrays as JSON text.
+        """
         if kind == "json":
             return values.texts.cast(JSON_TYPE)
         if kind == "long":
@@ -98,7 +104,10 @@ class ColumnTyper:
             return self._double(values)
         if kind == "auto":
             return self.discovered(values, name, record_text)
-        return self._string(values, name, record_text)
+        texts = self._string(values, name, record_text)
+        if lists is None or not values.nested or not multivalue.has_arrays(values.texts):
+            return texts
+        return multivalue.lists(self.engine, values.texts, texts, lists)
 
     def discovered(self, values: Values, name: str, record_text: Callable[[int], str]) -> pa.Array:
         """A column of the type that the values suggest; string when there is none."""
@@ -147,7 +156,7 @@ def _bytes(texts: pa.Array) -> Bytes:
     return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
-def _first_bytes(texts: pa.Array) -> Bytes:
+def first_bytes(texts: pa.Array) -> Bytes:
     """The first byte of every text that is not null (JSON text is never empty)."""
     if not len(texts):
         return np.empty(0, np.uint8)

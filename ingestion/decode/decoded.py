@@ -13,8 +13,10 @@ import pyarrow as pa
 
 ROW = "__row"
 TIME = "__time"
+RECORD_TIME = "__record_time"  # before it was cut: first and last need it until rows are rolled up
 TIME_TYPE = pa.timestamp("ms", "UTC")
 JSON_TYPE = pa.json_(pa.string())
+LIST_TYPE = pa.list_(pa.string())
 
 Indexes = npt.NDArray[np.int64]
 
@@ -24,12 +26,14 @@ class Decoded:
     """Every index 0..len(payloads)-1 is in exactly one of the five.
 
     ``rows``: column 0 is ``__row`` (int32, index into the payloads, ascending), column 1 ``__time``
-    (timestamp[ms, UTC]), then the dimensions: string, int64, double, bool, or ``arrow.json`` for JSON text. Take the
-    index with ``row_indexes(rows)``: records may hold a field named ``__row`` too, which is then a column of its own
-    further right (the segment has it, as ``__row``).
+    (timestamp[ms, UTC]), then dimensions and metrics: string, list of strings, int64, double, bool, or ``arrow.json``
+    for JSON text; last, if rollup needs it, ``__record_time``. Take the index with ``row_indexes(rows)``: records may
+    hold a field named ``__row`` too, which is then a column of its own further right (the segment has it, as
+    ``__row``).
     ``unparseable``: what is wrong, and where, in one line without the payload. ``filtered``: dropped by
     transformSpec.filter. ``outside_window``: too late or too early. ``crashed``: killed the decoder's process, or hung
-    in it; only from ``IsolatedDecoder``.
+    in it; only from ``IsolatedDecoder``. ``processed_with_error``: of the rows' records, those with a field that could
+    not be stored as its type says, and what is wrong with it.
     """
 
     rows: pa.Table
@@ -37,6 +41,7 @@ class Decoded:
     filtered: list[int] = field(default_factory=list)
     outside_window: list[int] = field(default_factory=list)
     crashed: dict[int, str] = field(default_factory=dict)
+    processed_with_error: dict[int, str] = field(default_factory=dict)
 
     def moved(self, by: Sequence[int]) -> Decoded:
         """The same with index ``i`` replaced by ``by[i]`` (ascending)."""
@@ -48,6 +53,7 @@ class Decoded:
             filtered=[by[i] for i in self.filtered],
             outside_window=[by[i] for i in self.outside_window],
             crashed={by[i]: text for i, text in self.crashed.items()},
+            processed_with_error={by[i]: text for i, text in self.processed_with_error.items()},
         )
 
 
@@ -66,11 +72,14 @@ def joined(parts: Sequence[Decoded]) -> Decoded:
         filtered=sorted(i for p in parts for i in p.filtered),
         outside_window=sorted(i for p in parts for i in p.outside_window),
         crashed={i: text for p in parts for i, text in p.crashed.items()},
+        processed_with_error={i: text for p in parts for i, text in p.processed_with_error.items()},
     )
 
 
 def joined_rows(tables: Sequence[pa.Table]) -> pa.Table:
     """The tables' rows under the union of their columns (the first two are the same in all)."""
+    if len(tables) == 1:
+        return tables[0]
     names = list(dict.fromkeys(name for t in tables for name in t.column_names[2:]))
     dimensions = [pa.table(t.columns[2:], names=t.column_names[2:]) for t in tables]
     fields = [pa.field(name, _common_type(dimensions, name)) for name in names]
@@ -97,6 +106,8 @@ def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return one
     if JSON_TYPE in (one, other):
         return JSON_TYPE
+    if LIST_TYPE in (one, other):
+        return LIST_TYPE
     return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else pa.string()
 
 
@@ -108,4 +119,7 @@ def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if wanted == JSON_TYPE:
         texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in column.to_pylist()]
         return pa.array(texts, pa.string()).cast(JSON_TYPE)
+    if wanted == LIST_TYPE:
+        held = column.cast(pa.string()).to_pylist()
+        return pa.array([None if v is None else [v] for v in held], LIST_TYPE)
     return column.cast(wanted)

@@ -49,11 +49,16 @@ class Engine:
         self._connection = duckdb.connect(":memory:", config=_config(memory_limit_bytes))
         for setting in _SETTINGS:
             self._connection.execute(setting)
-        self._sources = {name: _Source(schema) for name, schema in _SCHEMAS.items()}
-        for name, source in self._sources.items():
-            self._connection.register(name, source)
+        self._sources: dict[str, _Source] = {}
+        for name, schema in _SCHEMAS.items():
+            self.register(name, schema)
         self._statements: dict[str, str] = {}
         self._numbers = count()
+
+    def register(self, name: str, schema: pa.Schema) -> None:
+        """Offer a source to ``run`` beside those of this module."""
+        self._sources[name] = _Source(schema)
+        self._connection.register(name, self._sources[name])
 
     def execute(self, sql: str, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
         """Run a statement once, with ``values`` bound to its parameters."""

@@ -29,6 +29,7 @@ from ingestion.specs.filters import (
     AndFilter,
     BoundFilter,
     EqualsFilter,
+    ExpressionFilter,
     FalseFilter,
     InFilter,
     LikeFilter,
@@ -45,13 +46,19 @@ _EXACT_DOUBLE = 2**53
 
 
 class FilterRunner:
-    """A compiled filter."""
+    """A compiled filter.
+
+    ``fields``: which fields it looks at. Of these ``expressions`` (name → SQL) are no record's: what is matched has to
+    hold true there where the expression is.
+    """
 
     def __init__(self, engine: Engine, condition: Filter) -> None:
         self._engine = engine
         compiler = _Compiler(engine)
         predicate = compiler.predicate(condition)
         compiler.make_arguments()
+        self.fields = compiler.fields
+        self.expressions = compiler.expressions
         self._sql = f"SELECT {predicate} AS keep FROM ({compiler.source()}) AS r, {_ARGUMENTS} AS a"
 
     def matches(self, texts: pa.Array, ms: pa.Array) -> Mask:
@@ -66,6 +73,12 @@ class _Compiler:
         self._fields: dict[str, str] = {}
         self._arguments: list[Any] = []
         self._types: list[str] = []
+        self.expressions: dict[str, str] = {}
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields in question."""
+        return list(self._fields)
 
     def predicate(self, condition: Filter) -> str:
         """SQL that is true or false, never null."""
@@ -164,6 +177,11 @@ class _Compiler:
             return f"({number} IS NULL OR {number} {sign} {self._argument(value, 'DOUBLE')})"
         return f"({number} IS NULL AND {field} {sign} {self._argument(self._text(bound))})"
 
+    def _expression(self, condition: ExpressionFilter) -> str:
+        name = f"\0expression {len(self.expressions)}"  # no field that a filter names is called so by chance
+        self.expressions[name] = condition.expression
+        return f"{self._field(name)} = 'true'"
+
     def _all(self, conditions: Sequence[Filter], word: str) -> str:
         return "(" + f" {word} ".join(self.predicate(c) for c in conditions) + ")"
 
@@ -173,6 +191,7 @@ class _Compiler:
         NullFilter: _null,
         InFilter: _in,
         LikeFilter: _like,
+        ExpressionFilter: _expression,
         BoundFilter: _bound,
         TrueFilter: lambda _self, _condition: "TRUE",
         FalseFilter: lambda _self, _condition: "FALSE",

@@ -10,6 +10,7 @@ import sys
 import time
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -100,9 +101,7 @@ class IsolatedDecoder:
         others = [i for i in range(len(payloads)) if i not in crashed]
         rest = [payloads[i] for i in others]
         decoded = self._decode_or_split(rest, window, taken(envelope, others)).moved(others)
-        return Decoded(
-            decoded.rows, decoded.unparseable, decoded.filtered, decoded.outside_window, crashed | decoded.crashed
-        )
+        return replace(decoded, crashed=crashed | decoded.crashed)
 
     def close(self) -> None:
         """End the child."""

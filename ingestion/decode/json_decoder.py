@@ -24,23 +24,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestion.decode.columns import ColumnTyper, Values
-from ingestion.decode.decoded import ROW, TIME, TIME_TYPE, Decoded, joined
+from ingestion.decode.decoded import RECORD_TIME, ROW, TIME, TIME_TYPE, Decoded, joined
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope, taken
 from ingestion.decode.errors import DecoderBroken, UnusableSchema
+from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader, Fields, Mask
-from ingestion.decode.filters import FilterRunner
 from ingestion.decode.formats import JSON, Access, Tools, reader_of
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.payloads import Diagnosis, texts_of
+from ingestion.decode.rowmaker import RowFields, RowMaker
 from ingestion.decode.times import TimeReader, truncated
+from ingestion.decode.transforms import Transformed, Transforms
 from ingestion.decode.window import MessageWindow
-from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs import DataSchema, InputFormat, TimestampSpec
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
 _UNBOUNDED = MessageWindow()
 _NO_ACCESS = Access()
+_NONE = Transformed()
 _FAULTS = (duckdb.Error, pa.ArrowException, MemoryError)
 _GOOD = [b"{}", b'{"":1}']
 
@@ -65,7 +67,7 @@ class JsonDecoder:
         try:
             self._parts = self._made()
             self._parts.try_out()
-        except (duckdb.Error, UnicodeEncodeError) as error:
+        except (duckdb.Error, UnicodeEncodeError, BadExpression) as error:
             raise UnusableSchema(f"the dataSchema can't be used: {_first_line(error)}") from error
 
     def decode(
@@ -140,19 +142,21 @@ class _Parts:
     ) -> None:
         self._engine = Engine(memory_limit_bytes)
         self._reader = reader_of(input_format, Tools.of(self._engine, schema, access))
-        dimensions = schema.dimensionsSpec
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
-        self._kinds = {d.name: d.type for d in dimensions.dimensions}
-        self._discovers = dimensions.discovers
-        self._unstored = {*dimensions.dimensionExclusions, self._time_column, TIME}
+        self._maker = RowMaker(self._engine, schema)
+        self._transforms = Transforms(self._engine, schema.transformSpec)
+        self._discovers = schema.dimensionsSpec.discovers
         self._fields = FieldReader(
-            self._engine, [self._time_column, *self._kinds], self._discovers, self._unstored.__contains__
+            self._engine,
+            [self._time_column, *self._maker.names, *self._transforms.fields],
+            self._discovers,
+            schema.undiscovered.__contains__,
         )
         self._times = TimeReader(self._engine, schema.timestampSpec, self._granularity.segmentGranularity)
-        condition = schema.transformSpec.filter
-        self._filter = None if condition is None else FilterRunner(self._engine, condition)
-        self._typer = ColumnTyper(self._engine)
+        self._time_made = TIME in self._transforms.names
+        made_spec = TimestampSpec(column=TIME)
+        self._made_times = TimeReader(self._engine, made_spec, self._granularity.segmentGranularity)
         self._diagnosis = Diagnosis(self._engine)
 
     def close(self) -> None:
@@ -178,23 +182,22 @@ class _Parts:
         times = self._times.read(fields.columns[self._time_column], fields.is_object)
         errors |= times.errors
         good = fields.is_object & times.readable
-        matching = self._matching(texts, times.ms, good)
+        made = self._transforms.apply(fields.columns, np.where(good, times.ms, 0)) if self._transforms.names else _NONE
+        if self._time_made:
+            times = self._made_times.read(made.columns.pop(TIME), good)
+            errors |= times.errors
+            good &= times.readable
+        matching = self._transforms.matching(texts, fields.columns, made, times.ms, good)
         kept = matching & _inside(times.ms, window)
         fields, kept, beyond = self._discover(texts, fields, kept)
-        ms = truncated(times.ms, self._granularity.queryGranularity, self._granularity.segmentGranularity)
+        rows, faults = self._rows(texts, fields, made, times.ms, kept)
         return Decoded(
-            rows=self._rows(texts, fields, ms, kept),
+            rows=rows,
             unparseable=dict(sorted((errors | beyond).items())),
             filtered=np.flatnonzero(good & ~matching).tolist(),
             outside_window=np.flatnonzero(matching & ~_inside(times.ms, window)).tolist(),
+            processed_with_error=faults,
         )
-
-    def _matching(self, texts: pa.Array, ms: npt.NDArray[np.int64], good: Mask) -> Mask:
-        if self._filter is None:
-            return good
-        matching = good.copy()
-        matching[good] = self._filter.matches(texts.filter(pa.array(good)), pa.array(ms[good]))
-        return matching
 
     def _discover(self, texts: pa.Array, fields: Fields, kept: Mask) -> tuple[Fields, Mask, dict[int, str]]:
         if not self._discovers:
@@ -205,29 +208,30 @@ class _Parts:
             kept[list(beyond)] = False
         return (self._fields.read(texts) if changed else fields), kept, beyond
 
-    def _rows(self, texts: pa.Array, fields: Fields, ms: npt.NDArray[np.int64], kept: Mask) -> pa.Table:
+    def _rows(
+        self, texts: pa.Array, fields: Fields, made_fields: Transformed, ms: npt.NDArray[np.int64], kept: Mask
+    ) -> tuple[pa.Table, dict[int, str]]:
+        """The rows of the kept records, and by index what is wrong with some of them."""
         index = np.flatnonzero(kept).astype(np.int32)
         whole = len(index) == len(kept)
-        columns = fields.columns if whole else _filtered(fields.columns, pa.array(kept))
-        dimensions = self._dimensions(columns, partial(_record_text, texts, index))
-        time = pa.array(ms if whole else ms[kept], pa.int64()).view(TIME_TYPE)
-        names = [ROW, TIME, *(name for name, _ in dimensions)]
-        return pa.table([pa.array(index), time, *(column for _, column in dimensions)], names=names)
+        columns = {**fields.columns, **made_fields.columns} if made_fields.columns else fields.columns
+        columns = columns if whole else _filtered(columns, pa.array(kept))
+        record_text = partial(_record_text, texts, index)
+        made = self._maker.make(RowFields(columns, len(index), record_text, frozenset(made_fields.columns)))
+        if self._discovers:
+            self._fields.forget_all_but(made.discovered)
+        kept_ms = ms if whole else ms[kept]
+        cut = truncated(kept_ms, self._granularity.queryGranularity, self._granularity.segmentGranularity)
+        held = [(ROW, pa.array(index)), (TIME, _as_time(cut)), *made.columns]
+        if self._maker.needs_record_time:
+            held.append((RECORD_TIME, _as_time(kept_ms)))
+        rows = pa.table([column for _, column in held], names=[name for name, _ in held])
+        faults = {int(index[row]): fault for row, fault in made.faults.items()}
+        return rows, made_fields.faults(kept) | faults
 
-    def _dimensions(self, texts: dict[str, pa.Array], record_text: partial[str]) -> list[tuple[str, pa.Array]]:
-        """The named dimensions in their order, then the discovered ones in the order they were first met."""
-        named = [
-            (name, self._typer.typed(Values(texts[name]), kind, name, record_text))
-            for name, kind in self._kinds.items()
-        ]
-        return named + self._discovered(texts, record_text) if self._discovers else named
 
-    def _discovered(self, texts: dict[str, pa.Array], record_text: partial[str]) -> list[tuple[str, pa.Array]]:
-        others = ((n, t) for n, t in texts.items() if n not in self._unstored and n not in self._kinds)
-        values = {name: Values(column) for name, column in others}
-        held = {name: v for name, v in values.items() if v.total}
-        self._fields.forget_all_but(held)
-        return [(name, self._typer.discovered(v, name, record_text)) for name, v in held.items()]
+def _as_time(ms: npt.NDArray[np.int64]) -> pa.Array:
+    return pa.array(ms, pa.int64()).view(TIME_TYPE)
 
 
 def _inside(ms: npt.NDArray[np.int64], window: MessageWindow) -> Mask:

@@ -22,7 +22,8 @@ from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.encoding import TIME, parquet_options
 from ingestion.segments.errors import SegmentError, storage_error
 from ingestion.segments.names import iso, segment_path
-from ingestion.specs import DataSchema, Granularity, IndexSpec
+from ingestion.segments.rollup import RolledUp, rolled_up, unrolled
+from ingestion.specs import AnyGranularity, DataSchema, IndexSpec
 from ingestion.specs.offsets import Range
 from ingestion.specs.protocol import Column, SegmentFile
 
@@ -50,25 +51,28 @@ def write_segments(
 
     ``rows`` is ``Decoded.rows``: column 0 the payload index (not written), then ``__time`` and the dimensions.
     ``partitions`` and ``offsets`` give every payload's place in the topic, by payload index. Rows are sorted by time,
-    then by the dimensions in their order (json ones aside). ``scratch`` is a folder for files on their way; none stays.
+    then by the dimensions in their order (json and lists aside). With rollup equal ones become one first; the offsets
+    of a file are those of all records in it. ``scratch`` is a folder for files on their way; none stays.
 
     Returns the files in the order of time; no rows, no files. Raises ``DeepStorageError``, after which some files may
     have been stored: they are orphans, as nobody has heard of them.
     """
     if not len(rows):
         return []
-    metrics = tuple(m.name for m in getattr(schema, "metricsSpec", ()))
+    metrics = tuple(m.name for m in schema.metricsSpec)
     batch = _Batch(schema.dataSource, version, storage, scratch, index_spec, metrics)
-    ordered = rows.take(_order(rows))
-    index = ordered.column(0).to_numpy()
-    places = (np.asarray(partitions)[index], np.asarray(offsets)[index])
-    table = ordered.remove_column(0)
+    merged = rolled_up(rows, schema) if schema.granularitySpec.rollup else unrolled(rows)
+    order = _order(merged.rows)
+    table = merged.rows.take(pa.array(order)).remove_column(0)
+    records, first = _by_row(merged, order)
+    places = (np.asarray(partitions)[records], np.asarray(offsets)[records])
     ms = table.column(TIME).cast(pa.int64()).to_numpy()
 
     def written(cut: tuple[Interval, slice]) -> SegmentFile:
         interval, part = cut
         piece = table.slice(part.start, part.stop - part.start)
-        return batch.write(piece, ms[part], places[0][part], places[1][part], interval)
+        held = slice(first[part.start], first[part.stop])
+        return batch.write(piece, ms[part], places[0][held], places[1][held], interval)
 
     cuts = list(_cuts(ms, schema.granularitySpec.segmentGranularity, max_rows_per_segment))
     if len(cuts) == 1:
@@ -133,14 +137,28 @@ class _Batch:
         return len(data), hashlib.sha256(data).hexdigest()
 
 
-def _order(rows: pa.Table) -> pa.Array:
+def _order(rows: pa.Table) -> npt.NDArray[np.int64]:
     """Row order by time, then by the dimensions; dimensions get internal names, as theirs may be anything."""
-    keys = [c for c in rows.columns[1:] if not isinstance(c.type, pa.BaseExtensionType)]
+    keys = [c for c in rows.columns[1:] if not isinstance(c.type, pa.BaseExtensionType | pa.ListType)]
     names = [f"k{i}" for i in range(len(keys))]
-    return pc.sort_indices(pa.table(keys, names=names), sort_keys=[(name, "ascending") for name in names])
+    order = pc.sort_indices(pa.table(keys, names=names), sort_keys=[(name, "ascending") for name in names])
+    return np.asarray(order.to_numpy(), np.int64)
 
 
-def _cuts(ms: npt.NDArray[np.int64], granularity: Granularity, most: int) -> Iterator[tuple[Interval, slice]]:
+def _by_row(merged: RolledUp, order: npt.NDArray[np.int64]) -> tuple[Integers, Integers]:
+    """The records in the order of the rows, and at which of them each row's begin (and the last one's end)."""
+    if len(merged.records) == len(order):
+        of_row = np.empty_like(merged.records)
+        of_row[merged.row_of] = merged.records
+        return of_row[order], np.arange(len(order) + 1)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    rank = place[merged.row_of]
+    counts = np.bincount(rank, minlength=len(order))
+    return merged.records[np.argsort(rank, kind="stable")], np.concatenate(([0], np.cumsum(counts)))
+
+
+def _cuts(ms: npt.NDArray[np.int64], granularity: AnyGranularity, most: int) -> Iterator[tuple[Interval, slice]]:
     """Each interval with the slices of its rows, ``ms`` ascending: one search for each interval, not each row."""
     start = 0
     while start < len(ms):
@@ -179,6 +197,7 @@ def _column_type(arrow: pa.DataType) -> Any:
         pa.string(): "string",
         pa.int64(): "long",
         pa.float64(): "double",
+        pa.list_(pa.string()): "strings",
         pa.bool_(): "boolean",
         pa.timestamp("ms", "UTC"): "timestamp",
     }

@@ -17,7 +17,7 @@ from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
-from ingestion.spark.worker import STORAGE_REFUSED, Orders, work
+from ingestion.spark.worker import FOR_GOOD, STORAGE_REFUSED, Orders, work
 from ingestion.specs.protocol import (
     Assignment,
     Directive,
@@ -31,6 +31,7 @@ from ingestion.task.log import logger_for
 BEAT_S = 1.0
 SILENT_S = 10.0
 LONGEST_BACK_OFF_S = 30.0
+MOST_SAID = 1000
 SETTLED_S = 60.0  # an indexer that ran this long begins its back-off anew
 
 
@@ -63,7 +64,8 @@ class Application:
         self._slot_count = spark.sparkContext.defaultParallelism
         self._slots: dict[int, Slot] = {}
         self._message = ""
-        self._refused = ""
+        self._failure = ""  # for good: the task ends with it once all indexers have ended
+        self._farewell: Directive = "finish"  # what the other indexers are told then
         self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
 
     def run(self) -> None:
@@ -84,10 +86,10 @@ class Application:
                 return
             if answer is not None:
                 wanted, directive = answer.indexers, answer.directive
-            if self._refused:
-                directive = "stop"
+            if self._failure and directive != "stop":
+                directive = self._farewell
             if directive != "continue" and not self._alive():
-                self._say_end(self._refused)
+                self._say_end(self._failure)
                 return
             time.sleep(max(0.0, BEAT_S - (time.monotonic() - started)))
 
@@ -151,11 +153,10 @@ class Application:
             if how == "failed":
                 slot.error = reason
             self._log.info("an indexer's job ended", indexer=slot.number, how=how, reason=reason)
-            if how == STORAGE_REFUSED:
-                self._refused = slot.error = reason
-                slot.directive = "stop"
-                return
-            if slot.directive != "continue" or how == "TaskOver":
+            if how in FOR_GOOD:
+                self._farewell = "stop" if how == STORAGE_REFUSED else "finish"
+                self._failure = slot.error = reason[:MOST_SAID]
+            if slot.directive != "continue" or how == "TaskOver" or self._failure:
                 return
             failures = 1 if time.monotonic() - began > SETTLED_S else failures + 1
             slot.restarts += 1

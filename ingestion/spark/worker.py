@@ -11,19 +11,22 @@ from pathlib import Path
 import pyarrow as pa
 
 from ingestion.client import HttpControlPlane, TaskOver
+from ingestion.decode import UnusableSchema
 from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.topic import TopicWatch
 from ingestion.spark.board import Poster
 from ingestion.specs.protocol import Assignment
 from ingestion.task.control import Control
-from ingestion.task.errors import Fenced, StorageRefused
+from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
 from ingestion.task.scratch import scratch_folder
 
 RESULT = pa.schema([("number", pa.int32()), ("how", pa.string()), ("reason", pa.string())])
 STORAGE_REFUSED = StorageRefused.__name__
+_FOR_GOOD = (StorageRefused, TooManyParseExceptions, UnusableSchema)
+FOR_GOOD = frozenset(e.__name__ for e in _FOR_GOOD)  # trying again would end the same way
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def _run(orders: Orders) -> tuple[str, str]:
         with scratch_folder() as scratch:
             Indexer(assignment, control, _surroundings(assignment, client, control, scratch)).run()
         return "ended", ""
-    except (Fenced, TaskOver, StorageRefused) as over:
+    except (Fenced, TaskOver, *_FOR_GOOD) as over:
         log.info("ended", reason=str(over))
         return type(over).__name__, str(over)
     finally:

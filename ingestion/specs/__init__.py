@@ -3,37 +3,43 @@
 ``parse_task_spec`` and ``parse_supervisor_spec`` are the two doors; both raise ``SpecError`` with every error at once.
 """
 
+from ingestion.specs.data_schema import (
+    DataSchema,
+    DimensionSchema,
+    DimensionsSpec,
+    GranularitySpec,
+    TimestampSpec,
+    TransformSpec,
+)
 from ingestion.specs.errors import SpecError, SpecIssue
 from ingestion.specs.filters import Filter
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import (
-    DataSchema,
-    DimensionSchema,
-    DimensionsSpec,
-    GranularitySpec,
     IngestionSpec,
     ShareGroupIOConfig,
     SupervisorSpec,
     TaskSpec,
-    TimestampSpec,
-    TransformSpec,
     TuningConfig,
     parse_supervisor_spec,
     parse_task_spec,
 )
 from ingestion.specs.input_format import InputFormat
+from ingestion.specs.periods import AnyGranularity, DurationGranularity, PeriodGranularity
 
 __all__ = [
+    "AnyGranularity",
     "DataSchema",
     "DimensionSchema",
     "DimensionsSpec",
+    "DurationGranularity",
     "Filter",
     "Granularity",
     "GranularitySpec",
     "IndexSpec",
     "IngestionSpec",
     "InputFormat",
+    "PeriodGranularity",
     "ShareGroupIOConfig",
     "SpecError",
     "SpecIssue",

@@ -69,6 +69,13 @@ class LikeFilter(_Filter):
     escape: str | None = Field(default=None, max_length=1)
 
 
+class ExpressionFilter(_Filter):
+    """Rows for which an SQL expression over the fields is true. Null, and what fails, is not true."""
+
+    type: Literal["expression"]
+    expression: str = Field(min_length=1, max_length=10_000)
+
+
 class TrueFilter(_Filter):
     """Every row."""
 
@@ -109,6 +116,7 @@ Filter = Annotated[
     | InFilter
     | BoundFilter
     | LikeFilter
+    | ExpressionFilter
     | TrueFilter
     | FalseFilter
     | AndFilter

@@ -7,151 +7,21 @@ What Headgate adds says so in its docstring. Durations are ISO 8601 periods or, 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
+from ingestion.specs.base import SpecModel, a_plain_name, utc
+from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
-from ingestion.specs.filters import Filter
-from ingestion.specs.granularity import Granularity
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.input_format import InputFormat
 from ingestion.specs.kafka_properties import check_kafka_properties
 from ingestion.specs.parser_form import without_parser
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
-
-def _a_plain_name(value: str) -> str:
-    """Names become parts of paths: nothing that could lead elsewhere."""
-    if not _NAME.fullmatch(value) or ".." in value:
-        raise ValueError(
-            "must be 1 to 200 letters, digits, '_', '-' or '.', start with a letter or digit, and hold no '..'"
-        )
-    return value
-
-
-class SpecModel(BaseModel):
-    """Frozen, and an unknown field is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TimestampSpec(SpecModel):
-    """Where a record's time is. ``format``: auto, iso, millis, posix, or a strptime-style pattern with ``%``."""
-
-    column: str = Field(default="timestamp", min_length=1)
-    format: str = Field(default="auto", min_length=1)
-    missingValue: datetime | None = None
-
-    @field_validator("format")
-    @classmethod
-    def _known_format(cls, value: str) -> str:
-        if value.lower() in ("auto", "iso", "millis", "posix"):
-            return value.lower()
-        if "%" not in value:
-            raise ValueError("must be auto, iso, millis, posix, or a pattern with % fields such as %Y-%m-%d %H:%M:%S")
-        return value
-
-    @field_validator("missingValue")
-    @classmethod
-    def _in_utc(cls, value: datetime | None) -> datetime | None:
-        return _utc(value)
-
-
-class DimensionSchema(SpecModel):
-    """One named column and its type; a bare name in the JSON means type string."""
-
-    name: str = Field(min_length=1)
-    type: Literal["string", "long", "float", "double", "json", "auto"] = "string"
-
-    @field_validator("name")
-    @classmethod
-    def _not_time(cls, value: str) -> str:
-        if value == "__time":
-            raise ValueError("__time is the segment's own time column and can't be a dimension")
-        return value
-
-
-def _named(value: Any) -> Any:
-    return {"name": value} if isinstance(value, str) else value
-
-
-class DimensionsSpec(SpecModel):
-    """Which columns are stored: those named, or with ``useSchemaDiscovery`` every field of the records."""
-
-    dimensions: list[DimensionSchema] = Field(default_factory=list)
-    dimensionExclusions: list[str] = Field(default_factory=list)
-    useSchemaDiscovery: bool = False
-    includeAllDimensions: bool = False
-
-    @field_validator("dimensions", mode="before")
-    @classmethod
-    def _names_to_schemas(cls, value: Any) -> Any:
-        return [_named(v) for v in value] if isinstance(value, list) else value
-
-    @model_validator(mode="after")
-    def _no_doubles(self) -> DimensionsSpec:
-        names = [d.name for d in self.dimensions]
-        doubles = sorted({n for n in names if names.count(n) > 1})
-        if doubles:
-            raise ValueError(f"dimensions are named twice: {', '.join(doubles)}")
-        excluded = sorted(set(names) & set(self.dimensionExclusions))
-        if excluded:
-            raise ValueError(f"dimensions are both named and excluded: {', '.join(excluded)}")
-        return self
-
-    @property
-    def discovers(self) -> bool:
-        """Whether fields that are not named become columns too (Druid: also when no dimension is named)."""
-        return self.useSchemaDiscovery or self.includeAllDimensions or not self.dimensions
-
-
-class GranularitySpec(SpecModel):
-    """How long a segment's interval is, and to what a row's time is cut down."""
-
-    type: Literal["uniform"] = "uniform"
-    segmentGranularity: Granularity = Granularity.DAY
-    queryGranularity: Granularity = Granularity.NONE
-    rollup: bool = False
-
-    @field_validator("segmentGranularity", "queryGranularity", mode="before")
-    @classmethod
-    def _any_case(cls, value: Any) -> Any:
-        return value.upper() if isinstance(value, str) else value
-
-    @field_validator("segmentGranularity")
-    @classmethod
-    def _a_real_interval(cls, value: Granularity) -> Granularity:
-        if value is Granularity.NONE:
-            raise ValueError("NONE would make a segment per millisecond; use SECOND or longer")
-        return value
-
-    @field_validator("rollup")
-    @classmethod
-    def _no_rollup_yet(cls, value: bool) -> bool:
-        if value:
-            raise ValueError("rollup is not supported in this version; leave it out or set it to false")
-        return value
-
-
-class TransformSpec(SpecModel):
-    """Which rows are kept."""
-
-    filter: Filter | None = None
-
-
-class DataSchema(SpecModel):
-    """What a record becomes."""
-
-    dataSource: Annotated[str, AfterValidator(_a_plain_name)]
-    timestampSpec: TimestampSpec
-    dimensionsSpec: DimensionsSpec = Field(default_factory=DimensionsSpec)
-    granularitySpec: GranularitySpec = Field(default_factory=GranularitySpec)
-    transformSpec: TransformSpec = Field(default_factory=TransformSpec)
 
 
 class IdleConfig(SpecModel):
@@ -211,7 +81,7 @@ class ShareGroupIOConfig(SpecModel):
     @field_validator("lateMessageRejectionStartDateTime")
     @classmethod
     def _in_utc(cls, value: datetime | None) -> datetime | None:
-        return _utc(value)
+        return utc(value)
 
     @model_validator(mode="after")
     def _one_late_rejection(self) -> ShareGroupIOConfig:
@@ -236,6 +106,12 @@ class TuningConfig(SpecModel):
     maxSavedParseExceptions: int = Field(default=100, ge=0, le=10_000)
     indexSpec: IndexSpec = Field(default_factory=IndexSpec)
     indexSpecForIntermediatePersists: dict[str, Any] | None = None
+    reportParseExceptions: bool = False
+
+    @property
+    def most_parse_exceptions(self) -> int | None:
+        """After how many the task fails; None: never. ``reportParseExceptions`` overrides, as in Druid."""
+        return 0 if self.reportParseExceptions else self.maxParseExceptions
 
 
 class IngestionSpec(SpecModel):
@@ -248,7 +124,7 @@ class IngestionSpec(SpecModel):
 
 class _Submitted(SpecModel):
     type: Literal["index_kafka_share_group"]
-    id: Annotated[str, AfterValidator(_a_plain_name)] | None = None
+    id: Annotated[str, AfterValidator(a_plain_name)] | None = None
     context: dict[str, Any] = Field(default_factory=dict)
     spec: IngestionSpec
 
@@ -316,9 +192,3 @@ def _property_text(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
-
-
-def _utc(value: datetime | None) -> datetime | None:
-    if value is None:
-        return None
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

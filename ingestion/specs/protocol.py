@@ -68,7 +68,7 @@ class StartAnswer(Message):
 
 class Column(Message):
     name: str
-    type: Literal["string", "long", "double", "boolean", "timestamp", "json"]
+    type: Literal["string", "strings", "long", "double", "boolean", "timestamp", "json"]  # strings: a list of them
 
 
 class SegmentFile(Message):
@@ -100,7 +100,8 @@ class Counters(Message):
     """How many records ended how, in one batch or in all. ``polled`` is the sum of the six outcomes.
 
     ``published`` counts rows written; ``rolled_up`` records merged into such a row; ``redelivered`` (delivery count
-    above 1), ``quarantined`` and ``input_bytes`` describe records that are counted in an outcome already.
+    above 1), ``quarantined``, ``processed_with_error`` (of published and rolled_up: a field was no good) and
+    ``input_bytes`` describe records that are counted in an outcome already.
     """
 
     polled: int = Field(default=0, ge=0)
@@ -114,6 +115,7 @@ class Counters(Message):
     quarantined: int = Field(default=0, ge=0)
     filtered: int = Field(default=0, ge=0)  # of thrown_away: by the filter
     outside_window: int = Field(default=0, ge=0)  # of thrown_away: too late or too early
+    processed_with_error: int = Field(default=0, ge=0)  # of published and rolled_up: a field was no good
     input_bytes: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")

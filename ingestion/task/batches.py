@@ -28,6 +28,7 @@ class Ledger:
     outcome: Ints = field(init=False)
     errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # index → (reason, error)
     extra: dict[int, Outcomes] = field(init=False)  # offsets that end without a record, by partition
+    faults: dict[int, str] = field(default_factory=dict)  # index → what is wrong with a field of what is stored
 
     def __post_init__(self) -> None:
         self.extra = dict(self.batch.extra)
@@ -85,6 +86,17 @@ class Ledger:
     def redelivered(self) -> int:
         return int((self.batch.delivery_counts > 1).sum())
 
+    @property
+    def parse_exceptions(self) -> dict[int, str]:
+        """What is wrong with records that could not be read or only in part, by index; duplicates aside."""
+        unread = {i: error for i, (_, error) in self.errors.items() if self.outcome[i] == UNPARSEABLE}
+        return unread | {i: fault for i, fault in self.faults.items() if self.outcome[i] == STORED}
+
+    @property
+    def processed_with_error(self) -> int:
+        """How many of the records that are stored have a field that was no good."""
+        return sum(self.outcome[i] == STORED for i in self.faults) if self.faults else 0
+
     def counters(self, rows: int) -> Counters:
         """``rows``: how many rows the segments hold."""
         count = np.bincount(self.outcome, minlength=OUTCOMES).tolist()
@@ -99,6 +111,7 @@ class Ledger:
             quarantined=count[UNPARSEABLE],
             filtered=count[FILTERED],
             outside_window=count[OUTSIDE],
+            processed_with_error=self.processed_with_error,
             input_bytes=sum(map(len, filter(None, self.batch.payloads))),
         )
 

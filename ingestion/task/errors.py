@@ -1,8 +1,9 @@
 """Why a batch or an indexer can't go on.
 
-Fenced          a newer epoch runs: end
-Lapsed          the lock is about to end without an outcome: give the batch up
-StorageRefused  the deep storage refuses for good, or for too long: the task fails
+Fenced                  a newer epoch runs: end
+Lapsed                  the lock is about to end without an outcome: give the batch up
+StorageRefused          the deep storage refuses for good, or for too long: the task fails
+TooManyParseExceptions  the spec says that the task fails then
 """
 
 from __future__ import annotations
@@ -18,3 +19,7 @@ class Lapsed(Exception):
 
 class StorageRefused(Exception):
     """The deep storage refuses, and waiting does not help: the task must end as failed, with this reason."""
+
+
+class TooManyParseExceptions(Exception):
+    """More records could not be read, or only in part, than the spec allows: the task is to fail."""

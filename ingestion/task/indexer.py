@@ -23,9 +23,10 @@ from ingestion.specs.protocol import Assignment, StartRequest
 from ingestion.task.batches import Ledger
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
-from ingestion.task.errors import Lapsed, StorageRefused
+from ingestion.task.errors import Lapsed, StorageRefused, TooManyParseExceptions
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import logger_for
+from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.settling import Decoders, Settler
 
 TAKE_S = 0.5
@@ -56,9 +57,14 @@ class Indexer:
         self._log = logger_for(
             datasource=assignment.spec.dataSchema.dataSource, task=assignment.task_id, indexer=self._number
         )
+        self._parse_exceptions = ParseExceptions(assignment.spec.tuningConfig, self._log)
 
     def run(self) -> None:
-        """Index until told to end. Raises ``Fenced``, ``TaskOver``, ``SourceProblem``, ``StorageRefused``."""
+        """Index until told to end.
+
+        Raises ``Fenced``, ``TaskOver``, ``SourceProblem``; for good ``UnusableSchema``, ``TooManyParseExceptions`` and
+        ``StorageRefused``.
+        """
         decoders = Decoders(self._assignment)
         try:
             with ThreadPoolExecutor(1, "topic-watch") as background:
@@ -93,6 +99,7 @@ class Indexer:
             control=self._control,
             failpoints=self._failpoints,
             background=background,
+            parse_exceptions=self._parse_exceptions,
         )
         source.open()
         try:
@@ -191,7 +198,7 @@ class Indexer:
         self._control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = settler.settle(Ledger(batch))
-        except (TopicChanged, StorageRefused):
+        except (TopicChanged, StorageRefused, TooManyParseExceptions):
             self._release(source, batch)
             raise
         except Lapsed:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.client import ControlPlane, PublishRefused, Unreachable
-from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, row_indexes
+from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, joined_rows, row_indexes
 from ingestion.decode.formats import Access
 from ingestion.segments import DeepStorage, write_segments
 from ingestion.sources import SourceProblem, TopicChanged
@@ -25,6 +25,7 @@ from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.errors import Fenced, Lapsed
 from ingestion.task.failpoints import Failpoints
+from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.registry import ConfluentRegistry
 
 LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
@@ -69,20 +70,26 @@ class Settler:
     control: Control
     failpoints: Failpoints
     background: ThreadPoolExecutor
+    parse_exceptions: ParseExceptions
 
     def settle(self, ledger: Ledger) -> Ints:
-        """Register the batch; returns its acknowledgements. Raises ``Lapsed``, ``TopicChanged``, ``Fenced``."""
+        """Register the batch; returns its acknowledgements.
+
+        Raises ``Lapsed``, ``TopicChanged``, ``Fenced``, ``TooManyParseExceptions``.
+        """
         give_up = time.monotonic() + min(ledger.batch.seconds_left * GIVE_UP_AT, LONGEST_S)
         # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
         same_topic = self.background.submit(self._check_topic)
         early = self._drop_settled(ledger, give_up)
         rows = self._decode(ledger, give_up)
+        self.parse_exceptions.look_at(ledger)
         self.failpoints.reach("decoded")
         refused = self._attempt(ledger, rows, early, give_up, same_topic)
         while refused:
             self._check_topic()  # again, before any duplicate is dropped
             early += ledger.mark_duplicates(refused)
             refused = self._attempt(ledger, rows, early, give_up, same_topic)
+        self.parse_exceptions.count(ledger)
         return ledger.verdicts
 
     def _attempt(
@@ -132,7 +139,7 @@ class Settler:
             for decoder, chosen in ((self.decoders.here, pending[~late]), (self.decoders.isolated, pending[late]))
             if len(chosen)
         ]
-        return pa.concat_tables(tables, promote_options="permissive") if tables else None
+        return joined_rows(tables) if tables else None
 
     def _decode_with(
         self,
@@ -154,6 +161,7 @@ class Settler:
         ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
         ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
         ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
+        ledger.faults.update({int(chosen[i]): e for i, e in decoded.processed_with_error.items()})
         if whole:
             return decoded.rows
         return decoded.rows.set_column(0, "__row", pa.array(chosen[row_indexes(decoded.rows)], pa.int32()))

@@ -303,6 +303,7 @@ def _writers(datasource: Datasource, source: Source, task: Task) -> list[Writer]
         filtered=2,
         unparseable=1,
         quarantined=1,
+        processed_with_error=20,
         duplicates=5,
         redelivered=6,
         released_before=500,

@@ -132,7 +132,7 @@ def test_options_without_effect(paths: list[str], document: dict[str, Any], supe
 def test_tuning_options_that_nothing_reads_are_named() -> None:
     spec = {"spec": {"tuningConfig": {"maxRowsInMemory": 10, "maxRowsPerSegment": 10, "maxParseExceptions": 0}}}
     named = [text.split(":")[0] for text in options_without_effect(spec, supervised=False)]
-    assert named == ["tuningConfig.maxRowsInMemory", "tuningConfig.maxParseExceptions"]
+    assert named == ["tuningConfig.maxRowsInMemory"]
 
 
 def test_options_that_parquet_does_not_have_are_named() -> None:
@@ -142,4 +142,14 @@ def test_options_that_parquet_does_not_have_are_named() -> None:
         "tuningConfig.indexSpec.dimensionCompression: Parquet has no LZF, LZ4 is used",
         "tuningConfig.indexSpec.bitmap: Parquet has no bitmap indexes",
         "tuningConfig.indexSpecForIntermediatePersists: nothing is persisted between batches",
+    ]
+
+
+def test_options_of_the_data_schema_without_effect_are_named() -> None:
+    dimensions = ["a", {"name": "b", "createBitmapIndex": False}, {"name": "c", "createBitmapIndex": True}]
+    schema = {"dimensionsSpec": {"dimensions": dimensions}, "granularitySpec": {"intervals": ["2025/2026"]}}
+    named = [t.split(":")[0] for t in options_without_effect({"spec": {"dataSchema": schema}}, supervised=False)]
+    assert named == [
+        "dataSchema.granularitySpec.intervals",
+        "dataSchema.dimensionsSpec.dimensions[b].createBitmapIndex",
     ]

@@ -25,7 +25,7 @@ from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import Assignment, Counters, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
-from ingestion.task.errors import StorageRefused
+from ingestion.task.errors import StorageRefused, TooManyParseExceptions
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import logger_for
 from tests.support.registry import framed, running
@@ -49,15 +49,17 @@ class FixedTopic:
 
 
 def assignment(folder: Path, input_format: Any = None, **data_schema: Any) -> Assignment:
+    data_schema = {"dataSource": "d", "timestampSpec": {"column": "time"}, **data_schema}
     document = {
         "type": "index_kafka_share_group",
-        "dataSchema": {"dataSource": "d", "timestampSpec": {"column": "time"}, **data_schema},
+        "dataSchema": data_schema,
         "ioConfig": {
             "topic": "t",
             "groupId": "g",
             "consumerProperties": {"bootstrap.servers": "nowhere:1"},
             "inputFormat": input_format or {"type": "json"},
         },
+        "tuningConfig": data_schema.pop("tuningConfig", {}),
     }
     return Assignment(
         task_id="task",
@@ -391,3 +393,58 @@ def test_a_registry_that_is_away_pauses_and_marks_nothing(run: Any, tmp_path: Pa
     assert stored(plane, tmp_path) == list(range(50))
     assert (total(plane).unparseable, total(plane).polled) == (0, 50)
     assert set(source.verdicts.values()) == {ACCEPT}
+
+
+ROLLUP: dict[str, Any] = {
+    "metricsSpec": [{"type": "count", "name": "count"}, {"type": "longSum", "name": "sum", "fieldName": "n"}],
+    "granularitySpec": {"rollup": True},
+}
+
+
+def test_rolled_up_records_are_settled_and_counted_each(run: Any, tmp_path: Path) -> None:
+    source = MemorySource([(n % 4, n // 4, record(n, 1 + n % 3)) for n in range(1000)])
+    plane = run(source, **ROLLUP)
+    counters = total(plane)
+    segments = [s for p in plane.published for s in p.segments]
+    assert counters.polled == 1000
+    assert counters.published + counters.rolled_up == 1000
+    assert counters.published == sum(s.rows for s in segments) < 100
+    assert sum(end - start for s in segments for r in s.offsets.values() for start, end in r) == 1000
+    rows = [row for s in segments for row in pq.read_table(tmp_path / "segments" / s.path).to_pylist()]
+    assert (sum(r["count"] for r in rows), sum(r["sum"] for r in rows)) == (1000, sum(range(1000)))
+    assert set(source.verdicts.values()) == {ACCEPT}
+
+
+def test_duplicates_that_the_publish_tells_are_not_in_rolled_up_sums(run: Any, tmp_path: Path) -> None:
+    """What was merged can't be taken apart: rows are rolled up only when it is known which records are stored."""
+    plane = MemoryControlPlane(assignment(tmp_path))
+    first = MemorySource([(0, n, record(n)) for n in range(10)])
+    run(first, plane, **ROLLUP)
+    again = MemorySource([(0, n, record(n)) for n in range(20)])
+    run(again, plane, **ROLLUP)
+    rows = [
+        row
+        for p in plane.published
+        for s in p.segments
+        for row in pq.read_table(tmp_path / "segments" / s.path).to_pylist()
+    ]
+    assert (sum(r["count"] for r in rows), sum(r["sum"] for r in rows)) == (20, sum(range(20)))
+    assert total(plane).duplicates == 10
+
+
+def test_faulty_fields_are_counted(run: Any) -> None:
+    dimensions = {"dimensions": [{"name": "n", "type": "long"}]}
+    faulty = json.dumps({"time": "2025-06-01", "n": "text"}).encode()
+    plane = run(MemorySource([(0, 0, record(1)), (0, 1, faulty)]), dimensionsSpec=dimensions)
+    assert (total(plane).published, total(plane).processed_with_error) == (2, 1)
+
+
+def test_too_many_parse_exceptions_end_the_indexer_with_nothing_published(run: Any, tmp_path: Path) -> None:
+    plane = MemoryControlPlane(assignment(tmp_path))
+    source = MemorySource([(0, 0, record(1)), (0, 1, b"not JSON")])
+    with pytest.raises(TooManyParseExceptions, match=r"maxParseExceptions .0. allows.*offset 1: not JSON"):
+        run(source, plane, tuningConfig={"maxParseExceptions": 0})
+    assert plane.published == []
+    assert ACCEPT not in source.verdicts.values()
+    run(MemorySource([(0, 0, record(1)), (0, 1, b"not JSON")]), plane, tuningConfig={"maxParseExceptions": 1})
+    assert total(plane).unparseable == 1

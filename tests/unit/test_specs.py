@@ -139,7 +139,7 @@ def test_what_is_stored_parses_to_the_same() -> None:
 def test_every_fault_is_told_at_once_by_its_path() -> None:
     spec = changed(
         ("dataSchema/dataSource", "../etc"),
-        ("dataSchema/timestampSpec/format", "yyyy-MM-dd"),
+        ("dataSchema/timestampSpec/format", "yyyy-MM-dd z"),
         ("dataSchema/dimensionsSpec", {"dimensions": ["a", {"name": "b", "type": "int"}], "dimensionExclusion": []}),
         ("dataSchema/granularitySpec/segmentGranularity", "FORTNIGHT"),
         ("ioConfig/topic", "a topic"),
@@ -191,7 +191,6 @@ def test_an_empty_object_names_what_is_required() -> None:
 @pytest.mark.parametrize(
     ("changes", "path", "message"),
     [
-        ([("dataSchema/granularitySpec/rollup", True)], "dataSchema.granularitySpec.rollup", "rollup is not supported"),
         (
             [("dataSchema/granularitySpec/segmentGranularity", "none")],
             "dataSchema.granularitySpec.segmentGranularity",

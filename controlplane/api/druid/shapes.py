@@ -15,7 +15,8 @@ from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
 
 _SHARED = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "polled")
-_MORE = ("redelivered", "quarantined", "filtered", "outside_window", "segments", "size_bytes", "publishes")
+_DESCRIPTIVE = ("redelivered", "quarantined", "filtered", "outside_window", "processed_with_error")
+_MORE = (*_DESCRIPTIVE, "segments", "size_bytes", "publishes")
 
 
 def instant(time: datetime | None) -> str | None:
@@ -75,11 +76,11 @@ def task_reports(report: Report) -> dict[str, Any]:
 
 
 def row_stats(totals: Totals) -> dict[str, int]:
-    """Druid's counters of a phase."""
+    """Druid's counters of a phase: ``processed`` is without those processed with an error."""
     return {
-        "processed": totals.published + totals.rolled_up,
+        "processed": totals.published + totals.rolled_up - totals.processed_with_error,
         "processedBytes": totals.input_bytes,
-        "processedWithError": 0,
+        "processedWithError": totals.processed_with_error,
         "thrownAway": totals.thrown_away,
         "unparseable": totals.unparseable,
     }

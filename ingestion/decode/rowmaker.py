@@ -1,0 +1,123 @@
+"""The columns of a batch's rows: named dimensions, discovered ones, metrics; and which values were no good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestion.decode.columns import ColumnTyper, Values
+from ingestion.decode.decoded import RECORD_TIME
+from ingestion.decode.engine import Engine
+from ingestion.specs import DataSchema, DimensionSchema
+from ingestion.specs.metrics import Metric, StringMetric
+
+_NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
+
+
+@dataclass(frozen=True)
+class RowFields:
+    """The fields of ``count`` records as JSON texts, null where a record has none.
+
+    ``record_text`` gives a record's text, where numbers stand as they were written; what is ``made`` stands in none.
+    """
+
+    texts: Mapping[str, pa.Array]
+    count: int
+    record_text: Callable[[int], str]
+    made: frozenset[str] = frozenset()
+
+    def written(self, name: str) -> Callable[[int], str]:
+        """The text of the record in which this field's value stands."""
+        return _nowhere if name in self.made else self.record_text
+
+
+@dataclass
+class Made:
+    """Columns in the order of the segment. ``faults``: what is wrong with a field of a row, by row."""
+
+    columns: list[tuple[str, pa.Array]] = field(default_factory=list)
+    faults: dict[int, str] = field(default_factory=dict)
+    discovered: list[str] = field(default_factory=list)
+
+
+class RowMaker:
+    """Makes columns by a ``DataSchema``."""
+
+    def __init__(self, engine: Engine, schema: DataSchema) -> None:
+        self._dimensions = schema.dimensionsSpec.dimensions
+        self._metrics = schema.metricsSpec
+        self._discovers = schema.dimensionsSpec.discovers
+        self._undiscovered = {*schema.undiscovered, *(d.name for d in self._dimensions)}
+        self._typer = ColumnTyper(engine)
+        self.needs_record_time = schema.granularitySpec.rollup and any(
+            m.how in ("first", "last") for m in self._metrics
+        )
+        if self.needs_record_time:
+            self._undiscovered.add(RECORD_TIME)
+
+    @property
+    def names(self) -> list[str]:
+        """The fields that the named columns are made of."""
+        return [*(d.name for d in self._dimensions), *(m.field for m in self._metrics if m.field is not None)]
+
+    def make(self, fields: RowFields) -> Made:
+        """The columns of these records' rows."""
+        made = Made()
+        values = {name: Values(fields.texts[name]) for name in dict.fromkeys(self.names)}
+        for dimension in self._dimensions:
+            self._add_dimension(made, dimension, values[dimension.name], fields)
+        if self._discovers:
+            self._discover(made, fields)
+        for metric in self._metrics:
+            self._add_metric(made, metric, values, fields)
+        return made
+
+    def _add_dimension(self, made: Made, dimension: DimensionSchema, values: Values, fields: RowFields) -> None:
+        name, kind = dimension.name, dimension.type
+        column = self._typer.typed(values, kind, name, fields.written(name), dimension.multiValueHandling)
+        _note_faults(made, values.texts, column, kind, name)
+        made.columns.append((name, column))
+
+    def _discover(self, made: Made, fields: RowFields) -> None:
+        """Discovered dimensions in the order they were first met."""
+        others = {name: Values(texts) for name, texts in fields.texts.items() if name not in self._undiscovered}
+        for name, values in others.items():
+            if values.total:
+                made.columns.append((name, self._typer.discovered(values, name, fields.written(name))))
+                made.discovered.append(name)
+
+    def _add_metric(self, made: Made, metric: Metric, values: Mapping[str, Values], fields: RowFields) -> None:
+        if metric.field is None:
+            made.columns.append((metric.name, pa.array(np.ones(fields.count, np.int64))))
+            return
+        found = values[metric.field]
+        column = self._typer.typed(found, metric.kind, metric.field, fields.written(metric.field))
+        _note_faults(made, found.texts, column, metric.kind, metric.field)
+        if isinstance(metric, StringMetric):
+            column = cut(column, metric.maxStringBytes)
+        made.columns.append((metric.name, column))
+
+
+def _nowhere(row: int) -> str:
+    return ""
+
+
+def _note_faults(made: Made, texts: pa.Array, column: pa.Array, kind: str, name: str) -> None:
+    """Rows that hold something which a column of numbers does not."""
+    if kind not in _NUMBERS or column.null_count == texts.null_count:
+        return
+    lost = pc.and_(texts.is_valid(), column.is_null()).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(lost).tolist():
+        made.faults.setdefault(row, f"field {name!r} is not {_NUMBERS[kind]}")
+
+
+def cut(column: pa.Array, most_bytes: int) -> pa.Array:
+    """Texts of that many bytes at most; no character is cut in two."""
+    if (pc.max(pc.binary_length(column)).as_py() or 0) <= most_bytes:
+        return column
+    held = [None if t is None else t.encode()[:most_bytes].decode(errors="ignore") for t in column.to_pylist()]
+    return pa.array(held, pa.string())

@@ -1,0 +1,191 @@
+"""The dataSchema of a spec: what a record becomes. Names and meaning are those of Druid's ingestion spec reference."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from ingestion.specs.base import SpecModel, a_plain_name, utc
+from ingestion.specs.filters import Filter
+from ingestion.specs.granularity import Granularity
+from ingestion.specs.joda import strptime_patterns
+from ingestion.specs.metrics import Metric
+from ingestion.specs.periods import AnyGranularity, granularity_of
+
+TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
+
+
+class TimestampSpec(SpecModel):
+    """Where a record's time is. ``format``: one of ``TIME_FORMATS``, a Joda pattern, or one with strptime's ``%``."""
+
+    column: str = Field(default="timestamp", min_length=1)
+    format: str = Field(default="auto", min_length=1)
+    missingValue: datetime | None = None
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, value: str) -> str:
+        if value.lower() in TIME_FORMATS:
+            return value.lower()
+        if "%" not in value:
+            _check_joda(value)
+        return value
+
+    @field_validator("missingValue")
+    @classmethod
+    def _in_utc(cls, value: datetime | None) -> datetime | None:
+        return utc(value)
+
+
+def _check_joda(pattern: str) -> None:
+    try:
+        strptime_patterns(pattern)
+    except ValueError as error:
+        names = ", ".join(TIME_FORMATS)
+        raise ValueError(f"must be {names}, or a pattern such as yyyy-MM-dd HH:mm:ss; {error}") from None
+
+
+class DimensionSchema(SpecModel):
+    """One named column and its type; a bare name in the JSON means type string.
+
+    ``multiValueHandling``: the order of a string column's lists. ``createBitmapIndex`` has no counterpart in Parquet.
+    """
+
+    name: str = Field(min_length=1)
+    type: Literal["string", "long", "float", "double", "json", "auto"] = "string"
+    multiValueHandling: Literal["SORTED_ARRAY", "SORTED_SET", "ARRAY"] = "SORTED_ARRAY"
+    createBitmapIndex: bool = True
+
+    @field_validator("multiValueHandling", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("name")
+    @classmethod
+    def _not_time(cls, value: str) -> str:
+        if value == "__time":
+            raise ValueError("__time is the segment's own time column and can't be a dimension")
+        return value
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+class DimensionsSpec(SpecModel):
+    """Which columns are stored: those named, or with ``useSchemaDiscovery`` every field of the records."""
+
+    dimensions: list[DimensionSchema] = Field(default_factory=list)
+    dimensionExclusions: list[str] = Field(default_factory=list)
+    useSchemaDiscovery: bool = False
+    includeAllDimensions: bool = False
+    spatialDimensions: list[Any] = Field(default_factory=list)
+
+    @field_validator("spatialDimensions")
+    @classmethod
+    def _no_spatial_index(cls, value: list[Any]) -> list[Any]:
+        if value:
+            raise ValueError("Parquet has no spatial index: name the coordinates as dimensions of type double")
+        return value
+
+    @field_validator("dimensions", mode="before")
+    @classmethod
+    def _names_to_schemas(cls, value: Any) -> Any:
+        return [_named(v) for v in value] if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _no_doubles(self) -> DimensionsSpec:
+        names = [d.name for d in self.dimensions]
+        doubles = sorted({n for n in names if names.count(n) > 1})
+        if doubles:
+            raise ValueError(f"dimensions are named twice: {', '.join(doubles)}")
+        excluded = sorted(set(names) & set(self.dimensionExclusions))
+        if excluded:
+            raise ValueError(f"dimensions are both named and excluded: {', '.join(excluded)}")
+        return self
+
+    @property
+    def discovers(self) -> bool:
+        """Whether fields that are not named become columns too (Druid: also when no dimension is named)."""
+        return self.useSchemaDiscovery or self.includeAllDimensions or not self.dimensions
+
+
+class GranularitySpec(SpecModel):
+    """How long a segment's interval is, to what a row's time is cut down, and whether equal rows become one.
+
+    ``intervals`` is for Druid's batch tasks: taken, and without effect on a stream.
+    """
+
+    type: Literal["uniform"] = "uniform"
+    segmentGranularity: AnyGranularity = Granularity.DAY
+    queryGranularity: AnyGranularity = Granularity.NONE
+    rollup: bool = False
+    intervals: list[str] | None = None
+
+    @field_validator("segmentGranularity", "queryGranularity", mode="before")
+    @classmethod
+    def _a_name_or_an_object(cls, value: Any) -> Any:
+        return granularity_of(value)
+
+    @field_validator("segmentGranularity")
+    @classmethod
+    def _a_real_interval(cls, value: AnyGranularity) -> AnyGranularity:
+        if value is Granularity.NONE:
+            raise ValueError("NONE would make a segment per millisecond; use SECOND or longer")
+        if not isinstance(value, Granularity) and (value.fixed_ms or (0, 1000))[1] < 1000:
+            raise ValueError("a segment's interval is a second at least")
+        return value
+
+
+class ExpressionTransform(SpecModel):
+    """A field that an SQL expression makes of a record's fields; it shadows a field of its name."""
+
+    type: Literal["expression"]
+    name: str = Field(min_length=1)
+    expression: str = Field(min_length=1, max_length=10_000)
+
+
+class TransformSpec(SpecModel):
+    """Which fields are made, and which rows are kept."""
+
+    transforms: list[ExpressionTransform] = Field(default_factory=list)
+    filter: Filter | None = None
+
+    @model_validator(mode="after")
+    def _no_doubles(self) -> TransformSpec:
+        names = [t.name for t in self.transforms]
+        doubles = sorted({n for n in names if names.count(n) > 1})
+        if doubles:
+            raise ValueError(f"transforms are named twice: {', '.join(doubles)}")
+        return self
+
+
+class DataSchema(SpecModel):
+    """What a record becomes."""
+
+    dataSource: Annotated[str, AfterValidator(a_plain_name)]
+    timestampSpec: TimestampSpec
+    dimensionsSpec: DimensionsSpec = Field(default_factory=DimensionsSpec)
+    metricsSpec: list[Metric] = Field(default_factory=list)
+    granularitySpec: GranularitySpec = Field(default_factory=GranularitySpec)
+    transformSpec: TransformSpec = Field(default_factory=TransformSpec)
+
+    @model_validator(mode="after")
+    def _one_column_a_name(self) -> DataSchema:
+        names = [*(d.name for d in self.dimensionsSpec.dimensions), *(m.name for m in self.metricsSpec)]
+        doubles = sorted({n for n in names if names.count(n) > 1})
+        if doubles:
+            raise ValueError(f"columns are named twice among dimensions and metrics: {', '.join(doubles)}")
+        if "__record_time" in names:
+            raise ValueError("__record_time is a name of the decoder's own and can't be a dimension or metric")
+        return self
+
+    @property
+    def undiscovered(self) -> frozenset[str]:
+        """Fields that never become columns by discovery: as in Druid also those that metrics read or are named as."""
+        metrics = {m.name for m in self.metricsSpec} | {m.field for m in self.metricsSpec if m.field is not None}
+        excluded = {*self.dimensionsSpec.dimensionExclusions, self.timestampSpec.column, "__time"}
+        return frozenset(metrics | excluded)

@@ -1,0 +1,48 @@
+"""What a tuningConfig says of records that can't be read, or only in part: log them, and when there are too many, fail.
+
+Counted for each indexer from its start, as Druid counts for each of its tasks. A batch that brings too many is not
+published: nothing of it is stored or acknowledged.
+"""
+
+from __future__ import annotations
+
+from structlog.typing import FilteringBoundLogger
+
+from ingestion.specs import TuningConfig
+from ingestion.task.batches import Ledger
+from ingestion.task.errors import TooManyParseExceptions
+
+
+class ParseExceptions:
+    """The count of one indexer."""
+
+    def __init__(self, tuning: TuningConfig, log: FilteringBoundLogger) -> None:
+        self._most = tuning.most_parse_exceptions
+        self._logs = tuning.logParseExceptions
+        self._log = log
+        self._seen = 0
+
+    def look_at(self, ledger: Ledger) -> None:
+        """Log a decoded batch's, if asked to. Raises ``TooManyParseExceptions``."""
+        found = ledger.parse_exceptions if self._logs or self._most is not None else {}
+        if self._logs:
+            for index, error in found.items():
+                place = {"partition": int(ledger.batch.partitions[index]), "offset": int(ledger.batch.offsets[index])}
+                self._log.warning("parse exception", **place, error=error)
+        if self._most is not None and self._seen + len(found) > self._most:
+            first = next(iter(found.items()), None)
+            raise TooManyParseExceptions(_message(self._most, self._seen + len(found), ledger, first))
+
+    def count(self, ledger: Ledger) -> None:
+        """The batch is registered."""
+        if self._most is not None:
+            self._seen += len(ledger.parse_exceptions)
+
+
+def _message(most: int, seen: int, ledger: Ledger, first: tuple[int, str] | None) -> str:
+    message = f"There are {seen} parse exceptions, more than tuningConfig.maxParseExceptions ({most}) allows."
+    if first is None:
+        return message
+    index, error = first
+    place = f"partition {ledger.batch.partitions[index]}, offset {ledger.batch.offsets[index]}"
+    return f"{message} The first of the last batch, at {place}: {error[:300]}"

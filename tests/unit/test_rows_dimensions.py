@@ -1,0 +1,169 @@
+"""Dimensions: strings of several values, what is discovered and what is not, fields that come, change and go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from ingestion.decode import Decoded, JsonDecoder, MessageWindow
+from ingestion.decode.decoded import joined
+from ingestion.segments import LocalStorage, read_segment, write_segments
+from ingestion.specs import DataSchema
+from ingestion.specs.protocol import Column
+
+LISTS = pa.list_(pa.string())
+
+
+def schema_of(more: dict[str, Any] | None = None, **dimensions_spec: Any) -> DataSchema:
+    return DataSchema.model_validate(
+        {"dataSource": "d", "timestampSpec": {"column": "t"}, "dimensionsSpec": dimensions_spec, **(more or {})}
+    )
+
+
+def decoded_with(schema: DataSchema, *fields: str) -> Decoded:
+    """Records with a good time and these ``fields`` (the inside of a JSON object)."""
+    decoder = JsonDecoder(schema)
+    try:
+        payloads = [("{" + ",".join(['"t":0', f] if f else ['"t":0']) + "}").encode() for f in fields]
+        return decoder.decode(payloads, MessageWindow())
+    finally:
+        decoder.close()
+
+
+def tags(handling: str | None, *values: str) -> pa.ChunkedArray:
+    dimension = {"name": "tags"} | ({} if handling is None else {"multiValueHandling": handling})
+    return decoded_with(schema_of(dimensions=[dimension]), *(f'"tags":{v}' for v in values)).rows.column("tags")
+
+
+@pytest.mark.parametrize(
+    ("handling", "expected"),
+    [
+        (None, ["a", "b", "b", "c"]),
+        ("SORTED_ARRAY", ["a", "b", "b", "c"]),
+        ("sorted_array", ["a", "b", "b", "c"]),
+        ("SORTED_SET", ["a", "b", "c"]),
+        ("ARRAY", ["b", "a", "c", "b"]),
+    ],
+)
+def test_several_values_in_the_order_that_the_spec_says(handling: str | None, expected: list[str]) -> None:
+    assert tags(handling, '["b","a","c","b"]').to_pylist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("handling", "expected"), [("ARRAY", ["x", None]), ("SORTED_ARRAY", [None, "x"]), ("SORTED_SET", [None, "x"])]
+)
+def test_nulls_among_the_values(handling: str, expected: list[str | None]) -> None:
+    assert tags(handling, '["x",null]').to_pylist() == [expected]
+
+
+def test_a_batch_with_an_array_has_a_column_of_lists() -> None:
+    column = tags("ARRAY", '["b"]', '"a"', "7", "true", "null", "[]", '{"k":1}', '[1,2.5,false,{"k":1}]')
+    assert column.type == LISTS
+    lists = [["b"], ["a"], ["7"], ["true"], None, None, ['{"k":1}'], ["1", "2.5", "false", '{"k":1}']]
+    assert column.to_pylist() == lists
+
+
+def test_a_batch_without_an_array_has_a_column_of_texts() -> None:
+    column = tags(None, '"a"', "7", '{"k":1}')
+    assert column.type == pa.string()
+    assert column.to_pylist() == ["a", "7", '{"k":1}']
+
+
+def test_texts_and_lists_are_joined_as_lists() -> None:
+    schema = schema_of(dimensions=["tags"])
+    one = decoded_with(schema, '"tags":"a"', '"tags":null')
+    two = decoded_with(schema, '"tags":["b","c"]').moved([2])
+    assert joined([one, two]).rows.column("tags").to_pylist() == [["a"], None, ["b", "c"]]
+
+
+def test_lists_are_stored_and_told(tmp_path: Path) -> None:
+    schema = schema_of(dimensions=["tags"])
+    rows = decoded_with(schema, '"tags":["b","a"]', '"tags":"c"').rows
+    storage = LocalStorage(tmp_path / "deep")
+    (file,) = write_segments(
+        rows, np.zeros(2), np.arange(2), schema=schema, version="v", storage=storage, scratch=tmp_path / "s"
+    )
+    assert file.columns == [Column(name="__time", type="timestamp"), Column(name="tags", type="strings")]
+    assert sorted(read_segment(storage, file.path).column("tags").to_pylist()) == [["a", "b"], ["c"]]
+
+
+def test_arrays_elsewhere_stay_json() -> None:
+    schema = schema_of(
+        dimensions=[{"name": "j", "type": "json"}, {"name": "a", "type": "auto"}], useSchemaDiscovery=True
+    )
+    rows = decoded_with(schema, '"j":[1],"a":[2],"found":[3]').rows
+    assert rows.to_pylist()[0] | {"__time": None} == {
+        "__row": 0,
+        "__time": None,
+        "j": "[1]",
+        "a": "[2]",
+        "found": "[3]",
+    }
+
+
+def test_a_bitmap_index_is_taken_without_effect() -> None:
+    schema = schema_of(dimensions=[{"name": "a", "createBitmapIndex": False, "type": "string"}])
+    assert decoded_with(schema, '"a":1').rows.column("a").to_pylist() == ["1"]
+
+
+def test_spatial_dimensions_are_refused_with_a_reason() -> None:
+    with pytest.raises(ValidationError, match="Parquet has no spatial index: name the coordinates"):
+        schema_of(spatialDimensions=[{"dimName": "place", "dims": ["lat", "long"]}])
+    assert schema_of(spatialDimensions=[]).dimensionsSpec.discovers
+
+
+@pytest.mark.parametrize(
+    ("spec", "columns"),
+    [
+        ({}, ["a", "b", "x"]),
+        ({"dimensions": [], "dimensionExclusions": ["x"]}, ["a", "b"]),
+        ({"dimensions": ["b"]}, ["b"]),
+        ({"dimensions": ["b"], "dimensionExclusions": ["x"]}, ["b"]),
+        ({"dimensions": ["b"], "useSchemaDiscovery": True}, ["b", "a", "x"]),
+        ({"dimensions": ["b"], "includeAllDimensions": True, "dimensionExclusions": ["x"]}, ["b", "a"]),
+        ({"dimensions": ["absent"]}, ["absent"]),
+    ],
+)
+def test_which_fields_become_columns(spec: dict[str, Any], columns: list[str]) -> None:
+    assert decoded_with(schema_of(**spec), '"a":1,"b":2,"x":3').rows.column_names[2:] == columns
+
+
+def test_as_in_druid_fields_and_names_of_metrics_are_not_discovered() -> None:
+    """Of Druid's sample for Kafka: the dimensions are all fields but the time and what the metrics read."""
+    metrics = [
+        {"name": "count", "type": "count"},
+        {"name": "value_sum", "fieldName": "value", "type": "doubleSum"},
+        {"name": "value_max", "fieldName": "value", "type": "doubleMax"},
+    ]
+    rows = decoded_with(schema_of({"metricsSpec": metrics}), '"value":1,"host":"h","count":9,"value_sum":8').rows
+    assert rows.column_names[2:] == ["host", "count", "value_sum", "value_max"]
+    assert rows.to_pylist()[0] | {"__time": None, "__row": None} == {
+        "__row": None,
+        "__time": None,
+        "host": "h",
+        "count": 1,
+        "value_sum": 1.0,
+        "value_max": 1.0,
+    }
+    named = decoded_with(
+        schema_of({"metricsSpec": metrics}, dimensions=["value"], useSchemaDiscovery=True), '"value":1'
+    ).rows
+    assert named.column_names[2:] == ["value", "count", "value_sum", "value_max"]
+
+
+def test_fields_that_appear_change_and_vanish_are_columns_of_each_segment() -> None:
+    """Each batch's file has the type that holds what it holds; together they are read under the one that holds both."""
+    decoder = JsonDecoder(schema_of(useSchemaDiscovery=True))
+    batches = [b'{"t":0,"a":1}', b'{"t":0,"a":1.5,"b":true}', b'{"t":0,"a":"x","b":{"k":1}}', b'{"t":0}']
+    found = [decoder.decode([payload], MessageWindow()) for payload in batches]
+    decoder.close()
+    kinds = [[str(t) for t in d.rows.schema.types[2:]] for d in found]
+    assert kinds == [["int64"], ["double", "bool"], ["string", "extension<arrow.json>"], []]
+    whole = joined([d.moved([i]) for i, d in enumerate(found)]).rows
+    assert whole.column("a").to_pylist() == ["1", "1.5", "x", None]
+    assert whole.column("b").to_pylist() == [None, "true", '{"k":1}', None]

@@ -1,0 +1,143 @@
+"""The timestampSpec's formats: numbers of several units, and Joda's patterns, to which Druid's documents refer."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ingestion.decode import JsonDecoder, MessageWindow
+from ingestion.specs import DataSchema, TimestampSpec
+from ingestion.specs.joda import strptime_patterns
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def times_of(spec: dict[str, Any], *values: Any) -> list[str | None]:
+    """The time, as ISO text, that each value is read as; None where it can't be."""
+    decoder = JsonDecoder(DataSchema.model_validate({"dataSource": "d", "timestampSpec": {"column": "t", **spec}}))
+    decoded = decoder.decode([json.dumps({"t": v}).encode() for v in values], MessageWindow())
+    decoder.close()
+    times = iter(decoded.rows.column("__time").to_pylist())
+    return [None if i in decoded.unparseable else _iso(next(times)) for i in range(len(values))]
+
+
+def _iso(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds").removesuffix("+00:00")
+
+
+@pytest.mark.parametrize(
+    ("time_format", "value"),
+    [
+        ("micro", 1_748_779_200_123_999),
+        ("micro", "1748779200123999"),
+        ("MICRO", "1748779200123999.9"),
+        ("nano", 1_748_779_200_123_999_999),
+        ("nano", "1748779200123999999"),
+        ("ruby", 1_748_779_200.123),
+        ("ruby", "1748779200.1239"),
+        ("posix", 1_748_779_200.123),
+        ("millis", 1_748_779_200_123),
+    ],
+)
+@pytest.mark.parametrize("neighbour", [None, "zz"])
+def test_numbers_are_cut_to_milliseconds(time_format: str, value: Any, neighbour: Any) -> None:
+    """Whether all of a batch is numbers, or something else is among them."""
+    assert times_of({"format": time_format}, value, neighbour) == ["2025-06-01T12:00:00.123", None]
+
+
+@pytest.mark.parametrize(("time_format", "value"), [("micro", -1), ("nano", -1), ("nano", "-1"), ("ruby", -0.0001)])
+def test_before_1970_times_are_cut_down_too(time_format: str, value: Any) -> None:
+    assert times_of({"format": time_format}, value) == ["1969-12-31T23:59:59.999"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("yyyy-MM-dd HH:mm:ss.SSS Z", "2025-06-01 14:30:05.250 +0200", "2025-06-01T12:30:05.250"),
+        ("yyyy-MM-dd'T'HH:mm:ss.SSSZZ", "2025-06-01T14:30:05.250+02:00", "2025-06-01T12:30:05.250"),
+        ("dd/MMM/yyyy:HH:mm:ss Z", "01/Jun/2025:14:30:05 +0200", "2025-06-01T12:30:05.000"),
+        ("dd/MMM/yyyy:HH:mm:ss Z", "01/Jun/2025:14:30:05 -0530", "2025-06-01T20:00:05.000"),
+        ("yyyy-MM-dd", "2025-06-01", "2025-06-01T00:00:00.000"),
+        ("yyyy-MM-dd", "2025-6-1", "2025-06-01T00:00:00.000"),
+        ("yyyyMMddHHmmss", "20250601143005", "2025-06-01T14:30:05.000"),
+        ("MM/dd/yyyy hh:mm:ss a", "06/01/2025 02:30:05 PM", "2025-06-01T14:30:05.000"),
+        ("MM/dd/yyyy h:mm a", "06/01/2025 12:30 AM", "2025-06-01T00:30:00.000"),
+        ("EEE MMM dd HH:mm:ss yyyy", "Sun Jun 01 14:30:05 2025", "2025-06-01T14:30:05.000"),
+        ("EEEE, d MMMM yyyy", "Sunday, 1 June 2025", "2025-06-01T00:00:00.000"),
+        ("d MMM yyyy", "1 June 2025", "2025-06-01T00:00:00.000"),  # Joda reads a month's long name there as well
+        ("yyyy-DDD", "2025-032", "2025-02-01T00:00:00.000"),
+        ("yyyy 'o''clock' HH", "2025 o'clock 14", "2025-01-01T14:00:00.000"),
+        ("yyyy''MM", "2025'06", "2025-06-01T00:00:00.000"),
+        ("YYYY-MM-dd HH:mm:ss.SSSSSS", "2025-06-01 14:30:05.250999", "2025-06-01T14:30:05.250"),
+        ("yyyy-MM-dd HH:mm:ss.SSS", "2025-06-01 14:30:05.5", "2025-06-01T14:30:05.500"),
+        ("yyyy-MM-dd", "01.06.2025", None),
+        ("yyyy-MM-dd", "2025-02-30", None),
+        ("yyyy-MM-dd'T'HH", "2025-06-01 14", None),
+        ("yyyy", 2025, "2025-01-01T00:00:00.000"),
+    ],
+)
+def test_joda_patterns(pattern: str, text: Any, expected: str | None) -> None:
+    assert times_of({"format": pattern}, text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "letter", "why"),
+    [
+        ("yyyy-MM-dd HH:mm:ss z", "'z'", "names of time zones"),
+        ("yyyy-MM-dd HH:mm:ss ZZZ", "'Z'", "names of time zones"),
+        ("yy-MM-dd", "'y'", "two digits"),
+        ("yyyy-MM-ddTHH:mm", "'T'", "between quotes"),
+        ("xxxx-'W'ww-e", "'x'", "not supported"),
+        ("yyyy-MM-dd kk", "'k'", "not supported"),
+        ("G yyyy", "'G'", "not supported"),
+        ("hh:mm yyyy", "'h'", "belong together"),
+        ("yyyy HH a", "'a'", "belong together"),
+        ("yyyy 'T", "quote", "not closed"),
+        ("--", "at least one field", "yyyy-MM-dd"),
+        ("sometimes", "'o'", "not supported"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused_by_its_letter(pattern: str, letter: str, why: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TimestampSpec.model_validate({"format": pattern})
+    message = caught.value.errors()[0]["msg"]
+    assert letter in message
+    assert why in message
+    assert "must be auto, iso, millis, micro, nano, posix, ruby, or a pattern" in message
+
+
+def test_quoted_text_and_names_in_both_lengths() -> None:
+    assert strptime_patterns("yyyy' 100'") == ["%Y 100"]
+    assert strptime_patterns("MMM EEE") == ["%b %a", "%b %A", "%B %a", "%B %A"]
+
+
+def test_the_missing_value_is_for_what_is_missing_only() -> None:
+    spec = {"format": "yyyy-MM-dd", "missingValue": "2020-01-01T00:00:00Z"}
+    assert times_of(spec, None, "x", "2025-06-01") == ["2020-01-01T00:00:00.000", None, "2025-06-01T00:00:00.000"]
+
+
+@given(
+    time=st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC)),
+    offset_minutes=st.integers(-14 * 60, 14 * 60),
+)
+def test_what_the_pattern_writes_is_read(time: datetime, offset_minutes: int) -> None:
+    local = _moved(time, offset_minutes)
+    if local is None:
+        return
+    sign, size = ("-" if offset_minutes < 0 else "+"), abs(offset_minutes)
+    written = f"{local:%d/%m}/{local.year:04}:{local:%H:%M:%S.%f} {sign}{size // 60:02}{size % 60:02}"
+    read = times_of({"format": "dd/MM/yyyy:HH:mm:ss.SSSSSS Z"}, written)
+    assert read == [_iso(time.replace(microsecond=time.microsecond // 1000 * 1000))]
+
+
+def _moved(time: datetime, minutes: int) -> datetime | None:
+    try:
+        return time + timedelta(minutes=minutes)
+    except OverflowError:
+        return None
