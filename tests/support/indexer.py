@@ -1,0 +1,104 @@
+"""One indexer on a source and a control plane from memory, with real decoding and real files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from ingestion.client import MemoryControlPlane
+from ingestion.segments import open_deep_storage
+from ingestion.sources import TopicIdentity
+from ingestion.sources.memory import MemorySource
+from ingestion.specs import parse_task_spec
+from ingestion.specs.protocol import Assignment, Counters
+from ingestion.task.control import Control
+from ingestion.task.indexer import Indexer, Surroundings
+
+TOPIC = TopicIdentity("cluster", "topic-id")
+
+
+class FixedTopic:
+    """A topic that stays as it is, or changes its id after some looks."""
+
+    def __init__(self, change_after: int | None = None) -> None:
+        self.looks, self.change_after = 0, change_after
+
+    def identity(self) -> TopicIdentity:
+        return TopicIdentity("cluster", self.topic_id())
+
+    def topic_id(self) -> str:
+        self.looks += 1
+        return "another-id" if self.change_after is not None and self.looks > self.change_after else "topic-id"
+
+
+def assignment(folder: Path, input_format: Any = None, **data_schema: Any) -> Assignment:
+    data_schema = {"dataSource": "d", "timestampSpec": {"column": "time"}, **data_schema}
+    document = {
+        "type": "index_kafka_share_group",
+        "dataSchema": data_schema,
+        "ioConfig": {
+            "topic": "t",
+            "groupId": "g",
+            "consumerProperties": {"bootstrap.servers": "nowhere:1"},
+            "inputFormat": input_format or {"type": "json"},
+        },
+        "tuningConfig": data_schema.pop("tuningConfig", {}),
+    }
+    return Assignment(
+        task_id="task",
+        kind="share_group",
+        spec=parse_task_spec(document).spec,
+        consumer_properties={},
+        indexers=1,
+        deep_storage=str(folder / "segments"),
+        version="v1",
+    )
+
+
+@pytest.fixture
+def run_indexer(tmp_path: Path) -> Callable[..., MemoryControlPlane]:
+    (tmp_path / "segments").mkdir()
+
+    def run_loop(
+        source: MemorySource,
+        plane: MemoryControlPlane | None = None,
+        topic: Any = None,
+        deep_storage: str | None = None,
+        control: Control | None = None,
+        **data_schema: Any,
+    ) -> MemoryControlPlane:
+        given = assignment(tmp_path, **data_schema)
+        plane = plane or MemoryControlPlane(given)
+        control = control or Control(0, 1)
+        control.tell("continue")
+        surroundings = Surroundings(
+            client=plane,
+            topic=topic or FixedTopic(),
+            make_source=lambda: source,
+            storage=open_deep_storage(deep_storage or given.deep_storage),
+            scratch=tmp_path / "scratch",
+            host="here",
+        )
+        (tmp_path / "scratch").mkdir(exist_ok=True)
+        Indexer(given, control, surroundings).run()
+        return plane
+
+    return run_loop
+
+
+def record(n: int, day: int = 1) -> bytes:
+    return json.dumps({"time": f"2025-06-{day:02d}T00:00:00Z", "n": n}).encode()
+
+
+def total(plane: MemoryControlPlane) -> Counters:
+    return sum((p.counters for p in plane.published), Counters())
+
+
+def stored(plane: MemoryControlPlane, folder: Path) -> list[int]:
+    files = [folder / "segments" / s.path for p in plane.published for s in p.segments]
+    return sorted(n for f in files for n in pq.read_table(f)["n"].to_pylist())
