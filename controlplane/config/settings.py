@@ -187,6 +187,8 @@ SPARK_MASTER = env.text("HEADGATE_SPARK_MASTER", "local")
 SPARK_SLOTS = env.number("HEADGATE_SPARK_SLOTS", 32)
 # A task whose heartbeat is older than this is lost.
 TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_HEARTBEAT_TIMEOUT", 30))
+# The most that a supervisor waits before it starts another task after failures in a row.
+RESTART_LONGEST_DELAY = timedelta(seconds=env.number("HEADGATE_RESTART_LONGEST_DELAY", 60))
 TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT", 180))
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
 # A test's file that makes one datasource's applications fail at named places. Never set in production.

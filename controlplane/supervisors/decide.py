@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-FIRST_DELAY_S = 1
-LONGEST_DELAY_S = 60
+FIRST_DELAY = timedelta(seconds=1)
+LONGEST_DELAY = timedelta(seconds=60)
 HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed start
 UNHEALTHY_AFTER = 3
 
@@ -28,7 +28,10 @@ class SeenTask:
 
 @dataclass(frozen=True)
 class Observed:
-    """``tasks``: newest first. ``same_task``: spec versions that differ from the current one in taskCount only."""
+    """``tasks``: newest first. ``same_task``: spec versions that differ from the current one in taskCount only.
+
+    ``longest_delay``: the most that a start waits after failures.
+    """
 
     now: datetime
     suspended: bool
@@ -37,6 +40,7 @@ class Observed:
     task_count: int
     tasks: list[SeenTask]
     same_task: frozenset[int] = frozenset()
+    longest_delay: timedelta = LONGEST_DELAY
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def decide(seen: Observed) -> Decision:
         scale = {t.id: seen.task_count for t in keep if t.indexers_wanted != seen.task_count}
         state, detail = _running_state(keep[0], failures)
         return Decision(state, detail, finish=finish, scale=scale, failures=failures)
-    start_at = _next_start(seen.tasks, failures)
+    start_at = _next_start(seen, failures)
     due = start_at is None or seen.now >= start_at
     state = "UNHEALTHY_TASKS" if failures >= UNHEALTHY_AFTER else "PENDING" if not failures else "RUNNING"
     detail = "CREATING_TASKS" if due else "UNHEALTHY_TASKS" if failures >= UNHEALTHY_AFTER else "BACKING_OFF"
@@ -84,9 +88,9 @@ def failures_in_a_row(tasks: list[SeenTask]) -> int:
     return count
 
 
-def back_off(failures: int) -> timedelta:
-    """1, 2, 4 … 60 seconds after the first, second, third … failure in a row."""
-    return timedelta(seconds=min(LONGEST_DELAY_S, FIRST_DELAY_S << max(0, failures - 1)))
+def back_off(failures: int, longest: timedelta = LONGEST_DELAY) -> timedelta:
+    """1, 2, 4 … seconds after the first, second, third … failure in a row, and no more than ``longest``."""
+    return min(longest, FIRST_DELAY * 2 ** min(max(0, failures - 1), 20))
 
 
 def _fits(seen: Observed, task: SeenTask) -> bool:
@@ -106,6 +110,6 @@ def _running_state(task: SeenTask, failures: int) -> tuple[str, str]:
     return ("RUNNING", "RUNNING") if task.reading else ("PENDING", "STARTING_TASK")
 
 
-def _next_start(tasks: list[SeenTask], failures: int) -> datetime | None:
-    ended = [t.ended_at for t in tasks if not t.active and t.ended_at is not None]
-    return max(ended) + back_off(failures) if failures and ended else None
+def _next_start(seen: Observed, failures: int) -> datetime | None:
+    ended = [t.ended_at for t in seen.tasks if not t.active and t.ended_at is not None]
+    return max(ended) + back_off(failures, seen.longest_delay) if failures and ended else None

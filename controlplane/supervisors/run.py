@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -51,6 +52,7 @@ def observe(supervisor: Supervisor) -> Observed:
         task_count=version.spec["spec"]["ioConfig"]["taskCount"],
         tasks=[_seen(t) for t in _tasks(supervisor)],
         same_task=_same_but_for_task_count(supervisor, version),
+        longest_delay=settings.RESTART_LONGEST_DELAY,
     )
 
 

@@ -84,6 +84,7 @@ class House:
             "HEADGATE_REPAIR_PERIOD": "2",
             "HEADGATE_REPAIR_MARGIN": "15",
             "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "12",
+            "HEADGATE_RESTART_LONGEST_DELAY": "4",
         }
         apps.migrate(self.home, self.environment)
         apps.ensure_login(self.home, self.environment)
