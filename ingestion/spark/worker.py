@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +55,15 @@ def work(orders: Orders) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
     return run
 
 
+# A poll makes thousands of objects that die together: looking for cycles among them every 700 is in vain.
+_COLLECT_AFTER = 50_000
+_SWITCH_S = 0.001  # a consumer whose commit is answered waits no longer than this for the interpreter
+
+
 def _run(orders: Orders) -> tuple[str, str]:
     configure()
+    gc.set_threshold(_COLLECT_AFTER)
+    sys.setswitchinterval(_SWITCH_S)
     assignment = Assignment.model_validate_json(orders.assignment)
     control = Control(orders.number, os.getpid())
     poster = Poster(control, orders.board, orders.authkey)
