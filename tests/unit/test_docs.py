@@ -383,19 +383,3 @@ def test_variables_of_compose_are_described() -> None:
         default = rest.removeprefix(":-")
         expected = "required" if rest.startswith(":?") else f"`{default}`" if default else "none"
         assert table[name] == expected, name
-
-
-def test_the_changelog_has_the_projects_version() -> None:
-    version = re.search(r'^version = "(.+)"$', (PROJECT / "pyproject.toml").read_text(), re.MULTILINE)
-    assert version is not None
-    assert f"## [{version[1]}]" in (PROJECT / "CHANGELOG.md").read_text()
-
-
-def test_decisions_are_numbered_and_listed() -> None:
-    pages = sorted(p.name for p in (DOCS / "decisions").glob("0*.md"))
-    assert [name[:4] for name in pages] == [f"{n + 1:04}" for n in range(len(pages))]
-    index = (DOCS / "decisions" / "README.md").read_text()
-    for name in pages:
-        title = (DOCS / "decisions" / name).read_text().splitlines()[0]
-        assert title.startswith(f"# {name[:4]}: ")
-        assert name in index

@@ -6,13 +6,15 @@ minutes, a text that is longer than the record for ever. Here every element take
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from ingestion.decode.formats.base import BadRecord
 
 _DEEPEST = 64
 _TOO_SHORT = "it ends too early"
 
 
-class _Shape:
+class _Shape(ABC):
     """A place in the bytes; methods move it on."""
 
     def __init__(self, payload: bytes) -> None:
@@ -26,11 +28,13 @@ class _Shape:
         if left:
             raise BadRecord(f"not Thrift: {left} bytes are left behind the struct")
 
+    @abstractmethod
     def struct(self, depth: int) -> None:
-        raise NotImplementedError
+        """Move on behind a struct."""
 
+    @abstractmethod
     def value(self, kind: int, depth: int) -> None:
-        raise NotImplementedError
+        """Move on behind a value of that kind."""
 
     def elements(self, kinds: tuple[int, ...], count: int, depth: int) -> None:
         """``count`` times a value of each kind."""
