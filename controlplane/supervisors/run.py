@@ -76,6 +76,8 @@ def _seen(task: Task) -> SeenTask:
 
 
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> frozenset[int]:
+    if current.spec["spec"]["ioConfig"].get("assignment") == "offset_range":
+        return frozenset()  # who reads which partition is settled when a task begins
     recent = supervisor.versions.filter(version__lt=current.version)[:TASKS_LOOKED_AT]
     wanted = (_without_task_count(current), current.secrets)
     return frozenset(v.version for v in recent if (_without_task_count(v), v.secrets) == wanted)

@@ -27,6 +27,12 @@ def owner_of(task: Task) -> str:
     return task.supervisor_id or task.datasource.name
 
 
+def consumer_group(task: Task) -> str:
+    """The name of the consumer group that deals out a task's partitions; empty when none does."""
+    io_config = task.spec["spec"]["ioConfig"]
+    return str(io_config.get("groupId") or owner_of(task)) if io_config.get("assignment") == "consumer_group" else ""
+
+
 def sources_of(datasource: Datasource | int, io_config: Mapping[str, Any], owner: str) -> QuerySet[Source]:
     """The sources (one for each topic id) that this ioConfig reads for a datasource."""
     kind, group = kind_and_group(io_config, owner)

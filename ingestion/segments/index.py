@@ -19,7 +19,8 @@ class RowIndex:
 
     def __init__(self, *, schema: DataSchema, tuning: TuningConfig, scratch: Path) -> None:
         self._schema, self._tuning, self._scratch = schema, tuning, scratch
-        self.clear()
+        self._parts: list[tuple[pa.Table, Integers, Integers]] = []
+        self.rows = 0
 
     def add(self, rows: pa.Table, partitions: Integers, offsets: Integers) -> None:
         self._parts.append((rows, partitions, offsets))
@@ -48,9 +49,12 @@ class RowIndex:
             index_spec=self._tuning.indexSpec,
         )
 
-    def drop(self, partitions: set[int]) -> None:
-        raise NotImplementedError
+    def drop(self, gone: set[int]) -> None:
+        parts, self._parts, self.rows = self._parts, [], 0
+        for rows, partitions, offsets in parts:
+            keep = ~np.isin(np.asarray(partitions)[row_indexes(rows)], list(gone))
+            self.add(rows.filter(pa.array(keep)), partitions, offsets)
 
     def clear(self) -> None:
-        self._parts: list[tuple[pa.Table, Integers, Integers]] = []
+        self._parts = []
         self.rows = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -104,8 +104,8 @@ class Source(Protocol):
     def lapse(self, batch: Batch) -> None:
         """Give the batch up without an outcome: its records come again, to whoever asks. Blocks until they may."""
 
-    def rewind(self) -> None:
-        """Go back to what is stored: nothing of what was handed out and not acknowledged has been published."""
+    def rewind(self, partitions: Iterable[int]) -> None:
+        """Of a source that gathers: go back to what is stored of these, since what was read of them is given up."""
 
     def published(self, ends: dict[int, int]) -> None:
         """Of a source that gathers: each partition is published up to this offset, which is stored now."""

@@ -80,7 +80,7 @@ class MemorySource:
     def lapse(self, batch: Batch) -> None:
         self._waiting.extend(batch.held)
 
-    def rewind(self) -> None:
+    def rewind(self, partitions: Iterable[int]) -> None:
         pass
 
     def published(self, ends: dict[int, int]) -> None:

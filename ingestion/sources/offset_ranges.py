@@ -32,6 +32,7 @@ class OffsetRangeSource:
         self._mine = mine
         self._reader = Reader(stored.topic, properties, "headgate", client_id, poll_s)
         self._looked_at = 0.0
+        self._lost: set[int] = set()
 
     def open(self) -> None:
         """Raises ``OffsetsUnavailable`` and ``SourceProblem``."""
@@ -56,7 +57,8 @@ class OffsetRangeSource:
         try:
             return self._reader.read(timeout_s)
         except Astray as astray:
-            self._take_up_again(astray.partitions)
+            self._lost |= astray.partitions
+            self.rewind(astray.partitions)
             return None
 
     def _take_up_again(self, partitions: Iterable[int]) -> None:
@@ -69,16 +71,17 @@ class OffsetRangeSource:
         """The stored offsets are all there is."""
 
     def lapse(self, batch: Batch) -> None:
-        self.rewind()
+        self.rewind(self._reader.partitions)
 
-    def rewind(self) -> None:
-        self._take_up_again(sorted(self._reader.partitions))
+    def rewind(self, partitions: Iterable[int]) -> None:
+        self._take_up_again(self._reader.partitions & set(partitions))
 
     def published(self, ends: dict[int, int]) -> None:
         self._reader.published(ends)
 
     def lost(self) -> set[int]:
-        return set()
+        gone, self._lost = self._lost, set()
+        return gone
 
     def exhausted(self) -> bool:
         return False

@@ -77,6 +77,10 @@ class Reader:
         text, at = self._complaint
         return text if time.monotonic() - at < COMPLAINT_S else ""
 
+    def generation(self, partition: int) -> int | None:
+        """That under which the partition is read."""
+        return self._generations.get(partition)
+
     def add(self, starts: Mapping[int, Start]) -> list[TopicPartition]:
         """Take these partitions up; returns what to assign to the consumer."""
         for partition, start in starts.items():

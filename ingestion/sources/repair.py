@@ -126,7 +126,7 @@ class RepairSource:
     def lapse(self, batch: Batch) -> None:
         pass
 
-    def rewind(self) -> None:
+    def rewind(self, partitions: Iterable[int]) -> None:
         pass
 
     def published(self, ends: dict[int, int]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -242,7 +242,7 @@ class ShareGroupSource:
         for held, _ in batch.held:
             held.poller.give(None)
 
-    def rewind(self) -> None:
+    def rewind(self, partitions: Iterable[int]) -> None:
         """What is not acknowledged comes again by itself."""
 
     def published(self, ends: dict[int, int]) -> None:

@@ -53,21 +53,21 @@ class StoredOffsets:
     may_reset: bool
     with_generation: bool = False
 
-    def starts(self, partitions: Iterable[int], new_process: bool = False) -> dict[int, Start]:
-        """Where these partitions go on. ``new_process``: this one begins.
+    def starts(self, partitions: Iterable[int], new_process: bool = False, again: bool = False) -> dict[int, Start]:
+        """Where these partitions go on. ``new_process``: this one begins. ``again``: under the generation they have.
 
         Raises ``OffsetsUnavailable`` and ``SourceProblem``.
         """
         wanted = sorted(partitions)
         if not wanted:
             return {}
-        claimed = self._claimed(wanted, new_process)
+        claimed = self._claimed(wanted, new_process, self.with_generation and not again)
         bounds = self.watch.bounds(wanted)
         return {p: self._start(p, claimed[p], bounds[p]) for p in wanted}
 
-    def _claimed(self, wanted: list[int], new_process: bool) -> dict[int, Start]:
+    def _claimed(self, wanted: list[int], new_process: bool, new_generation: bool) -> dict[int, Start]:
         """Each partition as it is stored; what has no offset is given one."""
-        first = answer = self.claim(wanted, new_generation=self.with_generation, new_process=new_process)
+        first = answer = self.claim(wanted, new_generation=new_generation, new_process=new_process)
         while True:
             stored = {p: c.next_offset for p, c in answer.partitions.items() if c.next_offset is not None}
             missing = [p for p in wanted if p not in stored]

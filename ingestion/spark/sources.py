@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from ingestion.sources import Source, SourceProblem
+from ingestion.sources.consumer_group import ConsumerGroupSource
 from ingestion.sources.offset_ranges import OffsetRangeSource
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.stored_offsets import Claim, StoredOffsets
@@ -23,18 +24,26 @@ def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Call
     if isinstance(io_config, ShareGroupIOConfig):
         return lambda claim: ShareGroupSource(properties, io_config, client_id)
 
-    def offset_ranges(claim: Claim) -> Source:
+    poll_s = io_config.pollTimeout / 1000
+    in_group = io_config.source_kind == "consumer_group"
+
+    def mine(partition: int) -> bool:
+        return partition % assignment.indexers == number
+
+    def with_stored_offsets(claim: Claim) -> Source:
         stored = StoredOffsets(
             topic=io_config.topic,
             watch=watch,
             claim=claim,
             use_earliest=io_config.useEarliestOffset,
             may_reset=assignment.spec.tuningConfig.resetOffsetAutomatically,
+            with_generation=in_group,
         )
-        mine = lambda partition: partition % assignment.indexers == number  # noqa: E731
-        return OffsetRangeSource(properties, stored, mine, client_id, io_config.pollTimeout / 1000)
+        if in_group:
+            return ConsumerGroupSource(properties, stored, assignment.group, client_id, poll_s)
+        return OffsetRangeSource(properties, stored, mine, client_id, poll_s)
 
-    return offset_ranges
+    return with_stored_offsets
 
 
 class Places:

@@ -44,6 +44,7 @@ class Assignment(Message):
     indexers: int = Field(ge=0)
     deep_storage: str
     version: str
+    group: str = ""  # the consumer group's name
     schema_folder: str = ""
     ranges: list[RepairRange] = Field(default_factory=list)
     failpoints: dict[str, str] = Field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ingestion.client import PublishRefused
@@ -14,7 +15,6 @@ from ingestion.task.errors import Fenced, Lapsed, StorageRefused, TooManyParseEx
 from ingestion.task.gathered import Gathered
 
 QUARANTINE_BYTES = 8 * 1024 * 1024  # payloads of poison records that one publish carries, about
-_MOVED = ("offsets", "generation", "duplicates")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Gatherer(Epoch):
             self.give_up()
             raise
         except Lapsed:
-            self._start_over("gave up a batch")
+            self._start_over("gave up a batch", set(batch.progress))
             return
         self.parse_exceptions.count(ledger)
         self.failpoints.reach("decoded")
@@ -64,19 +64,30 @@ class Gatherer(Epoch):
         if not self.gathered:
             return
         try:
-            self._register(time.monotonic() + LONGEST_S)
+            while self.gathered and not self._registered(time.monotonic() + LONGEST_S):
+                pass
         except Lapsed:
             self._start_over("gave up a handoff")
             return
         except (TopicChanged, StorageRefused):
             self.give_up()
             raise
-        except PublishRefused as refused:
-            if refused.refusal.code not in _MOVED:
-                raise Fenced(str(refused)) from None
-            self._start_over(str(refused))
-            return
         self._clear()
+
+    def _registered(self, give_up: float) -> bool:
+        """False: partitions that are stored elsewhere by now were left out, and the rest is still to be registered."""
+        try:
+            self._register(give_up)
+        except PublishRefused as refused:
+            moved = set(refused.refusal.stored)
+            if not moved:
+                raise Fenced(str(refused)) from None
+            self.log.warning("left out what is stored elsewhere", reason=str(refused))
+            self.drop(moved)
+            if self.control.directive == "continue":
+                self.source.rewind(moved)
+            return False
+        return True
 
     def _register(self, give_up: float) -> None:
         same_topic = self.look_aside()
@@ -110,11 +121,12 @@ class Gatherer(Epoch):
             self.control.count_released(records, 0)
         self._clear()
 
-    def _start_over(self, reason: str) -> None:
+    def _start_over(self, reason: str, more: Iterable[int] = ()) -> None:
         self.log.warning("starting over from the stored offsets", reason=reason, records=self.gathered.records)
+        partitions = {*self.gathered.parts, *more}
         self.give_up()
         if self.control.directive == "continue":
-            self.source.rewind()
+            self.source.rewind(partitions)
 
     def _clear(self) -> None:
         self.gathered.parts.clear()

@@ -18,7 +18,7 @@ from controlplane.segments.models import Writer
 from controlplane.segments.settled import settled_among
 from controlplane.tasks import heartbeats
 from controlplane.tasks.models import Task
-from controlplane.tasks.sources import kind_and_group, owner_of
+from controlplane.tasks.sources import consumer_group, kind_and_group, owner_of
 from controlplane.tasks.watching import properties_of
 from ingestion.specs import parse_task_spec
 from ingestion.specs.io_config import SourceKind
@@ -54,6 +54,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             deep_storage=settings.DEEP_STORAGE,
             schema_folder=settings.SCHEMA_FOLDER,
             version=task.datasource.append_version,
+            group=consumer_group(task),
             ranges=task.ranges,
             failpoints=_failpoints(task),
         )
