@@ -13,7 +13,11 @@ UNHEALTHY_AFTER = 3
 
 @dataclass(frozen=True)
 class SeenTask:
-    """One of the supervisor's tasks. ``running_goal``: it has been told nothing else than to run."""
+    """One of the supervisor's tasks.
+
+    ``running_goal``: it has been told nothing else than to run. ``ready``: it reads, or would if its predecessor did
+    not. ``expired``: it has read for as long as one task is to.
+    """
 
     id: str
     spec_version: int
@@ -24,13 +28,15 @@ class SeenTask:
     indexers_wanted: int
     created_at: datetime
     ended_at: datetime | None = None
+    ready: bool = False
+    expired: bool = False
 
 
 @dataclass(frozen=True)
 class Observed:
     """``tasks``: newest first. ``same_task``: spec versions that differ from the current one in taskCount only.
 
-    ``longest_delay``: the most that a start waits after failures.
+    ``longest_delay``: the most that a start waits after failures. ``not_before``: when the first task may start.
     """
 
     now: datetime
@@ -41,6 +47,7 @@ class Observed:
     tasks: list[SeenTask]
     same_task: frozenset[int] = frozenset()
     longest_delay: timedelta = LONGEST_DELAY
+    not_before: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -57,21 +64,29 @@ class Decision:
 
 
 def decide(seen: Observed) -> Decision:
-    """The supervisor's next step: one task of the current spec runs, unless suspended, terminated or backing off."""
+    """The supervisor's next step: one task of the current spec runs, unless suspended, terminated or backing off.
+
+    A task of an older spec, or one that has read long enough, reads on until the next one is ready.
+    """
     active = [t for t in seen.tasks if t.active]
     if seen.terminated or seen.suspended:
         return _stopped(seen, active)
-    fitting = [t for t in active if t.running_goal and _fits(seen, t)]
-    keep = fitting[:1]
-    finish = [t.id for t in active if t.running_goal and t not in keep]
+    current = [t for t in active if t.running_goal]
+    keep = next((t for t in current if _fits(seen, t) and not t.expired), None)
+    others = [t for t in current if t is not keep]
+    bridge = None if keep and keep.ready else next((t for t in others if t.reading), None)
+    finish = [t.id for t in others if t is not bridge]
     failures = failures_in_a_row(seen.tasks)
     if keep:
-        scale = {t.id: seen.task_count for t in keep if t.indexers_wanted != seen.task_count}
-        state, detail = _running_state(keep[0], failures)
+        scale = {keep.id: seen.task_count} if keep.indexers_wanted != seen.task_count else {}
+        state, detail = _running_state(keep, bridge, failures)
         return Decision(state, detail, finish=finish, scale=scale, failures=failures)
+    if not seen.tasks and seen.not_before is not None and seen.now < seen.not_before:
+        return Decision("PENDING", "PENDING", next_start_at=seen.not_before)
     start_at = _next_start(seen, failures)
     due = start_at is None or seen.now >= start_at
-    state = "UNHEALTHY_TASKS" if failures >= UNHEALTHY_AFTER else "PENDING" if not failures else "RUNNING"
+    calm = "RUNNING" if failures or bridge else "PENDING"
+    state = "UNHEALTHY_TASKS" if failures >= UNHEALTHY_AFTER else calm
     detail = "CREATING_TASKS" if due else "UNHEALTHY_TASKS" if failures >= UNHEALTHY_AFTER else "BACKING_OFF"
     return Decision(state, detail, start=due, finish=finish, failures=failures, next_start_at=None if due else start_at)
 
@@ -104,10 +119,10 @@ def _stopped(seen: Observed, active: list[SeenTask]) -> Decision:
     return Decision("SUSPENDED", "SUSPENDED") if not seen.terminated else Decision("STOPPING", "TERMINATED")
 
 
-def _running_state(task: SeenTask, failures: int) -> tuple[str, str]:
-    if failures >= UNHEALTHY_AFTER and not task.reading:
+def _running_state(task: SeenTask, bridge: SeenTask | None, failures: int) -> tuple[str, str]:
+    if failures >= UNHEALTHY_AFTER and not task.ready:
         return "UNHEALTHY_TASKS", "UNHEALTHY_TASKS"
-    return ("RUNNING", "RUNNING") if task.reading else ("PENDING", "STARTING_TASK")
+    return ("RUNNING", "RUNNING") if task.ready or bridge else ("PENDING", "STARTING_TASK")
 
 
 def _next_start(seen: Observed, failures: int) -> datetime | None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Min
 from django.utils import timezone
+from pydantic import TypeAdapter
 
 from controlplane.common.errors import HeadgateError
+from controlplane.segments.models import Writer
 from controlplane.supervisors.decide import Decision, Observed, SeenTask, decide
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Goal, Status, Task
@@ -18,6 +22,7 @@ from ingestion.specs import parse_supervisor_spec
 logger = logging.getLogger(__name__)
 TASKS_LOOKED_AT = 20
 ERRORS_KEPT = 10
+_PERIOD = TypeAdapter(timedelta)
 
 
 def run_all() -> None:
@@ -53,7 +58,13 @@ def observe(supervisor: Supervisor) -> Observed:
         tasks=[_seen(t) for t in _tasks(supervisor)],
         same_task=_same_but_for_task_count(supervisor, version),
         longest_delay=settings.RESTART_LONGEST_DELAY,
+        not_before=_first_start(supervisor, version),
     )
+
+
+def _first_start(supervisor: Supervisor, version: SpecVersion) -> datetime | None:
+    delay = version.spec["spec"]["ioConfig"].get("startDelay")
+    return None if delay is None else supervisor.created_at + _PERIOD.validate_python(delay)
 
 
 def _tasks(supervisor: Supervisor) -> list[Task]:
@@ -62,17 +73,30 @@ def _tasks(supervisor: Supervisor) -> list[Task]:
 
 
 def _seen(task: Task) -> SeenTask:
+    states = {i.state for i in task.indexers.all()} if task.status == Status.RUNNING else set()
     return SeenTask(
         id=task.pk,
         spec_version=task.spec_version or 0,
         active=not task.ended,
-        reading=task.status == Status.RUNNING and any(i.state == "reading" for i in task.indexers.all()),
+        reading="reading" in states,
+        ready=bool(states & {"reading", "waiting"}),
+        expired=_has_expired(task),
         failed=task.status == Status.FAILED,
         running_goal=task.goal == Goal.RUN,
         indexers_wanted=task.indexers_wanted,
         created_at=task.created_at,
         ended_at=task.ended_at,
     )
+
+
+def _has_expired(task: Task) -> bool:
+    duration = task.spec["spec"]["ioConfig"].get("taskDuration")
+    if duration is None or task.status != Status.RUNNING:
+        return False
+    reading_since = Writer.objects.filter(task_id=task.pk).aggregate(first=Min("started_at"))["first"]
+    if reading_since is None:
+        return False
+    return bool(timezone.now() - reading_since > _PERIOD.validate_python(duration))
 
 
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> frozenset[int]:

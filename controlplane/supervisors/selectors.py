@@ -78,6 +78,8 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
 def _backing_off(supervisor: Supervisor) -> list[Reason]:
     if supervisor.next_start_at is None or supervisor.next_start_at <= timezone.now():
         return []
+    if not supervisor.failures:
+        return [Reason("starting", f"Its first task starts at {supervisor.next_start_at:%H:%M:%S} UTC.")]
     last = supervisor.recent_errors[0].get("message", "") if supervisor.recent_errors else ""
     failures = "1 failure" if supervisor.failures == 1 else f"{supervisor.failures} failures"
     text = f"Backing off after {failures} in a row: the next task starts at {supervisor.next_start_at:%H:%M:%S} UTC."

@@ -87,8 +87,8 @@ def _topic(facts: Facts, topic: str) -> list[Reason]:
         return [
             Reason(
                 "starts_at_latest",
-                "The group starts at the latest offset and nothing was written since. "
-                "Set useEarliestOffset to true, under a new groupId, to read what is there.",
+                "Reading starts at the latest offset and nothing was written since. Set useEarliestOffset to true, "
+                "under a new groupId (of stored offsets: under a new id), to read what is there.",
             )
         ]
     return []
@@ -130,6 +130,8 @@ def _share(part: int, whole: int) -> str:
 
 def _waiting(facts: Facts) -> list[Reason]:
     states = list(facts.indexer_states)
+    if states and all(s == "waiting" for s in states):
+        return [Reason("predecessor", "It waits until the task before it has published what it read.")]
     if states and all(s == "waiting_for_slot" for s in states):
         return [Reason("waiting_for_slot", f"Every indexer waits for a free Spark slot ({facts.slots} in all).")]
     if states and all(s == "paused" for s in states):
@@ -140,6 +142,15 @@ def _waiting(facts: Facts) -> list[Reason]:
         return [Reason("starting", "The application runs; its indexers are starting.")]
     if not facts.observation:
         return [Reason("not_observed", "The topic has not been looked at yet; this takes a few seconds.")]
+    if _io_config(facts.spec).get("type") in ("kafka", "index_kafka"):
+        period = _part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod", "PT30S")
+        return [
+            Reason(
+                "awaiting_handoff",
+                f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet. What has been read is "
+                f"handed off every {period} (tuningConfig.intermediateHandoffPeriod).",
+            )
+        ]
     return [
         Reason(
             "awaiting_delivery",
@@ -159,7 +170,7 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
         found.append("ioConfig.idleConfig: a supervisor keeps its task running")
     for name, default in _UNREAD_IO.items():
         if io_config.get(name, default) != default:
-            found.append(f"ioConfig.{name}: this version does not read it")
+            found.append(f"ioConfig.{name}: supervisors are looked at every few seconds")
     tuning = _part(spec, "tuningConfig")
     for name in _UNREAD_TUNING:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
@@ -185,7 +196,7 @@ def _index_options(tuning: Mapping[str, Any]) -> list[str]:
     return found
 
 
-_UNREAD_IO = {"taskDuration": "PT1H", "startDelay": "PT5S", "period": "PT30S", "completionTimeout": "PT30M"}
+_UNREAD_IO = {"period": "PT30S"}
 _UNREAD_TUNING = ("maxRowsInMemory",)
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
 _DEFAULT_IDLE = IdleConfig().model_dump(mode="json")

@@ -21,7 +21,7 @@ from controlplane.segments.settled import settled_ranges
 from controlplane.tasks import hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, sources_of
-from ingestion.specs import TaskSpec, offsets, parse_task_spec
+from ingestion.specs import KafkaIOConfig, TaskSpec, offsets, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
 logger = logging.getLogger(__name__)
@@ -220,9 +220,14 @@ def _make_it_obey(task: Task) -> None:
     if task.observation.get("told_at") is None:
         task.observation["told_at"] = timezone.now().isoformat()
         Task.objects.filter(pk=task.pk).update(observation=task.observation)
-    elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > OBEY_WITHIN:
+    elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > _patience(task):
         _clear_away(task.pk)
         services.end_task(task, error="The application did not end when it was told to, and was killed.")
+
+
+def _patience(task: Task) -> timedelta:
+    io_config = parse_task_spec(task.spec).spec.ioConfig
+    return io_config.completionTimeout if isinstance(io_config, KafkaIOConfig) else OBEY_WITHIN
 
 
 def _relaunch_forgotten() -> None:

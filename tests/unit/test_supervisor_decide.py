@@ -16,11 +16,15 @@ RUNNING = SeenTask(
     spec_version=1,
     active=True,
     reading=True,
+    ready=True,
     failed=False,
     running_goal=True,
     indexers_wanted=2,
     created_at=NOW - timedelta(minutes=5),
 )
+
+STARTING = replace(RUNNING, id="starting", reading=False, ready=False)
+WAITING = replace(STARTING, id="waiting", ready=True)
 
 
 def failed(seconds_ago: float, lived: float = 5) -> SeenTask:
@@ -30,6 +34,7 @@ def failed(seconds_ago: float, lived: float = 5) -> SeenTask:
         id=f"failed-{seconds_ago}",
         active=False,
         reading=False,
+        ready=False,
         failed=True,
         created_at=ended - timedelta(seconds=lived),
         ended_at=ended,
@@ -38,15 +43,47 @@ def failed(seconds_ago: float, lived: float = 5) -> SeenTask:
 
 TABLE: dict[str, tuple[Observed, Decision]] = {
     "nothing runs: start": (CALM, Decision("PENDING", "CREATING_TASKS", start=True)),
+    "nothing ran yet, and it is too soon": (
+        replace(CALM, not_before=NOW + timedelta(seconds=5)),
+        Decision("PENDING", "PENDING", next_start_at=NOW + timedelta(seconds=5)),
+    ),
+    "it was too soon before": (
+        replace(CALM, not_before=NOW - timedelta(seconds=5)),
+        Decision("PENDING", "CREATING_TASKS", start=True),
+    ),
     "it runs: nothing to do": (replace(CALM, tasks=[RUNNING]), Decision("RUNNING", "RUNNING")),
-    "it starts": (replace(CALM, tasks=[replace(RUNNING, reading=False)]), Decision("PENDING", "STARTING_TASK")),
+    "it starts": (replace(CALM, tasks=[STARTING]), Decision("PENDING", "STARTING_TASK")),
     "another task count: scale": (
         replace(CALM, task_count=5, tasks=[RUNNING]),
         Decision("RUNNING", "RUNNING", scale={"running": 5}),
     ),
-    "another spec: finish the old, start the new at once": (
+    "another spec: start the new, and let the old read on": (
         replace(CALM, version=2, tasks=[RUNNING]),
-        Decision("PENDING", "CREATING_TASKS", start=True, finish=["running"]),
+        Decision("RUNNING", "CREATING_TASKS", start=True),
+    ),
+    "another spec: the new is starting": (
+        replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2), RUNNING]),
+        Decision("RUNNING", "RUNNING"),
+    ),
+    "another spec: the new waits for the old, which finishes": (
+        replace(CALM, version=2, tasks=[replace(WAITING, spec_version=2), RUNNING]),
+        Decision("RUNNING", "RUNNING", finish=["running"]),
+    ),
+    "another spec before the last one's task was up: that one ends, the one that reads goes on": (
+        replace(CALM, version=3, tasks=[replace(STARTING, spec_version=2), RUNNING]),
+        Decision("RUNNING", "CREATING_TASKS", start=True, finish=["starting"]),
+    ),
+    "another spec whose task failed: the old reads on": (
+        replace(CALM, version=2, tasks=[failed(0.5), RUNNING]),
+        Decision("RUNNING", "BACKING_OFF", failures=1, next_start_at=NOW + timedelta(seconds=0.5)),
+    ),
+    "it has read long enough: the next one starts": (
+        replace(CALM, tasks=[replace(RUNNING, expired=True)]),
+        Decision("RUNNING", "CREATING_TASKS", start=True),
+    ),
+    "it has read long enough, and the next one waits: it finishes": (
+        replace(CALM, tasks=[WAITING, replace(RUNNING, expired=True)]),
+        Decision("RUNNING", "RUNNING", finish=["running"]),
     ),
     "another spec that differs in the task count only: keep": (
         replace(CALM, version=2, task_count=3, tasks=[RUNNING], same_task=frozenset({1})),
