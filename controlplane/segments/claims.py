@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.segments.fence import LockedWriter, PublishRefused, lock_writer
-from controlplane.segments.models import ProgressKey, Source, SourceEvent
+from controlplane.segments.models import MAX_OFFSET, ProgressKey, Source, SourceEvent
 from controlplane.segments.spans import keys_of, span
 from ingestion.specs.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
 
@@ -136,12 +136,7 @@ def _reset(writer: LockedWriter, task_id: str, key: int, partition: int, reset: 
     """Move a stored offset that lies beyond the log's end back to it; what was settled beyond is forgotten."""
     if reset.to >= reset.stored:
         raise InvalidInput("A stored offset moves forward by a publish that says what became of the offsets between.")
-    with connection.cursor() as c:
-        c.execute(
-            "UPDATE segments_settledrange SET span = span - %s WHERE span && %s RETURNING id",
-            [span(key, reset.to, reset.stored)] * 2,
-        )
-        c.execute("DELETE FROM segments_settledrange WHERE isempty(span)")
+    _forget_settled(key, reset.to, reset.stored)
     _store({partition: key}, {partition: reset.to})
     SourceEvent.objects.create(
         datasource_id=writer.datasource,
@@ -154,3 +149,40 @@ def _reset(writer: LockedWriter, task_id: str, key: int, partition: int, reset: 
             f"was reset to {reset.to}. The broker has lost records that were stored here before."
         ),
     )
+
+
+def move_by_hand(source: Source, task_ids: list[str], offsets: Mapping[int, int] | None, who: str) -> None:
+    """Set stored offsets, or with None forget them all; in the caller's transaction.
+
+    The tasks' indexers are fenced first, under the locks that a publish takes: what is on its way is refused whole, and
+    they begin again where the offsets are then.
+    """
+    with cursor() as c:
+        c.execute("SELECT id FROM segments_writer WHERE task_id = ANY(%s) ORDER BY id FOR UPDATE", (task_ids,))
+        c.execute("UPDATE segments_writer SET epoch = epoch + 1 WHERE task_id = ANY(%s)", (task_ids,))
+    known = dict(ProgressKey.objects.filter(source=source).values_list("partition", "id"))
+    keys = known if offsets is None else keys_of(source.pk, offsets)
+    before = _locked(keys)
+    for partition, key in keys.items():
+        first = 0 if offsets is None else offsets[partition]
+        _forget_settled(key, first, MAX_OFFSET)
+    if offsets is None:
+        ProgressKey.objects.filter(source=source).update(next_offset=None, attempts=0)
+    else:
+        _store(keys, offsets, published=True)
+    was = ", ".join(f"{p}: {s.next_offset}" for p, s in sorted(before.items()))
+    now = "forgotten" if offsets is None else ", ".join(f"{p}: {o}" for p, o in sorted(offsets.items()))
+    SourceEvent.objects.create(
+        datasource_id=source.datasource_id,
+        source=source,
+        kind=SourceEvent.Kind.OFFSET_RESET,
+        detail=f"{who} reset the stored offsets of {source.topic}. They were {was or 'none'}, and are {now}.",
+    )
+
+
+def _forget_settled(key: int, start: int, end: int) -> None:
+    """What is settled of ``[start, end)`` is not any more."""
+    with connection.cursor() as c:
+        gone = span(key, start, end)
+        c.execute("UPDATE segments_settledrange SET span = span - %s WHERE span && %s", [gone, gone])
+        c.execute("DELETE FROM segments_settledrange WHERE isempty(span)")

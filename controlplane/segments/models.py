@@ -183,7 +183,11 @@ class Publish(models.Model):
     epoch = models.IntegerField()
     abandoned = models.BooleanField(default=False)
     segment_ids = models.JSONField(default=list)
+    counters = models.JSONField(default=dict)  # what is not zero, for rates
     created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["writer", "created_at"], name="publish_by_writer")]
 
 
 class Receipt(models.Model):

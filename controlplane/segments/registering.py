@@ -60,8 +60,8 @@ _RECEIPTS = """
     FROM unnest(%s::int8[], %s::int8range[], %s::jsonb[]) AS w(key, hull, outcomes)
 """
 _PUBLISH = """
-    INSERT INTO segments_publish (id, writer_id, epoch, abandoned, segment_ids, created_at)
-    VALUES (%s, %s, %s, false, %s, %s)
+    INSERT INTO segments_publish (id, writer_id, epoch, abandoned, segment_ids, counters, created_at)
+    VALUES (%s, %s, %s, false, %s, %s, %s)
 """
 _SETTLE = "INSERT INTO segments_settledrange (span, settled_at) SELECT unnest(%s::int8range[]), now()"
 
@@ -93,7 +93,9 @@ class Registration:
             if files:
                 c.execute(_SEGMENTS, self._segments(ids, numbers))
             c.execute(_RECEIPTS, self._receipts(shown))
-            c.execute(_PUBLISH, (self.request.publish_id, self.writer.id, self.request.epoch, shown, self.now))
+            counted = Jsonb({name: n for name, n in self.request.counters if n})
+            publish = (self.request.publish_id, self.writer.id, self.request.epoch, shown, counted, self.now)
+            c.execute(_PUBLISH, publish)
             c.execute(_TOTALS, self._totals())
             if settling:
                 c.execute(_SETTLE, (settling,))

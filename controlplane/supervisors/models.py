@@ -43,6 +43,8 @@ class Supervisor(models.Model):
     failures = models.IntegerField(default=0)
     next_start_at = models.DateTimeField(null=True)
     recent_errors = models.JSONField(default=list)
+    handoff_asked_at = models.DateTimeField(null=True)  # tasks that began to read before this are to hand off
+    terminations = models.JSONField(default=list)  # when, ISO 8601, and by whom: the tombstones of its history
     ran_at = models.DateTimeField(null=True)
 
     objects = SupervisorQuerySet.as_manager()

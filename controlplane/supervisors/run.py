@@ -55,7 +55,7 @@ def observe(supervisor: Supervisor) -> Observed:
         terminated=supervisor.terminated_at is not None,
         version=supervisor.version,
         task_count=version.spec["spec"]["ioConfig"]["taskCount"],
-        tasks=[_seen(t) for t in _tasks(supervisor)],
+        tasks=[_seen(t, supervisor.handoff_asked_at) for t in _tasks(supervisor)],
         same_task=_same_but_for_task_count(supervisor, version),
         longest_delay=settings.RESTART_LONGEST_DELAY,
         not_before=_first_start(supervisor, version),
@@ -72,7 +72,7 @@ def _tasks(supervisor: Supervisor) -> list[Task]:
     return list(mine.prefetch_related("indexers")[:TASKS_LOOKED_AT])
 
 
-def _seen(task: Task) -> SeenTask:
+def _seen(task: Task, handoff_asked_at: datetime | None) -> SeenTask:
     states = {i.state for i in task.indexers.all()} if task.status == Status.RUNNING else set()
     return SeenTask(
         id=task.pk,
@@ -80,7 +80,7 @@ def _seen(task: Task) -> SeenTask:
         active=not task.ended,
         reading="reading" in states,
         ready=bool(states & {"reading", "waiting"}),
-        expired=_has_expired(task),
+        expired=_has_expired(task, handoff_asked_at),
         failed=task.status == Status.FAILED,
         running_goal=task.goal == Goal.RUN,
         indexers_wanted=task.indexers_wanted,
@@ -89,13 +89,15 @@ def _seen(task: Task) -> SeenTask:
     )
 
 
-def _has_expired(task: Task) -> bool:
+def _has_expired(task: Task, handoff_asked_at: datetime | None) -> bool:
     duration = task.spec["spec"]["ioConfig"].get("taskDuration")
     if duration is None or task.status != Status.RUNNING:
         return False
     reading_since = Writer.objects.filter(task_id=task.pk).aggregate(first=Min("started_at"))["first"]
     if reading_since is None:
         return False
+    if handoff_asked_at is not None and reading_since < handoff_asked_at:
+        return True
     return bool(timezone.now() - reading_since > _PERIOD.validate_python(duration))
 
 

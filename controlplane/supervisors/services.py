@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
@@ -15,12 +16,16 @@ from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.services import check_slots, split_secrets
 from controlplane.teams.models import User
-from controlplane.teams.permissions import Action, require
+from controlplane.teams.permissions import Action, may, require
 from ingestion.specs import SpecError, SupervisorSpec, parse_supervisor_spec
 
 
-def submit_supervisor(*, user: User, document: Any, team_name: str | None = None) -> Supervisor:
+def submit_supervisor(
+    *, user: User, document: Any, team_name: str | None = None, skip_unmodified: bool = False
+) -> Supervisor:
     """Create a supervisor, or give the one of that id a new spec.
+
+    ``skip_unmodified``: the spec that it has already changes nothing, and restarts nothing.
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
@@ -41,9 +46,19 @@ def submit_supervisor(*, user: User, document: Any, team_name: str | None = None
         else:
             if known.datasource_id != datasource.pk:
                 raise Conflict(f"The supervisor id {identifier!r} is taken; choose another.")
+            if skip_unmodified and known.terminated_at is None and not _modifies(known, spec):
+                return known
             supervisor = _update(known, spec, user)
     _run_soon(supervisor)
     return supervisor
+
+
+def _modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
+    current = supervisor.versions.get(version=supervisor.version)
+    canonical, hidden = split_secrets(spec.canonical())
+    known = unseal(current.secrets)
+    same_secrets = all(known.get(name) == value for name, value in hidden.items())
+    return canonical != current.spec or not same_secrets or spec.suspended != supervisor.suspended
 
 
 def _update(supervisor: Supervisor, spec: SupervisorSpec, user: User) -> Supervisor:
@@ -74,6 +89,29 @@ def suspend(*, user: User, supervisor: Supervisor) -> Supervisor:
     return _set(user, supervisor, Action.OPERATE, suspended=True)
 
 
+def suspend_all(*, user: User) -> list[str]:
+    """Suspend every supervisor of the user's teams that runs; returns their ids. Those the user may not are left."""
+    return _each(user, Supervisor.objects.filter(suspended=False), Action.OPERATE, suspend)
+
+
+def resume_all(*, user: User) -> list[str]:
+    """The same the other way."""
+    return _each(user, Supervisor.objects.filter(suspended=True), Action.OPERATE, resume)
+
+
+def terminate_all(*, user: User) -> list[str]:
+    """Terminate every supervisor of the user's teams in which the user is an admin; returns their ids."""
+    return _each(user, Supervisor.objects.all(), Action.ADMINISTER, terminate)
+
+
+def _each(user: User, found: QuerySet[Supervisor], action: Action, change: Callable[..., Supervisor]) -> list[str]:
+    visible = Supervisor.objects.visible_to(user).filter(pk__in=found.values("pk"), terminated_at=None)
+    mine = [s for s in visible.select_related("datasource__team") if may(user, action, s.datasource.team)]
+    for supervisor in mine:
+        change(user=user, supervisor=supervisor)
+    return [s.pk for s in mine]
+
+
 def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
     """A task starts at the next round."""
     return _set(user, supervisor, Action.OPERATE, suspended=False)
@@ -81,7 +119,9 @@ def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
 
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
     """As suspend, for good; the row and its versions stay. A new spec under the same id brings it back."""
-    return _set(user, supervisor, Action.ADMINISTER, terminated_at=timezone.now())
+    now = timezone.now()
+    tombstones = [*supervisor.terminations, {"at": now.isoformat(), "by": user.username}]
+    return _set(user, supervisor, Action.ADMINISTER, terminated_at=now, terminations=tombstones)
 
 
 def _set(user: User, supervisor: Supervisor, action: Action, **changes: Any) -> Supervisor:

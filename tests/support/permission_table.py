@@ -96,6 +96,8 @@ REST = [
     Row("POST", f"{ONE_SV}suspend/", OPERATE),
     Row("POST", f"{ONE_SV}resume/", OPERATE),
     Row("POST", f"{ONE_SV}terminate/", ADMINISTER),
+    Row("POST", f"{ONE_SV}reset/", (400, 403, 403, 404, 401, 400), {}),
+    Row("POST", f"{ONE_SV}handoff/", (400, 400, 403, 404, 401, 400)),
     Row("POST", f"{ONE_SV}scale/", ADMINISTER, {"taskCount": 2}),
     Row("GET", TASK, LOGGED_IN),
     Row("POST", TASK, SUBMIT, KNOWN_DATASOURCE),
@@ -108,6 +110,7 @@ REST = [
 ]
 
 D = "druid/indexer/v1/"
+RESET = {"type": "kafka", "partitions": {"type": "end", "stream": "flights-topic", "partitionOffsetMap": {"0": 1}}}
 D_TASK, D_SV = f"{D}task/<str:task_id>", f"{D}supervisor/<str:supervisor_id>"
 DRUID = [
     Row("POST", f"{D}task", (200, 200, 403, 409, 401, 200), KNOWN_DATASOURCE),
@@ -121,6 +124,16 @@ DRUID = [
     Row("POST", f"{D}supervisor", (200, 403, 403, 409, 401, 200), KNOWN_DATASOURCE),
     Row("GET", D_SV, SEE),
     Row("GET", f"{D_SV}/status", SEE),
+    Row("GET", f"{D_SV}/health", SEE),
+    Row("GET", f"{D_SV}/stats", SEE),
+    Row("GET", f"{D_SV}/history", SEE),
+    Row("GET", f"{D}supervisor/history", LOGGED_IN),
+    Row("POST", f"{D}supervisor/suspendAll", LOGGED_IN),
+    Row("POST", f"{D}supervisor/resumeAll", LOGGED_IN),
+    Row("POST", f"{D}supervisor/terminateAll", LOGGED_IN),
+    Row("POST", f"{D_SV}/reset", (400, 403, 403, 404, 401, 400)),
+    Row("POST", f"{D_SV}/resetOffsets", (400, 403, 403, 404, 401, 400), RESET),
+    Row("POST", f"{D_SV}/taskGroups/handoff", (400, 400, 403, 404, 401, 400), {"taskGroupIds": [0]}),
     Row("POST", f"{D_SV}/suspend", OPERATE),
     Row("POST", f"{D_SV}/resume", OPERATE),
     Row("POST", f"{D_SV}/terminate", ADMINISTER),
@@ -133,6 +146,7 @@ INTERNAL = [
     Row("POST", "internal/tasks/<str:task_id>/heartbeat", NOBODY, {}),
     Row("POST", "internal/tasks/<str:task_id>/end", NOBODY, {}),
     Row("POST", f"{INDEXER}start", NOBODY, {}),
+    Row("POST", f"{INDEXER}claim", NOBODY, {}),
     Row("POST", f"{INDEXER}settled", NOBODY, {}),
     Row("POST", f"{INDEXER}publish", NOBODY, {}),
     Row("POST", f"{INDEXER}abandon", NOBODY, {}),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from django.utils import timezone
 
-from controlplane.segments.selectors import PartitionProgress, Totals
-from controlplane.supervisors.models import Supervisor
+from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.segments.selectors import PartitionProgress, Rates, Totals
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
@@ -139,6 +141,69 @@ def supervisor_status(supervisor: Any, tasks: list[Task], progress: list[Partiti
         ],
     }
     return {"id": supervisor.pk, "generationTime": instant(timezone.now()), "payload": payload}
+
+
+def supervisor_stats(rates: Rates, totals: Mapping[str, Totals]) -> dict[str, Any]:
+    """Row stats by task group (there is one) and task."""
+    tasks = {
+        task: {
+            "movingAverages": {"buildSegments": {window: _row_rates(r) for window, r in by_window.items()}},
+            "totals": {"buildSegments": row_stats(totals[task])},
+        }
+        for task, by_window in rates.items()
+    }
+    return {"0": tasks} if tasks else {}
+
+
+def _row_rates(rate: Mapping[str, float]) -> dict[str, float]:
+    return {
+        "processed": rate["published"] + rate["rolled_up"] - rate["processed_with_error"],
+        "processedBytes": rate["input_bytes"],
+        "processedWithError": rate["processed_with_error"],
+        "thrownAway": rate["thrown_away"],
+        "unparseable": rate["unparseable"],
+    }
+
+
+def supervisor_history(supervisor: Supervisor, versions: Sequence[SpecVersion]) -> list[dict[str, Any]]:
+    """Newest first: spec and when it was made. A termination is Druid's tombstone, a spec that does nothing."""
+    specs = [(instant(v.created_at) or "", shown_spec(v.spec)) for v in versions]
+    tombstone = {
+        "type": "NoopSupervisorSpec",
+        "id": supervisor.pk,
+        "dataSources": [supervisor.datasource.name],
+        "suspended": False,
+    }
+    ends = [(instant(datetime.fromisoformat(t["at"])) or "", tombstone) for t in supervisor.terminations]
+    return [{"spec": spec, "version": at} for at, spec in sorted([*specs, *ends], key=lambda e: e[0], reverse=True)]
+
+
+def partition_offsets(body: Any) -> tuple[str, dict[int, int]]:
+    """Topic and offsets of Druid's reset request. Raises ``InvalidInput``."""
+    partitions = body.get("partitions") if isinstance(body, Mapping) else None
+    named = partitions if isinstance(partitions, Mapping) else {}
+    topic, offsets = named.get("stream", named.get("topic")), named.get("partitionOffsetMap")
+    try:
+        if isinstance(topic, str) and isinstance(offsets, Mapping):
+            return topic, {int(p): _whole(o) for p, o in offsets.items()}
+    except ValueError:
+        pass
+    raise InvalidInput(
+        "The body is not a reset of offsets.",
+        [
+            FieldError(
+                "/partitions",
+                'must be like {"type": "end", "stream": "topic", "partitionOffsetMap": {"0": 100}}',
+                "partitions",
+            )
+        ],
+    )
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(value)
+    return value
 
 
 def _by_partition(progress: list[PartitionProgress], name: str) -> dict[str, int]:

@@ -13,10 +13,11 @@ from controlplane.api.base import TEAM_PARAMETER
 from controlplane.api.druid import shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.common.errors import NotFound
-from controlplane.segments.selectors import progress
-from controlplane.supervisors import selectors, services
+from controlplane.segments.selectors import progress, rates
+from controlplane.supervisors import resetting, selectors, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
+from controlplane.tasks.selectors import task_totals
 from controlplane.tasks.sources import sources_of
 from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec
@@ -50,13 +51,18 @@ class SupervisorsView(DruidView):
     @extend_schema(
         operation_id="druid_submit_supervisor",
         tags=["Druid-shaped"],
-        parameters=[TEAM_PARAMETER],
+        parameters=[TEAM_PARAMETER, OpenApiParameter("skipRestartIfUnmodified", bool)],
         request=SupervisorSpec,
         responses=OpenApiTypes.OBJECT,
     )
     def post(self, request: Request) -> Response:
         """Create a supervisor or change its spec; answers `{"id": id}`."""
-        made = services.submit_supervisor(user=self.actor, document=request.data, team_name=self.team_name)
+        made = services.submit_supervisor(
+            user=self.actor,
+            document=request.data,
+            team_name=self.team_name,
+            skip_unmodified=self.flag("skipRestartIfUnmodified"),
+        )
         return Response({"id": made.pk})
 
 
@@ -77,6 +83,101 @@ class StatusView(DruidView):
         running = Task.objects.active().reading().filter(supervisor_id=found.pk)
         partitions = [p for source in sources for p in progress(source)]
         return Response(shapes.supervisor_status(found, list(running), partitions))
+
+
+class HealthView(DruidView):
+    @extend_schema(operation_id="druid_get_supervisor_health", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """`{"healthy": true}` with 200, else with 503."""
+        healthy = selectors.is_healthy(_active(self.actor, supervisor_id))
+        return Response({"healthy": healthy}, status=200 if healthy else 503)
+
+
+class StatsView(DruidView):
+    @extend_schema(operation_id="druid_get_supervisor_stats", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """Row stats of its running tasks, with moving averages per second over 1, 5 and 15 minutes."""
+        found = _active(self.actor, supervisor_id)
+        running = list(Task.objects.active().reading().filter(supervisor_id=found.pk))
+        totals = {task.pk: task_totals(task) for task in running}
+        return Response(shapes.supervisor_stats(rates(list(totals)), totals))
+
+
+class AllHistoryView(DruidView):
+    @extend_schema(operation_id="druid_list_histories", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        """Every supervisor's spec versions by its id, terminated ones too."""
+        found = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MOST_SUPERVISORS]
+        return Response({s.pk: shapes.supervisor_history(s, list(selectors.versions(s))) for s in found})
+
+
+class HistoryView(DruidView):
+    @extend_schema(operation_id="druid_get_history", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """Its spec versions, newest first; a termination is a version without a spec, as in Druid."""
+        found = selectors.get_supervisor(self.actor, supervisor_id)
+        return Response(shapes.supervisor_history(found, list(selectors.versions(found))))
+
+
+class ResetView(DruidView):
+    @extend_schema(
+        operation_id="druid_reset_supervisor", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Forget the stored offsets: records may be skipped, or stored twice."""
+        resetting.reset(user=self.actor, supervisor=_active(self.actor, supervisor_id))
+        return Response({"id": supervisor_id})
+
+
+class ResetOffsetsView(DruidView):
+    @extend_schema(
+        operation_id="druid_reset_offsets",
+        tags=["Druid-shaped"],
+        request=OpenApiTypes.OBJECT,
+        responses=OpenApiTypes.OBJECT,
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Set some partitions' stored offsets, by Druid's `partitions.partitionOffsetMap`."""
+        supervisor = _active(self.actor, supervisor_id)
+        topic, offsets = shapes.partition_offsets(request.data)
+        resetting.reset_offsets(user=self.actor, supervisor=supervisor, topic=topic, offsets=offsets)
+        return Response({"id": supervisor_id})
+
+
+class HandOffView(DruidView):
+    @extend_schema(
+        operation_id="druid_hand_off", tags=["Druid-shaped"], request=OpenApiTypes.OBJECT, responses=OpenApiTypes.OBJECT
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Its task publishes and ends; the next one is up before it stops. There is one task group, 0."""
+        resetting.hand_off(user=self.actor, supervisor=_active(self.actor, supervisor_id))
+        return Response({"id": supervisor_id})
+
+
+class SuspendAllView(DruidView):
+    @extend_schema(operation_id="druid_suspend_all", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT)
+    def post(self, request: Request) -> Response:
+        """Every supervisor of your teams that you may suspend."""
+        services.suspend_all(user=self.actor)
+        return Response({"status": "success"})
+
+
+class ResumeAllView(DruidView):
+    @extend_schema(operation_id="druid_resume_all", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT)
+    def post(self, request: Request) -> Response:
+        """Every supervisor of your teams that you may resume."""
+        services.resume_all(user=self.actor)
+        return Response({"status": "success"})
+
+
+class TerminateAllView(DruidView):
+    @extend_schema(
+        operation_id="druid_terminate_all", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
+    )
+    def post(self, request: Request) -> Response:
+        """Every supervisor of the teams in which you are an admin."""
+        services.terminate_all(user=self.actor)
+        return Response({"status": "success"})
 
 
 class SuspendView(DruidView):

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import supervisors as shapes
-from controlplane.supervisors import selectors, services
+from controlplane.supervisors import resetting, selectors, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec
@@ -119,6 +119,39 @@ class TerminateView(HeadgateView):
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Stop it for good; its history stays. Needs the role admin."""
         return _answer(self.actor, supervisor_id, services.terminate)
+
+
+class ResetView(HeadgateView):
+    @extend_schema(
+        operation_id="reset_supervisor",
+        tags=["supervisors"],
+        request=shapes.ResetBody,
+        responses=shapes.SupervisorDetailSerializer,
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Set the stored offsets of some partitions, or forget all. Records may be skipped or stored twice.
+
+        Of the type kafka only. Needs the role admin.
+        """
+        offsets = body_of(request, shapes.ResetBody).get("partitions")
+        if offsets is None:
+            return _answer(self.actor, supervisor_id, resetting.reset)
+        supervisor: Any = selectors.get_supervisor(self.actor, supervisor_id)
+        topic = supervisor.spec["spec"]["ioConfig"]["topic"]
+        by_number = {int(partition): offset for partition, offset in offsets.items()}
+        return _answer(self.actor, supervisor_id, resetting.reset_offsets, topic=topic, offsets=by_number)
+
+
+class HandOffView(HeadgateView):
+    @extend_schema(
+        operation_id="hand_off_supervisor",
+        tags=["supervisors"],
+        request=None,
+        responses=shapes.SupervisorDetailSerializer,
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Its task publishes and ends, with the next one up before it stops. Needs the role operator."""
+        return _answer(self.actor, supervisor_id, resetting.hand_off)
 
 
 class ScaleView(HeadgateView):

@@ -7,6 +7,7 @@ from controlplane.datasources.selectors import Totals, totals_of
 from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, record_fate
 from controlplane.segments.selectors.lists import get_quarantined, list_events, list_quarantined, list_segments
 from controlplane.segments.selectors.progress import PartitionProgress, progress
+from controlplane.segments.selectors.rates import Rates, rates
 from controlplane.segments.selectors.timeline import Bar, Timeline, timeline
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "FateSegment",
     "FateSource",
     "PartitionProgress",
+    "Rates",
     "Timeline",
     "Totals",
     "get_quarantined",
@@ -22,6 +24,7 @@ __all__ = [
     "list_quarantined",
     "list_segments",
     "progress",
+    "rates",
     "record_fate",
     "timeline",
     "totals_of",

@@ -74,6 +74,20 @@ class VersionSerializer(serializers.Serializer[Any]):
         return shown_spec(version.spec)
 
 
+class ResetBody(BodySerializer):
+    partitions = serializers.DictField(
+        child=serializers.IntegerField(min_value=0),
+        required=False,
+        help_text="Partition → the offset to go on at. Left out: all stored offsets are forgotten.",
+    )
+
+    def validate_partitions(self, value: dict[str, int]) -> dict[str, int]:
+        wrong = [name for name in value if not name.isdecimal()]
+        if wrong or not value:
+            raise serializers.ValidationError("must name at least one partition, by its number")
+        return value
+
+
 class ScaleBody(BodySerializer):
     taskCount = serializers.IntegerField(min_value=1, max_value=1000)
 

@@ -1,0 +1,74 @@
+"""Stored offsets moved by hand, and an early handoff: what an operator does to a supervisor of the type kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.common.errors import Conflict, FieldError, InvalidInput
+from controlplane.segments import claims
+from controlplane.segments.models import MAX_OFFSET, Source
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.models import Task
+from controlplane.tasks.sources import sources_of
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
+
+
+def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
+    """Forget all stored offsets: reading begins anew, where ``useEarliestOffset`` says.
+
+    Records may be skipped, or stored a second time. Raises ``NotAllowed``, ``Conflict``, ``InvalidInput``.
+    """
+    return _move(user, supervisor, None)
+
+
+def reset_offsets(*, user: User, supervisor: Supervisor, topic: str, offsets: Mapping[int, int]) -> Supervisor:
+    """Set some partitions' stored offsets. Raises as ``reset``."""
+    io_config = _io_config(supervisor)
+    if topic != io_config["topic"]:
+        raise InvalidInput(f"The supervisor reads topic {io_config['topic']!r}, not {topic!r}.")
+    wrong = [p for p, o in offsets.items() if not 0 <= o <= MAX_OFFSET or p < 0]
+    if wrong or not offsets:
+        message = f"give at least one partition, each with an offset of 0 to {MAX_OFFSET}"
+        raise InvalidInput("The offsets can't be stored.", [FieldError("/partitions", message, "partitions")])
+    return _move(user, supervisor, offsets)
+
+
+def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None) -> Supervisor:
+    require(user, Action.ADMINISTER, supervisor.datasource.team)
+    with transaction.atomic():
+        locked = _locked(supervisor)
+        sources = sources_of(locked.datasource_id, _io_config(locked), locked.pk).filter(current=True)
+        source = sources.filter(kind=Source.Kind.OFFSETS).order_by("-id").first()
+        if source is None:
+            raise Conflict("Nothing is stored for this supervisor yet; it has not read its topic.")
+        tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
+        claims.move_by_hand(source, list(tasks), offsets, str(user))
+    return supervisor
+
+
+def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:
+    """Let its task publish and end, with the next one up before it stops. Raises as ``reset``."""
+    require(user, Action.OPERATE, supervisor.datasource.team)
+    with transaction.atomic():
+        locked = _locked(supervisor)
+        locked.handoff_asked_at = timezone.now()
+        locked.save(update_fields=["handoff_asked_at"])
+    return supervisor
+
+
+def _locked(supervisor: Supervisor) -> Supervisor:
+    locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
+    if locked.terminated_at is not None:
+        raise Conflict(f"Supervisor {locked.pk} is terminated.")
+    if _io_config(locked)["type"] != "kafka":
+        raise InvalidInput("A share group's position is the broker's: to read again, use another groupId.")
+    return locked
+
+
+def _io_config(supervisor: Supervisor) -> Mapping[str, str]:
+    found: Mapping[str, str] = supervisor.versions.get(version=supervisor.version).spec["spec"]["ioConfig"]
+    return {"type": "", **found}

@@ -1,0 +1,251 @@
+"""What an operator does to a supervisor of the type kafka, over REST and at Druid's addresses."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.segments import claims, fence
+from controlplane.segments.fence import PublishRefused
+from controlplane.segments.models import ProgressKey, Source, SourceEvent, Writer
+from controlplane.segments.services import make_receipt_partitions
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.run import run
+from controlplane.tasks.models import Goal, Indexer, Status, Task
+from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest
+from tests.support.django_cast import Cast, spec_for
+from tests.support.publishes import request, send, settled_offsets
+
+DRUID = "/druid/indexer/v1/supervisor"
+TOPIC_ID = "topic-id-1"
+
+
+@pytest.fixture
+def owner(clients: dict[str, Client]) -> Client:
+    return clients["owner"]
+
+
+def post(client: Client, path: str, document: object = None) -> Any:
+    return client.post(path, document, content_type="application/json")
+
+
+def kafka_spec(name: str, **io_config: Any) -> dict[str, Any]:
+    spec = spec_for(name, **io_config)
+    spec["type"] = "kafka"
+    del spec["ioConfig"]["groupId"]
+    return {**spec, "ioConfig": {"startDelay": "PT0S", **spec["ioConfig"]}}
+
+
+@pytest.fixture
+def reading(cast: Cast, owner: Client) -> Supervisor:
+    """A supervisor whose task has published offsets 0 to 9 of partition 0, and reads on."""
+    make_receipt_partitions()
+    assert post(owner, DRUID, kafka_spec("metrics")).status_code == 200
+    supervisor = Supervisor.objects.get(pk="metrics")
+    run(supervisor.pk)
+    task = task_of(supervisor)
+    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, started_at=timezone.now())
+    Indexer.objects.create(task=task, number=0, epoch=1, state="reading")
+    epoch = begin(task)
+    claim(task, epoch, first_run=True, starts={0: 0, 1: 0})
+    send(request(epoch, {0: [(0, 10)]}, progress={0: Advance(start=0, end=10)}), task=task.pk)
+    return supervisor
+
+
+def task_of(supervisor: Supervisor) -> Task:
+    found = Task.objects.active().filter(supervisor_id=supervisor.pk).first()
+    assert found is not None
+    return found
+
+
+def source_of(supervisor: Supervisor) -> Source:
+    return Source.objects.get(group=supervisor.pk, kind=Source.Kind.OFFSETS)
+
+
+def begin(task: Task) -> int:
+    source = fence.adopt_source(
+        datasource=task.datasource,
+        kind=Source.Kind.OFFSETS,
+        group=task.supervisor_id,
+        topic="metrics-topic",
+        cluster_id="cluster",
+        topic_id=TOPIC_ID,
+    )
+    return fence.start_writer(task_id=task.pk, number=0, datasource=task.datasource, source=source)
+
+
+def claim(task: Task, epoch: int, **asked: Any) -> ClaimAnswer:
+    message = ClaimRequest(epoch=epoch, topic_id=TOPIC_ID, partitions=[0, 1], **asked)
+    return claims.claim(task_id=task.pk, number=0, request=message, may_reset=False)
+
+
+def stored(supervisor: Supervisor) -> dict[int, int | None]:
+    keys = ProgressKey.objects.filter(source=source_of(supervisor))
+    return dict(keys.values_list("partition", "next_offset"))
+
+
+def test_a_reset_forgets_all_and_what_is_on_its_way_is_refused(reading: Supervisor, owner: Client) -> None:
+    """Row 28 of the failure matrix, reset first: the publish fails clean, and reading begins anew."""
+    task = task_of(reading)
+    epoch = Writer.objects.get(task_id=task.pk).epoch
+    assert post(owner, f"{DRUID}/metrics/reset").json() == {"id": "metrics"}
+    assert stored(reading) == {0: None, 1: None}
+    with pytest.raises(PublishRefused) as refused:
+        send(request(epoch, {0: [(10, 20)]}, progress={0: Advance(start=10, end=20)}), task=task.pk)
+    assert refused.value.refusal.code == "fenced"
+    answer = claim(task, begin(task))
+    assert answer.first_run is True
+    assert answer.partitions[0].next_offset is None
+    event = SourceEvent.objects.get(source=source_of(reading))
+    assert (event.kind, event.alarm) == (SourceEvent.Kind.OFFSET_RESET, False)
+    assert "owner reset" in event.detail
+    assert "0: 10" in event.detail
+
+
+def test_offsets_are_set_by_partition_and_read_again(reading: Supervisor, owner: Client) -> None:
+    wanted = {"type": "kafka", "partitions": {"stream": "metrics-topic", "partitionOffsetMap": {"0": 4, "5": 7}}}
+    assert post(owner, f"{DRUID}/metrics/resetOffsets", wanted).status_code == 200
+    assert stored(reading) == {0: 4, 1: 0, 5: 7}
+    task = task_of(reading)
+    epoch = begin(task)
+    send(request(epoch, {0: [(4, 12)]}, progress={0: Advance(start=4, end=12)}), task=task.pk)
+    assert settled_offsets(source_of(reading))[0] == [(0, 12)]
+    assert post(owner, "/api/v1/supervisors/metrics/reset/", {"partitions": {"1": 3}}).status_code == 200
+    assert stored(reading) == {0: 12, 1: 3, 5: 7}
+    assert post(owner, "/api/v1/supervisors/metrics/reset/", {}).status_code == 200
+    assert set(stored(reading).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"partitions": {"stream": "metrics-topic"}},
+        {"partitions": {"stream": "metrics-topic", "partitionOffsetMap": {}}},
+        {"partitions": {"stream": "metrics-topic", "partitionOffsetMap": {"x": 1}}},
+        {"partitions": {"stream": "metrics-topic", "partitionOffsetMap": {"0": -1}}},
+        {"partitions": {"stream": "metrics-topic", "partitionOffsetMap": {"0": True}}},
+        {"partitions": {"stream": "metrics-topic", "partitionOffsetMap": {"0": 2**60}}},
+        {"partitions": {"stream": "another-topic", "partitionOffsetMap": {"0": 1}}},
+    ],
+)
+def test_a_wrong_reset_changes_nothing(reading: Supervisor, owner: Client, body: object) -> None:
+    answer = post(owner, f"{DRUID}/metrics/resetOffsets", body)
+    assert answer.status_code == 400, answer.content
+    assert answer.json()["errorMessage"]
+    assert stored(reading) == {0: 10, 1: 0}
+
+
+def test_a_share_group_has_no_offsets_to_reset(owner: Client, cast: Cast) -> None:
+    answer = post(owner, f"{DRUID}/flights/reset")
+    assert answer.status_code == 400
+    assert "another groupId" in answer.json()["errorMessage"]
+
+
+def test_nothing_to_reset_before_the_first_claim(owner: Client, cast: Cast) -> None:
+    post(owner, DRUID, kafka_spec("fresh"))
+    assert post(owner, f"{DRUID}/fresh/reset").status_code == 409
+
+
+def test_an_early_handoff_starts_the_next_task_and_then_finishes_this_one(reading: Supervisor, owner: Client) -> None:
+    first = task_of(reading)
+    assert post(owner, f"{DRUID}/metrics/taskGroups/handoff", {"taskGroupIds": [0]}).status_code == 200
+    run(reading.pk)
+    first.refresh_from_db()
+    second = Task.objects.active().filter(supervisor_id=reading.pk).exclude(pk=first.pk).get()
+    assert first.goal == Goal.RUN
+    Task.objects.filter(pk=second.pk).update(status=Status.RUNNING, started_at=timezone.now())
+    Indexer.objects.create(task=second, number=0, epoch=0, state="waiting")
+    run(reading.pk)
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.goal, second.goal) == (Goal.FINISH, Goal.RUN)
+
+
+def test_a_task_that_has_read_long_enough_makes_room(reading: Supervisor) -> None:
+    task = task_of(reading)
+    Writer.objects.filter(task_id=task.pk).update(started_at=timezone.now() - timedelta(minutes=59))
+    run(reading.pk)
+    assert Task.objects.active().filter(supervisor_id=reading.pk).count() == 1
+    Writer.objects.filter(task_id=task.pk).update(started_at=timezone.now() - timedelta(minutes=61))
+    run(reading.pk)
+    assert Task.objects.active().filter(supervisor_id=reading.pk).count() == 2
+
+
+def test_the_next_task_of_a_supervisor_waits_for_the_last_one(
+    reading: Supervisor, owner: Client, client: Client
+) -> None:
+    from controlplane.tasks.services import end_task, new_token
+
+    first = task_of(reading)
+    post(owner, f"{DRUID}/metrics/taskGroups/handoff")
+    run(reading.pk)
+    second = Task.objects.active().filter(supervisor_id=reading.pk).exclude(pk=first.pk).get()
+    headers = {"Authorization": f"Bearer {new_token(second)}"}
+    start = {"cluster_id": "cluster", "topic_id": TOPIC_ID, "host": "h", "pid": 1}
+    path = f"/internal/tasks/{second.pk}/indexers/0/start"
+    refused = client.post(path, start, content_type="application/json", headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (409, "predecessor")
+    end_task(first)
+    assert client.post(path, start, content_type="application/json", headers=headers).json() == {"epoch": 1}
+
+
+def test_stats_have_totals_and_averages(reading: Supervisor, owner: Client) -> None:
+    task = task_of(reading).pk
+    stats = owner.get(f"{DRUID}/metrics/stats").json()
+    assert stats["0"][task]["totals"]["buildSegments"]["processed"] == 10
+    averages = stats["0"][task]["movingAverages"]["buildSegments"]
+    assert {w: round(a["processed"] * s) for (w, a), s in zip(averages.items(), (60, 300, 900), strict=True)} == {
+        "1m": 10,
+        "5m": 10,
+        "15m": 10,
+    }
+
+
+def test_health(reading: Supervisor, owner: Client) -> None:
+    assert owner.get(f"{DRUID}/metrics/health").json() == {"healthy": True}
+    Supervisor.objects.filter(pk="metrics").update(state="UNHEALTHY_TASKS")
+    sick = owner.get(f"{DRUID}/metrics/health")
+    assert (sick.status_code, sick.json()) == (503, {"healthy": False})
+
+
+def test_history_keeps_every_version_and_a_tombstone(reading: Supervisor, owner: Client) -> None:
+    post(owner, DRUID, kafka_spec("metrics", taskCount=2))
+    post(owner, f"{DRUID}/metrics/terminate")
+    post(owner, DRUID, kafka_spec("metrics", taskCount=3))
+    history = owner.get(f"{DRUID}/metrics/history").json()
+    counts = [v["spec"].get("spec", {}).get("ioConfig", {}).get("taskCount") for v in history]
+    assert counts == [3, None, 2, 1]
+    assert history[1]["spec"]["type"] == "NoopSupervisorSpec"
+    assert history[1]["spec"]["dataSources"] == ["metrics"]
+    assert owner.get(f"{DRUID}/history").json()["metrics"] == history
+
+
+def test_the_same_spec_again_restarts_nothing_if_asked_so(reading: Supervisor, owner: Client) -> None:
+    same = f"{DRUID}?skipRestartIfUnmodified=true"
+    assert post(owner, same, kafka_spec("metrics")).json() == {"id": "metrics"}
+    assert Supervisor.objects.get(pk="metrics").version == 1
+    post(owner, same, kafka_spec("metrics", taskCount=2))
+    assert Supervisor.objects.get(pk="metrics").version == 2
+    post(owner, DRUID, kafka_spec("metrics", taskCount=2))
+    assert Supervisor.objects.get(pk="metrics").version == 3
+
+
+def test_all_of_them_at_once(reading: Supervisor, clients: dict[str, Client]) -> None:
+    mine = Supervisor.objects.filter(pk__in=["metrics", "flights"])
+    for who in ("viewer", "outsider"):
+        assert post(clients[who], f"{DRUID}/suspendAll").json() == {"status": "success"}
+        assert mine.filter(suspended=True).count() == 0
+    post(clients["operator"], f"{DRUID}/suspendAll")
+    assert mine.filter(suspended=True).count() == 2
+    post(clients["operator"], f"{DRUID}/resumeAll")
+    assert mine.filter(suspended=True).count() == 0
+    post(clients["operator"], f"{DRUID}/terminateAll")
+    assert mine.filter(terminated_at=None).count() == 2
+    post(clients["owner"], f"{DRUID}/terminateAll")
+    assert mine.filter(terminated_at=None).count() == 0
