@@ -25,6 +25,9 @@ _MEMORY = {
     "max.partition.fetch.bytes": 1024 * 1024,
     "queued.max.messages.kbytes": 8 * 1024,
 }
+_UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION")
+# While a partition gets its leader: a topic that was just made.
+_PASSING = ("UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION")
 Span = tuple[int, int]
 
 
@@ -75,17 +78,25 @@ def _log_of(properties: Mapping[str, str], topic: str, limits: Limits) -> dict[i
     """Start and end of what is committed in every partition."""
     errors: list[str] = []
     admin = admin_client(properties, errors)
-    try:
-        asked = admin.describe_topics(TopicCollection([topic]), request_timeout=limits.for_answer)
-        partitions = [TopicPartition(topic, p.id) for p in asked[topic].result().partitions]
-        starts = _listed(admin, partitions, OffsetSpec.earliest(), limits)
-        ends = _listed(admin, partitions, OffsetSpec.latest(), limits)
-    except KafkaException as error:
-        if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION"):
-            raise NoSuchTopic(f"there is no topic {topic!r} in this Kafka cluster") from None
-        admin.poll(0)  # hands over what went wrong with the connections
-        cause = f" ({errors[-1]})" if errors else ""
-        raise SourceProblem(f"Kafka does not say what the topic holds: {error.args[0].str()}{cause}") from None
+    while True:
+        try:
+            return _spans(admin, topic, limits)
+        except KafkaException as error:
+            reason = error.args[0]
+            if reason.name() in _UNKNOWN:
+                raise NoSuchTopic(f"there is no topic {topic!r} in this Kafka cluster") from None
+            if reason.name() not in _PASSING or not limits.seconds_left:
+                admin.poll(0)  # hands over what went wrong with the connections
+                cause = f" ({errors[-1]})" if errors else ""
+                raise SourceProblem(f"Kafka does not say what the topic holds: {reason.str()}{cause}") from None
+            admin.poll(0.1)
+
+
+def _spans(admin: AdminClient, topic: str, limits: Limits) -> dict[int, Span]:
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=limits.for_answer)
+    partitions = [TopicPartition(topic, p.id) for p in asked[topic].result().partitions]
+    starts = _listed(admin, partitions, OffsetSpec.earliest(), limits)
+    ends = _listed(admin, partitions, OffsetSpec.latest(), limits)
     return {p: (starts[p], ends[p]) for p in starts}
 
 
@@ -184,9 +195,9 @@ class _Reader:
                 if self._is_last(message, left, read) and partition in left:
                     del left[partition]
                     consumer.pause([TopicPartition(self.topic, partition)])
-            if self.found.size_bytes >= self.limits.size_bytes:
-                self.found.stopped_by = "bytes"
-                return
+                if left and self.found.size_bytes >= self.limits.size_bytes:
+                    self.found.stopped_by = "bytes"
+                    return
             if left and not self.limits.seconds_left:
                 self.found.stopped_by = "time"
                 return
