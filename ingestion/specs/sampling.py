@@ -19,6 +19,7 @@ MOST_INPUT_BYTES = 16 * 1024 * 1024
 MOST_ANSWER_BYTES = 4 * 1024 * 1024
 
 Outcome = Literal["raw", "stored", "processed_with_error", "filtered", "outside_window", "unparseable"]
+STORED = ("stored", "processed_with_error")
 # Which part of the spec a failure is about; "decoder": none.
 Place = Literal["topic", "consumerProperties", "inputFormat", "dataSchema", "decoder"]
 
@@ -51,7 +52,8 @@ class SampledRecord(Message):
     """One record, and what becomes of it.
 
     The first three are None for what was pasted. ``fields``: what the input format reads of it, before the dataSchema
-    has its say; None if it can't. ``row``: what would be stored, by column, without nulls; times are milliseconds.
+    has its say; None if it can't. ``row``: what would be stored, by column, without nulls; times are milliseconds. Of a
+    record that is too large to be shown neither is there.
     ``error``: why it is unparseable, or what of it could not be stored.
     """
 

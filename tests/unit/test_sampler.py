@@ -270,6 +270,18 @@ def test_an_answer_holds_no_more_than_it_may() -> None:
     assert all(place < len(answer.records) for row in answer.rollup for place in row.records)
 
 
+def test_a_record_that_is_too_large_to_be_shown_does_not_hide_the_others() -> None:
+    large = json.dumps({"a": ["x"] * 200_000}).encode()
+    first, second = sample(large, b'{"a": []}').records
+    assert (first.outcome, first.fields, first.row, first.error) == (
+        "stored",
+        None,
+        None,
+        "it is too large to be shown",
+    )
+    assert second.row == {"a": []}
+
+
 def test_numbers_that_json_has_not_are_null() -> None:
     record = only(sample(b'{"a": NaN, "b": -Infinity, "c": 1e999, "d": {"e": NaN}, "f": 1}'))
     assert record.fields == {"a": None, "b": None, "c": None, "d": {"e": None}, "f": 1}

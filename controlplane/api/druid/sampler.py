@@ -14,7 +14,7 @@ from controlplane.api.v1.serializers.sampling import SampleBody
 from controlplane.datasources.sampling import take_sample
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import SamplerSpec
-from ingestion.specs.sampling import RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.sampling import STORED, RolledUpRow, SampleAnswer, SampledRecord
 
 # Our type of a column → that of a dimension, and of a segment's column.
 _TYPES = {
@@ -50,7 +50,7 @@ def sampled(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
     named = {d.name: d.type for d in schema.dimensionsSpec.dimensions}
     return {
         "numRowsRead": len(answer.records),
-        "numRowsIndexed": sum(record.row is not None for record in answer.records),
+        "numRowsIndexed": sum(record.outcome in STORED for record in answer.records),
         "logicalDimensions": [_dimension(c.name, _TYPES[c.type][0]) for c in dimensions],
         "physicalDimensions": [_dimension(c.name, named.get(c.name, "auto")) for c in dimensions],
         "logicalSegmentSchema": [{"name": c.name, "type": _TYPES[c.type][1]} for c in _with_time(answer.columns)],
@@ -78,7 +78,7 @@ def _roll_up(data: list[dict[str, Any]], rows: list[RolledUpRow]) -> None:
         first, *others = row.records
         data[first]["parsed"] = {"__time": 0, **row.row}
         for record in others:
-            del data[record]["parsed"]
+            data[record].pop("parsed", None)
 
 
 def _with_time(columns: list[Column]) -> list[Column]:

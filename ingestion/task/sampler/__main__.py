@@ -31,6 +31,7 @@ from ingestion.task.sampler.records import Records, records_of
 
 MOST_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 GRACE_S = 30
+LARGE_BYTES = MOST_ANSWER_BYTES // 8
 
 
 def answer_to(order: SampleOrder) -> SampleAnswer:
@@ -57,7 +58,7 @@ def _failure(place: Place, error: Exception, permanent: bool) -> SampleAnswer:
 def _told(records: Records, found: Outcomes) -> SampleAnswer:
     """As much of it as an answer may hold."""
     budget = _Budget(MOST_ANSWER_BYTES)
-    shown = list(budget.kept(_sampled(records, found, index) for index in range(len(records))))
+    shown = list(budget.kept(_bearable(_sampled(records, found, index)) for index in range(len(records))))
     rollup = None if found.rollup is None else list(budget.kept(_still_shown(found.rollup, len(shown))))
     return SampleAnswer.model_construct(
         records=shown,
@@ -76,6 +77,14 @@ def _sampled(records: Records, found: Outcomes, index: int) -> SampledRecord:
         fields=found.fields.get(index),
         row=found.rows.get(index),
     )
+
+
+def _bearable(record: SampledRecord) -> SampledRecord:
+    """A record that takes much of the answer for itself is shown without what was read of it."""
+    if record.payload is None or record.payload.size < LARGE_BYTES or len(record.model_dump_json()) < LARGE_BYTES:
+        return record
+    error = "; ".join(filter(None, [record.error, "it is too large to be shown"]))
+    return record.model_copy(update={"fields": None, "row": None, "error": error})
 
 
 def _still_shown(rollup: list[RolledUpRow], count: int) -> Iterator[RolledUpRow]:
