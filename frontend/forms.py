@@ -140,7 +140,7 @@ class TaskFilter(_Filter):
     status = forms.ChoiceField(required=False, choices=[("", "Any"), *Status.choices], widget=_select())
     kind = forms.ChoiceField(
         required=False,
-        choices=[("", "Any"), (Task.Kind.SHARE_GROUP, "share group"), (Task.Kind.REPAIR, "repair")],
+        choices=[("", "Any"), *Task.Kind.choices],
         widget=_select(),
     )
     datasource = forms.CharField(required=False, max_length=200, widget=_text("Name"))

@@ -54,13 +54,14 @@ class LockedWriter:
     source: int
     topic: str
     topic_id: str
+    kind: str
 
 
 def lock_writer(task_id: str, number: int, epoch: int) -> LockedWriter:
     """Lock the writer's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
     with cursor() as c:
         row = c.execute(
-            "SELECT w.epoch, w.id, w.datasource_id, d.created_at, w.source_id, s.topic, s.topic_id"
+            "SELECT w.epoch, w.id, w.datasource_id, d.created_at, w.source_id, s.topic, s.topic_id, s.kind"
             " FROM segments_writer w"
             " JOIN datasources_datasource d ON d.id = w.datasource_id JOIN segments_source s ON s.id = w.source_id"
             " WHERE w.task_id = %s AND w.number = %s FOR UPDATE OF w",
@@ -89,14 +90,17 @@ def abandon(*, task_id: str, number: int, request: AbandonRequest) -> bool:
 
 
 @transaction.atomic
-def adopt_source(*, datasource: Datasource, group: str, topic: str, cluster_id: str, topic_id: str) -> Source:
+def adopt_source(
+    *, datasource: Datasource, kind: Source.Kind, group: str, topic: str, cluster_id: str, topic_id: str
+) -> Source:
     """The source an indexer found. Raises ``Conflict`` when it is another datasource's or a topic that is gone."""
     Datasource.objects.select_for_update().get(pk=datasource.pk)  # one adoption a datasource at a time
-    source = Source.objects.filter(cluster_id=cluster_id, group=group, topic_id=topic_id).first()
+    source = Source.objects.filter(kind=kind, cluster_id=cluster_id, group=group, topic_id=topic_id).first()
     if source is not None:
         _check_owner(source, datasource)
         return source
     source, created = Source.objects.get_or_create(
+        kind=kind,
         cluster_id=cluster_id,
         group=group,
         topic_id=topic_id,
@@ -111,9 +115,10 @@ def adopt_source(*, datasource: Datasource, group: str, topic: str, cluster_id: 
 
 def _check_owner(source: Source, datasource: Datasource) -> None:
     if source.datasource_id != datasource.id:
+        what = "Share group" if source.kind == Source.Kind.SHARE_GROUP else "Supervisor"
         raise Conflict(
-            f"Share group {source.group!r} on topic {source.topic!r} already feeds another datasource; "
-            "use another groupId."
+            f"{what} {source.group!r} on topic {source.topic!r} already feeds another datasource; "
+            "use another groupId or id."
         )
     if not source.current:
         raise Conflict(f"Topic {source.topic!r} with id {source.topic_id} was deleted and made again.")
@@ -121,7 +126,12 @@ def _check_owner(source: Source, datasource: Datasource) -> None:
 
 def _retire_older(source: Source) -> None:
     older = Source.objects.filter(
-        cluster_id=source.cluster_id, group=source.group, topic=source.topic, datasource=source.datasource, current=True
+        kind=source.kind,
+        cluster_id=source.cluster_id,
+        group=source.group,
+        topic=source.topic,
+        datasource=source.datasource,
+        current=True,
     ).exclude(pk=source.pk)
     for gone in older:
         Source.objects.filter(pk=gone.pk).update(current=False)

@@ -83,8 +83,16 @@ class Segment(models.Model):
 
 
 class Source(models.Model):
-    """A share group on a topic, by ids, of one datasource. ``current`` is false once the topic was made again."""
+    """A reader of a topic, by ids, of one datasource. ``current`` is false once the topic was made again.
 
+    ``group`` is the share group's name; of a source with stored offsets its supervisor's id.
+    """
+
+    class Kind(models.TextChoices):
+        SHARE_GROUP = "share_group", "share group"
+        OFFSETS = "offsets", "stored offsets"
+
+    kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.SHARE_GROUP)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="sources")
     cluster_id = models.CharField(max_length=100)
     group = models.CharField(max_length=249)
@@ -95,7 +103,9 @@ class Source(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["cluster_id", "group", "topic_id"], name="a_group_on_a_topic_has_one_owner")
+            models.UniqueConstraint(
+                fields=["kind", "cluster_id", "group", "topic_id"], name="a_reader_of_a_topic_has_one_owner"
+            )
         ]
 
 
@@ -104,6 +114,10 @@ class ProgressKey(models.Model):
 
     source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="keys")
     partition = models.IntegerField()
+    # Of a source with stored offsets: where it goes on, and how often the partition has changed hands.
+    next_offset = models.BigIntegerField(null=True)
+    generation = models.IntegerField(default=0)
+    attempts = models.IntegerField(default=0)  # processes that began there since something of it was published
     # From the observer: the log's end and start when last seen, and when.
     end_offset = models.BigIntegerField(null=True)
     log_start_offset = models.BigIntegerField(null=True)
@@ -226,6 +240,7 @@ class SourceEvent(models.Model):
         TOPIC_RECREATED = "topic_recreated", "The topic was deleted and made again"
         GAP = "gap", "Retention removed records before they were read"
         REPAIRED = "repaired", "Records that the broker had archived were read again"
+        OFFSET_RESET = "offset_reset", "A stored offset was reset"
         EARLY_DUPLICATE = "early_duplicate", "A record delivered for the first time was settled already"
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")

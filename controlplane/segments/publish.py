@@ -1,6 +1,7 @@
 """The publish transaction: segments and progress become visible together, or not at all.
 
-Locks are always taken in this order: the indexer's row; (datasource, interval) rows, sorted; settled ranges, sorted.
+Locks are always taken in this order: the indexer's row; stored offsets, sorted (of a source that has them);
+(datasource, interval) rows, sorted; settled ranges, sorted.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput, Unavailable
-from controlplane.segments import registering, settled
+from controlplane.segments import claims, registering, settled
 from controlplane.segments.fence import LockedWriter, PublishRefused, lock_writer
-from controlplane.segments.models import QuarantinedRecord, SourceEvent
+from controlplane.segments.models import QuarantinedRecord, Source, SourceEvent
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets
 from ingestion.specs.protocol import Outcomes, PublishAnswer, PublishRequest, Refusal
@@ -29,7 +30,8 @@ Answer = TypeVar("Answer")
 def publish(*, task_id: str, number: int, request: PublishRequest) -> PublishAnswer:
     """Register a batch. Sent again with the same id, it answers as the first time.
 
-    Raises ``PublishRefused`` (fenced, duplicates, abandoned) and ``InvalidInput``; either way nothing was changed.
+    Raises ``PublishRefused`` (fenced, duplicates, abandoned, offsets, generation) and ``InvalidInput``; either way
+    nothing was changed.
     """
     settling = _settling(request)
     _check_counters(request, settling)
@@ -55,12 +57,14 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
     seen, keys, duplicates = settled.look(writer.source, request.publish_id, settling, request.outcomes)
     if seen is not None:
         return _answer_again(request.publish_id, *seen)
-    if duplicates:
+    _check_progress(writer, request, settling)
+    if duplicates and not request.progress:
         raise PublishRefused(
             Refusal(code="duplicates", detail="Some of these offsets are settled already.", duplicates=duplicates)
         )
     now = timezone.now()
     batch = registering.Registration(task_id, number, request, writer, keys, now)
+    claims.advance(writer, keys, request.progress)
     segment_ids = batch.register(spans(keys, settling))
     _keep_quarantined(writer, task_id, request, now)
     _note_alarms(writer, task_id, request)
@@ -80,13 +84,28 @@ def _settling(request: PublishRequest) -> dict[int, Ranges]:
         for partition, ranges in segment.offsets.items():
             found.setdefault(partition, []).extend(ranges)
     for partition, outcomes in request.outcomes.items():
-        for ranges in (outcomes.thrown_away, outcomes.unparseable, outcomes.empty, outcomes.gap):
+        for ranges in (outcomes.thrown_away, outcomes.unparseable, outcomes.empty, outcomes.gap, outcomes.skipped):
             found.setdefault(partition, []).extend(ranges)
     settling = {p: offsets.merged(ranges) for p, ranges in found.items() if ranges}
     for partition, ranges in found.items():
         if offsets.count(ranges) != offsets.count(settling.get(partition, [])):
             raise InvalidInput(f"Partition {partition}: an offset has two outcomes in one publish.")
     return settling
+
+
+def _check_progress(writer: LockedWriter, request: PublishRequest, settling: dict[int, Ranges]) -> None:
+    """What moves a stored offset must say what became of every offset in between."""
+    if writer.kind == Source.Kind.SHARE_GROUP:
+        if request.progress:
+            raise InvalidInput("A share group has no stored offsets to move.")
+        return
+    moved = {p: [(a.start, a.end)] for p, a in request.progress.items()}
+    for partition in sorted({*moved, *settling}):
+        if moved.get(partition) != settling.get(partition):
+            raise InvalidInput(
+                f"Partition {partition}: the progress is {moved.get(partition)}, "
+                f"but the outcomes are those of {settling.get(partition)}."
+            )
 
 
 def _check_counters(request: PublishRequest, settling: dict[int, Ranges]) -> None:
@@ -155,6 +174,12 @@ def _note_alarms(writer: LockedWriter, task_id: str, request: PublishRequest) ->
             note(
                 SourceEvent.Kind.GAP,
                 f"Offsets {start} to {end - 1} of {where} were removed by retention before they were read.",
+            )
+        for start, end in outcomes.skipped:
+            note(
+                SourceEvent.Kind.OFFSET_RESET,
+                f"Offsets {start} to {end - 1} of {writer.topic} partition {partition} were skipped: the stored offset "
+                "was no longer there, and the spec says to go on at the latest.",
             )
     if request.early_duplicates:
         note(

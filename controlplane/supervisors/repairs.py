@@ -8,6 +8,7 @@ what is delivered after all is a duplicate.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import cast
 
 from django.conf import settings
 from django.utils import timezone
@@ -17,7 +18,7 @@ from controlplane.segments.settled import Hole, holes
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import create_repair
-from ingestion.specs import parse_task_spec
+from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 
 HOLES_A_TASK = 1000
 FRESH = timedelta(seconds=5)  # an older heartbeat says nothing of what is held now
@@ -26,7 +27,7 @@ FRESH = timedelta(seconds=5)  # an older heartbeat says nothing of what is held 
 def start_repairs() -> list[str]:
     """Start a repair task for every current source with old holes and none at work; returns the tasks' ids."""
     started = []
-    for source in Source.objects.filter(current=True).select_related("datasource"):
+    for source in Source.objects.filter(current=True, kind=Source.Kind.SHARE_GROUP).select_related("datasource"):
         like = _newest_task(source)
         if like is None or _resting(like) or _repair_at_work(source):
             continue
@@ -39,7 +40,7 @@ def start_repairs() -> list[str]:
 
 def patience(task: Task) -> timedelta:
     """How old a hole must be."""
-    group = parse_task_spec(task.spec).spec.ioConfig.groupConfig
+    group = cast("ShareGroupIOConfig", parse_task_spec(task.spec).spec.ioConfig).groupConfig
     return group.deliveryCountLimit * timedelta(milliseconds=group.recordLockDurationMs) + settings.REPAIR_MARGIN
 
 

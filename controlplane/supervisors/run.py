@@ -13,7 +13,7 @@ from controlplane.supervisors.decide import Decision, Observed, SeenTask, decide
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import create_task, set_goal
-from ingestion.specs import TaskSpec, parse_supervisor_spec
+from ingestion.specs import parse_supervisor_spec
 
 logger = logging.getLogger(__name__)
 TASKS_LOOKED_AT = 20
@@ -57,7 +57,7 @@ def observe(supervisor: Supervisor) -> Observed:
 
 
 def _tasks(supervisor: Supervisor) -> list[Task]:
-    mine = Task.objects.filter(supervisor_id=supervisor.pk, kind=Task.Kind.SHARE_GROUP)
+    mine = Task.objects.reading().filter(supervisor_id=supervisor.pk)
     return list(mine.prefetch_related("indexers")[:TASKS_LOOKED_AT])
 
 
@@ -76,6 +76,8 @@ def _seen(task: Task) -> SeenTask:
 
 
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> frozenset[int]:
+    if current.spec["spec"]["ioConfig"].get("assignment") == "offset_range":
+        return frozenset()  # who reads which partition is settled when a task begins
     recent = supervisor.versions.filter(version__lt=current.version)[:TASKS_LOOKED_AT]
     wanted = (_without_task_count(current), current.secrets)
     return frozenset(v.version for v in recent if (_without_task_count(v), v.secrets) == wanted)
@@ -109,7 +111,7 @@ def _start_task(supervisor: Supervisor) -> None:
     spec = parse_supervisor_spec(version.spec)
     create_task(
         datasource=supervisor.datasource,
-        spec=TaskSpec(type=spec.type, context=spec.context, spec=spec.spec),
+        spec=spec.task_spec(),
         supervisor_id=supervisor.pk,
         spec_version=version.version,
         sealed=version.secrets,

@@ -12,7 +12,7 @@ from controlplane.segments.selectors import Totals, totals_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import Reason
-from controlplane.tasks.models import Status, Task
+from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 
 _HEALTHY = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED, State.STOPPING})
@@ -47,7 +47,7 @@ def is_healthy(supervisor: Supervisor) -> bool:
 
 def current_task(supervisor: Supervisor) -> Task | None:
     """The newest of its tasks that have not ended, repairs aside."""
-    mine = Task.objects.active().filter(supervisor_id=supervisor.pk, kind=Task.Kind.SHARE_GROUP)
+    mine = Task.objects.active().reading().filter(supervisor_id=supervisor.pk)
     return mine.select_related("datasource__team").first()
 
 
@@ -85,9 +85,7 @@ def _backing_off(supervisor: Supervisor) -> list[Reason]:
 
 
 def _described(found: QuerySet[Supervisor]) -> QuerySet[Supervisor]:
-    running = Task.objects.filter(
-        supervisor_id=OuterRef("pk"), kind=Task.Kind.SHARE_GROUP, status__in=[Status.PENDING, Status.RUNNING]
-    )
+    running = Task.objects.active().reading().filter(supervisor_id=OuterRef("pk"))
     current = SpecVersion.objects.filter(supervisor_id=OuterRef("pk"), version=OuterRef("version"))
     return (
         found.select_related("datasource__team")

@@ -8,7 +8,8 @@ from typing import Any
 
 from controlplane.datasources.selectors import Totals
 from ingestion.specs.index_spec import IndexSpec
-from ingestion.specs.ingestion_spec import IdleConfig, TuningConfig
+from ingestion.specs.ingestion_spec import TuningConfig
+from ingestion.specs.io_config import IdleConfig
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,9 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
         found.append("ioConfig.consumerProperties['max.poll.records']: a share group's batches follow the producer's")
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
         found.append("ioConfig.idleConfig: a supervisor keeps its task running")
+    for name, default in _UNREAD_IO.items():
+        if io_config.get(name, default) != default:
+            found.append(f"ioConfig.{name}: this version does not read it")
     tuning = _part(spec, "tuningConfig")
     for name in _UNREAD_TUNING:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
@@ -181,6 +185,7 @@ def _index_options(tuning: Mapping[str, Any]) -> list[str]:
     return found
 
 
+_UNREAD_IO = {"taskDuration": "PT1H", "startDelay": "PT5S", "period": "PT30S", "completionTimeout": "PT30M"}
 _UNREAD_TUNING = ("maxRowsInMemory",)
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
 _DEFAULT_IDLE = IdleConfig().model_dump(mode="json")

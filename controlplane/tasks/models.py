@@ -38,13 +38,19 @@ class TaskQuerySet(models.QuerySet["Task"]):
         """Those that have not ended."""
         return self.filter(status__in=[Status.PENDING, Status.RUNNING])
 
+    def reading(self) -> TaskQuerySet:
+        """Those that read a source, repairs aside."""
+        return self.exclude(kind=Task.Kind.REPAIR)
+
 
 class Task(models.Model):
     """One run. ``supervisor_id`` is empty for a task submitted by hand."""
 
     class Kind(models.TextChoices):
-        SHARE_GROUP = "share_group"
-        REPAIR = "repair"
+        SHARE_GROUP = "share_group", "share group"
+        OFFSET_RANGE = "offset_range", "offset ranges"
+        CONSUMER_GROUP = "consumer_group", "consumer group"
+        REPAIR = "repair", "repair"
 
     id = models.CharField(primary_key=True, max_length=300)
     kind = models.CharField(max_length=20, choices=Kind.choices)

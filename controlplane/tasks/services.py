@@ -71,7 +71,7 @@ def create_task(
     spec_version: int | None = None,
     sealed: str | None = None,
 ) -> Task:
-    """A PENDING share-group task, launched once the transaction commits."""
+    """A PENDING task, launched once the transaction commits."""
     canonical, hidden = split_secrets(spec.canonical())
     now = timezone.now()
     identifier = spec.id or task_id(spec.type, datasource.name, now)
@@ -79,7 +79,7 @@ def create_task(
         raise Conflict(f"There is a task {identifier!r} already.")
     task = Task.objects.create(
         id=identifier,
-        kind=Task.Kind.SHARE_GROUP,
+        kind=spec.spec.ioConfig.source_kind,
         datasource=datasource,
         supervisor_id=supervisor_id,
         spec_version=spec_version,

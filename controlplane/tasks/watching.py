@@ -16,10 +16,11 @@ from django.utils import timezone
 
 from controlplane.connections import kafka
 from controlplane.connections.secrets import unseal
-from controlplane.segments.models import ProgressKey, Source
+from controlplane.segments.models import ProgressKey
 from controlplane.segments.settled import settled_ranges
 from controlplane.tasks import hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.sources import owner_of, sources_of
 from ingestion.specs import TaskSpec, offsets, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
@@ -53,7 +54,7 @@ def watch() -> None:
             for task_id in services.fail_lost(since):
                 _clear_away(task_id)
             _fail_dead()
-        running = Task.objects.active().filter(status=Status.RUNNING, kind=Task.Kind.SHARE_GROUP)
+        running = Task.objects.active().reading().filter(status=Status.RUNNING)
         for look in _looks([(task, parse_task_spec(task.spec)) for task in running.select_related("datasource")]):
             _watch_task(look)
         _relaunch_forgotten()
@@ -142,19 +143,15 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
             "settled": 0,
             "lag": 0,
         }
-    source = Source.objects.filter(
-        datasource=task.datasource_id,
-        group=spec.spec.ioConfig.groupId,
-        topic=spec.spec.ioConfig.topic,
-        topic_id=topic.topic_id,
-    ).first()
+    sources = sources_of(task.datasource_id, task.spec["spec"]["ioConfig"], owner_of(task))
+    source = sources.filter(topic_id=topic.topic_id).first()
     keys = {k.partition: k for k in source.keys.all()} if source else {}
     settled = lag = 0
     unsettled: dict[str, list[list[int]]] = {}
     for partition, end in topic.ends.items():
         key = keys.get(partition)
         ranges = settled_ranges(key) if key else []
-        base = _first_offset(spec, topic, partition, ranges)
+        base = _first_offset(spec, topic, key, partition, ranges)
         left = offsets.subtracted([(base, end)], ranges) if base < end else []
         settled += offsets.count(ranges)
         lag += offsets.count(left)
@@ -176,8 +173,12 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
     }
 
 
-def _first_offset(spec: TaskSpec, topic: kafka.TopicOffsets, partition: int, ranges: list[offsets.Range]) -> int:
-    """Where the group begins on a partition: the log's start, or for a group that starts at latest its first range."""
+def _first_offset(
+    spec: TaskSpec, topic: kafka.TopicOffsets, key: ProgressKey | None, partition: int, ranges: list[offsets.Range]
+) -> int:
+    """Where the reader begins on a partition: its first range or stored offset, else by ``useEarliestOffset``."""
+    if key is not None and key.next_offset is not None:
+        return ranges[0][0] if ranges else key.next_offset
     if spec.spec.ioConfig.useEarliestOffset:
         return topic.starts[partition]
     return ranges[0][0] if ranges else topic.ends[partition]

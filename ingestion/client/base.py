@@ -8,6 +8,8 @@ from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
     Assignment,
+    ClaimAnswer,
+    ClaimRequest,
     EndRequest,
     HeartbeatAnswer,
     HeartbeatRequest,
@@ -27,7 +29,11 @@ class ControlPlane(Protocol):
         """What to do."""
 
     def start(self, number: int, request: StartRequest) -> StartAnswer:
-        """Take a new epoch for an indexer; the older ones are fenced from here on."""
+        """Take a new epoch for an indexer; the older ones are fenced from here on. Raises ``PublishRefused``
+        (predecessor) while another task of the same supervisor has not ended."""
+
+    def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
+        """Where to go on with some partitions. Raises ``PublishRefused`` (fenced)."""
 
     def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
         """Which of some offsets have ended already."""

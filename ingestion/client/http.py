@@ -13,6 +13,8 @@ from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
     Assignment,
+    ClaimAnswer,
+    ClaimRequest,
     EndAnswer,
     EndRequest,
     HeartbeatAnswer,
@@ -56,6 +58,9 @@ class HttpControlPlane:
     def start(self, number: int, request: StartRequest) -> StartAnswer:
         return self._ask("POST", f"/indexers/{number}/start", request, StartAnswer)
 
+    def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
+        return self._ask("POST", f"/indexers/{number}/claim", request, ClaimAnswer)
+
     def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
         return self._ask("POST", f"/indexers/{number}/settled", request, SettledAnswer)
 
@@ -98,7 +103,7 @@ def _error(response: httpx2.Response, path: str) -> Exception:
     status = response.status_code
     if status >= 500 or status in (408, 429):
         return Unreachable(f"{path}: status {status}")
-    if status == 409 and path.endswith(("/publish", "/abandon")):
+    if status == 409 and path.endswith(("/start", "/claim", "/publish", "/abandon")):
         return PublishRefused(Refusal.model_validate_json(response.content))
     detail = f"{path}: status {status}: {response.text[:500]}"
     return TaskOver(detail) if status in (401, 404, 410) else Invalid(detail)

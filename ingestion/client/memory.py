@@ -12,6 +12,9 @@ from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
     Assignment,
+    ClaimAnswer,
+    Claimed,
+    ClaimRequest,
     Directive,
     EndRequest,
     HeartbeatAnswer,
@@ -40,6 +43,8 @@ class MemoryControlPlane:
     _epochs: dict[int, int] = field(default_factory=dict)
     _answers: dict[uuid.UUID, PublishAnswer | None] = field(default_factory=dict)  # None: abandoned
     _settled: dict[tuple[str, int], _Ranges] = field(default_factory=dict)
+    stored: dict[tuple[str, int], int] = field(default_factory=dict)  # (topic id, partition) → next offset
+    generations: dict[tuple[str, int], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def assignment(self) -> Assignment:
@@ -49,6 +54,29 @@ class MemoryControlPlane:
         with self._lock:
             self._epochs[number] = self._epochs.get(number, 0) + 1
             return StartAnswer(epoch=self._epochs[number])
+
+    def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
+        with self._lock:
+            self._fence(number, request.epoch)
+            if request.first_run == (not self.stored):
+                for partition, start in request.starts.items():
+                    self.stored.setdefault((request.topic_id, partition), start)
+            for partition, reset in request.resets.items():
+                key = (request.topic_id, partition)
+                if self.stored.get(key) == reset.stored:
+                    self.stored[key] = reset.to
+                    kept = offsets.subtracted(self._settled.get(key, []), [(reset.to, reset.stored)])
+                    self._settled[key] = kept
+            for partition in request.partitions if request.new_generation else ():
+                key = (request.topic_id, partition)
+                self.generations[key] = self.generations.get(key, 0) + 1
+            return ClaimAnswer(
+                partitions={p: self._claimed((request.topic_id, p)) for p in request.partitions},
+                first_run=not self.stored,
+            )
+
+    def _claimed(self, key: tuple[str, int]) -> Claimed:
+        return Claimed(next_offset=self.stored.get(key), generation=self.generations.get(key, 0))
 
     def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
         with self._lock:
@@ -63,6 +91,7 @@ class MemoryControlPlane:
             duplicates = self._overlap(request.topic_id, settling)
             if duplicates:
                 raise PublishRefused(Refusal(code="duplicates", detail="settled already", duplicates=duplicates))
+            self._advance(request)
             for partition, ranges in settling.items():
                 key = (request.topic_id, partition)
                 self._settled[key] = offsets.merged([*self._settled.get(key, []), *ranges])
@@ -89,6 +118,17 @@ class MemoryControlPlane:
         if self._epochs.get(number) != epoch:
             raise PublishRefused(Refusal(code="fenced", detail=f"epoch {epoch} is over"))
 
+    def _advance(self, request: PublishRequest) -> None:
+        keys = {(request.topic_id, p): a for p, a in request.progress.items()}
+        old = {k[1] for k, a in keys.items() if a.generation not in (None, self.generations.get(k, 0))}
+        moved = {k[1] for k, a in keys.items() if self.stored.get(k) != a.start}
+        stored = {p: self.stored.get((request.topic_id, p)) for p in old or moved}
+        if old:
+            raise PublishRefused(Refusal(code="generation", detail="went to another member", stored=stored))
+        if moved:
+            raise PublishRefused(Refusal(code="offsets", detail="other offsets are stored", stored=stored))
+        self.stored.update({k: a.end for k, a in keys.items()})
+
     def _answer_again(self, publish_id: uuid.UUID) -> PublishAnswer:
         answer = self._answers[publish_id]
         if answer is None:
@@ -111,5 +151,5 @@ def _settling(request: PublishRequest) -> dict[int, _Ranges]:
         for partition, ranges in segment.offsets.items():
             found.setdefault(partition, []).extend(ranges)
     for partition, o in request.outcomes.items():
-        found.setdefault(partition, []).extend([*o.thrown_away, *o.unparseable, *o.empty, *o.gap])
+        found.setdefault(partition, []).extend([*o.thrown_away, *o.unparseable, *o.empty, *o.gap, *o.skipped])
     return {p: offsets.merged(r) for p, r in found.items() if r}

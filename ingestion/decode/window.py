@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs import IOConfig
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ class MessageWindow:
     latest: datetime | None = None
 
     @classmethod
-    def of(cls, io_config: ShareGroupIOConfig, now: datetime) -> Self:
+    def of(cls, io_config: IOConfig, now: datetime) -> Self:
         """The window at ``now`` (aware). A period that leads out of the calendar leaves its side unbounded."""
         start = io_config.lateMessageRejectionStartDateTime
         late, early = io_config.lateMessageRejectionPeriod, io_config.earlyMessageRejectionPeriod

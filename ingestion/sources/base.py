@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ingestion.specs.protocol import Outcomes
+from ingestion.specs.protocol import Advance, Outcomes
 
 Ints = npt.NDArray[np.int64]
 ACCEPT, RELEASE, REJECT = 1, 2, 3  # KIP-932's acknowledgement types
@@ -28,6 +28,13 @@ class TopicChanged(Exception):
     """The topic's id is another one now: what is held must not be published under the old id."""
 
 
+class OffsetsUnavailable(SourceProblem):
+    """The stored offsets are not there any more (or not yet), and the spec does not say to go on elsewhere."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, permanent=True)
+
+
 @dataclass(frozen=True)
 class Batch:
     """Records, columnar: index ``i`` of every column is the same record.
@@ -35,7 +42,9 @@ class Batch:
     Columns other than payloads may be read lazily, and cost nothing unless they are looked at. ``headers``: name and
     value of each of a record's headers, in their order; empty when the source has none at all.
     ``held`` is the source's own; ``deadline`` (``time.monotonic`` seconds) is when the records are no longer ours;
-    ``extra`` are offsets that end without a record (empty, gap), by partition.
+    ``extra`` are offsets that end without a record (empty, gap, skipped), by partition. ``last_chance``: released, some
+    of the records would not be delivered again. ``progress``: of a source with stored offsets, the part of each
+    partition that the batch covers whole. ``suspect``: these may be the records that earlier processes died of.
     """
 
     partitions: Ints
@@ -48,6 +57,9 @@ class Batch:
     headers: Sequence[Sequence[tuple[str, bytes | None]]] = ()
     held: Any = None
     extra: dict[int, Outcomes] = field(default_factory=dict)
+    last_chance: bool = False
+    progress: dict[int, Advance] = field(default_factory=dict)
+    suspect: bool = False
 
     def __len__(self) -> int:
         return len(self.payloads)
@@ -72,7 +84,13 @@ class LazyColumn(Sequence[Any]):
 
 
 class Source(Protocol):
-    """A place records come from. One thread, the loop's, calls it."""
+    """A place records come from. One thread, the loop's, calls it.
+
+    ``gathers``: batches may wait for others before they are published, since nobody else waits for their records.
+    """
+
+    @property
+    def gathers(self) -> bool: ...
 
     def open(self) -> None:
         """Join; returns at once. Records may come some seconds later."""
@@ -85,6 +103,15 @@ class Source(Protocol):
 
     def lapse(self, batch: Batch) -> None:
         """Give the batch up without an outcome: its records come again, to whoever asks. Blocks until they may."""
+
+    def rewind(self, partitions: Iterable[int]) -> None:
+        """Of a source that gathers: go back to what is stored of these, since what was read of them is given up."""
+
+    def published(self, ends: dict[int, int]) -> None:
+        """Of a source that gathers: each partition is published up to this offset, which is stored now."""
+
+    def lost(self) -> set[int]:
+        """Partitions that went to another member since this was last asked: what is in progress of them is void."""
 
     def exhausted(self) -> bool:
         """Whether there will never be another batch."""

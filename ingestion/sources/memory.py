@@ -40,6 +40,7 @@ class MemorySource:
     extras: Mapping[tuple[int, int], Extra] = field(default_factory=dict)
     ack_failures: int = 0
     problem: str = ""
+    gathers: bool = False
     _waiting: deque[_Record] = field(default_factory=deque)
     _paused: bool = False
     _stopped: bool = False
@@ -78,6 +79,15 @@ class MemorySource:
 
     def lapse(self, batch: Batch) -> None:
         self._waiting.extend(batch.held)
+
+    def rewind(self, partitions: Iterable[int]) -> None:
+        pass
+
+    def published(self, ends: dict[int, int]) -> None:
+        pass
+
+    def lost(self) -> set[int]:
+        return set()
 
     def exhausted(self) -> bool:
         return self._stopped or not self._waiting

@@ -32,6 +32,7 @@ class RepairSource:
 
     ack_failures = 0
     problem = ""
+    gathers = False
 
     def __init__(
         self,
@@ -124,6 +125,15 @@ class RepairSource:
 
     def lapse(self, batch: Batch) -> None:
         pass
+
+    def rewind(self, partitions: Iterable[int]) -> None:
+        pass
+
+    def published(self, ends: dict[int, int]) -> None:
+        pass
+
+    def lost(self) -> set[int]:
+        return set()
 
     def exhausted(self) -> bool:
         return not self._left

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,9 +157,12 @@ def _close(consumer: ShareConsumer | None) -> None:
 class ShareGroupSource:
     """See ``Source``. ``batch.held`` is a list of (poll, slice of the batch)."""
 
+    gathers = False  # only a short hold is fast: the broker limits the records in flight
+
     def __init__(self, properties: Mapping[str, str], io_config: ShareGroupIOConfig, client_id: str) -> None:
         self.topic = io_config.topic
         self.poll_timeout_s = min(io_config.pollTimeout / 1000, 1.0)
+        self._delivery_limit = io_config.groupConfig.deliveryCountLimit
         self._lock_s = io_config.groupConfig.recordLockDurationMs / 1000
         self._gather_s = min(GATHER_S, self._lock_s / 4)
         config = {
@@ -213,18 +216,20 @@ class ShareGroupSource:
             return None
 
     def _as_batch(self, held: list[_Held]) -> Batch:
+        delivery_counts = np.concatenate([h.delivery_counts for h in held])
         messages = [m for h in held for m in h.messages]
         bounds = np.cumsum([0, *(len(h.messages) for h in held)]).tolist()
         return Batch(
             partitions=np.concatenate([h.partitions for h in held]),
             offsets=np.concatenate([h.offsets for h in held]),
-            delivery_counts=np.concatenate([h.delivery_counts for h in held]),
+            delivery_counts=delivery_counts,
             payloads=[p for h in held for p in h.payloads],
             keys=LazyColumn(messages, lambda m: m.key()),
             timestamps_ms=LazyColumn(messages, lambda m: m.timestamp()[1] if m.timestamp()[0] else None),
             headers=LazyColumn(messages, lambda m: m.headers() or ()),
             deadline=min(h.acquired_at for h in held) + self._lock_s,
             held=[(h, slice(a, b)) for h, a, b in zip(held, bounds, bounds[1:], strict=False)],
+            last_chance=bool((delivery_counts >= self._delivery_limit).any()),
         )
 
     def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
@@ -236,6 +241,15 @@ class ShareGroupSource:
         time.sleep(max(0.0, batch.seconds_left) + 0.5)
         for held, _ in batch.held:
             held.poller.give(None)
+
+    def rewind(self, partitions: Iterable[int]) -> None:
+        """What is not acknowledged comes again by itself."""
+
+    def published(self, ends: dict[int, int]) -> None:
+        pass
+
+    def lost(self) -> set[int]:
+        return set()
 
     def exhausted(self) -> bool:
         return False

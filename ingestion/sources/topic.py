@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
 
 from ingestion.sources.base import SourceProblem
 from ingestion.specs import ShareGroupIOConfig
@@ -19,6 +26,14 @@ TIMEOUT_S = 10.0
 class TopicIdentity:
     cluster_id: str
     topic_id: str
+
+
+@dataclass(frozen=True)
+class LogBounds:
+    """What a partition holds: ``[low, high)``, ``high`` being the end of what is committed."""
+
+    low: int
+    high: int
 
 
 class TopicWatch:
@@ -47,6 +62,35 @@ class TopicWatch:
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise SourceProblem(self._reason(error)) from None
+
+    def partitions(self) -> list[int]:
+        """The topic's partitions now; none when it does not exist. Raises ``SourceProblem``."""
+        try:
+            described = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=TIMEOUT_S)
+            return sorted(p.id for p in described[self._topic].result().partitions)
+        except KafkaException as error:
+            if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
+                return []
+            raise SourceProblem(self._reason(error)) from None
+
+    def bounds(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
+        """What these partitions hold now. Raises ``SourceProblem``."""
+        wanted = [TopicPartition(self._topic, p) for p in partitions]
+        if not wanted:
+            return {}
+        try:
+            lows, highs = self._listed(wanted, OffsetSpec.earliest()), self._listed(wanted, OffsetSpec.latest())
+        except KafkaException as error:
+            raise SourceProblem(self._reason(error)) from None
+        return {p: LogBounds(lows[p], highs[p]) for p in lows}
+
+    def _listed(self, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
+        futures = self._admin.list_offsets(
+            dict.fromkeys(partitions, spec),
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=TIMEOUT_S,
+        )
+        return {p.partition: future.result().offset for p, future in futures.items()}
 
     def _reason(self, error: KafkaException) -> str:
         text = f"Kafka does not answer: {error.args[0].str()}"

@@ -6,6 +6,7 @@ back-off and a new epoch. Indexers come and go while the application runs.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from dataclasses import dataclass, field
@@ -17,7 +18,9 @@ from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
+from ingestion.spark.sources import Places
 from ingestion.spark.worker import FOR_GOOD, STORAGE_REFUSED, Orders, work
+from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.protocol import (
     Assignment,
     Directive,
@@ -63,6 +66,7 @@ class Application:
         self._board = Board(host)
         self._slot_count = spark.sparkContext.defaultParallelism
         self._slots: dict[int, Slot] = {}
+        self._places = Places(assignment)
         self._message = ""
         self._failure = ""  # for good: the task ends with it once all indexers have ended
         self._farewell: Directive = "finish"  # what the other indexers are told then
@@ -70,13 +74,19 @@ class Application:
 
     def run(self) -> None:
         """Start the indexers, then beat once a second until all have ended."""
+        try:
+            self._run()
+        finally:
+            self._places.close()
+
+    def _run(self) -> None:
         wanted = self._assignment.indexers
         directive: Directive = "continue"
         if not self._configure_group():
             return
         while True:
             started = time.monotonic()
-            self._keep(wanted, directive)
+            self._keep(self._places.fitting(wanted), directive)
             try:
                 answer = self._beat()
             except TaskOver as over:
@@ -94,10 +104,13 @@ class Application:
             time.sleep(max(0.0, BEAT_S - (time.monotonic() - started)))
 
     def _configure_group(self) -> bool:
-        """Before the first poll, or a new group would begin at latest. False when told to end meanwhile."""
+        """Before a share group's first poll, or it would begin at latest. False when told to end meanwhile."""
+        io_config = self._assignment.spec.ioConfig
+        if not isinstance(io_config, ShareGroupIOConfig):
+            return True
         while True:
             try:
-                configure_group(self._assignment.consumer_properties, self._assignment.spec.ioConfig)
+                configure_group(self._assignment.consumer_properties, io_config)
                 self._message = ""
                 return True
             except SourceProblem as problem:
@@ -241,7 +254,10 @@ class Application:
                 time.sleep(1.0)
 
 
+_AN_ERROR = re.compile(r"[\w.]*(Error|Exception|\.[A-Z]\w+): ")  # the line of a traceback that names it
+
+
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "Error" in line or "Exception" in line or "exited" in line]
+    telling = [line for line in lines if _AN_ERROR.match(line) or "exited" in line]
     return (telling[-1] if telling else lines[0] if lines else type(error).__name__)[:1000]

@@ -15,9 +15,10 @@ import pyarrow as pa
 from ingestion.client import HttpControlPlane, TaskOver
 from ingestion.decode import UnusableSchema
 from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
-from ingestion.sources.share_group import ShareGroupSource
+from ingestion.sources.base import OffsetsUnavailable
 from ingestion.sources.topic import TopicWatch
 from ingestion.spark.board import Poster
+from ingestion.spark.sources import source_maker
 from ingestion.specs.protocol import Assignment
 from ingestion.task.control import Control
 from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
@@ -27,7 +28,7 @@ from ingestion.task.scratch import scratch_folder
 
 RESULT = pa.schema([("number", pa.int32()), ("how", pa.string()), ("reason", pa.string())])
 STORAGE_REFUSED = StorageRefused.__name__
-_FOR_GOOD = (StorageRefused, TooManyParseExceptions, UnusableSchema)
+_FOR_GOOD = (OffsetsUnavailable, StorageRefused, TooManyParseExceptions, UnusableSchema)
 FOR_GOOD = frozenset(e.__name__ for e in _FOR_GOOD)  # trying again would end the same way
 
 
@@ -83,13 +84,11 @@ def _run(orders: Orders) -> tuple[str, str]:
 
 
 def _surroundings(assignment: Assignment, client: HttpControlPlane, control: Control, scratch: Path) -> Surroundings:
-    io_config = assignment.spec.ioConfig
-    properties = assignment.consumer_properties
-    client_id = f"{assignment.task_id}-{control.status.number}"
+    watch = TopicWatch(assignment.consumer_properties, assignment.spec.ioConfig.topic)
     return Surroundings(
         client=client,
-        topic=TopicWatch(properties, io_config.topic),
-        make_source=lambda: ShareGroupSource(properties, io_config, client_id),
+        topic=watch,
+        make_source=source_maker(assignment, control.status.number, watch),
         storage=_storage(assignment.deep_storage),
         scratch=scratch,
         host=socket.gethostname(),

@@ -17,7 +17,6 @@ from ingestion.specs.granularity import Granularity
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import (
     IngestionSpec,
-    ShareGroupIOConfig,
     SupervisorSpec,
     TaskSpec,
     TuningConfig,
@@ -25,6 +24,7 @@ from ingestion.specs.ingestion_spec import (
     parse_task_spec,
 )
 from ingestion.specs.input_format import InputFormat
+from ingestion.specs.io_config import IOConfig, KafkaIOConfig, ShareGroupIOConfig
 from ingestion.specs.periods import AnyGranularity, DurationGranularity, PeriodGranularity
 
 __all__ = [
@@ -36,9 +36,11 @@ __all__ = [
     "Filter",
     "Granularity",
     "GranularitySpec",
+    "IOConfig",
     "IndexSpec",
     "IngestionSpec",
     "InputFormat",
+    "KafkaIOConfig",
     "PeriodGranularity",
     "ShareGroupIOConfig",
     "SpecError",

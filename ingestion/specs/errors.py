@@ -17,7 +17,7 @@ class SpecIssue:
     message: str
 
 
-_TAG_ERRORS = ("union_tag_invalid", "union_tag_not_found")
+_TAG_ERRORS = ("union_tag_invalid", "union_tag_not_found", "source_type")
 
 
 class SpecError(Exception):

@@ -1,98 +1,24 @@
-"""The ingestion spec of a share-group task or supervisor, in Druid's JSON names.
+"""The ingestion spec of a task or supervisor, in Druid's JSON names.
 
-Sources: the Kafka share-group ingestion document (``index_kafka_share_group``) and Druid's ingestion spec reference.
+Sources: the Kafka share-group ingestion document (``index_kafka_share_group``), Druid's Kafka supervisor document
+(``kafka``; ``index_kafka`` for a task) and Druid's ingestion spec reference.
 What Headgate adds says so in its docstring. Durations are ISO 8601 periods or, where Druid says so, milliseconds.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from ingestion.specs.base import SpecModel, a_plain_name, utc
+from ingestion.specs.base import SpecModel, a_plain_name
 from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.index_spec import IndexSpec
-from ingestion.specs.input_format import InputFormat
-from ingestion.specs.kafka_properties import check_kafka_properties
+from ingestion.specs.io_config import SHARE_GROUP_TYPE, SOURCE_TYPES, IOConfig, ShareGroupIOConfig
 from ingestion.specs.parser_form import without_parser
-
-SHARE_GROUP_TYPE = "index_kafka_share_group"
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
-
-class IdleConfig(SpecModel):
-    """When a task that was submitted by hand ends by itself: nothing new for this long and everything settled."""
-
-    enabled: bool = True
-    inactiveAfterMillis: int = Field(default=20_000, ge=1_000)
-
-
-class GroupConfig(SpecModel):
-    """Headgate's own: the share group's dynamic configuration on the broker. Bounds are the broker's."""
-
-    recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
-    deliveryCountLimit: int = Field(default=10, ge=2, le=100)
-    isolationLevel: Literal["read_committed", "read_uncommitted"] = "read_committed"
-
-
-class ShareGroupIOConfig(SpecModel):
-    """Where the records come from. ``taskCount`` and all below it are Headgate's additions to the share-group task."""
-
-    type: Literal["index_kafka_share_group", "kafka_share_group"] | None = None
-    topic: str
-    groupId: str = Field(min_length=1, max_length=249)
-    consumerProperties: dict[str, str]
-    inputFormat: InputFormat
-    pollTimeout: int = Field(default=2000, ge=1, le=60_000)
-    useEarliestOffset: bool = True
-    taskCount: int = Field(default=1, ge=1, le=1000)
-    replicas: Literal[1] = 1
-    consumersPerIndexer: int = Field(default=4, ge=1, le=32)
-    lateMessageRejectionStartDateTime: datetime | None = None
-    lateMessageRejectionPeriod: timedelta | None = None
-    earlyMessageRejectionPeriod: timedelta | None = None
-    idleConfig: IdleConfig = Field(default_factory=IdleConfig)
-    groupConfig: GroupConfig = Field(default_factory=GroupConfig)
-
-    @field_validator("topic")
-    @classmethod
-    def _a_topic_name(cls, value: str) -> str:
-        if not _TOPIC.fullmatch(value) or value in (".", ".."):
-            raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
-        return value
-
-    @field_validator("consumerProperties", mode="before")
-    @classmethod
-    def _text_values(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {k: _property_text(v) for k, v in value.items()}
-
-    @field_validator("consumerProperties")
-    @classmethod
-    def _allowed_properties(cls, value: dict[str, str]) -> dict[str, str]:
-        check_kafka_properties(value)
-        return value
-
-    @field_validator("lateMessageRejectionStartDateTime")
-    @classmethod
-    def _in_utc(cls, value: datetime | None) -> datetime | None:
-        return utc(value)
-
-    @model_validator(mode="after")
-    def _one_late_rejection(self) -> ShareGroupIOConfig:
-        if self.lateMessageRejectionPeriod is not None and self.lateMessageRejectionStartDateTime is not None:
-            raise ValueError("give lateMessageRejectionPeriod or lateMessageRejectionStartDateTime, not both")
-        return self
-
-    @property
-    def bootstrap_servers(self) -> str:
-        return self.consumerProperties["bootstrap.servers"]
 
 
 class TuningConfig(SpecModel):
@@ -102,12 +28,14 @@ class TuningConfig(SpecModel):
     maxRowsPerSegment: int = Field(default=5_000_000, ge=1)
     maxRowsInMemory: int = Field(default=150_000, ge=1)
     maxBytesInMemory: int = Field(default=64 * 1024 * 1024, ge=1024 * 1024)
+    intermediateHandoffPeriod: timedelta = Field(default=timedelta(seconds=30), gt=timedelta())
     logParseExceptions: bool = False
     maxParseExceptions: int | None = Field(default=None, ge=0)
     maxSavedParseExceptions: int = Field(default=100, ge=0, le=10_000)
     indexSpec: IndexSpec = Field(default_factory=IndexSpec)
     indexSpecForIntermediatePersists: dict[str, Any] | None = None
     reportParseExceptions: bool = False
+    resetOffsetAutomatically: bool = False
 
     @property
     def most_parse_exceptions(self) -> int | None:
@@ -119,15 +47,23 @@ class IngestionSpec(SpecModel):
     """The three parts that a task and a supervisor share."""
 
     dataSchema: DataSchema
-    ioConfig: ShareGroupIOConfig
+    ioConfig: IOConfig
     tuningConfig: TuningConfig = Field(default_factory=TuningConfig)
 
 
 class _Submitted(SpecModel):
-    type: Literal["index_kafka_share_group"]
+    type: Literal["index_kafka_share_group", "kafka", "index_kafka"]
     id: Annotated[str, AfterValidator(a_plain_name)] | None = None
     context: dict[str, Any] = Field(default_factory=dict)
     spec: IngestionSpec
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        """The two types must mean the same kind of source."""
+        io_config = self.spec.ioConfig
+        if isinstance(io_config, ShareGroupIOConfig) != (self.type == SHARE_GROUP_TYPE):
+            raise ValueError(f"type is {self.type!r}, but ioConfig.type is {io_config.type!r}")
+        return self
 
     @property
     def datasource(self) -> str:
@@ -141,11 +77,20 @@ class _Submitted(SpecModel):
 class TaskSpec(_Submitted):
     """A task submitted by hand."""
 
+    type: Literal["index_kafka_share_group", "index_kafka"]
+
 
 class SupervisorSpec(_Submitted):
     """A supervisor: keeps ``ioConfig.taskCount`` indexers alive until suspended."""
 
+    type: Literal["index_kafka_share_group", "kafka"]
     suspended: bool = False
+
+    def task_spec(self) -> TaskSpec:
+        """The spec of one of its tasks."""
+        task_type: Literal["index_kafka_share_group", "index_kafka"]
+        task_type = "index_kafka" if self.type == "kafka" else self.type
+        return TaskSpec(type=task_type, context=self.context, spec=self.spec)
 
 
 def parse_task_spec(document: Any) -> TaskSpec:
@@ -175,7 +120,7 @@ def parse_submitted(
     nested = _nested(document) if flat else document
     older = without_parser(nested)
     issues = [] if older is None else older.issues
-    today = completed(nested if older is None else older.document)
+    today = _with_source_type(completed(nested if older is None else older.document))
     try:
         parsed = model.model_validate(today)
     except ValidationError as error:
@@ -191,11 +136,17 @@ def _nested(document: dict[str, Any]) -> dict[str, Any]:
     return {**outer, "spec": {k: document[k] for k in _PARTS if k in document}}
 
 
+def _with_source_type(document: dict[str, Any]) -> dict[str, Any]:
+    """With the type in ioConfig too, which may leave it out."""
+    spec = document.get("spec")
+    io_config = spec.get("ioConfig") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(io_config, dict) or io_config.get("type") is not None:
+        return document
+    outer = document.get("type")
+    if outer not in SOURCE_TYPES:  # a fault of its own; the rest is read as what it looks like
+        outer = SHARE_GROUP_TYPE if "groupId" in io_config else "kafka"
+    return {**document, "spec": {**spec, "ioConfig": {**io_config, "type": outer}}}
+
+
 def _flattened(issue: SpecIssue) -> SpecIssue:
     return SpecIssue(issue.path.removeprefix("spec."), issue.pointer.removeprefix("/spec"), issue.message)
-
-
-def _property_text(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value

@@ -12,9 +12,9 @@ from uuid import UUID
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
 from ingestion.specs.ingestion_spec import IngestionSpec
+from ingestion.specs.io_config import SourceKind
 
 OffsetRange = tuple[int, int]
-SourceKind = Literal["share_group", "repair"]
 Directive = Literal["continue", "finish", "stop"]
 # How an indexer's message begins when the broker has no share groups: the control plane looks for it.
 SHARE_GROUPS_OFF = "The broker does not offer share groups"
@@ -44,6 +44,7 @@ class Assignment(Message):
     indexers: int = Field(ge=0)
     deep_storage: str
     version: str
+    group: str = ""  # the consumer group's name
     schema_folder: str = ""
     ranges: list[RepairRange] = Field(default_factory=list)
     failpoints: dict[str, str] = Field(default_factory=dict)
@@ -64,6 +65,57 @@ class StartRequest(Message):
 
 class StartAnswer(Message):
     epoch: int
+
+
+class Reset(Message):
+    """Move a partition's stored offset from where it is to another one, since what it says is not there."""
+
+    stored: int = Field(ge=0)
+    to: int = Field(ge=0)
+
+
+class ClaimRequest(Message):
+    """An indexer asks for the stored offsets of the partitions it is to read.
+
+    ``starts``: where to start the partitions that have no stored offset; kept only if ``first_run`` is still what the
+    last answer said. ``new_generation``: whoever held these partitions before may publish no more. ``new_process``:
+    counted as an attempt until something of the partition is published.
+    """
+
+    epoch: int
+    topic_id: str
+    partitions: list[int]
+    new_generation: bool = False
+    new_process: bool = False
+    first_run: bool = False
+    starts: dict[int, int] = Field(default_factory=dict)
+    resets: dict[int, Reset] = Field(default_factory=dict)
+
+
+class Claimed(Message):
+    """One partition: where to go on (None: nothing is stored yet), and the generation a publish must name.
+
+    ``attempts``: how many processes have begun here since something of it was published.
+    """
+
+    next_offset: int | None
+    generation: int
+    attempts: int = 0
+
+
+class ClaimAnswer(Message):
+    """``first_run``: nothing was ever stored for this source, nor for an older topic of that name."""
+
+    partitions: dict[int, Claimed]
+    first_run: bool
+
+
+class Advance(Message):
+    """The part of one partition that a publish ends: all of ``[start, end)``. ``generation``: None if it has none."""
+
+    start: int = Field(ge=0)
+    end: int = Field(gt=0)
+    generation: int | None = None
 
 
 class Column(Message):
@@ -94,6 +146,7 @@ class Outcomes(Message):
     duplicate: list[OffsetRange] = Field(default_factory=list)
     empty: list[OffsetRange] = Field(default_factory=list)  # no record there: marker, aborted, compacted
     gap: list[OffsetRange] = Field(default_factory=list)  # removed by retention before it was read
+    skipped: list[OffsetRange] = Field(default_factory=list)  # left out by a reset to the latest offset
 
 
 class Counters(Message):
@@ -156,6 +209,7 @@ class PublishRequest(Message):
     counters: Counters
     quarantined: list[QuarantinedRecord] = Field(default_factory=list)
     early_duplicates: int = Field(default=0, ge=0)  # duplicates that were delivered for the first time: alarming
+    progress: dict[int, Advance] = Field(default_factory=dict)  # of sources with stored offsets
 
 
 class PublishAnswer(Message):
@@ -164,11 +218,16 @@ class PublishAnswer(Message):
 
 
 class Refusal(Message):
-    """Why a publish changed nothing (status 409). ``duplicates``: per partition, what is settled already."""
+    """Why a message changed nothing (status 409).
 
-    code: Literal["fenced", "duplicates", "abandoned"]
+    ``duplicates``: per partition, what is settled already. ``stored``: the partitions whose stored offset (code
+    offsets) or generation (code generation) is not what the publish named, and their stored offsets.
+    """
+
+    code: Literal["fenced", "duplicates", "abandoned", "offsets", "generation", "predecessor"]
     detail: str
     duplicates: dict[int, list[OffsetRange]] = Field(default_factory=dict)
+    stored: dict[int, int | None] = Field(default_factory=dict)
 
 
 class SettledRequest(Message):
@@ -199,7 +258,9 @@ class IndexerStatus(Message):
 
     number: int = Field(ge=0)
     epoch: int = Field(ge=0)
-    state: Literal["waiting_for_slot", "starting", "reading", "paused", "finishing", "stopped", "restarting", "silent"]
+    state: Literal[
+        "waiting_for_slot", "starting", "waiting", "reading", "paused", "finishing", "stopped", "restarting", "silent"
+    ]
     pid: int = 0
     in_flight: int = Field(default=0, ge=0)
     unpublished: Counters = Field(default_factory=Counters)

@@ -1,8 +1,8 @@
 """A sampler's request in Druid's form: a spec as far as it is written, and how much to sample.
 
 What is written is read by the models of a whole spec, so that the same is allowed, and refused at the same place. What
-is missing gets a stand-in that no answer shows. Of a type whose ioConfig Headgate does not run, only what says which
-records are read and how is looked at.
+is missing gets a stand-in that no answer shows. Of a type that is no stream's, only what says how records are read is
+looked at.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from ingestion.specs.base import SpecModel
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
-from ingestion.specs.ingestion_spec import SHARE_GROUP_TYPE, IngestionSpec, SupervisorSpec, parse_submitted
+from ingestion.specs.ingestion_spec import IngestionSpec, SupervisorSpec, parse_submitted
+from ingestion.specs.io_config import SHARE_GROUP_TYPE
 from ingestion.specs.sampling import MOST_ROWS, Place, SampleOrder
 
 INLINE_TYPES = ("inline", "index", "index_parallel")
@@ -27,9 +28,7 @@ TYPES = (SHARE_GROUP_TYPE, *KAFKA_TYPES, *INLINE_TYPES)
 NO_TIME: dict[str, Any] = {"column": "\x00 no time \x00", "missingValue": "1970-01-01T00:00:00Z"}
 _LOOKED_AT = (
     "topic",
-    "consumerProperties",
     "inputFormat",
-    "useEarliestOffset",
     "lateMessageRejectionStartDateTime",
     "lateMessageRejectionPeriod",
     "earlyMessageRejectionPeriod",
@@ -107,7 +106,7 @@ def parse_sampler_spec(document: Any, schema_folder: str = "") -> SamplerSpec:
     completion = _Completion(kind, flat="spec" not in document)
     config, issues = _config(document.get("samplerConfig"))
     try:
-        spec = parse_submitted(SupervisorSpec, {**request, "type": SHARE_GROUP_TYPE}, completion).spec
+        spec = parse_submitted(SupervisorSpec, {**request, "type": completion.source}, completion).spec
     except SpecError as error:
         issues += error.issues
     issues += completion.issues
@@ -128,6 +127,7 @@ class _Completion:
     def __init__(self, kind: str, flat: bool) -> None:
         self._kind = kind
         self._flat = flat
+        self.source = SHARE_GROUP_TYPE if kind == SHARE_GROUP_TYPE else "kafka"
         self._inline: InlineSource | None = None
         self._named = self._timed = self._formatted = False
         self.issues: list[SpecIssue] = []
@@ -136,8 +136,10 @@ class _Completion:
         spec = nested.get("spec")
         if not isinstance(spec, dict):
             return nested
-        if self._kind != SHARE_GROUP_TYPE:
+        if self._kind in INLINE_TYPES:
             spec = {name: spec[name] for name in ("dataSchema", "ioConfig") if name in spec}
+        elif self._kind in KAFKA_TYPES:  # Druid's console writes the type here too
+            spec = {name: value for name, value in spec.items() if name != "type"}
         schema, io_config = spec.get("dataSchema"), spec.get("ioConfig")
         return {
             **nested,
@@ -161,12 +163,12 @@ class _Completion:
             return written
         io_config = {name: value for name, value in written.items() if value is not None}
         pasted = self._look_for_records(io_config.pop("inputSource", None))
-        if self._kind != SHARE_GROUP_TYPE:
+        if self._kind in INLINE_TYPES:
             io_config = {name: io_config[name] for name in _LOOKED_AT if name in io_config}
         self._formatted = "inputFormat" in io_config
-        stand_ins: dict[str, Any] = {"groupId": _STAND_IN, "inputFormat": {"type": "json"}}
-        if self._kind in KAFKA_TYPES:
-            stand_ins["useEarliestOffset"] = False
+        stand_ins: dict[str, Any] = {"inputFormat": {"type": "json"}}
+        if self._kind == SHARE_GROUP_TYPE:
+            stand_ins["groupId"] = _STAND_IN
         if pasted:
             stand_ins |= {"topic": _STAND_IN, "consumerProperties": _NO_KAFKA}
         return {**stand_ins, **io_config}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Base64Bytes, Field
 
 from ingestion.specs.data_schema import DataSchema
-from ingestion.specs.ingestion_spec import ShareGroupIOConfig
+from ingestion.specs.io_config import IOConfig
 from ingestion.specs.protocol import Column, Message
 
 MOST_ROWS = 1000
@@ -32,7 +32,7 @@ class SampleOrder(Message):
     """
 
     data_schema: DataSchema
-    io_config: ShareGroupIOConfig
+    io_config: IOConfig
     formatted: bool
     timed: bool
     records: list[Base64Bytes] | None = None

@@ -97,6 +97,10 @@ class Ledger:
         """How many of the records that are stored have a field that was no good."""
         return sum(self.outcome[i] == STORED for i in self.faults) if self.faults else 0
 
+    def processed_with_error_among(self, mask: Mask) -> int:
+        """The same of some records."""
+        return sum(bool(mask[i]) and self.outcome[i] == STORED for i in self.faults)
+
     def counters(self, rows: int) -> Counters:
         """``rows``: how many rows the segments hold."""
         count = np.bincount(self.outcome, minlength=OUTCOMES).tolist()

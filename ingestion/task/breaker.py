@@ -36,7 +36,8 @@ class Breaker:
         self._refused_write: Callable[[], Any] | None = None
 
     def insist(self, ask: Callable[[], Answer], give_up: float) -> Answer:
-        """Ask until there is an answer, the same each time. ``give_up``: ``time.monotonic``; raises ``Lapsed`` then.
+        """Ask until there is an answer, the same each time. ``give_up``: ``time.monotonic``; raises ``Lapsed`` then,
+        or when told to stop.
 
         Raises ``StorageRefused`` when it is the deep storage that refuses and waiting does not help.
         """
@@ -103,7 +104,7 @@ class Breaker:
 
     def _wait(self, attempt: int, give_up: float) -> int:
         wait = RETRY_S[min(attempt, len(RETRY_S) - 1)]
-        if time.monotonic() + wait > give_up:
+        if time.monotonic() + wait > give_up or self._control.directive == "stop":
             raise Lapsed
         time.sleep(wait)
         return attempt + 1

@@ -1,35 +1,37 @@
 """The one loop: poll → decode → index → upload → publish → acknowledge. Never in another order.
 
+Sources with stored offsets let many batches gather until they are handed off; a share group's are handed off at once.
+
 What is held is acknowledged only after the control plane has registered it; a crash at any place costs a delivery,
 nothing else. While the control plane or the deep storage refuses, nothing is polled (the circuit breaker).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from ingestion.client import ControlPlane, TaskOver, Unreachable
+from ingestion.client import ControlPlane, PublishRefused, Unreachable
 from ingestion.segments import DeepStorage
-from ingestion.sources import Batch, Source, SourceProblem, TopicChanged, TopicIdentity
-from ingestion.sources.base import RELEASE
+from ingestion.sources import Source, SourceProblem, TopicChanged, TopicIdentity
+from ingestion.sources.stored_offsets import Claim
 from ingestion.sources.topic import TopicWatch
 from ingestion.specs.protocol import Assignment, StartRequest
-from ingestion.task.batches import Ledger
 from ingestion.task.breaker import Breaker
+from ingestion.task.claims import Claims
 from ingestion.task.control import Control
-from ingestion.task.errors import Lapsed, StorageRefused, TooManyParseExceptions
+from ingestion.task.epoch import Decoders
+from ingestion.task.errors import StorageRefused
 from ingestion.task.failpoints import Failpoints
+from ingestion.task.gathering import Gatherer
 from ingestion.task.log import logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
-from ingestion.task.settling import Decoders, Settler
+from ingestion.task.settling import Settler
 
 TAKE_S = 0.5
+PREDECESSOR_WAIT_S = 0.5
 TOPIC_WAIT_S = 2.0
 
 
@@ -39,7 +41,7 @@ class Surroundings:
 
     client: ControlPlane
     topic: TopicWatch
-    make_source: Callable[[], Source]
+    make_source: Callable[[Claim], Source]
     storage: DeepStorage
     scratch: Path
     host: str
@@ -81,13 +83,16 @@ class Indexer:
     def _run_on_topic(self, decoders: Decoders, background: ThreadPoolExecutor) -> None:
         """One epoch on one topic id."""
         identity = self._await_topic()
-        if identity is None:
+        epoch = None if identity is None else self._start(identity)
+        if identity is None or epoch is None:
             return
-        epoch = self._start(identity)
-        source = self._with.make_source()
-        settler = Settler(
+        claims = Claims(self._with.client, self._control, self._number, epoch, identity.topic_id)
+        source = self._with.make_source(claims)
+        way = Gatherer if source.gathers else Settler
+        work = way(
             assignment=self._assignment,
             number=self._number,
+            source=source,
             epoch=epoch,
             topic_id=identity.topic_id,
             client=self._with.client,
@@ -100,11 +105,13 @@ class Indexer:
             failpoints=self._failpoints,
             background=background,
             parse_exceptions=self._parse_exceptions,
+            log=self._log,
         )
-        source.open()
         try:
-            self._loop(source, settler)
-            self._end(source, settler)
+            source.open()
+            self._loop(source, work)
+            self._control.show(state="finishing")
+            work.end()
         finally:
             source.close()
             self._control.show(in_flight=0)
@@ -122,8 +129,8 @@ class Indexer:
             self._control.pause(TOPIC_WAIT_S)
         return None
 
-    def _start(self, identity: TopicIdentity) -> int:
-        """Take a new epoch; waits for the control plane."""
+    def _start(self, identity: TopicIdentity) -> int | None:
+        """Take a new epoch; waits for the control plane. None when told to end meanwhile."""
         before = self._control.status
         request = StartRequest(
             cluster_id=identity.cluster_id,
@@ -134,87 +141,48 @@ class Indexer:
             released=before.unpublished.released,
             redelivered=before.unpublished.redelivered,
         )
-        while True:
+        while self._control.directive == "continue":
             try:
                 epoch = self._with.client.start(self._number, request).epoch
-                break
             except Unreachable as error:
-                if self._control.directive != "continue":
-                    raise TaskOver("told to end before it began") from error
                 self._control.show(state="paused", message=f"The control plane does not answer: {error}")
                 self._control.pause(1.0)
-        self._control.new_epoch(epoch)
-        self._log.info("started", epoch=epoch, topic_id=identity.topic_id)
-        return epoch
+            except PublishRefused as refused:
+                self._control.show(state="waiting", message=str(refused))
+                self._control.pause(PREDECESSOR_WAIT_S)
+            else:
+                self._control.new_epoch(epoch)
+                self._log.info("started", epoch=epoch, topic_id=identity.topic_id)
+                return epoch
+        return None
 
-    def _loop(self, source: Source, settler: Settler) -> None:
+    def _loop(self, source: Source, work: Settler | Gatherer) -> None:
         try:
-            self._read(source, settler)
+            self._read(source, work)
         except StorageRefused:
-            for batch in source.drain():
-                self._release(source, batch)
+            work.give_up()
             raise
 
-    def _read(self, source: Source, settler: Settler) -> None:
+    def _read(self, source: Source, work: Settler | Gatherer) -> None:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
             self._control.show(message=source.problem, ack_failures=source.ack_failures)
+            work.drop(source.lost())
             if batch is not None:
-                self._index(source, settler, batch)
+                work.take(batch)
             elif source.exhausted():
                 return
             else:
-                self._look_at_topic(settler)
+                self._look_at_topic(work)
+            if work.due:
+                work.hand_off()
 
-    def _look_at_topic(self, settler: Settler) -> None:
+    def _look_at_topic(self, work: Settler | Gatherer) -> None:
         """Notice between batches that the topic was made again; while Kafka is away there is nothing to notice."""
         try:
             now = self._with.topic.topic_id()
         except SourceProblem as problem:
             self._control.show(message=str(problem))
             return
-        if now != settler.topic_id:
-            raise TopicChanged(f"the topic's id was {settler.topic_id} and is {now}")
-
-    def _end(self, source: Source, settler: Settler) -> None:
-        """Finish publishes what is held; stop releases it, all but what would not be delivered again."""
-        self._control.show(state="finishing")
-        limit = self._assignment.spec.ioConfig.groupConfig.deliveryCountLimit
-        refused: StorageRefused | None = None
-        for batch in source.drain():
-            last_delivery = bool((batch.delivery_counts >= limit).any())
-            if refused is None and (self._control.directive == "finish" or last_delivery):
-                try:
-                    self._index(source, settler, batch)
-                except StorageRefused as error:
-                    refused = error
-            else:
-                self._release(source, batch)
-        if refused is not None:
-            raise refused
-
-    def _index(self, source: Source, settler: Settler, batch: Batch) -> None:
-        self._control.show(in_flight=len(batch), partitions=sorted(set(batch.partitions.tolist())))
-        self._control.count_deliveries(Counter(batch.delivery_counts.tolist()))
-        try:
-            verdicts = settler.settle(Ledger(batch))
-        except (TopicChanged, StorageRefused, TooManyParseExceptions):
-            self._release(source, batch)
-            raise
-        except Lapsed:
-            self._log.warning("gave up a batch", records=len(batch))
-            self._count_released(batch)
-            source.lapse(batch)
-            settler.breaker.wait_until_mended()
-            return
-        self._failpoints.reach("before_ack")
-        source.acknowledge(batch, verdicts)
-        self._control.show(in_flight=0)
-
-    def _release(self, source: Source, batch: Batch) -> None:
-        self._count_released(batch)
-        source.acknowledge(batch, np.full(len(batch), RELEASE, dtype=np.int64))
-
-    def _count_released(self, batch: Batch) -> None:
-        self._control.count_released(len(batch), int((batch.delivery_counts > 1).sum()))
-        self._control.show(in_flight=0)
+        if now != work.topic_id:
+            raise TopicChanged(f"the topic's id was {work.topic_id} and is {now}")

@@ -57,7 +57,7 @@ def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) 
         surroundings = Surroundings(
             client=client,
             topic=TopicWatch(properties, topic),
-            make_source=lambda: RepairSource(
+            make_source=lambda _: RepairSource(
                 properties, topic, assignment.ranges, lambda: control.directive != "continue"
             ),
             storage=open_deep_storage(assignment.deep_storage),

@@ -1,92 +1,102 @@
-"""What happens to one batch between poll and acknowledgement: decode, upload, publish."""
+"""What happens to one batch between poll and acknowledgement: decode, upload, publish. One at a time."""
 
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from ingestion.client import ControlPlane, PublishRefused, Unreachable
-from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, joined_rows, row_indexes
-from ingestion.decode.formats import Access
-from ingestion.segments import DeepStorage, write_segments
-from ingestion.sources import SourceProblem, TopicChanged
+from ingestion.client import PublishRefused
+from ingestion.decode import row_indexes
+from ingestion.segments import write_segments
+from ingestion.sources import RELEASE, Batch, TopicChanged
 from ingestion.sources.base import Ints
-from ingestion.sources.topic import TopicWatch
 from ingestion.specs import offsets
-from ingestion.specs.protocol import AbandonRequest, Assignment, PublishRequest, SegmentFile, SettledRequest
-from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, Ledger
-from ingestion.task.breaker import Breaker
-from ingestion.task.control import Control
-from ingestion.task.errors import Fenced, Lapsed
-from ingestion.task.failpoints import Failpoints
-from ingestion.task.parse_exceptions import ParseExceptions
-from ingestion.task.registry import ConfluentRegistry
+from ingestion.specs.protocol import SegmentFile, SettledRequest
+from ingestion.task.batches import STORED, Ledger
+from ingestion.task.epoch import LONGEST_S, Epoch
+from ingestion.task.errors import Fenced, Lapsed, StorageRefused, TooManyParseExceptions
 
-LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
-CHILD = "ingestion.task.decoder_child"
 GIVE_UP_AT = 0.8  # of what is left of the lock
-LONGEST_S = 6 * 3600.0  # older files that nobody has registered may be cleaned up as orphans
-
-
-class Decoders:
-    """One in this process; one in a child for records that may be what made an earlier process die."""
-
-    def __init__(self, assignment: Assignment) -> None:
-        spec = assignment.spec
-        memory = spec.tuningConfig.maxBytesInMemory * 4
-        marker = Failpoints(assignment.failpoints).crash_marker
-        written, folder = spec.ioConfig.inputFormat, assignment.schema_folder
-        self.wants_envelope = written.type == "kafka"
-        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, Access(ConfluentRegistry, folder))
-        self.isolated = IsolatedDecoder(
-            spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, schema_folder=folder
-        )
-
-    def close(self) -> None:
-        self.here.close()
-        self.isolated.close()
 
 
 @dataclass(frozen=True)
-class Settler:
-    """Settles batches of one epoch on one topic id."""
+class Settler(Epoch):
+    """For sources whose records are held only for so long: each batch is registered and acknowledged at once."""
 
-    assignment: Assignment
-    number: int
-    epoch: int
-    topic_id: str
-    client: ControlPlane
-    topic: TopicWatch
-    decoders: Decoders
-    storage: DeepStorage
-    scratch: Path
-    breaker: Breaker
-    control: Control
-    failpoints: Failpoints
-    background: ThreadPoolExecutor
-    parse_exceptions: ParseExceptions
+    due = False
 
-    def settle(self, ledger: Ledger) -> Ints:
+    def take(self, batch: Batch) -> None:
+        """Register the batch and acknowledge it, or give it back."""
+        self.control.show(in_flight=len(batch), partitions=sorted(set(batch.partitions.tolist())))
+        self.control.count_deliveries(Counter(batch.delivery_counts.tolist()))
+        try:
+            verdicts = self._settle(Ledger(batch))
+        except (TopicChanged, StorageRefused, TooManyParseExceptions):
+            self._release(batch)
+            raise
+        except Lapsed:
+            self.log.warning("gave up a batch", records=len(batch))
+            self._count_released(batch)
+            self.source.lapse(batch)
+            self.breaker.wait_until_mended()
+            return
+        self.failpoints.reach("before_ack")
+        self.source.acknowledge(batch, verdicts)
+        self.control.show(in_flight=0)
+
+    def hand_off(self) -> None:
+        """Nothing is left to register."""
+
+    def drop(self, partitions: set[int]) -> None:
+        """Nothing is in progress between batches."""
+
+    def end(self) -> None:
+        """Finish publishes what is held; stop releases it, all but what would not be delivered again."""
+        refused: StorageRefused | None = None
+        for batch in self.source.drain():
+            if refused is None and (self.control.directive == "finish" or batch.last_chance):
+                try:
+                    self.take(batch)
+                except StorageRefused as error:
+                    refused = error
+            else:
+                self._release(batch)
+        if refused is not None:
+            raise refused
+
+    def give_up(self) -> None:
+        """Release what is held."""
+        for batch in self.source.drain():
+            self._release(batch)
+
+    def _release(self, batch: Batch) -> None:
+        self._count_released(batch)
+        self.source.acknowledge(batch, np.full(len(batch), RELEASE, dtype=np.int64))
+
+    def _count_released(self, batch: Batch) -> None:
+        self.control.count_released(len(batch), int((batch.delivery_counts > 1).sum()))
+        self.control.show(in_flight=0)
+
+    def _settle(self, ledger: Ledger) -> Ints:
         """Register the batch; returns its acknowledgements.
 
         Raises ``Lapsed``, ``TopicChanged``, ``Fenced``, ``TooManyParseExceptions``.
         """
         give_up = time.monotonic() + min(ledger.batch.seconds_left * GIVE_UP_AT, LONGEST_S)
         # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
-        same_topic = self.background.submit(self._check_topic)
+        same_topic = self.look_aside()
         early = self._drop_settled(ledger, give_up)
-        rows = self._decode(ledger, give_up)
+        rows = self.decode(ledger, give_up)
         self.parse_exceptions.look_at(ledger)
         self.failpoints.reach("decoded")
         refused = self._attempt(ledger, rows, early, give_up, same_topic)
         while refused:
-            self._check_topic()  # again, before any duplicate is dropped
+            self.check_topic()  # again, before any duplicate is dropped
             early += ledger.mark_duplicates(refused)
             refused = self._attempt(ledger, rows, early, give_up, same_topic)
         self.parse_exceptions.count(ledger)
@@ -101,22 +111,13 @@ class Settler:
         same_topic.result()
         request = ledger.request(self.epoch, self.topic_id, segments, early)
         try:
-            self._publish(request, give_up)
+            self.publish(request, give_up)
         except PublishRefused as refused:
             if refused.refusal.code != "duplicates":
                 raise Fenced(str(refused)) from None
             return refused.refusal.duplicates
         self.failpoints.reach("committed")
         return {}
-
-    def _check_topic(self) -> None:
-        """Raises ``TopicChanged`` when the topic is another one, or Kafka does not say which."""
-        try:
-            now = self.topic.topic_id()
-        except SourceProblem as problem:
-            raise TopicChanged(str(problem)) from None
-        if now != self.topic_id:
-            raise TopicChanged(f"the topic's id was {self.topic_id} and is {now}")
 
     def _drop_settled(self, ledger: Ledger, give_up: float) -> int:
         """Records that were delivered before may be settled: ask before decoding them."""
@@ -126,53 +127,8 @@ class Settler:
         request = SettledRequest(epoch=self.epoch, topic_id=self.topic_id, offsets=ledger.all_offsets(late))
         answer = self.breaker.insist(lambda: self.client.settled(self.number, request), give_up)
         if answer.settled:
-            self._check_topic()
+            self.check_topic()
         return ledger.mark_duplicates(answer.settled)
-
-    def _decode(self, ledger: Ledger, give_up: float) -> pa.Table | None:
-        """Rows of all records without an outcome; the others' outcomes are in the ledger."""
-        window = MessageWindow.of(self.assignment.spec.ioConfig, datetime.now(UTC))
-        pending = ledger.indexes(PENDING)
-        late = ledger.batch.delivery_counts[pending] >= LATE_DELIVERY
-        tables = [
-            self._decode_with(decoder, ledger, chosen, window, give_up)
-            for decoder, chosen in ((self.decoders.here, pending[~late]), (self.decoders.isolated, pending[late]))
-            if len(chosen)
-        ]
-        return joined_rows(tables) if tables else None
-
-    def _decode_with(
-        self,
-        decoder: JsonDecoder | IsolatedDecoder,
-        ledger: Ledger,
-        chosen: Ints,
-        window: MessageWindow,
-        give_up: float,
-    ) -> pa.Table:
-        payloads, envelope = ledger.batch.payloads, self._envelope(ledger)
-        whole = len(chosen) == len(payloads)
-        if not whole:
-            payloads = [payloads[i] for i in chosen.tolist()]
-            envelope = None if envelope is None else envelope.taken(chosen.tolist())
-        # Insisted on, since a format may have to ask a schema registry.
-        decoded = self.breaker.insist(lambda: decoder.decode(payloads, window, envelope), give_up)
-        ledger.mark(chosen, STORED)
-        ledger.mark(chosen[np.array(decoded.filtered, dtype=np.int64)], FILTERED)
-        ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
-        ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
-        ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
-        ledger.faults.update({int(chosen[i]): e for i, e in decoded.processed_with_error.items()})
-        if whole:
-            return decoded.rows
-        return decoded.rows.set_column(0, "__row", pa.array(chosen[row_indexes(decoded.rows)], pa.int32()))
-
-    def _envelope(self, ledger: Ledger) -> Envelope | None:
-        """Keys, times and headers, for the one format that looks at them."""
-        if not self.decoders.wants_envelope:
-            return None
-        batch = ledger.batch
-        headers = batch.headers or [()] * len(batch)
-        return Envelope(self.assignment.spec.ioConfig.topic, batch.keys, batch.timestamps_ms, headers)
 
     def _upload(self, ledger: Ledger, rows: pa.Table | None, give_up: float) -> list[SegmentFile]:
         stored = ledger.indexes(STORED)
@@ -195,24 +151,3 @@ class Settler:
             max_rows_per_segment=spec.tuningConfig.maxRowsPerSegment,
             index_spec=spec.tuningConfig.indexSpec,
         )
-
-    def _publish(self, request: PublishRequest, give_up: float) -> None:
-        """Register it. Raises ``PublishRefused``, and ``Lapsed`` when it has not committed and never will."""
-        try:
-            self.breaker.insist(lambda: self.client.publish(self.number, request), give_up)
-        except Lapsed:
-            if not self._committed_after_all(request):
-                raise
-            self.breaker.mend()
-
-    def _committed_after_all(self, request: PublishRequest) -> bool:
-        """Learn whether a publish without an answer has committed, and make sure that it never will if not."""
-        question = AbandonRequest(epoch=self.epoch, publish_id=request.publish_id)
-        while self.control.directive != "stop":
-            try:
-                return self.client.abandon(self.number, question).committed
-            except Unreachable:
-                self.control.wait_for_store(time.monotonic(), 1.0)
-            except PublishRefused as refused:
-                raise Fenced(str(refused)) from None
-        return False

@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments import fence
-from controlplane.segments.models import QuarantinedRecord, Segment
+from controlplane.segments.models import QuarantinedRecord, Segment, Source
 from controlplane.segments.publish import publish
 from ingestion.specs.protocol import Column, Counters, PublishRequest, SegmentFile
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_segment, sum_intervals
@@ -252,7 +252,9 @@ def test_a_cursor_that_no_list_made_is_refused(viewer: Client, cursor: str) -> N
 def test_what_is_published_shows_at_once(viewer: Client, cast: Cast) -> None:
     """Through the publish transaction: the list, the timeline and the record's fate agree with it."""
     other = Datasource.objects.create(name="published", team=cast.alpha)
-    source = fence.adopt_source(datasource=other, group="g", topic="t", cluster_id="c", topic_id="id")
+    source = fence.adopt_source(
+        datasource=other, kind=Source.Kind.SHARE_GROUP, group="g", topic="t", cluster_id="c", topic_id="id"
+    )
     epoch = fence.start_writer(task_id="task", number=0, datasource=other, source=source)
     for batch, days in enumerate(((0, 1), (1, 2))):
         files = [published_file(day, batch * 100 + n * 50, rows=50 - n) for n, day in enumerate(days)]

@@ -307,7 +307,8 @@ def test_a_topic_s_records_on_the_running_site(house: House) -> None:
     }
     last = {**spec, "ioConfig": {**spec["ioConfig"], "useEarliestOffset": False}, "samplerConfig": {"numRows": 4}}
     assert len(house.api("POST", PATHS[0], last)["records"]) == 4
-    druid = house.api("POST", PATHS[1], {"type": "kafka", "spec": {"ioConfig": spec["ioConfig"]}})
+    kafka = house.kafka_spec(topic)
+    druid = house.api("POST", PATHS[1], {"type": "kafka", "spec": {"ioConfig": kafka["ioConfig"]}})
     assert (druid["numRowsRead"], druid["numRowsIndexed"]) == (200, 200 - sum("error" in e for e in druid["data"]))
     assert {g.group_id for g in house.admin.list_consumer_groups().result().valid} == before
     assert house.sql("SELECT count(*) FROM datasources_datasource WHERE name = %s", topic) == [(0,)]

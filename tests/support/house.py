@@ -181,6 +181,19 @@ class House:
             },
         }
 
+    def kafka_spec(
+        self, topic: str, datasource: str | None = None, tuning: dict[str, Any] | None = None, **io_config: Any
+    ) -> dict[str, Any]:
+        """A spec with stored offsets for records of ``numbered``; handed off every second."""
+        group = self.spec(topic, datasource)
+        shared = {k: group["ioConfig"][k] for k in ("topic", "consumerProperties", "inputFormat")}
+        return {
+            "type": "kafka",
+            "dataSchema": group["dataSchema"],
+            "ioConfig": {**shared, "useEarliestOffset": True, **io_config},
+            "tuningConfig": {"intermediateHandoffPeriod": "PT1S", **(tuning or {})},
+        }
+
     def supervise(self, spec: dict[str, Any]) -> str:
         """Submit a supervisor; returns its id."""
         return str(self.api("POST", "/druid/indexer/v1/supervisor", spec)["id"])
@@ -197,13 +210,13 @@ class House:
         return str(self.api("GET", f"/druid/indexer/v1/task/{task}/status")["status"]["status"])
 
     def running_task(self, datasource: str) -> str:
-        """The datasource's running share-group task, once an indexer of it reads."""
+        """The datasource's running task, repairs aside, once an indexer of it reads."""
 
         def reading() -> str | None:
             rows = self.sql(
                 "SELECT t.id FROM tasks_task t JOIN datasources_datasource d ON d.id = t.datasource_id"
                 " JOIN tasks_indexer i ON i.task_id = t.id"
-                " WHERE d.name = %s AND t.kind = 'share_group' AND t.status = 'RUNNING' AND i.state = 'reading'"
+                " WHERE d.name = %s AND t.kind <> 'repair' AND t.status = 'RUNNING' AND i.state = 'reading'"
                 " ORDER BY t.created_at DESC",
                 datasource,
             )

@@ -79,7 +79,7 @@ def run_indexer(tmp_path: Path) -> Callable[..., MemoryControlPlane]:
         surroundings = Surroundings(
             client=plane,
             topic=topic or FixedTopic(),
-            make_source=lambda: source,
+            make_source=lambda _: source,
             storage=open_deep_storage(deep_storage or given.deep_storage),
             scratch=tmp_path / "scratch",
             host="here",

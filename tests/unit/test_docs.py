@@ -6,13 +6,14 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from annotated_types import Ge, Le, MaxLen
 from django.urls import Resolver404, resolve
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from controlplane.api import problems
@@ -24,7 +25,14 @@ from controlplane.supervisors.models import State
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import Role
 from controlplane.teams.permissions import Action
-from ingestion.specs import Granularity, SupervisorSpec, parse_supervisor_spec, parse_task_spec
+from ingestion.specs import (
+    Granularity,
+    KafkaIOConfig,
+    ShareGroupIOConfig,
+    SupervisorSpec,
+    parse_supervisor_spec,
+    parse_task_spec,
+)
 from ingestion.specs import filters as filter_models
 from ingestion.specs import input_format as format_models
 from ingestion.specs import metrics as metric_models
@@ -66,10 +74,23 @@ def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, F
     for name, field in model.model_fields.items():
         path = prefix + name
         yield path, field
+        if path.endswith("ioConfig"):
+            yield from _io_config_fields()
+            continue
         inner, is_list = _inner_model(field.annotation)
         if inner is not None:
             # `spec` may be left out, so its parts are described without it.
             yield from fields_of(inner, "" if path == "spec" else f"{path}[]." if is_list else f"{path}.")
+
+
+def _io_config_fields() -> Iterator[tuple[str, FieldInfo]]:
+    """Those of a share group; and those of ``kafka`` that it does not have, or has otherwise."""
+    shared = dict(fields_of(ShareGroupIOConfig, "ioConfig."))
+    yield from shared.items()
+    for path, field in fields_of(KafkaIOConfig, "ioConfig."):
+        other = shared.get(path)
+        if other is None or (other.annotation, other.default) != (field.annotation, field.default):
+            yield f"kafka.{path}", field
 
 
 def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
@@ -125,6 +146,8 @@ def _default(field: FieldInfo) -> str:
         return "`{}`"
     if value is None:
         return "none"
+    if isinstance(value, timedelta):
+        return f"`{TypeAdapter(timedelta).dump_python(value, mode='json')}`"
     return f"`{json.dumps(getattr(value, 'value', value))}`".replace('"', "")
 
 
@@ -139,6 +162,8 @@ def _choices(annotation: Any) -> Iterator[str]:
 def _bounds(field: FieldInfo) -> Iterator[int]:
     for limit in field.metadata:
         match limit:
+            case Ge(ge=timedelta()):
+                continue  # a period is never negative
             case Ge():
                 yield int(str(limit.ge))
             case Le():

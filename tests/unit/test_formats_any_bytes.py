@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder
 from ingestion.decode.formats import Access
+from ingestion.task.epoch import CHILD
 from ingestion.task.registry import ConfluentRegistry
-from ingestion.task.settling import CHILD
 from tests.support.formats import ends, format_of, schema_of
 from tests.support.registry import framed, running
 from tests.unit.test_formats_avro import DATUM, SCHEMA, inline, written

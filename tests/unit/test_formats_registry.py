@@ -12,8 +12,8 @@ import pytest
 
 from ingestion.decode import IsolatedDecoder, JsonDecoder, RegistryUnreachable, UnusableSchema
 from ingestion.decode.formats import Access
+from ingestion.task.epoch import CHILD
 from ingestion.task.registry import ConfluentRegistry
-from ingestion.task.settling import CHILD
 from tests.support.formats import decoded, format_of, rows, schema_of
 from tests.support.registry import SchemaRegistry, framed, running
 from tests.unit.test_formats_avro import SUB, one_field, written

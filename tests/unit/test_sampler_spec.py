@@ -118,13 +118,16 @@ def test_no_more_are_taken_than_were_asked_for() -> None:
     assert order.records == [b"a", b"b"]
 
 
-def test_what_druid_s_kafka_has_besides_is_not_looked_at() -> None:
+def test_what_druid_s_console_writes_besides_is_not_looked_at() -> None:
     io_config = {**KAFKA, "type": "kafka", "taskDuration": "PT1H", "completionTimeout": "PT2H", "inputFormat": None}
-    document = {
-        "type": "kafka",
-        "spec": {"type": "kafka", "ioConfig": io_config, "tuningConfig": {"type": "kafka", "x": 1}},
-    }
+    document = {"type": "kafka", "spec": {"type": "kafka", "ioConfig": io_config, "tuningConfig": {"type": "kafka"}}}
     assert not parse_sampler_spec(document).order.formatted
+    io_config = {**pasted(), "type": "index", "appendToExisting": True}
+    document = {
+        "type": "index",
+        "spec": {"type": "index", "ioConfig": io_config, "tuningConfig": {"type": "index", "x": 1}},
+    }
+    assert parse_sampler_spec(document).order.records == [b"{}"]
 
 
 @pytest.mark.parametrize("document", [None, [], "x", 1])
@@ -160,9 +163,10 @@ def test_every_fault_is_told_where_it_was_written() -> None:
     assert set(faults(flat)) == {"/ioConfig/inputSource", "/surprise"}
 
 
-def test_a_share_group_s_spec_is_read_strictly() -> None:
-    document = {"type": "index_kafka_share_group", "spec": {"ioConfig": {**KAFKA, "topik": "t"}}}
-    assert set(faults(document)) == {"/spec/ioConfig/topik"}
+@pytest.mark.parametrize("kind", ["index_kafka_share_group", "kafka", "index_kafka"])
+def test_a_stream_s_spec_is_read_strictly(kind: str) -> None:
+    document = {"type": kind, "spec": {"ioConfig": {**KAFKA, "topik": "t"}, "tuningConfig": {"x": 1}}}
+    assert set(faults(document)) == {"/spec/ioConfig/topik", "/spec/tuningConfig/x"}
 
 
 @pytest.mark.parametrize(

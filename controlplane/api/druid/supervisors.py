@@ -13,11 +13,11 @@ from controlplane.api.base import TEAM_PARAMETER
 from controlplane.api.druid import shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.common.errors import NotFound
-from controlplane.segments.models import Source
 from controlplane.segments.selectors import progress
 from controlplane.supervisors import selectors, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
+from controlplane.tasks.sources import sources_of
 from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec
 
@@ -73,10 +73,8 @@ class StatusView(DruidView):
         """The status report."""
         found: Any = _active(self.actor, supervisor_id)
         io_config = found.spec["spec"]["ioConfig"]
-        sources = Source.objects.filter(
-            datasource=found.datasource_id, topic=io_config["topic"], group=io_config["groupId"], current=True
-        )
-        running = Task.objects.active().filter(supervisor_id=found.pk, kind=Task.Kind.SHARE_GROUP)
+        sources = sources_of(found.datasource_id, io_config, found.pk).filter(current=True)
+        running = Task.objects.active().reading().filter(supervisor_id=found.pk)
         partitions = [p for source in sources for p in progress(source)]
         return Response(shapes.supervisor_status(found, list(running), partitions))
 

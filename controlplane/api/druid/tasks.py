@@ -30,7 +30,11 @@ _STATES = {
     "waiting": Q(status=Status.PENDING, launched_at=None),
     "complete": Q(status__in=[Status.SUCCESS, Status.FAILED]),
 }
-_TYPES = {"index_kafka_share_group": Task.Kind.SHARE_GROUP, "repair": Task.Kind.REPAIR}
+_TYPES = {
+    "index_kafka": (Task.Kind.OFFSET_RANGE, Task.Kind.CONSUMER_GROUP),
+    "index_kafka_share_group": (Task.Kind.SHARE_GROUP,),
+    "repair": (Task.Kind.REPAIR,),
+}
 
 
 class SubmitTaskView(DruidView):
@@ -121,7 +125,7 @@ def _in_state(found: QuerySet[Task], state: str) -> QuerySet[Task]:
 
 
 def _of_type(found: QuerySet[Task], kind: str) -> QuerySet[Task]:
-    return found.filter(kind=_one_of("type", kind, _TYPES))
+    return found.filter(kind__in=_one_of("type", kind, _TYPES))
 
 
 def _one_of(name: str, value: str, known: dict[str, Any]) -> Any:

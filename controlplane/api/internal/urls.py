@@ -9,6 +9,7 @@ urlpatterns = [
     path("tasks/<str:task_id>/heartbeat", views.heartbeat),
     path("tasks/<str:task_id>/end", views.end),
     path("tasks/<str:task_id>/indexers/<int:number>/start", views.start),
+    path("tasks/<str:task_id>/indexers/<int:number>/claim", views.claim),
     path("tasks/<str:task_id>/indexers/<int:number>/settled", views.settled),
     path("tasks/<str:task_id>/indexers/<int:number>/publish", views.publish),
     path("tasks/<str:task_id>/indexers/<int:number>/abandon", views.abandon),

@@ -11,25 +11,29 @@ from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.internal.door import for_task, message, read
 from controlplane.common.errors import InvalidInput
-from controlplane.segments import fence
+from controlplane.segments import claims, fence
 from controlplane.segments import publish as publishing
+from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import Writer
 from controlplane.segments.settled import settled_among
 from controlplane.tasks import heartbeats
 from controlplane.tasks.models import Task
+from controlplane.tasks.sources import consumer_group, kind_and_group, owner_of
 from controlplane.tasks.watching import properties_of
 from ingestion.specs import parse_task_spec
+from ingestion.specs.io_config import SourceKind
 from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
     Assignment,
+    ClaimRequest,
     EndAnswer,
     EndRequest,
     HeartbeatRequest,
     PublishRequest,
+    Refusal,
     SettledAnswer,
     SettledRequest,
-    SourceKind,
     StartAnswer,
     StartRequest,
 )
@@ -50,6 +54,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             deep_storage=settings.DEEP_STORAGE,
             schema_folder=settings.SCHEMA_FOLDER,
             version=task.datasource.append_version,
+            group=consumer_group(task),
             ranges=task.ranges,
             failpoints=_failpoints(task),
         )
@@ -62,9 +67,12 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     task = _task(task_id)
     asked = read(request, StartRequest)
     spec = parse_task_spec(task.spec).spec.ioConfig
+    kind, group = kind_and_group(task.spec["spec"]["ioConfig"], owner_of(task))
+    _await_predecessor(task)
     source = fence.adopt_source(
         datasource=task.datasource,
-        group=spec.groupId,
+        kind=kind,
+        group=group,
         topic=spec.topic,
         cluster_id=asked.cluster_id,
         topic_id=asked.topic_id,
@@ -78,6 +86,25 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     )
     epoch = fence.start_writer(task_id=task_id, number=number, datasource=task.datasource, source=source)
     return message(StartAnswer(epoch=epoch))
+
+
+def _await_predecessor(task: Task) -> None:
+    """An older task of the same supervisor publishes first: the next one goes on where that ends."""
+    if task.kind not in (Task.Kind.OFFSET_RANGE, Task.Kind.CONSUMER_GROUP) or not task.supervisor_id:
+        return
+    older = Task.objects.active().reading().filter(supervisor_id=task.supervisor_id, created_at__lt=task.created_at)
+    before = older.order_by("created_at").first()
+    if before is not None:
+        raise PublishRefused(Refusal(code="predecessor", detail=f"Task {before.pk} has not ended yet."))
+
+
+@for_task("POST")
+def claim(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
+    """Where to go on with some partitions."""
+    asked = read(request, ClaimRequest)
+    tuning = _task(task_id).spec["spec"].get("tuningConfig", {})
+    may_reset = bool(tuning.get("resetOffsetAutomatically"))
+    return message(claims.claim(task_id=task_id, number=number, request=asked, may_reset=may_reset))
 
 
 @for_task("POST")

@@ -31,13 +31,14 @@ _EXPLANATION = {
     "duplicate": "Delivered again after it had been settled; this delivery was dropped.",
     "empty": "There is no record at this offset: a transaction marker, an aborted or a compacted record.",
     "gap": "Retention removed it before it was read.",
+    "skipped": "Left out when the stored offset was reset to the latest one.",
     "settled": "It ended for good; the receipt that said how has been folded.",
 }
 
 
 @dataclass(frozen=True)
 class FateSource:
-    """The share group on a topic that read (or is to read) the record."""
+    """The reader of a topic that read (or is to read) the record: a share group, or a supervisor's stored offsets."""
 
     group: str
     topic: str

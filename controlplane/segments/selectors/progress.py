@@ -76,7 +76,8 @@ def _of_partition(source: Source, key: ProgressKey, settled: _Settled | None) ->
 def _lag(key: ProgressKey, first: int | None, settled: int) -> int | None:
     if key.end_offset is None:
         return None
-    begin = key.log_start_offset or 0 if first is None else first
+    unread = key.log_start_offset or 0 if key.next_offset is None else key.next_offset
+    begin = unread if first is None else first
     return max(0, key.end_offset - begin - settled)  # the end may have been observed before the last publishes
 
 

@@ -14,6 +14,7 @@ from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSeria
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.selectors import shown_spec
+from controlplane.tasks.sources import kind_and_group
 
 
 class SupervisorsQuery(SearchQuery):
@@ -49,7 +50,7 @@ class SupervisorSerializer(serializers.Serializer[Any]):
         return str(_io_config(supervisor)["topic"])
 
     def get_group(self, supervisor: Supervisor) -> str:
-        return str(_io_config(supervisor)["groupId"])
+        return kind_and_group(_io_config(supervisor), supervisor.pk)[1]
 
 
 class SupervisorDetailSerializer(SupervisorSerializer):

@@ -1,0 +1,156 @@
+"""Stored offsets: where a source that keeps them here goes on, and how a publish moves them.
+
+A publish names for each partition the offset it began at, and the generation if partitions change hands while it runs;
+both must be what is stored (compare and set), or nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+
+from controlplane.common.database import cursor
+from controlplane.common.errors import InvalidInput
+from controlplane.segments.fence import LockedWriter, PublishRefused, lock_writer
+from controlplane.segments.models import ProgressKey, Source, SourceEvent
+from controlplane.segments.spans import keys_of, span
+from ingestion.specs.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
+
+
+@dataclass(frozen=True)
+class _Stored:
+    next_offset: int | None
+    generation: int
+    attempts: int
+
+
+@transaction.atomic
+def claim(*, task_id: str, number: int, request: ClaimRequest, may_reset: bool) -> ClaimAnswer:
+    """Tell an indexer where to go on; see ``ClaimRequest``. Raises ``PublishRefused`` (fenced), ``InvalidInput``.
+
+    ``may_reset``: whether the spec lets stored offsets be moved that Kafka has no records for.
+    """
+    writer = lock_writer(task_id, number, request.epoch)
+    _check(writer, request, may_reset)
+    keys = keys_of(writer.source, {*request.partitions, *request.starts, *request.resets})
+    stored = _locked(keys)
+    first_run = _is_first_run(writer.source)
+    if request.starts and first_run == request.first_run:
+        _store(keys, {p: o for p, o in request.starts.items() if stored[p].next_offset is None})
+    for partition, reset in request.resets.items():
+        if stored[partition].next_offset == reset.stored:
+            _reset(writer, task_id, keys[partition], partition, reset)
+    if request.new_generation or request.new_process:
+        _note_holder([keys[p] for p in request.partitions], request)
+    after = _locked({p: keys[p] for p in request.partitions})
+    return ClaimAnswer(
+        partitions={
+            p: Claimed(next_offset=s.next_offset, generation=s.generation, attempts=s.attempts)
+            for p, s in after.items()
+        },
+        first_run=_is_first_run(writer.source),
+    )
+
+
+def _check(writer: LockedWriter, request: ClaimRequest, may_reset: bool) -> None:
+    if writer.topic_id != request.topic_id:
+        raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
+    if writer.kind != Source.Kind.OFFSETS:
+        raise InvalidInput("A share group's records are dealt out by the broker; there is nothing to claim.")
+    if request.resets and not may_reset:
+        raise InvalidInput("tuningConfig.resetOffsetAutomatically is false: stored offsets are not moved.")
+
+
+def advance(writer: LockedWriter, keys: Mapping[int, int], progress: Mapping[int, Advance]) -> None:
+    """Move the stored offsets of a publish. Raises ``PublishRefused`` (offsets, generation)."""
+    if not progress:
+        return
+    stored = _locked({p: keys[p] for p in progress})
+    old = [p for p, a in progress.items() if a.generation not in (None, stored[p].generation)]
+    if old:
+        detail = f"{_named(writer, old)} went to another member meanwhile."
+        raise PublishRefused(
+            Refusal(code="generation", detail=detail, stored={p: stored[p].next_offset for p in sorted(old)})
+        )
+    elsewhere = [p for p, a in progress.items() if a.start != stored[p].next_offset]
+    if elsewhere:
+        where = ", ".join(f"{p}: {progress[p].start}, stored {stored[p].next_offset}" for p in sorted(elsewhere))
+        raise PublishRefused(
+            Refusal(
+                code="offsets",
+                detail=f"This publish of {writer.topic} does not begin at the stored offsets ({where}).",
+                stored={p: stored[p].next_offset for p in sorted(elsewhere)},
+            )
+        )
+    _store(keys, {p: a.end for p, a in progress.items()}, published=True)
+
+
+def _named(writer: LockedWriter, partitions: list[int]) -> str:
+    noun = "partition" if len(partitions) == 1 else "partitions"
+    return f"{noun.capitalize()} {', '.join(map(str, sorted(partitions)))} of {writer.topic}"
+
+
+def _locked(keys: Mapping[int, int]) -> dict[int, _Stored]:
+    """What is stored of each partition; its row is locked, in the order of keys, until the transaction ends."""
+    by_key = {key: partition for partition, key in keys.items()}
+    with cursor() as c:
+        rows = c.execute(
+            "SELECT id, next_offset, generation, attempts FROM segments_progresskey WHERE id = ANY(%s)"
+            " ORDER BY id FOR UPDATE",
+            (sorted(by_key),),
+        ).fetchall()
+    return {by_key[row[0]]: _Stored(*row[1:]) for row in rows}
+
+
+def _store(keys: Mapping[int, int], offsets: Mapping[int, int], published: bool = False) -> None:
+    with cursor() as c:
+        c.execute(
+            "UPDATE segments_progresskey k SET next_offset = w.next, attempts = k.attempts * %s"
+            " FROM unnest(%s::int8[], %s::int8[]) AS w(key, next)"
+            " WHERE k.id = w.key",
+            (int(not published), [keys[p] for p in offsets], list(offsets.values())),
+        )
+
+
+def _note_holder(keys: list[int], request: ClaimRequest) -> None:
+    with cursor() as c:
+        c.execute(
+            "UPDATE segments_progresskey SET generation = generation + %s, attempts = attempts + %s WHERE id = ANY(%s)",
+            (int(request.new_generation), int(request.new_process), keys),
+        )
+
+
+def _is_first_run(source_id: int) -> bool:
+    """Whether nothing was ever stored for the source, nor for an older topic of its name."""
+    source = Source.objects.get(pk=source_id)
+    same = Source.objects.filter(
+        kind=source.kind, cluster_id=source.cluster_id, group=source.group, topic=source.topic
+    ).values("pk")
+    others = Source.objects.filter(pk__in=same).exclude(pk=source_id)
+    return not others.exists() and not ProgressKey.objects.filter(source=source, next_offset__isnull=False).exists()
+
+
+def _reset(writer: LockedWriter, task_id: str, key: int, partition: int, reset: Reset) -> None:
+    """Move a stored offset that lies beyond the log's end back to it; what was settled beyond is forgotten."""
+    if reset.to >= reset.stored:
+        raise InvalidInput("A stored offset moves forward by a publish that says what became of the offsets between.")
+    with connection.cursor() as c:
+        c.execute(
+            "UPDATE segments_settledrange SET span = span - %s WHERE span && %s RETURNING id",
+            [span(key, reset.to, reset.stored)] * 2,
+        )
+        c.execute("DELETE FROM segments_settledrange WHERE isempty(span)")
+    _store({partition: key}, {partition: reset.to})
+    SourceEvent.objects.create(
+        datasource_id=writer.datasource,
+        source_id=writer.source,
+        kind=SourceEvent.Kind.OFFSET_RESET,
+        alarm=True,
+        task_id=task_id,
+        detail=(
+            f"The stored offset {reset.stored} of {writer.topic} partition {partition} lies beyond the log's end; it "
+            f"was reset to {reset.to}. The broker has lost records that were stored here before."
+        ),
+    )

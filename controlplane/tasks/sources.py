@@ -1,0 +1,39 @@
+"""Which source a spec reads, under which name its progress is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import QuerySet
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Source
+from controlplane.tasks.models import Task
+
+
+def kind_and_group(io_config: Mapping[str, Any], owner: str) -> tuple[Source.Kind, str]:
+    """``owner``: the supervisor's id, or the datasource's name for a task submitted by hand.
+
+    Stored offsets belong to the owner, whatever Kafka's consumer group is called: one group may be used by many.
+    """
+    if io_config.get("type") in ("kafka", "index_kafka"):
+        return Source.Kind.OFFSETS, owner
+    return Source.Kind.SHARE_GROUP, str(io_config["groupId"])
+
+
+def owner_of(task: Task) -> str:
+    """Under whose name a task's stored offsets are kept."""
+    return task.supervisor_id or task.datasource.name
+
+
+def consumer_group(task: Task) -> str:
+    """The name of the consumer group that deals out a task's partitions; empty when none does."""
+    io_config = task.spec["spec"]["ioConfig"]
+    return str(io_config.get("groupId") or owner_of(task)) if io_config.get("assignment") == "consumer_group" else ""
+
+
+def sources_of(datasource: Datasource | int, io_config: Mapping[str, Any], owner: str) -> QuerySet[Source]:
+    """The sources (one for each topic id) that this ioConfig reads for a datasource."""
+    kind, group = kind_and_group(io_config, owner)
+    return Source.objects.filter(datasource=datasource, kind=kind, group=group, topic=io_config["topic"])

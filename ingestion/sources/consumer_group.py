@@ -1,0 +1,124 @@
+"""Partitions dealt out by Kafka among the members of a consumer group, read from the offsets that are stored.
+
+Kafka only says who reads what. Where to go on comes from the metadata store; each assignment takes a new generation of
+its partitions there, so that whoever held them before can publish no more, however late it wakes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from ingestion.sources.base import Batch, Ints
+from ingestion.sources.reader import Astray, Reader
+from ingestion.sources.stored_offsets import StoredOffsets
+
+GROUP = {
+    "partition.assignment.strategy": "cooperative-sticky",
+    "session.timeout.ms": 10_000,  # a member that died is missed for so long
+    "heartbeat.interval.ms": 2_000,
+}
+
+
+class ConsumerGroupSource:
+    """See ``Source``. Rebalances are heard inside ``take``, on the loop's thread."""
+
+    gathers = True
+    ack_failures = 0
+
+    def __init__(
+        self, properties: Mapping[str, str], stored: StoredOffsets, group: str, client_id: str, poll_s: float
+    ) -> None:
+        self._stored = stored
+        self._reader = Reader(stored.topic, properties, group, client_id, poll_s, **GROUP)
+        self._lost: set[int] = set()
+        self._new_process = True
+        self._failure: Exception | None = None
+
+    def open(self) -> None:
+        self._reader.consumer.subscribe(
+            [self._stored.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+        )
+
+    def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        try:
+            starts = self._stored.starts((p.partition for p in partitions), self._new_process)
+        except Exception as error:  # raised by the next take: a callback has no caller that could do anything
+            self._failure = error
+            return
+        self._new_process = False
+        consumer.incremental_assign(self._reader.add(starts))
+
+    def _revoked(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        self._let_go(p.partition for p in partitions)
+        consumer.incremental_unassign(partitions)
+
+    def _let_go(self, partitions: Iterable[int]) -> None:
+        gone = set(partitions)
+        self._reader.forget(gone)
+        self._lost |= gone
+
+    def take(self, timeout_s: float) -> Batch | None:
+        try:
+            batch = self._reader.read(timeout_s)
+        except Astray as astray:
+            self._lost |= astray.partitions
+            self.rewind(astray.partitions)
+            return None
+        finally:
+            if self._failure is not None:
+                raise self._failure
+        return batch
+
+    def rewind(self, partitions: Iterable[int]) -> None:
+        """Those that went to another member meanwhile are left alone: Kafka will say so."""
+        mine = sorted(self._reader.partitions & set(partitions))
+        starts = self._stored.starts(mine, again=True)
+        held = {p: s for p, s in starts.items() if s.generation == self._reader.generation(p)}
+        self._reader.forget(mine)
+        self._reader.consumer.pause([TopicPartition(self._stored.topic, p) for p in set(mine) - set(held)])
+        for place in self._reader.add(held):
+            self._reader.consumer.seek(place)
+
+    def lost(self) -> set[int]:
+        gone, self._lost = self._lost, set()
+        return gone
+
+    def published(self, ends: dict[int, int]) -> None:
+        """Tell Kafka too, for those who watch the group's lag there. Nothing here reads it."""
+        self._reader.published(ends)
+        offsets = [
+            TopicPartition(self._stored.topic, p, end) for p, end in ends.items() if p in self._reader.partitions
+        ]
+        try:
+            if offsets:
+                self._reader.consumer.commit(offsets=offsets, asynchronous=True)
+        except KafkaException:
+            pass  # a rebalance is on its way; the next publish says it
+
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        """The stored offsets are all there is."""
+
+    def lapse(self, batch: Batch) -> None:
+        self.rewind(self._reader.partitions)
+
+    def exhausted(self) -> bool:
+        return False
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+    def drain(self) -> list[Batch]:
+        return []
+
+    def close(self) -> None:
+        self._reader.close()
+
+    @property
+    def problem(self) -> str:
+        return self._reader.problem

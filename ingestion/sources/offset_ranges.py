@@ -1,0 +1,103 @@
+"""Partitions dealt out by number, read from the offsets that are stored: no consumer group takes part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from confluent_kafka import TopicPartition
+
+from ingestion.sources.base import Batch, Ints
+from ingestion.sources.reader import Astray, Reader
+from ingestion.sources.stored_offsets import StoredOffsets
+
+LOOK_FOR_PARTITIONS_S = 10.0
+
+
+class OffsetRangeSource:
+    """See ``Source``. ``mine``: which of the topic's partitions this indexer reads."""
+
+    gathers = True
+    ack_failures = 0
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        stored: StoredOffsets,
+        mine: Callable[[int], bool],
+        client_id: str,
+        poll_s: float,
+    ) -> None:
+        self._stored = stored
+        self._mine = mine
+        self._reader = Reader(stored.topic, properties, "headgate", client_id, poll_s)
+        self._looked_at = 0.0
+        self._lost: set[int] = set()
+
+    def open(self) -> None:
+        """Raises ``OffsetsUnavailable`` and ``SourceProblem``."""
+        self._look_for_partitions(new_process=True)
+
+    def _look_for_partitions(self, new_process: bool = False) -> None:
+        self._looked_at = time.monotonic()
+        new = {p for p in self._stored.watch.partitions() if self._mine(p)} - self._reader.partitions
+        self._take_up(new, new_process)
+
+    def _take_up(self, partitions: Iterable[int], new_process: bool = False) -> None:
+        assigned = self._reader.add(self._stored.starts(partitions, new_process))
+        if assigned:
+            self._reader.consumer.incremental_assign(assigned)
+
+    def take(self, timeout_s: float) -> Batch | None:
+        if time.monotonic() - self._looked_at > LOOK_FOR_PARTITIONS_S:
+            self._look_for_partitions()
+        if not self._reader.partitions:
+            time.sleep(timeout_s)
+            return None
+        try:
+            return self._reader.read(timeout_s)
+        except Astray as astray:
+            self._lost |= astray.partitions
+            self.rewind(astray.partitions)
+            return None
+
+    def _take_up_again(self, partitions: Iterable[int]) -> None:
+        again = list(partitions)
+        self._reader.consumer.incremental_unassign([TopicPartition(self._stored.topic, p) for p in again])
+        self._reader.forget(again)
+        self._take_up(again)
+
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        """The stored offsets are all there is."""
+
+    def lapse(self, batch: Batch) -> None:
+        self.rewind(self._reader.partitions)
+
+    def rewind(self, partitions: Iterable[int]) -> None:
+        self._take_up_again(self._reader.partitions & set(partitions))
+
+    def published(self, ends: dict[int, int]) -> None:
+        self._reader.published(ends)
+
+    def lost(self) -> set[int]:
+        gone, self._lost = self._lost, set()
+        return gone
+
+    def exhausted(self) -> bool:
+        return False
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+    def drain(self) -> list[Batch]:
+        return []
+
+    def close(self) -> None:
+        self._reader.close()
+
+    @property
+    def problem(self) -> str:
+        return self._reader.problem

@@ -1,0 +1,259 @@
+"""An ordinary consumer that reads assigned partitions in order and says of every offset what is there.
+
+Whatever lies between two records (transaction markers, aborted and compacted records) ends as ``empty``, so that the
+offsets of a batch are whole: from where the last one ended to where this one does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
+from ingestion.sources.stored_offsets import Start
+from ingestion.specs import offsets
+from ingestion.specs.kafka_properties import librdkafka_properties
+from ingestion.specs.protocol import Advance, Outcomes
+
+MOST_RECORDS = 20_000  # of a batch
+FEWEST_RECORDS = 100
+BATCH_BYTES = 8 * 1024 * 1024
+COMPLAINT_S = 15.0
+LOOK_S = 10.0
+FOREVER = float("inf")
+_OUT_OF_RANGE = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)
+
+
+class Astray(Exception):
+    """What the consumer reads of these partitions is not what comes next: take them up again where they are stored."""
+
+    def __init__(self, partitions: set[int]) -> None:
+        self.partitions = partitions
+        super().__init__(f"partitions {sorted(partitions)}")
+
+
+class Reader:
+    """Not thread-safe. ``group``: the consumer group's name, of whatever use it is to the caller."""
+
+    def __init__(
+        self, topic: str, properties: Mapping[str, str], group: str, client_id: str, poll_s: float, **config: Any
+    ) -> None:
+        self.topic = topic
+        self._config = {
+            "queued.max.messages.kbytes": 16 * 1024,  # never far ahead of what is published
+            "fetch.wait.max.ms": 100,
+            **librdkafka_properties(properties),
+            "client.id": client_id,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "log_level": 3,
+        }
+        self.consumer = Consumer({**self._config, **config, "group.id": group, "error_cb": self._note})
+        self._poll_s = poll_s
+        self._next: dict[int, int] = {}  # where each partition goes on
+        self._generations: dict[int, int | None] = {}
+        self._fresh: set[int] = set()  # taken up, and nothing was read yet
+        self._astray: set[int] = set()
+        self._suspect: set[int] = set()  # until something of it is published
+        self._left_out: list[Batch] = []
+        self._most = MOST_RECORDS
+        self._complaint = ("", 0.0)
+
+    @property
+    def partitions(self) -> set[int]:
+        return set(self._next)
+
+    @property
+    def problem(self) -> str:
+        """The last complaint, unless it is old news."""
+        text, at = self._complaint
+        return text if time.monotonic() - at < COMPLAINT_S else ""
+
+    def generation(self, partition: int) -> int | None:
+        """That under which the partition is read."""
+        return self._generations.get(partition)
+
+    def add(self, starts: Mapping[int, Start]) -> list[TopicPartition]:
+        """Take these partitions up; returns what to assign to the consumer."""
+        for partition, start in starts.items():
+            self._next[partition] = start.offset
+            self._generations[partition] = start.generation
+            self._fresh.add(partition)
+            if start.suspect:
+                self._suspect.add(partition)
+            if start.left_out is not None:
+                advance = Advance(start=start.stored, end=start.offset, generation=start.generation)
+                none = np.zeros(0, dtype=np.int64)
+                self._left_out.append(_batch([], none, none, {partition: start.left_out}, {partition: advance}))
+        return [TopicPartition(self.topic, p, s.offset) for p, s in starts.items()]
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """Read these no more."""
+        for partition in partitions:
+            self._next.pop(partition, None)
+            self._fresh.discard(partition)
+            self._astray.discard(partition)
+            self._suspect.discard(partition)
+            self._left_out = [b for b in self._left_out if partition not in b.progress]
+
+    def published(self, partitions: Iterable[int]) -> None:
+        """Something of these is published: they are no longer suspect."""
+        self._suspect.difference_update(partitions)
+
+    def read(self, timeout_s: float) -> Batch | None:
+        """The next batch. Raises ``Astray`` and ``SourceProblem``."""
+        if self._astray:
+            raise Astray(set(self._astray))
+        if self._left_out:
+            return self._left_out.pop(0)
+        try:
+            polled = self.consumer.consume(self._most, min(timeout_s, self._poll_s))
+        except KafkaException as error:
+            raise SourceProblem(f"Reading {self.topic}: {error.args[0].str()}") from None
+        if not polled:
+            return None
+        messages, ends = self._sorted_out(polled)
+        if messages:
+            self._complaint = ("", 0.0)
+        return self._as_batch(messages, ends)
+
+    def _sorted_out(self, polled: list[Any]) -> tuple[list[Any], dict[int, int]]:
+        """The records, and by partition where its end was met."""
+        bad = [m for m in polled if m.error() is not None]
+        if not bad:
+            return polled, {}
+        ends = {}
+        for message in bad:
+            error = message.error()
+            if error.code() == KafkaError._PARTITION_EOF:
+                ends[message.partition()] = message.offset()
+            elif error.code() in _OUT_OF_RANGE:
+                self._astray |= {message.partition()} & self.partitions
+            else:
+                self._note(error)
+        return [m for m in polled if m.error() is None], ends
+
+    def _as_batch(self, messages: list[Any], ends: dict[int, int]) -> Batch | None:
+        places = np.array([m.partition() for m in messages], dtype=np.int64)
+        numbers = np.array([m.offset() for m in messages], dtype=np.int64)
+        extra: dict[int, Outcomes] = {}
+        progress: dict[int, Advance] = {}
+        held = _distinct(places)
+        for partition in sorted({*held, *ends}):
+            found = numbers if held == [partition] else numbers[places == partition]
+            end = self._end_of(partition, found, ends.get(partition))
+            if end is None:
+                continue
+            start = self._next[partition]
+            if end - start > len(found):
+                extra[partition] = Outcomes(empty=_between(start, found, end))
+            progress[partition] = Advance(start=start, end=end, generation=self._generations[partition])
+            self._next[partition] = end
+        if not progress:
+            return None
+        messages, places, numbers = _only(progress.keys(), messages, places, numbers)
+        batch = _batch(messages, places, numbers, extra, progress)
+        if self._suspect & progress.keys():
+            batch = replace(batch, suspect=True)
+        self._most = self._fitting(batch.payloads)
+        return batch
+
+    def _end_of(self, partition: int, found: Ints, log_end: int | None) -> int | None:
+        """Where this part of a partition ends; None when there is nothing new, or it is not what comes next."""
+        if partition not in self._next or partition in self._astray:
+            return None  # on its way when the partition was taken away
+        start = self._next[partition]
+        first = int(found[0]) if len(found) else log_end
+        last = int(found[-1]) + 1 if len(found) else start
+        end = max(last, log_end or 0)
+        if end <= start:
+            return None
+        in_order = len(found) < 2 or bool((np.diff(found) > 0).all())
+        if not in_order or first is None or first < start or not self._plausible(partition, start, first):
+            self._astray.add(partition)
+            return None
+        self._fresh.discard(partition)
+        return end
+
+    def _plausible(self, partition: int, start: int, first: int) -> bool:
+        """Whether a partition that was just taken up really holds nothing before ``first``.
+
+        A consumer hands out what it fetched before a rebalance too; taken for what comes next, all before it would be
+        lost. Asked of a consumer of its own.
+        """
+        if partition not in self._fresh or first == start:
+            return True
+        other = Consumer({**self._config, "group.id": "headgate-look"})
+        try:
+            other.assign([TopicPartition(self.topic, partition, start)])
+            message = other.poll(LOOK_S)
+            if message is None:
+                return False
+            error = message.error()
+            at_end = error is not None and error.code() == KafkaError._PARTITION_EOF
+            return (error is None or at_end) and bool(message.offset() >= first)
+        finally:
+            other.close()
+
+    def _fitting(self, payloads: Any) -> int:
+        """How many records of this size a batch may have."""
+        if len(payloads) < FEWEST_RECORDS:
+            return self._most
+        sample = payloads[:: max(1, len(payloads) // FEWEST_RECORDS)]
+        size = sum(len(p or b"") for p in sample) / len(sample)
+        return int(max(FEWEST_RECORDS, min(MOST_RECORDS, BATCH_BYTES // max(1.0, size))))
+
+    def _note(self, error: Any) -> None:
+        self._complaint = (str(error.str()), time.monotonic())
+
+    def close(self) -> None:
+        """Leave; safe to call twice."""
+        try:
+            self.consumer.close()
+        except (KafkaException, RuntimeError):
+            pass  # closed already, or the broker is away: nothing is held there
+
+
+def _distinct(places: Ints) -> list[int]:
+    if len(places) and places[0] == places[-1] and (places == places[0]).all():
+        return [int(places[0])]
+    return [int(p) for p in np.unique(places)]
+
+
+def _only(partitions: Iterable[int], messages: list[Any], places: Ints, numbers: Ints) -> tuple[list[Any], Ints, Ints]:
+    known = np.isin(places, list(partitions))
+    if known.all():
+        return messages, places, numbers
+    return [m for m, here in zip(messages, known.tolist(), strict=True) if here], places[known], numbers[known]
+
+
+def _between(start: int, found: Ints, end: int) -> list[offsets.Range]:
+    """The offsets of ``[start, end)`` that are not among ``found`` (ascending)."""
+    edges = np.concatenate(([start - 1], found, [end]))
+    holes = np.flatnonzero(np.diff(edges) > 1)
+    return [(int(edges[i]) + 1, int(edges[i + 1])) for i in holes.tolist()]
+
+
+def _batch(
+    messages: list[Any], places: Ints, numbers: Ints, extra: dict[int, Outcomes], progress: dict[int, Advance]
+) -> Batch:
+    return Batch(
+        partitions=places,
+        offsets=numbers,
+        delivery_counts=np.ones(len(messages), dtype=np.int64),
+        payloads=[m.value() for m in messages],
+        keys=LazyColumn(messages, lambda m: m.key()),
+        timestamps_ms=LazyColumn(messages, lambda m: m.timestamp()[1] if m.timestamp()[0] else None),
+        headers=LazyColumn(messages, lambda m: m.headers() or ()),
+        deadline=FOREVER,
+        extra=extra,
+        progress=progress,
+    )

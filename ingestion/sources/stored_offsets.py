@@ -1,0 +1,114 @@
+"""Where a source goes on whose offsets are kept in the metadata store, and what to do when they are not in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ingestion.sources.base import OffsetsUnavailable
+from ingestion.sources.topic import LogBounds, TopicWatch
+from ingestion.specs.protocol import ClaimAnswer, Claimed, Outcomes, Reset
+
+SUSPECT_FROM = 3  # processes that began at the same place
+
+
+class Claim(Protocol):
+    """Asks the control plane, until it answers: see ``ClaimRequest``."""
+
+    def __call__(
+        self,
+        partitions: Iterable[int],
+        *,
+        new_generation: bool = False,
+        new_process: bool = False,
+        first_run: bool = False,
+        starts: Mapping[int, int] | None = None,
+        resets: Mapping[int, Reset] | None = None,
+    ) -> ClaimAnswer: ...
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a partition goes on. ``left_out``: what lies between there and the stored offset, if it was reset.
+
+    ``suspect``: several processes have begun here, and none has published anything.
+    """
+
+    offset: int
+    stored: int
+    generation: int | None
+    suspect: bool = False
+    left_out: Outcomes | None = None
+
+
+@dataclass(frozen=True)
+class StoredOffsets:
+    """``use_earliest``: where to begin with a topic that was never read. ``may_reset``: tuningConfig's word."""
+
+    topic: str
+    watch: TopicWatch
+    claim: Claim
+    use_earliest: bool
+    may_reset: bool
+    with_generation: bool = False
+
+    def starts(self, partitions: Iterable[int], new_process: bool = False, again: bool = False) -> dict[int, Start]:
+        """Where these partitions go on. ``new_process``: this one begins. ``again``: under the generation they have.
+
+        Raises ``OffsetsUnavailable`` and ``SourceProblem``.
+        """
+        wanted = sorted(partitions)
+        if not wanted:
+            return {}
+        claimed = self._claimed(wanted, new_process, self.with_generation and not again)
+        bounds = self.watch.bounds(wanted)
+        return {p: self._start(p, claimed[p], bounds[p]) for p in wanted}
+
+    def _claimed(self, wanted: list[int], new_process: bool, new_generation: bool) -> dict[int, Start]:
+        """Each partition as it is stored; what has no offset is given one."""
+        first = answer = self.claim(wanted, new_generation=new_generation, new_process=new_process)
+        while True:
+            stored = {p: c.next_offset for p, c in answer.partitions.items() if c.next_offset is not None}
+            missing = [p for p in wanted if p not in stored]
+            if not missing:
+                return {p: self._stored(stored[p], first.partitions[p]) for p in wanted}
+            answer = self.claim(wanted, first_run=answer.first_run, starts=self._first(missing, answer.first_run))
+
+    def _first(self, missing: list[int], first_run: bool) -> dict[int, int]:
+        """A topic that was never read begins where the spec says, all of it at once; a later partition at its start."""
+        if not first_run:
+            return {p: b.low for p, b in self.watch.bounds(missing).items()}
+        bounds = self.watch.bounds(self.watch.partitions())
+        return {p: b.low if self.use_earliest else b.high for p, b in bounds.items()}
+
+    def _stored(self, offset: int, claimed: Claimed) -> Start:
+        # The generation of the first answer: a later one may be another member's.
+        generation = claimed.generation if self.with_generation else None
+        return Start(offset, offset, generation, claimed.attempts >= SUSPECT_FROM)
+
+    def _start(self, partition: int, start: Start, log: LogBounds) -> Start:
+        stored = start.stored
+        if log.low <= stored <= log.high:
+            return start
+        if not self.may_reset:
+            raise OffsetsUnavailable(self._missing(partition, stored, log))
+        if stored > log.high:
+            self.claim([partition], resets={partition: Reset(stored=stored, to=log.high)})
+            return replace(start, offset=log.high, stored=log.high)
+        gap = Outcomes(gap=[(stored, log.low)])
+        if self.use_earliest or log.low == log.high:
+            return replace(start, offset=log.low, left_out=gap)
+        both = gap.model_copy(update={"skipped": [(log.low, log.high)]})
+        return replace(start, offset=log.high, left_out=both)
+
+    def _missing(self, partition: int, stored: int, log: LogBounds) -> str:
+        what = (
+            f"offsets {stored} to {log.low - 1} were removed by retention before they were read"
+            if stored < log.low
+            else "the broker has lost records that were stored here before"
+        )
+        return (
+            f"Topic {self.topic!r} partition {partition}: the stored offset is {stored}, but Kafka has "
+            f"{log.low} to {log.high}: {what}. Set tuningConfig.resetOffsetAutomatically to go on with what is there."
+        )

@@ -1,0 +1,75 @@
+"""The source of an indexer by the kind of its task, and how many indexers such a source can feed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from ingestion.sources import Source, SourceProblem
+from ingestion.sources.consumer_group import ConsumerGroupSource
+from ingestion.sources.offset_ranges import OffsetRangeSource
+from ingestion.sources.share_group import ShareGroupSource
+from ingestion.sources.stored_offsets import Claim, StoredOffsets
+from ingestion.sources.topic import TopicWatch
+from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs.protocol import Assignment
+
+LOOK_S = 10.0
+
+
+def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Callable[[Claim], Source]:
+    """Makes the source of one indexer for each of its epochs."""
+    io_config, properties = assignment.spec.ioConfig, assignment.consumer_properties
+    client_id = f"{assignment.task_id}-{number}"
+    if isinstance(io_config, ShareGroupIOConfig):
+        return lambda claim: ShareGroupSource(properties, io_config, client_id)
+
+    poll_s = io_config.pollTimeout / 1000
+    in_group = io_config.source_kind == "consumer_group"
+
+    def mine(partition: int) -> bool:
+        return partition % assignment.indexers == number
+
+    def with_stored_offsets(claim: Claim) -> Source:
+        stored = StoredOffsets(
+            topic=io_config.topic,
+            watch=watch,
+            claim=claim,
+            use_earliest=io_config.useEarliestOffset,
+            may_reset=assignment.spec.tuningConfig.resetOffsetAutomatically,
+            with_generation=in_group,
+        )
+        if in_group:
+            return ConsumerGroupSource(properties, stored, assignment.group, client_id, poll_s)
+        return OffsetRangeSource(properties, stored, mine, client_id, poll_s)
+
+    return with_stored_offsets
+
+
+class Places:
+    """How many indexers have something to read: with partitions dealt out by number, no more than there are."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._bounded = assignment.spec.ioConfig.source_kind == "offset_range"
+        self._most = assignment.indexers
+        self._partitions = 0
+        self._ended = threading.Event()
+        if self._bounded:
+            watch = TopicWatch(assignment.consumer_properties, assignment.spec.ioConfig.topic)
+            threading.Thread(target=self._look, args=(watch,), name="partitions", daemon=True).start()
+
+    def fitting(self, wanted: int) -> int:
+        """At least one, which waits for the topic if need be; who reads which partition does not change."""
+        return max(1, min(self._most, self._partitions)) if self._bounded and wanted else wanted
+
+    def _look(self, watch: TopicWatch) -> None:
+        while not self._ended.is_set():
+            try:
+                self._partitions = len(watch.partitions())
+            except SourceProblem:
+                pass  # the indexers say so
+            self._ended.wait(LOOK_S if self._partitions else 1.0)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._ended.set()

@@ -1,0 +1,152 @@
+"""Where the records come from: the ioConfig of each kind of source."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+
+from ingestion.specs.base import SpecModel, utc
+from ingestion.specs.input_format import InputFormat
+from ingestion.specs.kafka_properties import check_kafka_properties
+
+SHARE_GROUP_TYPE = "index_kafka_share_group"
+_SHARE_GROUP_TYPES = (SHARE_GROUP_TYPE, "kafka_share_group")
+_KAFKA_TYPES = ("kafka", "index_kafka")
+SOURCE_TYPES = (*_SHARE_GROUP_TYPES, *_KAFKA_TYPES)
+SourceKind = Literal["share_group", "offset_range", "consumer_group", "repair"]
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+class IdleConfig(SpecModel):
+    """When a task that was submitted by hand ends by itself: nothing new for this long and everything settled."""
+
+    enabled: bool = True
+    inactiveAfterMillis: int = Field(default=20_000, ge=1_000)
+
+
+class GroupConfig(SpecModel):
+    """Headgate's own: the share group's dynamic configuration on the broker. Bounds are the broker's."""
+
+    recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
+    deliveryCountLimit: int = Field(default=10, ge=2, le=100)
+    isolationLevel: Literal["read_committed", "read_uncommitted"] = "read_committed"
+
+
+class _TopicIOConfig(SpecModel):
+    """What all kinds of source have in common."""
+
+    topic: str
+    consumerProperties: dict[str, str]
+    inputFormat: InputFormat
+    taskCount: int = Field(default=1, ge=1, le=1000)
+    lateMessageRejectionStartDateTime: datetime | None = None
+    lateMessageRejectionPeriod: timedelta | None = None
+    earlyMessageRejectionPeriod: timedelta | None = None
+    idleConfig: IdleConfig = Field(default_factory=IdleConfig)
+
+    @field_validator("topic")
+    @classmethod
+    def _a_topic_name(cls, value: str) -> str:
+        if not _TOPIC.fullmatch(value) or value in (".", ".."):
+            raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
+        return value
+
+    @field_validator("consumerProperties", mode="before")
+    @classmethod
+    def _text_values(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {k: _property_text(v) for k, v in value.items()}
+
+    @field_validator("consumerProperties")
+    @classmethod
+    def _allowed_properties(cls, value: dict[str, str]) -> dict[str, str]:
+        check_kafka_properties(value)
+        return value
+
+    @field_validator("lateMessageRejectionStartDateTime")
+    @classmethod
+    def _in_utc(cls, value: datetime | None) -> datetime | None:
+        return utc(value)
+
+    @model_validator(mode="after")
+    def _one_late_rejection(self) -> Self:
+        if self.lateMessageRejectionPeriod is not None and self.lateMessageRejectionStartDateTime is not None:
+            raise ValueError("give lateMessageRejectionPeriod or lateMessageRejectionStartDateTime, not both")
+        return self
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.consumerProperties["bootstrap.servers"]
+
+
+class ShareGroupIOConfig(_TopicIOConfig):
+    """A share group (KIP-932). ``taskCount`` and all that the share-group task does not know are Headgate's."""
+
+    type: Literal["index_kafka_share_group", "kafka_share_group"] = "index_kafka_share_group"
+    groupId: str = Field(min_length=1, max_length=249)
+    pollTimeout: int = Field(default=2000, ge=1, le=60_000)
+    useEarliestOffset: bool = True
+    replicas: Literal[1] = 1
+    consumersPerIndexer: int = Field(default=4, ge=1, le=32)
+    groupConfig: GroupConfig = Field(default_factory=GroupConfig)
+
+    @property
+    def source_kind(self) -> SourceKind:
+        return "share_group"
+
+
+class KafkaIOConfig(_TopicIOConfig):
+    """Offsets that are kept in the metadata store: Druid's Kafka supervisor, exactly-once.
+
+    ``assignment`` and ``groupId`` are Headgate's own: with ``consumer_group`` Kafka deals out the partitions among
+    whoever is a member of the group, else they are dealt out by number. ``groupId`` names the consumer group, which is
+    called as the supervisor is unless given.
+    """
+
+    type: Literal["kafka", "index_kafka"] = "kafka"
+    assignment: Literal["offset_range", "consumer_group"] = "offset_range"
+    groupId: str | None = Field(default=None, min_length=1, max_length=249)
+    pollTimeout: int = Field(default=100, ge=1, le=60_000)
+    useEarliestOffset: bool = False
+    replicas: Literal[1] = 1
+    taskDuration: timedelta = Field(default=timedelta(hours=1), gt=timedelta())
+    startDelay: timedelta = Field(default=timedelta(seconds=5), ge=timedelta())
+    period: timedelta = Field(default=timedelta(seconds=30), gt=timedelta())
+    completionTimeout: timedelta = Field(default=timedelta(minutes=30), gt=timedelta())
+
+    @model_validator(mode="after")
+    def _a_group_only_for_groups(self) -> Self:
+        if self.groupId is not None and self.assignment != "consumer_group":
+            raise ValueError('groupId is for "assignment": "consumer_group" only')
+        return self
+
+    @property
+    def source_kind(self) -> SourceKind:
+        return self.assignment
+
+
+def _kind_of(value: Any) -> str | None:
+    found = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    if found in _SHARE_GROUP_TYPES:
+        return "share group"
+    return "kafka" if found in _KAFKA_TYPES else None
+
+
+IOConfig = Annotated[
+    Annotated[ShareGroupIOConfig, Tag("share group")] | Annotated[KafkaIOConfig, Tag("kafka")],
+    Discriminator(
+        _kind_of,
+        custom_error_type="source_type",
+        custom_error_message="type must be one of " + ", ".join(map(repr, SOURCE_TYPES)),
+    ),
+]
+
+
+def _property_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value

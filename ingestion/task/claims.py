@@ -1,0 +1,56 @@
+"""Asks the control plane where to go on with some partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ingestion.client import ControlPlane, PublishRefused, Unreachable
+from ingestion.sources import SourceProblem
+from ingestion.specs.protocol import ClaimAnswer, ClaimRequest, Reset
+from ingestion.task.control import Control
+from ingestion.task.errors import Fenced
+
+RETRY_S = 0.5
+
+
+@dataclass(frozen=True)
+class Claims:
+    """See ``ingestion.sources.stored_offsets.Claim``. Waits for the control plane; raises ``Fenced``."""
+
+    client: ControlPlane
+    control: Control
+    number: int
+    epoch: int
+    topic_id: str
+
+    def __call__(
+        self,
+        partitions: Iterable[int],
+        *,
+        new_generation: bool = False,
+        new_process: bool = False,
+        first_run: bool = False,
+        starts: Mapping[int, int] | None = None,
+        resets: Mapping[int, Reset] | None = None,
+    ) -> ClaimAnswer:
+        request = ClaimRequest(
+            epoch=self.epoch,
+            topic_id=self.topic_id,
+            partitions=list(partitions),
+            new_generation=new_generation,
+            new_process=new_process,
+            first_run=first_run,
+            starts=dict(starts or {}),
+            resets=dict(resets or {}),
+        )
+        while True:
+            try:
+                return self.client.claim(self.number, request)
+            except Unreachable as error:
+                if self.control.directive != "continue":
+                    raise SourceProblem(f"told to end while the control plane was away: {error}") from None
+                self.control.show(state="paused", message=f"The control plane does not answer: {error}")
+                self.control.pause(RETRY_S)
+            except PublishRefused as refused:
+                raise Fenced(str(refused)) from None

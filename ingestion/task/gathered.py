@@ -1,0 +1,147 @@
+"""What was read of each partition since the last publish, and what became of it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ingestion.specs import offsets
+from ingestion.specs.protocol import (
+    Advance,
+    Counters,
+    Outcomes,
+    PublishRequest,
+    QuarantinedRecord,
+    SegmentFile,
+)
+from ingestion.task.batches import FILTERED, OUTSIDE, UNPARSEABLE, Ledger, Mask
+
+
+@dataclass
+class _Part:
+    """One partition's. ``records``: how many were polled."""
+
+    progress: Advance
+    records: int = 0
+    filtered: int = 0
+    outside_window: int = 0
+    processed_with_error: int = 0
+    input_bytes: int = 0
+    thrown_away: list[offsets.Range] = field(default_factory=list)
+    unparseable: list[offsets.Range] = field(default_factory=list)
+    without_record: list[Outcomes] = field(default_factory=list)
+    quarantined: list[QuarantinedRecord] = field(default_factory=list)
+
+    def outcomes(self) -> Outcomes:
+        return Outcomes(
+            thrown_away=offsets.merged(self.thrown_away),
+            unparseable=offsets.merged(self.unparseable),
+            empty=offsets.merged(r for o in self.without_record for r in o.empty),
+            gap=offsets.merged(r for o in self.without_record for r in o.gap),
+            skipped=offsets.merged(r for o in self.without_record for r in o.skipped),
+        )
+
+
+@dataclass
+class Gathered:
+    """By partition, so that one which goes to another member can be left out."""
+
+    parts: dict[int, _Part] = field(default_factory=dict)
+    began_at: float = 0.0  # time.monotonic
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    @property
+    def records(self) -> int:
+        return sum(p.records for p in self.parts.values())
+
+    @property
+    def quarantined_bytes(self) -> int:
+        return sum(len(q.payload or b"") for p in self.parts.values() for q in p.quarantined)
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self.began_at if self.parts else 0.0
+
+    def add(self, ledger: Ledger) -> None:
+        """Take a decoded batch's outcomes."""
+        batch = ledger.batch
+        if not self.parts:
+            self.began_at = time.monotonic()
+        for partition, advance in batch.progress.items():
+            part = self.parts.get(partition)
+            if part is None:
+                part = self.parts[partition] = _Part(advance)
+            else:
+                part.progress = part.progress.model_copy(update={"end": advance.end})
+            if partition in batch.extra:
+                part.without_record.append(batch.extra[partition])
+        whole = len(batch.progress) == 1
+        for partition in batch.progress if len(batch) else ():
+            mask = np.ones(len(batch), dtype=bool) if whole else batch.partitions == partition
+            self._count(self.parts[partition], ledger, mask)
+        for record in ledger.quarantined():
+            self.parts[record.partition].quarantined.append(record)
+
+    def _count(self, part: _Part, ledger: Ledger, mask: Mask) -> None:
+        outcome = ledger.outcome[mask]
+        counts = np.bincount(outcome, minlength=UNPARSEABLE + 1)
+        part.records += len(outcome)
+        part.filtered += int(counts[FILTERED])
+        part.outside_window += int(counts[OUTSIDE])
+        payloads = ledger.batch.payloads
+        chosen = payloads if mask.all() else [payloads[i] for i in np.flatnonzero(mask).tolist()]
+        part.input_bytes += sum(map(len, filter(None, chosen)))
+        if counts[FILTERED] or counts[OUTSIDE]:
+            part.thrown_away += _ranges(ledger, mask, FILTERED, OUTSIDE)
+        if counts[UNPARSEABLE]:
+            part.unparseable += _ranges(ledger, mask, UNPARSEABLE)
+        if ledger.faults:
+            part.processed_with_error += ledger.processed_with_error_among(mask)
+
+    def drop(self, partitions: Iterable[int]) -> int:
+        """Forget what is of these; returns how many records that were."""
+        gone = [self.parts.pop(p) for p in partitions if p in self.parts]
+        return sum(part.records for part in gone)
+
+    def request(self, epoch: int, topic_id: str, segments: list[SegmentFile]) -> PublishRequest:
+        """The publish of all of it under a new publish id."""
+        outcomes = {p: part.outcomes() for p, part in sorted(self.parts.items())}
+        return PublishRequest(
+            publish_id=uuid.uuid4(),
+            epoch=epoch,
+            topic_id=topic_id,
+            segments=segments,
+            outcomes={p: o for p, o in outcomes.items() if o != Outcomes()},
+            counters=self._counters(sum(s.rows for s in segments)),
+            quarantined=[q for part in self.parts.values() for q in part.quarantined],
+            progress={p: part.progress for p, part in self.parts.items()},
+        )
+
+    def _counters(self, rows: int) -> Counters:
+        parts = list(self.parts.values())
+        unparseable = sum(offsets.count(p.unparseable) for p in parts)
+        polled = sum(p.records for p in parts)
+        filtered, outside = sum(p.filtered for p in parts), sum(p.outside_window for p in parts)
+        return Counters(
+            polled=polled,
+            published=rows,
+            rolled_up=polled - unparseable - filtered - outside - rows,
+            thrown_away=filtered + outside,
+            unparseable=unparseable,
+            quarantined=unparseable,
+            filtered=filtered,
+            outside_window=outside,
+            processed_with_error=sum(p.processed_with_error for p in parts),
+            input_bytes=sum(p.input_bytes for p in parts),
+        )
+
+
+def _ranges(ledger: Ledger, mask: Mask, *outcomes: int) -> list[offsets.Range]:
+    chosen = mask & np.isin(ledger.outcome, outcomes)
+    return offsets.ranges_of(ledger.batch.offsets[chosen].tolist())

@@ -1,0 +1,134 @@
+"""Batches of a source with stored offsets gather until handoff: then their rows become segments in one publish."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ingestion.client import PublishRefused
+from ingestion.segments.index import RowIndex
+from ingestion.sources import Batch, TopicChanged
+from ingestion.task.batches import Ledger
+from ingestion.task.epoch import LONGEST_S, Epoch
+from ingestion.task.errors import Fenced, Lapsed, StorageRefused, TooManyParseExceptions
+from ingestion.task.gathered import Gathered
+
+QUARANTINE_BYTES = 8 * 1024 * 1024  # payloads of poison records that one publish carries, about
+
+
+@dataclass(frozen=True)
+class Gatherer(Epoch):
+    """Nobody waits for these records: what is given up is read again from the stored offset, by whoever reads then."""
+
+    gathered: Gathered = field(default_factory=Gathered)
+    index: RowIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        spec = self.assignment.spec
+        index = RowIndex(schema=spec.dataSchema, tuning=spec.tuningConfig, scratch=self.scratch)
+        object.__setattr__(self, "index", index)
+
+    def take(self, batch: Batch) -> None:
+        """Decode and index the batch."""
+        ledger = Ledger(batch)
+        try:
+            rows = self.decode(ledger, time.monotonic() + LONGEST_S)
+            self.parse_exceptions.look_at(ledger)
+        except (TopicChanged, StorageRefused, TooManyParseExceptions):
+            self.give_up()
+            raise
+        except Lapsed:
+            self._start_over("gave up a batch", set(batch.progress))
+            return
+        self.parse_exceptions.count(ledger)
+        self.failpoints.reach("decoded")
+        self.gathered.add(ledger)
+        if rows is not None and rows.num_rows:
+            self.breaker.insist(
+                lambda: self.index.add(rows, batch.partitions, batch.offsets), time.monotonic() + LONGEST_S
+            )
+        self.control.show(in_flight=self.gathered.records, partitions=sorted(self.gathered.parts))
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a handoff."""
+        if not self.gathered:
+            return False
+        period_s = self.assignment.spec.tuningConfig.intermediateHandoffPeriod.total_seconds()
+        held = self.gathered.quarantined_bytes
+        return self.index.full or held > QUARANTINE_BYTES or self.gathered.age_s >= period_s
+
+    def hand_off(self) -> None:
+        """Register what has gathered. Raises ``TopicChanged``, ``Fenced``, ``StorageRefused``."""
+        if not self.gathered:
+            return
+        try:
+            while self.gathered and not self._registered(time.monotonic() + LONGEST_S):
+                pass
+        except Lapsed:
+            self._start_over("gave up a handoff")
+            return
+        except (TopicChanged, StorageRefused):
+            self.give_up()
+            raise
+        self._clear()
+
+    def _registered(self, give_up: float) -> bool:
+        """False: partitions that are stored elsewhere by now were left out, and the rest is still to be registered."""
+        try:
+            self._register(give_up)
+        except PublishRefused as refused:
+            moved = set(refused.refusal.stored)
+            if not moved:
+                raise Fenced(str(refused)) from None
+            self.log.warning("left out what is stored elsewhere", reason=str(refused))
+            self.drop(moved)
+            if self.control.directive == "continue":
+                self.source.rewind(moved)
+            return False
+        return True
+
+    def _register(self, give_up: float) -> None:
+        same_topic = self.look_aside()
+        segments = self.breaker.insist(
+            lambda: self.index.write(version=self.assignment.version, storage=self.storage), give_up
+        )
+        self.failpoints.reach("uploaded")
+        same_topic.result()
+        self.publish(self.gathered.request(self.epoch, self.topic_id, segments), give_up)
+        self.failpoints.reach("committed")
+        self.source.published({p: a.progress.end for p, a in self.gathered.parts.items()})
+
+    def drop(self, partitions: set[int]) -> None:
+        """These went to another member: what is in progress of them is void."""
+        records = self.gathered.drop(partitions)
+        if records:
+            self.control.count_released(records, 0)
+            self.index.drop(partitions)
+        self.control.show(in_flight=self.gathered.records)
+
+    def end(self) -> None:
+        """Finish publishes what has gathered; stop leaves it to whoever reads next."""
+        if self.control.directive == "finish":
+            self.hand_off()
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Nothing of what has gathered is published: it is read again from the stored offsets."""
+        records = self.gathered.records
+        if records:
+            self.control.count_released(records, 0)
+        self._clear()
+
+    def _start_over(self, reason: str, more: Iterable[int] = ()) -> None:
+        self.log.warning("starting over from the stored offsets", reason=reason, records=self.gathered.records)
+        partitions = {*self.gathered.parts, *more}
+        self.give_up()
+        if self.control.directive == "continue":
+            self.source.rewind(partitions)
+
+    def _clear(self) -> None:
+        self.gathered.parts.clear()
+        self.index.clear()
+        self.control.show(in_flight=0)
