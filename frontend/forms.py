@@ -66,6 +66,37 @@ class SpecForm(forms.Form):
         return self.cleaned_data.get("team") or None
 
 
+class PreviewForm(forms.Form):
+    """Which records a spec is tried on."""
+
+    records = forms.ChoiceField(
+        label="Records",
+        choices=[("first", "The topic's first"), ("last", "The topic's last"), ("pasted", "Pasted ones")],
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+    rows = forms.IntegerField(
+        label="At most",
+        min_value=1,
+        max_value=200,
+        widget=forms.NumberInput(attrs={"class": "form-control"}),
+    )
+    pasted = forms.CharField(
+        label="Pasted records (if you chose them): one a line",
+        required=False,
+        max_length=LARGEST_SPEC,
+        strip=False,
+        widget=forms.Textarea(attrs={"class": "form-control font-monospace", "rows": 3, "spellcheck": "false"}),
+    )
+
+    @property
+    def io_config(self) -> dict[str, Any]:
+        """What the choice puts into a spec's ioConfig."""
+        chosen = self.cleaned_data["records"]
+        if chosen == "pasted":
+            return {"inputSource": {"type": "inline", "data": self.cleaned_data["pasted"]}}
+        return {"useEarliestOffset": chosen == "first"}
+
+
 def _teams_to_choose(user: User) -> Any:
     if user.is_superuser:
         return Team.objects.all()

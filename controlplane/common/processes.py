@@ -1,8 +1,13 @@
-"""The environment of the processes of the data plane that the control plane starts."""
+"""The processes of the data plane that the control plane starts and speaks to, and the environment of them all."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from django.conf import settings
 
 _NAMES = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER", "LD_LIBRARY_PATH", "PYSPARK_PYTHON"})
 # What Hadoop's library needs for hdfs://.
@@ -14,3 +19,20 @@ _PREFIXES = ("LC_", "SPARK_", "JAVA_", "AWS_", "AZURE_", "GOOGLE_")
 def passed_on() -> dict[str, str]:
     """What of this process's environment they get. The control plane's own secrets are not in it."""
     return {k: v for k, v in os.environ.items() if k in _NAMES or k in _HADOOP or k.startswith(_PREFIXES)}
+
+
+def bare() -> dict[str, str]:
+    """As ``passed_on``, for a process that needs no deep storage and so gets no credentials."""
+    return {k: v for k, v in os.environ.items() if k in _NAMES or k.startswith("LC_")}
+
+
+def spoken_to(module: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """Start a module of the data plane; its standard input and output are pipes of text."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module],
+        cwd=settings.BASE_DIR,
+        env={**environment, "PYTHONPATH": str(settings.BASE_DIR)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )

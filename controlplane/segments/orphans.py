@@ -15,7 +15,6 @@ that comes after the listing sees it; or it never will be.
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from django.conf import settings
 from django.db import connection
 
 from controlplane.common.errors import Unavailable
-from controlplane.common.processes import passed_on
+from controlplane.common.processes import passed_on, spoken_to
 from controlplane.segments.models import Segment
 from ingestion.specs.sweeping import SweepEnd, SweepOrder, SweepPage, SweepVerdict
 
@@ -104,14 +103,7 @@ def _say(given: IO[str], message: str) -> None:
 
 @contextmanager
 def _process() -> Iterator[tuple[IO[str], IO[str]]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", MODULE],
-        cwd=settings.BASE_DIR,
-        env={**passed_on(), "PYTHONPATH": str(settings.BASE_DIR)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = spoken_to(MODULE, passed_on())
     given, told = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
     try:
         yield given, told

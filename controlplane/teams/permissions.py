@@ -43,6 +43,13 @@ def require(user: User, action: Action, team: Team) -> None:
         raise NotAllowed(f"This needs the role {action.value.value} in team {team.name}.")
 
 
+def require_somewhere(user: User, action: Action) -> None:
+    """Raise ``NotAllowed`` when the user may not do this in any team: for what belongs to none yet."""
+    roles = [role for role, rank in _RANK.items() if rank >= _RANK[action.value]]
+    if not user.is_superuser and not Membership.objects.filter(user=user, role__in=roles).exists():
+        raise NotAllowed(f"This needs the role {action.value.value} in a team.")
+
+
 def visible(user: User, path: str) -> Q:
     """The filter for rows whose team is at ``path`` (such as ``datasource__team``): those the user may see."""
     if not user.is_authenticated or not user.is_active:

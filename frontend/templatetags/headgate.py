@@ -31,6 +31,7 @@ _STATES = {
     "waiting_for_slot": "wait",
     "paused": "wait",
     "finishing": "wait",
+    "processed_with_error": "wait",
     "FAILED": "bad",
     "UNHEALTHY_SUPERVISOR": "bad",
     "UNHEALTHY_TASKS": "bad",

@@ -13,12 +13,14 @@ from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError
 from controlplane.common.problems import invalid_spec
+from controlplane.datasources.sampling import take_sample
 from controlplane.supervisors.selectors import get_supervisor, versions
 from controlplane.supervisors.services import submit_supervisor
 from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
 from frontend.examples import example
-from frontend.forms import SpecForm
+from frontend.forms import PreviewForm, SpecForm
+from frontend.preview import preview_of, preview_request
 from frontend.specjson import spec_text
 from frontend.views.common import PageRequest, page, refused
 from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
@@ -93,9 +95,11 @@ def _new(
     source = request.GET.get("from", "")
     initial = {"document": spec_text(start or example())}
     form = SpecForm(request.POST or None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
+    asked = PreviewForm(request.POST if "preview" in request.POST else None, initial={"records": "first", "rows": 20})
     context = {
         "kind": kind,
         "form": form,
+        "preview_form": asked,
         "list_url": reverse(f"frontend:{kind.list_name}"),
         "source": source,
         "source_url": reverse(f"frontend:{kind.page_name}", args=[source]) if source else "",
@@ -104,6 +108,8 @@ def _new(
     }
     if request.method != "POST":
         return render(request, TEMPLATE, context)
+    if "preview" in request.POST:
+        return _previewed(request, form, asked, context)
     if not form.is_valid():
         return render(request, TEMPLATE, context, status=400)
     try:
@@ -120,6 +126,24 @@ def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[st
     except SpecError as error:
         raise invalid_spec(error) from error
     return render(request, TEMPLATE, {**context, "checked": True})
+
+
+def _previewed(request: PageRequest, form: SpecForm, asked: PreviewForm, context: dict[str, Any]) -> HttpResponse:
+    """What the spec as written makes of some records; nothing is changed. With htmx that part of the page alone."""
+    found: dict[str, Any] = {"asked": [form, asked]}
+    status = 200
+    if form.is_valid() and asked.is_valid():
+        try:
+            document = preview_request(form.cleaned_data["document"], asked)
+            found["preview"] = preview_of(*take_sample(user=request.user, document=document))
+        except HeadgateError as error:
+            found["preview_problem"] = error
+            status = error.status
+    else:
+        status = 400
+    if request.htmx:
+        return render(request, "specs/_preview.html", found)  # a part is swapped in only with 200
+    return render(request, TEMPLATE, {**context, **found}, status=status)
 
 
 def _submitted(request: PageRequest, kind: _Kind, form: SpecForm) -> HttpResponse:

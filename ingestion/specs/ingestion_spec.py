@@ -7,6 +7,7 @@ What Headgate adds says so in its docstring. Durations are ISO 8601 periods or, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -94,26 +95,32 @@ class SupervisorSpec(_Submitted):
 
 def parse_task_spec(document: Any) -> TaskSpec:
     """Read a task's JSON, flat (as in the share-group document) or nested under ``spec``. Raises ``SpecError``."""
-    return _parse(TaskSpec, document)
+    return parse_submitted(TaskSpec, document)
 
 
 def parse_supervisor_spec(document: Any) -> SupervisorSpec:
     """Read a supervisor's JSON, flat or nested under ``spec``. Raises ``SpecError``."""
-    return _parse(SupervisorSpec, document)
+    return parse_submitted(SupervisorSpec, document)
 
 
 _PARTS = ("dataSchema", "ioConfig", "tuningConfig")
 Submitted = TypeVar("Submitted", bound=_Submitted)
 
 
-def _parse(model: type[Submitted], document: Any) -> Submitted:
+def parse_submitted(
+    model: type[Submitted], document: Any, completed: Callable[[dict[str, Any]], dict[str, Any]] = lambda nested: nested
+) -> Submitted:
+    """Read a model's JSON, flat or nested; ``completed`` may fill it in once it has today's nested form.
+
+    Raises ``SpecError``, its places those of the document as it was written.
+    """
     if not isinstance(document, dict):
         raise SpecError([issue_at([], "must be a JSON object")])
     flat = "spec" not in document
     nested = _nested(document) if flat else document
     older = without_parser(nested)
     issues = [] if older is None else older.issues
-    today = _with_source_type(nested if older is None else older.document)
+    today = _with_source_type(completed(nested if older is None else older.document))
     try:
         parsed = model.model_validate(today)
     except ValidationError as error:

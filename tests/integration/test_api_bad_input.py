@@ -129,7 +129,9 @@ WITH_BODY = {
     ("POST", "api/v1/supervisors/<str:supervisor_id>/scale/"),
     ("POST", "api/v1/tasks/"),
     ("POST", "api/v1/tasks/<str:task_id>/stop/"),
+    ("POST", "api/v1/sampler/"),
     ("POST", "api/v1/validate/"),
+    ("POST", "druid/indexer/v1/sampler"),
     ("POST", "druid/indexer/v1/task"),
     ("POST", "druid/indexer/v1/supervisor"),
 }

@@ -120,5 +120,5 @@ def test_every_page_forbids_scripts_that_are_not_ours(viewer: Client) -> None:
 
 def test_the_editor_has_a_nonce_for_its_styles(cast: Cast) -> None:
     answer = browsing_as(cast, "owner").get("/tasks/-/new/")
-    nonce = parsed(answer).one("textarea").attributes["data-nonce"]
+    nonce = parsed(answer).one("textarea", id="id_document").attributes["data-nonce"]
     assert f"'nonce-{nonce}'" in answer["Content-Security-Policy"]

@@ -28,7 +28,7 @@ def made() -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_starts_with_an_example_that_has_no_fault(owner: Client, form: str) -> None:
-    example = parsed(owner.get(form)).one("textarea").raw_text
+    example = parsed(owner.get(form)).one("textarea", id="id_document").raw_text
     before = made()
     page = parsed(owner.post(form, {"document": example, "check": "1"}))
     assert "has no fault" in page.one("div", class_="alert-success").text
@@ -68,7 +68,7 @@ def test_every_fault_is_named_by_its_path_and_the_text_is_kept(owner: Client, fo
         "ioConfig.inputFormat",
         "ioConfig.topik",
     ]
-    assert page.one("textarea").raw_text.strip() == text
+    assert page.one("textarea", id="id_document").raw_text.strip() == text
     pointers = [fault["pointer"] for fault in json.loads(page.one("script", id="spec-errors").raw_text)]
     assert pointers == ["/" + c.text.replace(".", "/") for c in page.one(id="problem").all("code")]
     assert made() == before
@@ -113,7 +113,7 @@ def test_a_viewer_is_told_which_role_it_needs(cast: Cast) -> None:
 
 
 def test_the_team_is_asked_for_where_there_is_a_choice(owner: Client, cast: Cast) -> None:
-    assert parsed(owner.get("/tasks/-/new/")).one("main").all("select") == []
+    assert parsed(owner.get("/tasks/-/new/")).one("main").all("select", name="team") == []
     Membership.objects.create(user=cast.users["owner"], team=cast.beta, role=Role.ADMIN)
     options = [o.text for o in parsed(owner.get("/tasks/-/new/")).one("select", name="team").all("option")]
     assert options == ["Choose…", "alpha", "beta"]
@@ -130,7 +130,7 @@ def test_a_task_is_submitted_again_from_an_earlier_one(owner: Client, cast: Cast
     cast.task.spec = {**cast.task.spec, "id": cast.task.pk, "suspended": False}
     cast.task.save()
     page = parsed(owner.get(f"/tasks/-/new/?from={cast.task.pk}"))
-    answer = owner.post("/tasks/-/new/", {"document": page.one("textarea").raw_text})
+    answer = owner.post("/tasks/-/new/", {"document": page.one("textarea", id="id_document").raw_text})
     assert answer.status_code == 302
     assert Task.objects.filter(datasource=cast.datasource).count() == 2
 

@@ -122,7 +122,7 @@ def test_an_operator_sees_no_button_of_an_admin(cast: Cast) -> None:
 def test_a_change_starts_with_the_current_spec_and_says_that_secrets_are_hidden(owner: Client, cast: Cast) -> None:
     version = cast.supervisor.versions.get(version=1)
     page = parsed(owner.get("/supervisors/-/new/?from=flights"))
-    assert '"topic": "flights-topic"' in page.one("textarea").raw_text
+    assert '"topic": "flights-topic"' in page.one("textarea", id="id_document").raw_text
     assert "never shown" not in page.one("main").text
     type(version).objects.filter(pk=version.pk).update(secrets="sealed")
     assert "never shown" in parsed(owner.get("/supervisors/-/new/?from=flights")).one("main").text

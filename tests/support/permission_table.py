@@ -70,6 +70,14 @@ TEAM = f"{V1}teams/<str:name>/members/"
 KNOWN_DATASOURCE = spec_for("flights", groupId="another-group")
 # A spec for a datasource whose name is taken: an outsider learns no more than that.
 SUBMIT: Statuses = (201, 201, 403, 409, 401, 201)
+SAMPLE: Statuses = (200, 200, 403, 409, 401, 200)
+PASTED = {
+    "type": "inline",
+    "spec": {
+        "dataSchema": {"dataSource": "flights"},
+        "ioConfig": {"inputSource": {"type": "inline", "data": '{"a": 1}'}, "inputFormat": {"type": "json"}},
+    },
+}
 
 REST = [
     Row("POST", f"{V1}auth/login/", (401, 401, 401, 401, 401, 401), {"username": "nobody", "password": "x"}),
@@ -106,6 +114,7 @@ REST = [
     Row("GET", f"{ONE_TASK}log/", SEE),
     Row("POST", f"{ONE_TASK}stop/", OPERATE, {"finish": True}),
     Row("GET", f"{V1}records/", SEE, query="?topic=flights-topic&partition=0&offset=0"),
+    Row("POST", f"{V1}sampler/", SAMPLE, PASTED),
     Row("POST", f"{V1}validate/", LOGGED_IN, {"kind": "task", "spec": KNOWN_DATASOURCE}),
 ]
 
@@ -120,6 +129,7 @@ DRUID = [
     Row("GET", f"{D_TASK}/reports", SEE),
     Row("GET", f"{D_TASK}/log", SEE),
     Row("POST", f"{D_TASK}/shutdown", OPERATE),
+    Row("POST", f"{D}sampler", SAMPLE, PASTED),
     Row("GET", f"{D}supervisor", LOGGED_IN, query="?full"),
     Row("POST", f"{D}supervisor", (200, 403, 403, 409, 401, 200), KNOWN_DATASOURCE),
     Row("GET", D_SV, SEE),

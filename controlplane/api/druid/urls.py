@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.druid import supervisors, tasks
+from controlplane.api.druid import sampler, supervisors, tasks
 
 app_name = "druid"
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("task/<str:task_id>/reports", tasks.ReportsView.as_view(), name="task-reports"),
     path("task/<str:task_id>/log", tasks.LogView.as_view(), name="task-log"),
     path("task/<str:task_id>/shutdown", tasks.ShutdownView.as_view(), name="task-shutdown"),
+    path("sampler", sampler.SamplerView.as_view(), name="sampler"),
     path("supervisor", supervisors.SupervisorsView.as_view(), name="supervisors"),
     path("supervisor/history", supervisors.AllHistoryView.as_view(), name="supervisors-history"),
     path("supervisor/suspendAll", supervisors.SuspendAllView.as_view(), name="suspend-all"),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.v1 import auth, datasources, records, supervisors, tasks, teams
+from controlplane.api.v1 import auth, datasources, records, sampling, supervisors, tasks, teams
 
 app_name = "api"
 urlpatterns = [
@@ -36,5 +36,6 @@ urlpatterns = [
     path("tasks/<str:task_id>/log/", tasks.LogView.as_view(), name="log"),
     path("tasks/<str:task_id>/stop/", tasks.StopView.as_view(), name="stop"),
     path("records/", records.RecordsView.as_view(), name="records"),
+    path("sampler/", sampling.SamplerView.as_view(), name="sampler"),
     path("validate/", records.ValidateView.as_view(), name="validate"),
 ]

@@ -1,0 +1,93 @@
+"""Druid's sampler address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.druid.base import DruidView
+from controlplane.api.v1.serializers.sampling import SampleBody
+from controlplane.datasources.sampling import take_sample
+from ingestion.specs.protocol import Column
+from ingestion.specs.sampler_spec import SamplerSpec
+from ingestion.specs.sampling import STORED, RolledUpRow, SampleAnswer, SampledRecord
+
+# Our type of a column → that of a dimension, and of a segment's column.
+_TYPES = {
+    "string": ("string", "STRING"),
+    "strings": ("string", "STRING"),
+    "long": ("long", "LONG"),
+    "double": ("double", "DOUBLE"),
+    "boolean": ("long", "LONG"),
+    "timestamp": ("long", "LONG"),
+    "json": ("json", "COMPLEX<json>"),
+}
+_UNREAD = "There is no inputFormat to read it with."
+
+
+class SamplerView(DruidView):
+    @extend_schema(
+        operation_id="druid_sample", tags=["Druid-shaped"], request=SampleBody, responses=OpenApiTypes.OBJECT
+    )
+    def post(self, request: Request) -> Response:
+        """What a spec, as far as it is written, would make of some records."""
+        spec, answer = take_sample(user=self.actor, document=request.data)
+        return Response(sampled(spec, answer))
+
+
+def sampled(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
+    """Druid's response. As there, rows that rollup made one stand at their first record alone."""
+    data = [_entry(record) for record in answer.records]
+    if answer.rollup is not None:
+        _roll_up(data, answer.rollup)
+    schema = spec.order.data_schema
+    metrics = {m.name for m in schema.metricsSpec}
+    dimensions = [c for c in answer.columns if c.name not in metrics and c.type != "timestamp"]
+    named = {d.name: d.type for d in schema.dimensionsSpec.dimensions}
+    return {
+        "numRowsRead": len(answer.records),
+        "numRowsIndexed": sum(record.outcome in STORED for record in answer.records),
+        "logicalDimensions": [_dimension(c.name, _TYPES[c.type][0]) for c in dimensions],
+        "physicalDimensions": [_dimension(c.name, named.get(c.name, "auto")) for c in dimensions],
+        "logicalSegmentSchema": [{"name": c.name, "type": _TYPES[c.type][1]} for c in _with_time(answer.columns)],
+        "data": [entry for entry in data if "parsed" in entry or "unparseable" in entry],
+    }
+
+
+def _entry(record: SampledRecord) -> dict[str, Any]:
+    entry: dict[str, Any] = {} if record.fields is None else {"input": record.fields}
+    if record.outcome == "raw":
+        return {"input": {"raw": _raw(record)}, "unparseable": True, "error": _UNREAD}
+    if record.outcome == "unparseable":
+        return {**entry, "unparseable": True, "error": record.error}
+    if record.row is not None:
+        entry["parsed"] = {"__time": 0, **record.row}
+    return {**entry, "error": record.error} if record.error else entry
+
+
+def _raw(record: SampledRecord) -> str | None:
+    return None if record.payload is None else record.payload.start.decode(errors="replace")
+
+
+def _roll_up(data: list[dict[str, Any]], rows: list[RolledUpRow]) -> None:
+    for row in rows:
+        first, *others = row.records
+        data[first]["parsed"] = {"__time": 0, **row.row}
+        for record in others:
+            data[record].pop("parsed", None)
+
+
+def _with_time(columns: list[Column]) -> list[Column]:
+    """Druid's rows always have a time."""
+    if any(c.name == "__time" for c in columns):
+        return columns
+    return [Column(name="__time", type="timestamp"), *columns]
+
+
+def _dimension(name: str, kind: str) -> dict[str, Any]:
+    bitmap = kind not in ("long", "float", "double")
+    return {"type": kind, "name": name, "multiValueHandling": "SORTED_ARRAY", "createBitmapIndex": bitmap}

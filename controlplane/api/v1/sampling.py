@@ -1,0 +1,21 @@
+"""The sampler: what a spec would make of some records."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView
+from controlplane.api.v1.serializers import sampling as shapes
+from controlplane.datasources.sampling import take_sample
+
+
+class SamplerView(HeadgateView):
+    @extend_schema(
+        operation_id="sample", tags=["records"], request=shapes.SampleBody, responses=shapes.SampleSerializer
+    )
+    def post(self, request: Request) -> Response:
+        """Read some records, of a topic or pasted, as a spec that may be unfinished says. Needs the role operator."""
+        _, answer = take_sample(user=self.actor, document=request.data)
+        return Response(shapes.SampleSerializer(answer).data)

@@ -1,0 +1,129 @@
+"""Samples: records, what they become, and the columns that makes."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from ingestion.specs.sampler_spec import TYPES
+from ingestion.specs.sampling import Bytes, RolledUpRow, SampleAnswer, SampledRecord
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class SamplerConfigSerializer(serializers.Serializer[Any]):
+    numRows = serializers.IntegerField(default=200, min_value=1, max_value=1000)
+    timeoutMs = serializers.IntegerField(default=5000, min_value=100, max_value=15000)
+
+
+class SampleBody(serializers.Serializer[Any]):
+    """For OpenAPI only: ``parse_sampler_spec`` reads it, flat or nested."""
+
+    type = serializers.ChoiceField(TYPES)
+    spec = serializers.JSONField(
+        help_text="dataSchema and ioConfig as far as they are written; ioConfig.inputSource may hold pasted records."
+    )
+    samplerConfig = SamplerConfigSerializer(required=False)
+
+
+class SampleColumnSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    type = serializers.CharField(help_text="string, strings, long, double, boolean, timestamp or json.")
+
+
+class SampledRecordSerializer(serializers.Serializer[Any]):
+    """Of a key or payload that is no text, or has been cut, the first 16 KiB."""
+
+    partition = serializers.IntegerField(allow_null=True)
+    offset = serializers.IntegerField(allow_null=True)
+    timestamp = serializers.SerializerMethodField(help_text="The record's own, from Kafka.")
+    key_text = serializers.SerializerMethodField(help_text="Null where it is not UTF-8.")
+    key_base64 = serializers.SerializerMethodField(help_text="Null where it is UTF-8.")
+    payload_text = serializers.SerializerMethodField(help_text="Null where it is not UTF-8.")
+    payload_base64 = serializers.SerializerMethodField(help_text="Null where it is UTF-8.")
+    payload_size = serializers.SerializerMethodField(help_text="Bytes; null for a record without a value.")
+    outcome = serializers.CharField(
+        help_text="raw, stored, processed_with_error, filtered, outside_window or unparseable."
+    )
+    error = serializers.CharField()
+    fields = serializers.JSONField(help_text="What the input format reads; null if it can't.")  # type: ignore[assignment]
+    row = serializers.SerializerMethodField(help_text="What would be stored, without nulls.")
+
+    def get_timestamp(self, record: SampledRecord) -> datetime | None:
+        try:
+            return None if record.timestamp_ms is None else _EPOCH + timedelta(milliseconds=record.timestamp_ms)
+        except OverflowError:
+            return None  # a producer may write any number
+
+    def get_key_text(self, record: SampledRecord) -> str | None:
+        return _text(record.key)
+
+    def get_key_base64(self, record: SampledRecord) -> str | None:
+        return _base64(record.key)
+
+    def get_payload_text(self, record: SampledRecord) -> str | None:
+        return _text(record.payload)
+
+    def get_payload_base64(self, record: SampledRecord) -> str | None:
+        return _base64(record.payload)
+
+    def get_payload_size(self, record: SampledRecord) -> int | None:
+        return None if record.payload is None else record.payload.size
+
+    @extend_schema_field(OpenApiTypes.OBJECT)
+    def get_row(self, record: SampledRecord) -> dict[str, Any] | None:
+        return None if record.row is None else with_time(record.row)
+
+
+class RolledUpSerializer(serializers.Serializer[Any]):
+    """A row that equal ones became; ``records`` are their places in the list of records, from 0."""
+
+    row = serializers.SerializerMethodField()
+    records = serializers.ListField(child=serializers.IntegerField())
+
+    @extend_schema_field(OpenApiTypes.OBJECT)
+    def get_row(self, merged: RolledUpRow) -> dict[str, Any]:
+        return with_time(merged.row)
+
+
+class SampleSerializer(serializers.Serializer[Any]):
+    """``fields``: every field of the records with the type that its values suggest; ``columns``: a segment's."""
+
+    outcomes = serializers.SerializerMethodField(help_text="How many records have each outcome.")
+    stopped_by = serializers.CharField(help_text="time, bytes or answer, if there are fewer for that; else empty.")
+    fields = SampleColumnSerializer(many=True)  # type: ignore[assignment]  # the stubs know Serializer.fields only
+    columns = SampleColumnSerializer(many=True)
+    records = SampledRecordSerializer(many=True)
+    rollup = RolledUpSerializer(many=True, allow_null=True, help_text="Null unless the spec asks for it.")
+
+    def get_outcomes(self, sample: SampleAnswer) -> dict[str, int]:
+        return dict(Counter(record.outcome for record in sample.records))
+
+
+def with_time(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its time as ISO 8601."""
+    if "__time" not in row:
+        return row
+    time = _EPOCH + timedelta(milliseconds=row["__time"])
+    return {**row, "__time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+
+
+def _text(data: Bytes | None) -> str | None:
+    if data is None:
+        return None
+    try:
+        # The cut may have gone through a character.
+        return codecs.getincrementaldecoder("utf-8")().decode(data.start, final=len(data.start) == data.size)
+    except UnicodeDecodeError:
+        return None
+
+
+def _base64(data: Bytes | None) -> str | None:
+    return None if data is None or _text(data) is not None else base64.b64encode(data.start).decode()

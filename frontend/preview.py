@@ -1,0 +1,116 @@
+"""What a preview shows of a sample: each record beside the row it would become."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from frontend.forms import PreviewForm
+from frontend.payload import Payload, payload_of
+from frontend.templatetags.headgate import from_ms, iso
+from ingestion.specs.protocol import Column
+from ingestion.specs.sampler_spec import SamplerSpec
+from ingestion.specs.sampling import Bytes, RolledUpRow, SampleAnswer, SampledRecord
+
+SHOWN_BYTES = 1024
+MOST_COLUMNS = 60
+MOST_LETTERS = 1000  # of one value
+_STOPPED = {
+    "time": "Kafka did not give more in time.",
+    "bytes": "More records would be too many bytes for a preview.",
+    "answer": "More records would be too much for a page.",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A record: ``cells`` are its row's values by column; empty if it has none."""
+
+    record: SampledRecord
+    key: Payload
+    payload: Payload
+    cells: list[str]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A row of the rollup, and how many records became it."""
+
+    cells: list[str]
+    records: int
+
+
+@dataclass(frozen=True)
+class Preview:
+    """``left_out``: fields of the records that nothing is made of. ``hidden``: how many columns are not shown."""
+
+    lines: list[Line]
+    columns: list[Column]
+    left_out: list[Column]
+    hidden: int
+    counts: Sequence[tuple[str, int]]
+    stopped: str
+    rollup: list[Merged] | None = field(default=None)
+
+
+def preview_of(spec: SamplerSpec, answer: SampleAnswer) -> Preview:
+    """A sample, ready for its template."""
+    shown = answer.columns[:MOST_COLUMNS]
+    schema = spec.order.data_schema
+    used = {schema.timestampSpec.column, *(column.name for column in answer.columns)}
+    used |= {metric.field for metric in schema.metricsSpec if metric.field is not None}
+    return Preview(
+        lines=[_line(record, shown) for record in answer.records],
+        columns=shown,
+        left_out=[f for f in answer.fields if f.name not in used],
+        hidden=len(answer.columns) - len(shown),
+        counts=Counter(record.outcome for record in answer.records).most_common(),
+        stopped=_STOPPED.get(answer.stopped_by, ""),
+        rollup=None if answer.rollup is None else [_merged(row, shown) for row in answer.rollup],
+    )
+
+
+def preview_request(document: Any, form: PreviewForm) -> Any:
+    """The sampler's request for a spec as it was written, and the records that the form chooses."""
+    if not isinstance(document, dict):
+        return document
+    request = {**document, "samplerConfig": {"numRows": form.cleaned_data["rows"]}}
+    nested = isinstance(document.get("spec"), dict)
+    parts = {**document["spec"]} if nested else request
+    if nested:
+        request["spec"] = parts
+    io_config = parts.get("ioConfig", {})
+    if isinstance(io_config, dict):
+        parts["ioConfig"] = {**io_config, **form.io_config}
+    return request
+
+
+def _line(record: SampledRecord, columns: list[Column]) -> Line:
+    cells = [] if record.row is None else _cells(record.row, columns)
+    return Line(record, _payload(record.key), _payload(record.payload), cells)
+
+
+def _merged(row: RolledUpRow, columns: list[Column]) -> Merged:
+    return Merged(_cells(row.row, columns), len(row.records))
+
+
+def _payload(data: Bytes | None) -> Payload:
+    return payload_of(None) if data is None else payload_of(data.start, SHOWN_BYTES, data.size)
+
+
+def _cells(row: dict[str, Any], columns: list[Column]) -> list[str]:
+    return [_cell(row.get(column.name), column.type) for column in columns]
+
+
+def _cell(value: Any, kind: str) -> str:
+    text = _text(value, kind)
+    return text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + "…"
+
+
+def _text(value: Any, kind: str) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return iso(from_ms(value)) if kind == "timestamp" else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,219 @@
+"""A look at a topic's first or last records: no group is joined, nothing is committed, nothing waited for.
+
+Partitions are assigned by hand. Only what is committed is read: markers and aborted records are not there, and where a
+transaction is open the topic ends. Looking at the last records, offsets without one make it look further back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from ingestion.sources.base import SourceProblem
+from ingestion.sources.topic import admin_client
+from ingestion.specs.kafka_properties import librdkafka_properties
+
+ANSWER_S = 5.0  # the most that Kafka may take to say what the topic is
+STEP_BACK = 8  # times as far, whenever there was too little
+_MEMORY = {
+    "fetch.max.bytes": 4 * 1024 * 1024,
+    "max.partition.fetch.bytes": 1024 * 1024,
+    "queued.max.messages.kbytes": 8 * 1024,
+}
+_UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION")
+# While a partition gets its leader: a topic that was just made.
+_PASSING = ("UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION")
+Span = tuple[int, int]
+
+
+class NoSuchTopic(SourceProblem):
+    """There is no topic of this name, or it may not be seen."""
+
+
+@dataclass
+class Peek:
+    """Kafka's messages by time, oldest first. ``stopped_by``: ``time`` or ``bytes`` if there would be more."""
+
+    messages: list[Any] = field(default_factory=list)
+    stopped_by: Literal["", "time", "bytes"] = ""
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``until`` is on the monotonic clock."""
+
+    rows: int
+    size_bytes: int
+    until: float
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.until - time.monotonic())
+
+    @property
+    def for_answer(self) -> float:
+        """How many seconds Kafka may take to answer a question."""
+        return max(0.1, min(ANSWER_S, self.seconds_left))
+
+
+def peek(properties: Mapping[str, str], topic: str, *, earliest: bool, limits: Limits) -> Peek:
+    """The topic's first records, or its last, of all partitions alike. Raises ``NoSuchTopic``, ``SourceProblem``."""
+    log = _log_of(properties, topic, limits)
+    shares = shared_out({p: end - start for p, (start, end) in log.items()}, limits.rows)
+    try:
+        found = _Reader(properties, topic, log, shares, earliest, limits).read()
+    except KafkaException as error:
+        raise SourceProblem(f"Reading {topic}: {error.args[0].str()}") from None
+    found.messages.sort(key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
+    return found
+
+
+def _log_of(properties: Mapping[str, str], topic: str, limits: Limits) -> dict[int, Span]:
+    """Start and end of what is committed in every partition."""
+    errors: list[str] = []
+    admin = admin_client(properties, errors)
+    while True:
+        try:
+            return _spans(admin, topic, limits)
+        except KafkaException as error:
+            reason = error.args[0]
+            if reason.name() in _UNKNOWN:
+                raise NoSuchTopic(f"there is no topic {topic!r} in this Kafka cluster") from None
+            if reason.name() not in _PASSING or not limits.seconds_left:
+                admin.poll(0)  # hands over what went wrong with the connections
+                cause = f" ({errors[-1]})" if errors else ""
+                raise SourceProblem(f"Kafka does not say what the topic holds: {reason.str()}{cause}") from None
+            admin.poll(0.1)
+
+
+def _spans(admin: AdminClient, topic: str, limits: Limits) -> dict[int, Span]:
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=limits.for_answer)
+    partitions = [TopicPartition(topic, p.id) for p in asked[topic].result().partitions]
+    starts = _listed(admin, partitions, OffsetSpec.earliest(), limits)
+    ends = _listed(admin, partitions, OffsetSpec.latest(), limits)
+    return {p: (starts[p], ends[p]) for p in starts}
+
+
+def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec, limits: Limits) -> dict[int, int]:
+    futures = admin.list_offsets(
+        dict.fromkeys(partitions, spec),
+        isolation_level=IsolationLevel.READ_COMMITTED,
+        request_timeout=limits.for_answer,
+    )
+    return {p.partition: future.result().offset for p, future in futures.items()}
+
+
+def shared_out(available: Mapping[int, int], wanted: int) -> dict[int, int]:
+    """How many of ``wanted`` each takes: alike, and what one lacks the others give. Who takes none is left out."""
+    shares: dict[int, int] = {}
+    left = wanted
+    by_size = sorted((size, key) for key, size in available.items() if size > 0)
+    for place, (size, key) in enumerate(by_size):
+        share = min(size, -(-left // (len(by_size) - place)))
+        if share:
+            shares[key] = share
+            left -= share
+    return shares
+
+
+@dataclass
+class _Reader:
+    """Reads spans of partitions, round by round, until each has its share."""
+
+    properties: Mapping[str, str]
+    topic: str
+    log: dict[int, Span]
+    shares: dict[int, int]
+    earliest: bool
+    limits: Limits
+    found: Peek = field(default_factory=Peek)
+    errors: list[str] = field(default_factory=list)
+
+    def read(self) -> Peek:
+        held: dict[int, list[Any]] = {p: [] for p in self.shares}
+        spans = {p: self._first_span(p) for p in self.shares}
+        while spans and not self.found.stopped_by:
+            for partition, messages in self._round(spans).items():
+                # Of a span that is at the end the last ones count, not the first.
+                held[partition] = [*messages, *held[partition]][-self.shares[partition] :]
+            spans = self._further_back(spans, held)
+        self.found.messages = [m for messages in held.values() for m in messages]
+        if not self.found.messages and self.found.stopped_by == "time":
+            cause = f": {self.errors[-1]}" if self.errors else " in time"
+            raise SourceProblem(f"{self.topic} can't be read{cause}")
+        return self.found
+
+    def _first_span(self, partition: int) -> Span:
+        start, end = self.log[partition]
+        return (start, end) if self.earliest else (max(start, end - self.shares[partition]), end)
+
+    def _further_back(self, spans: dict[int, Span], held: dict[int, list[Any]]) -> dict[int, Span]:
+        more = {}
+        for partition, (low, high) in spans.items():
+            start = self.log[partition][0]
+            if len(held[partition]) < self.shares[partition] and low > start:
+                more[partition] = (max(start, low - STEP_BACK * (high - low)), low)
+        return more
+
+    def _round(self, spans: dict[int, Span]) -> dict[int, list[Any]]:
+        """The records in these spans; of the first records no more than the shares.
+
+        A fresh consumer: one that is assigned anew waits for the fetch it has on its way.
+        """
+        read: dict[int, list[Any]] = {p: [] for p in spans}
+        consumer = Consumer(self._config())
+        try:
+            consumer.assign([TopicPartition(self.topic, p, low) for p, (low, _) in spans.items()])
+            self._read_spans(consumer, dict(spans), read)
+        finally:
+            consumer.close()
+        return read
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            **librdkafka_properties(self.properties),
+            **_MEMORY,
+            "group.id": "headgate-sampler",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 20,
+            "error_cb": lambda error: self.errors.append(str(error.str())),
+            "log_level": 0,
+        }
+
+    def _read_spans(self, consumer: Consumer, left: dict[int, Span], read: dict[int, list[Any]]) -> None:
+        while left:
+            for message in consumer.consume(500, 0.05):
+                partition = message.partition()
+                if self._is_last(message, left, read) and partition in left:
+                    del left[partition]
+                    consumer.pause([TopicPartition(self.topic, partition)])
+                if left and self.found.size_bytes >= self.limits.size_bytes:
+                    self.found.stopped_by = "bytes"
+                    return
+            if left and not self.limits.seconds_left:
+                self.found.stopped_by = "time"
+                return
+
+    def _is_last(self, message: Any, left: dict[int, Span], read: dict[int, list[Any]]) -> bool:
+        """Take a message, if it is wanted; whether its partition needs no more."""
+        partition, error = message.partition(), message.error()
+        if error is not None:
+            if error.code() != KafkaError._PARTITION_EOF:
+                raise SourceProblem(f"Reading {self.topic} partition {partition}: {error.str()}")
+            return True
+        if partition not in left:
+            return True
+        end = left[partition][1]
+        if message.offset() < end:
+            read[partition].append(message)
+            self.found.size_bytes += len(message.value() or b"") + len(message.key() or b"")
+        full = self.earliest and len(read[partition]) >= self.shares[partition]
+        return full or message.offset() >= end - 1

@@ -1,0 +1,134 @@
+"""One order on standard input, one answer on standard output.
+
+The process reads what anybody may have written into a topic: it has bounded memory, ends itself when it takes too
+long, and has nothing that is worth taking but the properties of the one order.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, TextIO
+
+from ingestion.decode import DecodeError, RegistryUnreachable
+from ingestion.sources import SourceProblem
+from ingestion.sources.peek import NoSuchTopic
+from ingestion.specs.sampling import (
+    MOST_ANSWER_BYTES,
+    Place,
+    RolledUpRow,
+    SampleAnswer,
+    SampledRecord,
+    SampleFailure,
+    SampleOrder,
+)
+from ingestion.task.sampler.decoding import Outcomes, Unusable, outcomes_of
+from ingestion.task.sampler.records import Records, records_of
+
+MOST_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
+GRACE_S = 30
+LARGE_BYTES = MOST_ANSWER_BYTES // 8
+
+
+def answer_to(order: SampleOrder) -> SampleAnswer:
+    """The sample, or why there is none."""
+    try:
+        records = records_of(order)
+        return _told(records, outcomes_of(order, records))
+    except Unusable as error:
+        return _failure(error.place, error, permanent=True)
+    except NoSuchTopic as error:
+        return _failure("topic", error, permanent=True)
+    except SourceProblem as error:
+        return _failure("consumerProperties", error, permanent=False)
+    except RegistryUnreachable as error:
+        return _failure("inputFormat", error, permanent=False)
+    except DecodeError as error:
+        return _failure("decoder", error, permanent=False)
+
+
+def _failure(place: Place, error: Exception, permanent: bool) -> SampleAnswer:
+    return SampleAnswer(failure=SampleFailure(place=place, message=str(error), permanent=permanent))
+
+
+def _told(records: Records, found: Outcomes) -> SampleAnswer:
+    """As much of it as an answer may hold."""
+    budget = _Budget(MOST_ANSWER_BYTES)
+    shown = list(budget.kept(_bearable(_sampled(records, found, index)) for index in range(len(records))))
+    rollup = None if found.rollup is None else list(budget.kept(_still_shown(found.rollup, len(shown))))
+    return SampleAnswer.model_construct(
+        records=shown,
+        stopped_by="answer" if budget.spent else records.stopped_by,
+        fields=found.field_columns,
+        columns=found.columns,
+        rollup=rollup,
+    )
+
+
+def _sampled(records: Records, found: Outcomes, index: int) -> SampledRecord:
+    return SampledRecord.model_construct(
+        **records.shown(index),
+        outcome=found.outcomes.get(index, "raw"),
+        error=found.errors.get(index, ""),
+        fields=found.fields.get(index),
+        row=found.rows.get(index),
+    )
+
+
+def _bearable(record: SampledRecord) -> SampledRecord:
+    """A record that takes much of the answer for itself is shown without what was read of it."""
+    if record.payload is None or record.payload.size < LARGE_BYTES or len(record.model_dump_json()) < LARGE_BYTES:
+        return record
+    error = "; ".join(filter(None, [record.error, "it is too large to be shown"]))
+    return record.model_copy(update={"fields": None, "row": None, "error": error})
+
+
+def _still_shown(rollup: list[RolledUpRow], count: int) -> Iterator[RolledUpRow]:
+    return (row for row in rollup if row.records[-1] < count)
+
+
+class _Budget:
+    """Keeps what comes until all of it would be too much."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._left = size_bytes
+        self.spent = False
+
+    def kept(self, parts: Iterator[Any]) -> Iterator[Any]:
+        for part in parts:
+            self._left -= len(part.model_dump_json())
+            if self._left < 0:
+                self.spent = True
+                return
+            yield part
+
+
+def main(given: TextIO, told: TextIO) -> int:
+    order = SampleOrder.model_validate_json(given.read())
+    # Whoever asked may be gone: a record that hangs the decoder must not stay for ever.
+    signal.setitimer(signal.ITIMER_REAL, order.timeout_ms / 1000 + GRACE_S)
+    told.write(answer_to(order).model_dump_json())
+    told.flush()
+    return 0
+
+
+def _bounded() -> None:
+    with suppress(ValueError, OSError):  # not every system has these limits
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _private_output() -> TextIO:
+    """Standard output for the answer alone: what a library prints goes to standard error."""
+    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return told
+
+
+if __name__ == "__main__":
+    _bounded()
+    sys.exit(main(sys.stdin, _private_output()))

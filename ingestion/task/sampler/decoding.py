@@ -1,0 +1,139 @@
+"""What becomes of a sample's records, by the indexers' own decoder and rollup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, row_indexes
+from ingestion.decode.engine import Engine
+from ingestion.decode.formats import Access, Registry, Tools, reader_of
+from ingestion.segments.rollup import RECORD_TIME, RolledUp, rolled_up
+from ingestion.segments.writer import columns_of
+from ingestion.specs import DataSchema
+from ingestion.specs.protocol import Column
+from ingestion.specs.sampler_spec import NO_TIME
+from ingestion.specs.sampling import Outcome, Place, RolledUpRow, SampleOrder
+from ingestion.task.sampler.records import Records
+from ingestion.task.sampler.values import json_rows, json_value
+
+MEMORY_BYTES = 256 * 1024 * 1024
+_ALL_FIELDS = DataSchema.model_validate({"dataSource": "sample", "timestampSpec": NO_TIME})
+T = TypeVar("T")
+
+
+class Unusable(Exception):
+    """A part of the spec can't be compiled."""
+
+    def __init__(self, place: Place, message: str) -> None:
+        self.place = place
+        super().__init__(message)
+
+
+@dataclass
+class Outcomes:
+    """By record. Empty ``outcomes`` leave all records as they are."""
+
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    errors: dict[int, str] = field(default_factory=dict)
+    fields: dict[int, Any] = field(default_factory=dict)
+    rows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    field_columns: list[Column] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    rollup: list[RolledUpRow] | None = None
+
+
+def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
+    """Decode the records. Raises ``Unusable``, ``RegistryUnreachable``, ``DecoderBroken``."""
+    if not order.formatted:
+        return Outcomes()
+    texts = _texts(order, records)
+    found = Outcomes()
+    _add_fields(found, texts)
+    decoded = _decoded(order, records)
+    _add_outcomes(found, decoded)
+    rows = _told(decoded.rows, order)
+    found.columns = columns_of(rows.schema)
+    found.rows = dict(zip(row_indexes(decoded.rows).tolist(), json_rows(rows), strict=True))
+    if order.data_schema.granularitySpec.rollup:
+        merged = rolled_up(decoded.rows, order.data_schema) if len(rows) else None
+        found.rollup = list(_merged(merged, order)) if merged else []
+    return found
+
+
+def open_registry(addresses: Sequence[str], capacity: int) -> Registry:
+    """The indexers' client, loaded only where a format asks for it: that takes longer than all the rest."""
+    from ingestion.task.registry import ConfluentRegistry
+
+    return ConfluentRegistry(addresses, capacity)
+
+
+def _usable(place: Place, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except UnusableSchema as error:
+        raise Unusable(place, str(error)) from None
+
+
+def _texts(order: SampleOrder, records: Records) -> pa.Array:
+    """What the input format reads of each record, as JSON text; null where it can't."""
+    access = Access(open_registry, order.schema_folder)
+    engine = Engine(MEMORY_BYTES)
+    try:
+        tools = Tools.of(engine, order.data_schema, access)
+        reader = _usable("inputFormat", lambda: reader_of(order.io_config.inputFormat, tools))
+        return reader.read(records.payloads, records.envelope)[0]
+    finally:
+        engine.close()
+
+
+def _add_fields(found: Outcomes, texts: pa.Array) -> None:
+    decoder = JsonDecoder(_ALL_FIELDS, MEMORY_BYTES)
+    try:
+        decoded = decoder.decode([None if t is None else t.encode() for t in texts.to_pylist()])
+    finally:
+        decoder.close()
+    found.field_columns = columns_of(decoded.rows.select(range(2, decoded.rows.num_columns)).schema)
+    found.fields = {i: json_value(texts[i].as_py()) for i in row_indexes(decoded.rows).tolist()}
+
+
+def _decoded(order: SampleOrder, records: Records) -> Decoded:
+    access = Access(open_registry, order.schema_folder)
+    decoder = _usable(
+        "dataSchema",
+        lambda: JsonDecoder(order.data_schema, MEMORY_BYTES, input_format=order.io_config.inputFormat, access=access),
+    )
+    try:
+        return decoder.decode(records.payloads, MessageWindow.of(order.io_config, datetime.now(UTC)), records.envelope)
+    finally:
+        decoder.close()
+
+
+def _add_outcomes(found: Outcomes, decoded: Decoded) -> None:
+    found.errors = {**decoded.unparseable, **decoded.processed_with_error}
+    found.outcomes = {
+        **dict.fromkeys(row_indexes(decoded.rows).tolist(), "stored"),
+        **dict.fromkeys(decoded.processed_with_error, "processed_with_error"),
+        **dict.fromkeys(decoded.filtered, "filtered"),
+        **dict.fromkeys(decoded.outside_window, "outside_window"),
+        **dict.fromkeys(decoded.unparseable, "unparseable"),
+    }
+
+
+def _told(rows: pa.Table, order: SampleOrder) -> pa.Table:
+    """The columns that a segment has; without the time where none is meant."""
+    names = rows.column_names
+    own = pa.types.is_timestamp(rows.column(len(names) - 1).type) and names[-1] == RECORD_TIME
+    return rows.select(range(1 if order.timed else 2, len(names) - own))
+
+
+def _merged(merged: RolledUp, order: SampleOrder) -> Iterator[RolledUpRow]:
+    of_row: list[list[int]] = [[] for _ in range(len(merged.rows))]
+    for record, row in zip(merged.records.tolist(), merged.row_of.tolist(), strict=True):
+        of_row[row].append(record)
+    for row, records in zip(json_rows(_told(merged.rows, order)), of_row, strict=True):
+        yield RolledUpRow.model_construct(row=row, records=sorted(records))

@@ -1,0 +1,81 @@
+"""The records of a sample: read from a topic, or pasted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ingestion.decode import Envelope
+from ingestion.sources.peek import Limits, peek
+from ingestion.specs.sampling import MOST_INPUT_BYTES, SHOWN_BYTES, Bytes, SampleOrder
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True)
+class Records:
+    """Columnar. ``places``: partition and offset, of what comes from a topic."""
+
+    payloads: list[bytes | None]
+    keys: list[bytes | None]
+    timestamps_ms: list[int | None]
+    headers: list[Headers]
+    topic: str
+    places: list[tuple[int | None, int | None]]
+    stopped_by: Literal["", "time", "bytes"] = ""
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    @property
+    def envelope(self) -> Envelope:
+        return Envelope(self.topic, self.keys, self.timestamps_ms, self.headers)
+
+    def shown(self, index: int) -> dict[str, Any]:
+        """What a ``SampledRecord`` says of the record itself."""
+        partition, offset = self.places[index]
+        return {
+            "partition": partition,
+            "offset": offset,
+            "timestamp_ms": self.timestamps_ms[index],
+            "key": _start(self.keys[index]),
+            "payload": _start(self.payloads[index]),
+        }
+
+
+def records_of(order: SampleOrder) -> Records:
+    """Those of the order. Raises ``NoSuchTopic``, ``SourceProblem``."""
+    if order.records is None:
+        return _from_topic(order)
+    count = len(order.records)
+    nothing: list[None] = [None] * count
+    return Records(
+        payloads=[*order.records],
+        keys=[*nothing],
+        timestamps_ms=[*nothing],
+        headers=[()] * count,
+        topic=order.io_config.topic,
+        places=[(None, None)] * count,
+    )
+
+
+def _from_topic(order: SampleOrder) -> Records:
+    io_config = order.io_config
+    limits = Limits(order.rows, MOST_INPUT_BYTES, time.monotonic() + order.timeout_ms / 1000)
+    found = peek(io_config.consumerProperties, io_config.topic, earliest=io_config.useEarliestOffset, limits=limits)
+    messages = found.messages
+    return Records(
+        payloads=[m.value() for m in messages],
+        keys=[m.key() for m in messages],
+        timestamps_ms=[m.timestamp()[1] if m.timestamp()[0] else None for m in messages],
+        headers=[m.headers() or () for m in messages],
+        topic=io_config.topic,
+        places=[(m.partition(), m.offset()) for m in messages],
+        stopped_by=found.stopped_by,
+    )
+
+
+def _start(data: bytes | None) -> Bytes | None:
+    return None if data is None else Bytes.model_construct(start=data[:SHOWN_BYTES], size=len(data))

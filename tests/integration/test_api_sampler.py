@@ -1,0 +1,326 @@
+"""The sampler over REST, with its real process: both forms of the answer, rights, limits, and what goes wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+from django.test import Client
+
+from controlplane.datasources import sampling
+from tests.support.django_cast import Cast, spec_for
+from tests.support.house import House, wait_for
+from tests.support.records import numbered
+
+PATHS = ("/api/v1/sampler/", "/druid/indexer/v1/sampler")
+CANARY = "canary-3f1c"
+
+
+@pytest.fixture
+def owner(clients: dict[str, Client]) -> Client:
+    return clients["owner"]
+
+
+def pasted(*lines: str, schema: Any = None, **io_config: Any) -> dict[str, Any]:
+    """A request with these records, read as JSON unless told otherwise."""
+    io_config = {
+        "inputSource": {"type": "inline", "data": "\n".join(lines)},
+        "inputFormat": {"type": "json"},
+    } | io_config
+    return {"type": "inline", "spec": {"dataSchema": schema or {}, "ioConfig": io_config}}
+
+
+def ask(client: Client, body: Any, path: str = PATHS[0]) -> Any:
+    return client.post(path, body, content_type="application/json")
+
+
+def sample(client: Client, body: Any, path: str = PATHS[0]) -> Any:
+    answer = ask(client, body, path)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+TIMED = {"timestampSpec": {"column": "t"}}
+ROLLUP = {
+    **TIMED,
+    "dimensionsSpec": {"dimensions": ["d"]},
+    "metricsSpec": [{"type": "longSum", "name": "sum", "fieldName": "v"}],
+    "granularitySpec": {"rollup": True},
+}
+MIXED = (
+    '{"t": 1000, "d": "a", "v": 1}',
+    '{"t": 1000, "d": "a", "v": 2}',
+    "no",
+    '{"t": 5000, "d": "b", "v": 3, "x": [1]}',
+)
+
+
+def test_our_own_answer(owner: Client) -> None:
+    found = sample(owner, pasted(*MIXED, schema=ROLLUP))
+    assert found["outcomes"] == {"stored": 3, "unparseable": 1}
+    assert found["stopped_by"] == ""
+    assert found["columns"] == [
+        {"name": "__time", "type": "timestamp"},
+        {"name": "d", "type": "string"},
+        {"name": "sum", "type": "long"},
+    ]
+    assert {"name": "x", "type": "json"} in found["fields"]
+    assert found["records"][2] == {
+        "partition": None,
+        "offset": None,
+        "timestamp": None,
+        "key_text": None,
+        "key_base64": None,
+        "payload_text": "no",
+        "payload_base64": None,
+        "payload_size": 2,
+        "outcome": "unparseable",
+        "error": found["records"][2]["error"],
+        "fields": None,
+        "row": None,
+    }
+    assert found["records"][3]["fields"] == {"t": 5000, "d": "b", "v": 3, "x": [1]}
+    assert found["records"][3]["row"] == {"__time": "1970-01-01T00:00:05.000Z", "d": "b", "sum": 3}
+    assert sorted(found["rollup"], key=lambda m: m["records"]) == [
+        {"row": {"__time": "1970-01-01T00:00:01.000Z", "d": "a", "sum": 3}, "records": [0, 1]},
+        {"row": {"__time": "1970-01-01T00:00:05.000Z", "d": "b", "sum": 3}, "records": [3]},
+    ]
+
+
+def test_druid_s_answer(owner: Client) -> None:
+    found = sample(owner, pasted(*MIXED, schema=ROLLUP), PATHS[1])
+    error = found["data"][1]["error"]
+    string = {"type": "string", "name": "d", "multiValueHandling": "SORTED_ARRAY", "createBitmapIndex": True}
+    assert found == {
+        "numRowsRead": 4,
+        "numRowsIndexed": 3,
+        "logicalDimensions": [string],
+        "physicalDimensions": [string],
+        "logicalSegmentSchema": [
+            {"name": "__time", "type": "LONG"},
+            {"name": "d", "type": "STRING"},
+            {"name": "sum", "type": "LONG"},
+        ],
+        "data": [
+            {"input": {"t": 1000, "d": "a", "v": 1}, "parsed": {"__time": 1000, "d": "a", "sum": 3}},
+            {"unparseable": True, "error": error},
+            {"input": {"t": 5000, "d": "b", "v": 3, "x": [1]}, "parsed": {"__time": 5000, "d": "b", "sum": 3}},
+        ],
+    }
+    assert error.startswith("not JSON")
+
+
+def test_druid_s_answer_to_what_its_console_asks_first(owner: Client) -> None:
+    """No time yet, and all is discovered: a row of each record, at the time 0."""
+    nowhere = {"column": "!!!_no_such_column_!!!", "missingValue": "1970-01-01T00:00:00Z"}
+    schema = {
+        "dataSource": "sample",
+        "timestampSpec": nowhere,
+        "dimensionsSpec": {},
+        "granularitySpec": {"rollup": False},
+    }
+    body = pasted('{"a": 1, "b": 2.5, "c": {"d": 1}, "e": true}', schema=schema)
+    body["type"] = body["spec"]["type"] = body["spec"]["ioConfig"]["type"] = "index"
+    body["samplerConfig"] = {"numRows": 500, "timeoutMs": 15000}
+    found = sample(owner, body, f"{PATHS[1]}?for=parser")
+    assert [e["parsed"] for e in found["data"]] == [{"__time": 0, "a": 1, "b": 2.5, "c": {"d": 1}, "e": True}]
+    assert [(d["name"], d["type"]) for d in found["logicalDimensions"]] == [
+        ("a", "long"),
+        ("b", "double"),
+        ("c", "json"),
+        ("e", "long"),
+    ]
+    assert {d["type"] for d in found["physicalDimensions"]} == {"auto"}
+    assert found["logicalSegmentSchema"][3] == {"name": "c", "type": "COMPLEX<json>"}
+
+
+def test_records_without_a_format_are_raw(owner: Client) -> None:
+    body = pasted("a", "b", inputFormat=None)
+    assert sample(owner, body)["outcomes"] == {"raw": 2}
+    data = sample(owner, body, PATHS[1])["data"]
+    assert [(e["input"], e["unparseable"]) for e in data] == [({"raw": "a"}, True), ({"raw": "b"}, True)]
+
+
+def test_bytes_that_are_no_text_are_in_base64(owner: Client) -> None:
+    long = "é" * 10_000  # its beginning ends within a character
+    texts = [base64.b64encode(data).decode() for data in (b"\xff\x00", f"x{long}".encode())]
+    source = {"type": "inline", "data": texts, "encoding": "base64"}
+    first, second = sample(owner, pasted(inputSource=source, inputFormat=None))["records"]
+    assert (first["payload_text"], first["payload_base64"], first["payload_size"]) == (None, texts[0], 2)
+    assert second["payload_text"].startswith("xéé") and len(second["payload_text"]) < len(long)
+    assert (second["payload_base64"], second["payload_size"]) == (None, 20_001)
+
+
+def test_an_operator_may_a_viewer_may_not(clients: dict[str, Client], cast: Cast) -> None:
+    """Where no datasource is named, too: it reads a Kafka as a task would."""
+    unnamed, new = pasted("{}"), pasted("{}", schema={"dataSource": "brand-new"})
+    for body in (unnamed, new):
+        expected = {"owner": 200, "operator": 200, "viewer": 403, "outsider": 200, "superuser": 200, "anonymous": 401}
+        assert {role: ask(client, body).status_code for role, client in clients.items()} == expected
+    cast.users["outsider"].memberships.all().delete()
+    assert ask(clients["outsider"], unnamed).status_code == 403
+
+
+FAULTS = [
+    ({"dataSchema": {"dataSource": "a/b"}}, "/dataSchema/dataSource"),
+    ({"ioConfig": {"topic": "t", "consumerProperties": {"bootstrap.servers": "k", "plugin.library.paths": "x"}}}, None),
+    ({"ioConfig": {"topic": "t", "consumerProperties": {"bootstrap.servers": "k", "sasl.jaas.config": "x"}}}, None),
+    ({"ioConfig": {"topic": "t", "consumerProperties": {"sasl.oauthbearer.token.endpoint.url": "file:///x"}}}, None),
+    ({"ioConfig": {"topic": "../t", "consumerProperties": {"bootstrap.servers": "k"}}}, "/ioConfig/topic"),
+]
+
+
+@pytest.mark.parametrize(("spec", "pointer"), FAULTS)
+def test_what_a_spec_may_not_say_a_sample_may_not_either(owner: Client, spec: Any, pointer: str | None) -> None:
+    answer = ask(owner, {"type": "kafka", "spec": spec})
+    assert answer.status_code == 400
+    pointers = [e["pointer"] for e in answer.json()["errors"]]
+    assert f"/spec{pointer or '/ioConfig/consumerProperties'}" in pointers
+    druid = ask(owner, {"type": "kafka", "spec": spec}, PATHS[1])
+    assert druid.status_code == 400
+    assert [e["pointer"] for e in druid.json()["context"]["errors"]] == pointers
+
+
+@pytest.mark.parametrize(
+    "config", [{"numRows": 0}, {"numRows": 1001}, {"timeoutMs": 15_001}, {"timeoutMs": 1}, {"x": 1}]
+)
+def test_more_than_the_limits_is_refused(owner: Client, config: Any) -> None:
+    answer = ask(owner, {**pasted("{}"), "samplerConfig": config})
+    assert answer.status_code == 400
+    assert [e["pointer"] for e in answer.json()["errors"]] == [f"/samplerConfig/{next(iter(config))}"]
+
+
+def test_what_the_decoder_can_not_use_is_bad_input_with_its_place(owner: Client) -> None:
+    transform = {"type": "expression", "name": "x", "expression": "nonsense("}
+    answer = ask(owner, pasted("{}", schema={"transformSpec": {"transforms": [transform]}}))
+    assert answer.status_code == 400
+    [fault] = answer.json()["errors"]
+    assert (fault["pointer"], fault["path"]) == ("/spec/dataSchema", "spec.dataSchema")
+    assert "'x'" in fault["detail"]
+    flat = {
+        "type": "inline",
+        **pasted("{}", inputFormat={"type": "protobuf", "protoBytesDecoder": {"type": "file", "descriptor": "x"}})[
+            "spec"
+        ],
+    }
+    assert [e["pointer"] for e in ask(owner, flat).json()["errors"]] == ["/ioConfig/inputFormat"]
+
+
+# What goes wrong
+
+
+@pytest.fixture
+def silent_kafka() -> Iterator[str]:
+    """An address that takes connections and says nothing."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(16)
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def from_kafka(address: str, timeout_ms: int = 15_000) -> dict[str, Any]:
+    properties = {"bootstrap.servers": address, "sasl.username": "u", "sasl.password": CANARY}
+    io_config = {"topic": "orders", "consumerProperties": properties, "inputFormat": {"type": "json"}}
+    return {"type": "kafka", "spec": {"ioConfig": io_config}, "samplerConfig": {"timeoutMs": timeout_ms}}
+
+
+def samplers() -> list[psutil.Process]:
+    return [c for c in psutil.Process().children() if sampling.MODULE in c.cmdline()]
+
+
+def test_a_kafka_that_does_not_answer_is_unavailable(owner: Client, silent_kafka: str) -> None:
+    answer = ask(owner, from_kafka(silent_kafka, 500))
+    assert answer.status_code == 503
+    assert [e["pointer"] for e in answer.json()["errors"]] == ["/spec/ioConfig/consumerProperties"]
+    assert CANARY.encode() not in answer.content
+
+
+def test_a_process_that_dies_is_an_error_and_harms_nobody(cast: Cast, silent_kafka: str) -> None:
+    """It is killed from outside while it waits; its order, with a secret in it, is nowhere to be seen."""
+    caught: list[Exception] = []
+    spec = sampling.parse_sampler_spec(from_kafka(silent_kafka))
+
+    def take() -> None:
+        try:
+            sampling._asked(spec)
+        except sampling.Unavailable as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    [process] = wait_for("the sampler's process", samplers, 30)
+    wait_for("its connection to Kafka", lambda: process.net_connections(), 30)
+    assert CANARY not in " ".join(process.cmdline())
+    assert CANARY not in json.dumps(process.environ())
+    assert "AWS_SECRET_ACCESS_KEY" not in process.environ()
+    process.kill()
+    thread.join(30)
+    assert [str(e) for e in caught] and "SIGKILL" in str(caught[0])
+    assert samplers() == []
+
+
+def test_a_process_that_does_not_end_is_killed(
+    owner: Client, monkeypatch: pytest.MonkeyPatch, silent_kafka: str
+) -> None:
+    monkeypatch.setattr(sampling, "START_AND_DECODE_S", 0.1)
+    answer = ask(owner, from_kafka(silent_kafka, 100))
+    assert answer.status_code == 503
+    assert "did not finish" in answer.json()["detail"]
+    assert samplers() == []
+
+
+def test_only_so_many_at_once(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "WAIT_S", 0.05)
+    for _ in range(sampling.AT_ONCE):
+        assert sampling._slots.acquire(timeout=1)
+    try:
+        assert ask(owner, pasted("{}")).status_code == 503
+    finally:
+        for _ in range(sampling.AT_ONCE):
+            sampling._slots.release()
+    assert ask(owner, pasted("{}")).status_code == 200
+
+
+# From a topic, through the running site
+
+
+def test_a_topic_s_records_on_the_running_site(house: House) -> None:
+    topic = house.topic("sampled")
+    house.produce(topic, [*numbered(0, 200), b"no record"])
+    before = {g.group_id for g in house.admin.list_consumer_groups().result().valid}
+    spec = house.spec(topic)
+    found = house.api("POST", PATHS[0], {**spec, "samplerConfig": {"numRows": 1000}})
+    assert found["outcomes"] == {"stored": 200, "unparseable": 1}
+    assert sorted(r["row"]["n"] for r in found["records"] if r["row"]) == list(range(200))
+    assert len({(r["partition"], r["offset"]) for r in found["records"] if r["timestamp"]}) == 201
+    assert {c["name"]: c["type"] for c in found["columns"]} == {
+        "__time": "timestamp",
+        "n": "long",
+        "value": "long",
+        "category": "string",
+    }
+    last = {**spec, "ioConfig": {**spec["ioConfig"], "useEarliestOffset": False}, "samplerConfig": {"numRows": 4}}
+    assert len(house.api("POST", PATHS[0], last)["records"]) == 4
+    kafka = house.kafka_spec(topic)
+    druid = house.api("POST", PATHS[1], {"type": "kafka", "spec": {"ioConfig": kafka["ioConfig"]}})
+    assert (druid["numRowsRead"], druid["numRowsIndexed"]) == (200, 200 - sum("error" in e for e in druid["data"]))
+    assert {g.group_id for g in house.admin.list_consumer_groups().result().valid} == before
+    assert house.sql("SELECT count(*) FROM datasources_datasource WHERE name = %s", topic) == [(0,)]
+
+
+def test_an_unknown_topic_is_bad_input_at_its_place(house: House) -> None:
+    answer = house.api("POST", PATHS[0], house.spec("not-there"), expect=400)
+    assert [(e["pointer"], e["path"]) for e in answer["errors"]] == [("/ioConfig/topic", "ioConfig.topic")]
+    assert "'not-there'" in answer["errors"][0]["detail"]
+
+
+def test_the_document_s_whole_spec_is_a_request(owner: Client) -> None:
+    spec = spec_for("flights")
+    spec["ioConfig"]["inputSource"] = {"type": "inline", "data": '{"__time": "2025-06-01", "a": 1}'}
+    assert sample(owner, spec)["records"][0]["row"] == {"__time": "2025-06-01T00:00:00.000Z", "a": 1}

@@ -1,0 +1,156 @@
+"""A look at a topic on a real broker: which records, of which partitions, and what stays untouched."""
+
+from __future__ import annotations
+
+import socket
+import time
+import uuid
+from collections import Counter
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from ingestion.sources import SourceProblem
+from ingestion.sources.peek import STEP_BACK, Limits, NoSuchTopic, Peek, peek, shared_out
+from tests.support.house import House
+
+MUCH = 16 * 1024 * 1024
+
+
+def look(house: House, topic: str, rows: int, earliest: bool = True, size_bytes: int = MUCH, **properties: Any) -> Peek:
+    limits = Limits(rows, size_bytes, time.monotonic() + 30)
+    return peek({"bootstrap.servers": house.bootstrap, **properties}, topic, earliest=earliest, limits=limits)
+
+
+def values(found: Peek) -> list[int]:
+    return [int(m.value()) for m in found.messages]
+
+
+def filled(house: House, partitions: int, each: int) -> str:
+    """Record n of partition p is ``1000 p + n``, written at the time n."""
+    topic = house.topic("peek", partitions)
+    for partition in range(partitions):
+        for n in range(each):
+            house.producer.produce(topic, str(1000 * partition + n).encode(), partition=partition, timestamp=1 + n)
+    assert house.producer.flush(30) == 0
+    return topic
+
+
+def test_the_first_and_the_last_records_of_all_partitions_by_time(house: House) -> None:
+    topic = filled(house, 3, 100)
+    assert values(look(house, topic, 6)) == [0, 1000, 2000, 1, 1001, 2001]
+    assert values(look(house, topic, 6, earliest=False)) == [98, 1098, 2098, 99, 1099, 2099]
+    assert len(look(house, topic, 1).messages) == 1
+    assert len(values(look(house, topic, 1000))) == 300
+
+
+def test_what_one_partition_lacks_the_others_give(house: House) -> None:
+    topic = house.topic("peek", 4)
+    house.produce(topic, (str(n).encode() for n in range(50)), partition=1)
+    house.produce(topic, (str(1000 + n).encode() for n in range(3)), partition=2)
+    for earliest in (True, False):
+        found = look(house, topic, 20, earliest=earliest)
+        assert Counter(m.partition() for m in found.messages) == {1: 17, 2: 3}
+        assert found.stopped_by == ""
+
+
+@pytest.mark.parametrize(
+    ("available", "wanted", "shares"),
+    [
+        ({}, 5, {}),
+        ({0: 0}, 5, {}),
+        ({0: 10}, 5, {0: 5}),
+        ({0: 10, 1: 10}, 5, {0: 3, 1: 2}),
+        ({0: 1, 1: 10, 2: 10}, 9, {0: 1, 1: 4, 2: 4}),
+        ({0: 10, 1: 10, 2: 10}, 2, {0: 1, 1: 1}),
+        ({0: 2, 1: 0, 2: 3}, 100, {0: 2, 2: 3}),
+    ],
+)
+def test_how_many_each_takes(available: dict[int, int], wanted: int, shares: dict[int, int]) -> None:
+    assert shared_out(available, wanted) == shares
+
+
+def in_transactions(house: House, topic: str, *kept: bool, leave_open: bool = False) -> Producer:
+    """Transactions of two records each; the last record is left open if told so."""
+    producer = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": uuid.uuid4().hex, "linger.ms": 0})
+    producer.init_transactions()
+    for number, keep in enumerate(kept):
+        producer.begin_transaction()
+        for n in range(2):
+            producer.produce(topic, str(2 * number + n).encode())
+        assert producer.flush(30) == 0
+        if keep:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    if leave_open:
+        producer.begin_transaction()
+        producer.produce(topic, b"9999")
+        assert producer.flush(30) == 0
+    return producer
+
+
+@pytest.mark.parametrize("earliest", [True, False])
+def test_only_what_is_committed_is_seen(house: House, earliest: bool) -> None:
+    topic = house.topic("peek", 1)
+    producer = in_transactions(house, topic, True, False, True, leave_open=True)
+    assert values(look(house, topic, 100, earliest=earliest)) == [0, 1, 4, 5]
+    producer.abort_transaction()
+    assert values(look(house, topic, 100, earliest=earliest)) == [0, 1, 4, 5]
+
+
+def test_behind_aborted_records_the_last_ones_are_found(house: House) -> None:
+    topic = house.topic("peek", 1)
+    house.produce(topic, (str(n).encode() for n in range(500)))
+    in_transactions(house, topic, *[False] * (2 * STEP_BACK))
+    assert values(look(house, topic, 3, earliest=False)) == [497, 498, 499]
+
+
+def test_records_that_were_deleted_are_not_waited_for(house: House) -> None:
+    topic = filled(house, 1, 20)
+    house.admin.delete_records([TopicPartition(topic, 0, 15)])[TopicPartition(topic, 0, 15)].result(30)
+    assert values(look(house, topic, 100)) == values(look(house, topic, 100, earliest=False)) == list(range(15, 20))
+
+
+def test_an_empty_topic_has_none(house: House) -> None:
+    found = look(house, house.topic("peek", 3), 10)
+    assert (found.messages, found.stopped_by) == ([], "")
+
+
+def test_a_topic_that_is_not_there_is_said_to_be_so_and_not_made(house: House) -> None:
+    topic = f"no-{uuid.uuid4().hex}"
+    with pytest.raises(NoSuchTopic, match=topic):
+        look(house, topic, 10)
+    assert topic not in house.admin.list_topics(timeout=30).topics
+
+
+def test_no_group_is_joined_and_none_is_made(house: House) -> None:
+    topic = filled(house, 2, 10)
+    before = {g.group_id for g in house.admin.list_consumer_groups().result().valid}
+    look(house, topic, 10)
+    look(house, topic, 10, earliest=False)
+    assert {g.group_id for g in house.admin.list_consumer_groups().result().valid} == before
+
+
+def test_the_reading_ends_when_there_are_enough_bytes(house: House) -> None:
+    topic = house.topic("peek", 1)
+    house.produce(topic, (b"x" * 100_000 for _ in range(50)))
+    found = look(house, topic, 50, size_bytes=500_000)
+    assert found.stopped_by == "bytes"
+    assert len(found.messages) == 5
+    assert look(house, topic, 5, size_bytes=500_000).stopped_by == ""
+
+
+def test_a_spec_s_own_limits_of_the_client_do_not_count(house: House) -> None:
+    topic = filled(house, 1, 10)
+    assert len(look(house, topic, 10, **{"fetch.min.bytes": "100000", "fetch.max.bytes": "2000000000"}).messages) == 10
+
+
+def test_what_does_not_answer_is_a_problem_with_its_cause() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    limits = Limits(10, MUCH, time.monotonic() + 1)
+    with pytest.raises(SourceProblem, match="refused"):
+        peek({"bootstrap.servers": address}, "t", earliest=True, limits=limits)
