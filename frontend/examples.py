@@ -1,4 +1,4 @@
-"""The spec a form starts with: the share-group task as Druid's document shows it."""
+"""The specs a form starts with: the share-group task as Druid's document shows it, and one with stored offsets."""
 
 from __future__ import annotations
 
@@ -7,8 +7,23 @@ from typing import Any
 from django.conf import settings
 
 
-def example() -> dict[str, Any]:
-    """A spec that works on the embedded stack once its topic is there."""
+def examples(supervised: bool) -> dict[str, dict[str, Any]]:
+    """By kind of source; each works on the embedded stack once its topic is there."""
+    return {"share_group": _share_group(), "offset_range": _stored_offsets("kafka" if supervised else "index_kafka")}
+
+
+def _stored_offsets(spec_type: str) -> dict[str, Any]:
+    shared = _share_group()
+    taken = ("topic", "consumerProperties", "inputFormat")
+    return {
+        "type": spec_type,
+        "dataSchema": shared["dataSchema"],
+        "ioConfig": {**{k: shared["ioConfig"][k] for k in taken}, "useEarliestOffset": True, "taskCount": 1},
+        "tuningConfig": {"type": "kafka", "intermediateHandoffPeriod": "PT30S"},
+    }
+
+
+def _share_group() -> dict[str, Any]:
     return {
         "type": "index_kafka_share_group",
         "dataSchema": {

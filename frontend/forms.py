@@ -172,7 +172,7 @@ class RecordForm(forms.Form):
         min_value=0, max_value=LARGEST_OFFSET, widget=forms.NumberInput(attrs={"class": "form-control"})
     )
     group = forms.CharField(
-        label="Share group",
+        label="Share group or supervisor",
         required=False,
         max_length=249,
         widget=forms.TextInput(attrs={"class": "form-control", "placeholder": "Any"}),

@@ -16,9 +16,10 @@ from controlplane.common.problems import invalid_spec
 from controlplane.datasources.sampling import take_sample
 from controlplane.supervisors.selectors import get_supervisor, versions
 from controlplane.supervisors.services import submit_supervisor
+from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
-from frontend.examples import example
+from frontend.examples import examples
 from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
 from frontend.specjson import spec_text
@@ -93,7 +94,10 @@ def _new(
     request: PageRequest, kind: _Kind, start: dict[str, Any] | None = None, hides_secrets: bool = False
 ) -> HttpResponse:
     source = request.GET.get("from", "")
-    initial = {"document": spec_text(start or example())}
+    specs = examples(supervised=kind is SUPERVISOR)
+    begin = request.GET.get("example", "")
+    begin = begin if begin in specs else "share_group"
+    initial = {"document": spec_text(start or specs[begin])}
     form = SpecForm(request.POST or None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
     asked = PreviewForm(request.POST if "preview" in request.POST else None, initial={"records": "first", "rows": 20})
     context = {
@@ -102,6 +106,7 @@ def _new(
         "preview_form": asked,
         "list_url": reverse(f"frontend:{kind.list_name}"),
         "source": source,
+        "begins": [] if source else [(name, Task.Kind(name).label, name == begin) for name in specs],
         "source_url": reverse(f"frontend:{kind.page_name}", args=[source]) if source else "",
         "hides_secrets": hides_secrets,
         "faults": [],

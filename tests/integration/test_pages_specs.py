@@ -87,7 +87,7 @@ def test_every_fault_is_named_by_its_path_and_the_text_is_kept(owner: Client, fo
         ("[" * 100_000, "Not JSON"),
         ("{}", "required field is missing"),
         ("x" * 1_000_001, "at most 1000000 characters"),
-        ('{"type": "kafka"}', "index_kafka_share_group"),
+        ('{"type": "parquet"}', "index_kafka_share_group"),
         ('{"a\\u0000": "\\ud800"}', "unknown field"),
     ],
 )

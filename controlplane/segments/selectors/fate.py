@@ -40,6 +40,7 @@ _EXPLANATION = {
 class FateSource:
     """The reader of a topic that read (or is to read) the record: a share group, or a supervisor's stored offsets."""
 
+    kind: str
     group: str
     topic: str
     topic_id: str
@@ -87,7 +88,7 @@ def record_fate(user: User, *, topic: str, partition: int, offset: int, group: s
         raise InvalidInput(f"offset must be 0 to {MAX_OFFSET}.")
     sources = _sources(user, topic, group)
     if not sources:
-        through = f" through share group {group!r}" if group else ""
+        through = f" as {group!r}" if group else ""
         raise NotFound(f"No datasource of yours reads topic {topic!r}{through}.")
     return [fate for source in sources for fate in _fates(source, partition, offset)]
 
@@ -105,7 +106,7 @@ def _fates(source: Source, partition: int, offset: int) -> list[Fate]:
     shown = _shown(source)
     key = ProgressKey.objects.filter(source=source, partition=partition).first()
     if key is None:
-        return [Fate(shown, "unknown", f"Nothing of partition {partition} has been published by this group yet.")]
+        return [Fate(shown, "unknown", f"Nothing of partition {partition} has been published by this reader yet.")]
     number = (key.pk << OFFSET_BITS) + offset
     known = list(_from_receipts(shown, source, partition, offset, number))
     if known:
@@ -118,6 +119,7 @@ def _fates(source: Source, partition: int, offset: int) -> list[Fate]:
 
 def _shown(source: Source) -> FateSource:
     return FateSource(
+        kind=source.get_kind_display(),
         group=source.group,
         topic=source.topic,
         topic_id=source.topic_id,
@@ -166,5 +168,5 @@ def _why_unknown(key: ProgressKey, offset: int) -> str:
         seen = f" at {key.observed_at:%Y-%m-%d %H:%M:%S} UTC" if key.observed_at else ""
         return f"Beyond the log's end, which was {key.end_offset}{seen}: not written yet."
     if key.log_start_offset is not None and offset < key.log_start_offset:
-        return f"Below the log's start ({key.log_start_offset}): removed before this group read it."
+        return f"Below the log's start ({key.log_start_offset}): removed before it was read."
     return "Not settled yet: it waits to be delivered, or an indexer holds it."

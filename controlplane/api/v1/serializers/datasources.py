@@ -92,9 +92,10 @@ class SegmentSerializer(serializers.Serializer[Any]):
 
 
 class SourceSerializer(serializers.Serializer[Any]):
-    """A share group on a topic."""
+    """A reader of a topic: a share group, or the stored offsets of a supervisor."""
 
-    group = serializers.CharField()
+    kind = serializers.CharField(help_text="share_group or offsets.")
+    group = serializers.CharField(help_text="The share group, or the supervisor's id.")
     topic = serializers.CharField()
     topic_id = serializers.CharField()
     cluster_id = serializers.CharField()

@@ -26,7 +26,7 @@ class TasksQuery(SearchQuery):
 
 class TaskSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
-    kind = serializers.CharField(help_text="share_group or repair.")
+    kind = serializers.CharField(help_text="share_group, offset_range, consumer_group or repair.")
     datasource = serializers.CharField(source="datasource.name")
     team = serializers.CharField(source="datasource.team.name")
     supervisor = serializers.SerializerMethodField(help_text="Null for a task submitted by hand.")
