@@ -8,12 +8,13 @@ What is decided here, and why, stands in the docstrings of ``json_decoder`` (rec
 (values), ``times`` (timestamps), ``filters`` and ``formats`` (what is not JSON).
 """
 
-from ingestion.decode.decoded import Decoded, joined_rows, row_indexes
+from ingestion.decode.decoded import Decoded
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, UnusableSchema
 from ingestion.decode.isolated import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
+from ingestion.rows import joined_rows, row_indexes
 
 __all__ = [
     "DecodeError",

@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode import multivalue
-from ingestion.decode.decoded import JSON_TYPE
 from ingestion.decode.engine import TEXTS, Engine
 from ingestion.decode.fields import Mask, flat, validity
+from ingestion.rows import JSON_TYPE
 
 TEXT = "CASE WHEN starts_with(e, '\"') THEN json_extract_string(e, '$') ELSE e END"
 NUMBER_PATTERN = r"'\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*'"

@@ -28,10 +28,10 @@ import sqlglot
 from sqlglot import exp
 
 from ingestion.decode.columns import Values, first_bytes
-from ingestion.decode.decoded import TIME
 from ingestion.decode.engine import Engine, literal
 from ingestion.decode.fields import Mask, flat, validity
 from ingestion.decode.scalar_functions import ALLOWED
+from ingestion.rows import TIME
 
 NULL, LONG, DOUBLE, STRING, BOOLEAN, JSON = range(6)
 _TYPED = {

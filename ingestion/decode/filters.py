@@ -21,9 +21,9 @@ from typing import Any
 import pyarrow as pa
 
 from ingestion.decode.columns import NUMBER_PATTERN
-from ingestion.decode.decoded import TIME
 from ingestion.decode.engine import CANDIDATES, Engine, pointer
 from ingestion.decode.fields import Mask
+from ingestion.rows import TIME
 from ingestion.specs import Filter
 from ingestion.specs.filters import (
     AndFilter,

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestion.decode.decoded import RECORD_TIME, ROW, TIME, TIME_TYPE, Decoded, joined
+from ingestion.decode.decoded import Decoded, joined
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope, taken
 from ingestion.decode.errors import DecoderBroken, UnusableSchema
@@ -37,6 +37,7 @@ from ingestion.decode.rowmaker import RowFields, RowMaker
 from ingestion.decode.times import TimeReader, truncated
 from ingestion.decode.transforms import Transformed, Transforms
 from ingestion.decode.window import MessageWindow
+from ingestion.rows import RECORD_TIME, ROW, TIME, TIME_TYPE
 from ingestion.specs import DataSchema, InputFormat, TimestampSpec
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024

@@ -10,9 +10,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.decoded import LIST_TYPE
 from ingestion.decode.engine import TEXTS, Engine
 from ingestion.decode.fields import flat
+from ingestion.rows import LIST_TYPE
 
 _SORTED = "list_sort(v, 'ASC', 'NULLS FIRST')"
 _ORDERED = {

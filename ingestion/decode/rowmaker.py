@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.columns import ColumnTyper, Values
-from ingestion.decode.decoded import RECORD_TIME
 from ingestion.decode.engine import Engine
+from ingestion.rows import RECORD_TIME
 from ingestion.specs import DataSchema, DimensionSchema
 from ingestion.specs.metrics import Metric, StringMetric
 

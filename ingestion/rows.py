@@ -1,0 +1,110 @@
+"""What a table of decoded rows looks like, and what columns several of them have together.
+
+Decoding makes such tables and segments are made of them; neither knows the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+ROW = "__row"
+TIME = "__time"
+RECORD_TIME = "__record_time"  # before it was cut: first and last need it until rows are rolled up
+TIME_TYPE = pa.timestamp("ms", "UTC")
+JSON_TYPE = pa.json_(pa.string())
+LIST_TYPE = pa.list_(pa.string())
+
+Indexes = npt.NDArray[np.int64]
+
+
+def row_indexes(rows: pa.Table) -> Indexes:
+    """Column 0 of rows: the payload index of every row, int64, in the order of the rows."""
+    return np.asarray(rows.column(0).to_numpy(), dtype=np.int64)
+
+
+class Columns:
+    """The union of tables' columns: names in the order they were first met, types that hold what all tables hold.
+
+    The first ``lead`` columns of a table are not looked at. A column of nothing but nulls has no say in its type.
+    """
+
+    def __init__(self) -> None:
+        self._types: dict[str, pa.DataType] = {}
+        self._empty: dict[str, bool] = {}
+
+    def add(self, rows: pa.Table, lead: int = 2) -> None:
+        """Take in what a table has."""
+        for name, column in zip(rows.column_names[lead:], rows.columns[lead:], strict=True):
+            self._add(name, column.type, column.null_count == len(column))
+
+    def _add(self, name: str, kind: pa.DataType, empty: bool) -> None:
+        if name not in self._types or (self._empty[name] and not empty):
+            self._types[name] = kind
+            self._empty[name] = empty
+        elif self._empty[name] or not empty:
+            self._types[name] = _wider(self._types[name], kind)
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        return [pa.field(name, kind) for name, kind in self._types.items()]
+
+    def agrees_with(self, other: Columns) -> bool:
+        """Whether every column that holds something in both has one type."""
+        return all(
+            self._types[name] == other._types[name]
+            for name in self._types.keys() & other._types.keys()
+            if not self._empty[name] and not other._empty[name]
+        )
+
+
+def columns_of(tables: Iterable[pa.Table], lead: int = 2) -> Columns:
+    """The union of these tables' columns."""
+    found = Columns()
+    for table in tables:
+        found.add(table, lead)
+    return found
+
+
+def joined_rows(tables: Sequence[pa.Table]) -> pa.Table:
+    """The tables' rows under the union of their columns (the first two are the same in all)."""
+    if len(tables) == 1:
+        return tables[0]
+    fields = columns_of(tables).fields
+    return pa.concat_tables([conformed(t, fields) for t in tables])
+
+
+def conformed(rows: pa.Table, fields: Sequence[pa.Field], lead: int = 2) -> pa.Table:
+    """The first ``lead`` columns as they are, then ``fields``: those of ``rows`` in their type, nulls for the rest."""
+    held = dict(zip(rows.column_names[lead:], rows.columns[lead:], strict=True))
+    others = [_as_type(held[f.name], f.type) if f.name in held else pa.nulls(len(rows), f.type) for f in fields]
+    return pa.table([*rows.columns[:lead], *others], names=[*rows.column_names[:lead], *(f.name for f in fields)])
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """In whatever order types come, the widest of them is the same."""
+    if one == other:
+        return one
+    if JSON_TYPE in (one, other):
+        return JSON_TYPE
+    if LIST_TYPE in (one, other):
+        return LIST_TYPE
+    return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else pa.string()
+
+
+def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    if column.type == wanted:
+        return column
+    if column.null_count == len(column):
+        return pa.nulls(len(column), wanted)
+    if wanted == JSON_TYPE:
+        texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in column.to_pylist()]
+        return pa.array(texts, pa.string()).cast(JSON_TYPE)
+    if wanted == LIST_TYPE:
+        held = column.cast(pa.string()).to_pylist()
+        return pa.array([None if v is None else [v] for v in held], LIST_TYPE)
+    return column.cast(wanted)
