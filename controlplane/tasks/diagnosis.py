@@ -159,7 +159,7 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     tuning = _part(spec, "tuningConfig")
     for name in _UNREAD_TUNING:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
-            found.append(f"tuningConfig.{name}: this version does not read it")
+            found.append(f"tuningConfig.{name}: share groups do not read it")
     found += _index_options(tuning)
     schema = _part(spec, "dataSchema")
     if schema.get("granularitySpec", {}).get("intervals"):
@@ -181,7 +181,13 @@ def _index_options(tuning: Mapping[str, Any]) -> list[str]:
     return found
 
 
-_UNREAD_TUNING = ("maxRowsInMemory",)
+_UNREAD_TUNING = (
+    "maxTotalRows",
+    "maxRowsInMemory",
+    "intermediatePersistPeriod",
+    "maxPendingPersists",
+    "intermediateHandoffPeriod",
+)
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
 _DEFAULT_IDLE = IdleConfig().model_dump(mode="json")
 

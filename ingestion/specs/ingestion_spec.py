@@ -10,7 +10,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name, utc
 from ingestion.specs.data_schema import DataSchema
@@ -21,6 +21,8 @@ from ingestion.specs.kafka_properties import check_kafka_properties
 from ingestion.specs.parser_form import without_parser
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
+_AGES = re.compile(r"P\d{6,}D")
+_CENTURY = timedelta(days=36_525)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -94,18 +96,36 @@ class ShareGroupIOConfig(SpecModel):
         return self.consumerProperties["bootstrap.servers"]
 
 
+def _no_longer_than_a_century(value: Any) -> Any:
+    """Druid's default for never is ``P2147483647D``, more than a ``timedelta`` holds."""
+    return _CENTURY if isinstance(value, str) and _AGES.fullmatch(value) else value
+
+
+def _a_second_at_least(value: timedelta) -> timedelta:
+    if value < timedelta(seconds=1):
+        raise ValueError("must be a second at least (PT1S)")
+    return value
+
+
+Pause = Annotated[timedelta, BeforeValidator(_no_longer_than_a_century), AfterValidator(_a_second_at_least)]
+
+
 class TuningConfig(SpecModel):
     """Limits. ``maxSavedParseExceptions`` bounds the payloads a report shows; the quarantine keeps them all."""
 
     type: Literal["KafkaTuningConfig", "kafka", "kafka_share_group", "index_kafka_share_group"] | None = None
     maxRowsPerSegment: int = Field(default=5_000_000, ge=1)
-    maxRowsInMemory: int = Field(default=150_000, ge=1)
+    maxTotalRows: int | None = Field(default=None, ge=1)
+    maxRowsInMemory: int = Field(default=1_000_000, ge=1)
     maxBytesInMemory: int = Field(default=64 * 1024 * 1024, ge=1024 * 1024)
+    intermediatePersistPeriod: Pause = timedelta(minutes=10)
+    maxPendingPersists: int = Field(default=0, ge=0, le=100)
+    intermediateHandoffPeriod: Pause = timedelta(seconds=30)
     logParseExceptions: bool = False
     maxParseExceptions: int | None = Field(default=None, ge=0)
     maxSavedParseExceptions: int = Field(default=100, ge=0, le=10_000)
     indexSpec: IndexSpec = Field(default_factory=IndexSpec)
-    indexSpecForIntermediatePersists: dict[str, Any] | None = None
+    indexSpecForIntermediatePersists: IndexSpec | None = None
     reportParseExceptions: bool = False
 
     @property
