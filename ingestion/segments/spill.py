@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingestion.rows import TIME, Columns, conformed
-from ingestion.segments.encoding import hardly_repeating, parquet_options
+from ingestion.segments.encoding import parquet_options
 from ingestion.segments.errors import SegmentError, storage_error
 from ingestion.segments.held import block_rows
 from ingestion.segments.intervals import Interval, intervals_of
@@ -112,6 +112,6 @@ class Spiller:
         metrics = [
             new for old, new in zip(block.column_names, renamed.column_names, strict=True) if old in self.shape.how
         ]
-        numbers = renamed.column_names[: self.shape.lead]
-        options = parquet_options(self.index_spec, renamed.schema, metrics, [*numbers, *hardly_repeating(renamed)])
-        return {**options, "write_page_checksum": True}
+        # What is read once, and soon, is not worth dictionaries and statistics.
+        options = parquet_options(self.index_spec, renamed.schema, metrics, renamed.column_names)
+        return {**options, "write_page_checksum": True, "write_statistics": False}
