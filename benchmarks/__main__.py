@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ("share", "publish")
+NAMES = ("share", "publish", "index")
 
 
 def main() -> int:

@@ -107,4 +107,4 @@ def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if wanted == LIST_TYPE:
         held = column.cast(pa.string()).to_pylist()
         return pa.array([None if v is None else [v] for v in held], LIST_TYPE)
-    return column.cast(wanted)
+    return column.cast(wanted, safe=False)  # among doubles a great whole number is rounded

@@ -142,7 +142,7 @@ def _waiting(facts: Facts) -> list[Reason]:
         return [Reason("starting", "The application runs; its indexers are starting.")]
     if not facts.observation:
         return [Reason("not_observed", "The topic has not been looked at yet; this takes a few seconds.")]
-    if _io_config(facts.spec).get("type") in ("kafka", "index_kafka"):
+    if _keeps_offsets(_io_config(facts.spec)):
         period = _part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod", "PT30S")
         return [
             Reason(
@@ -172,9 +172,9 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
         if io_config.get(name, default) != default:
             found.append(f"ioConfig.{name}: supervisors are looked at every few seconds")
     tuning = _part(spec, "tuningConfig")
-    for name in _UNREAD_TUNING:
+    for name in () if _keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
-            found.append(f"tuningConfig.{name}: this version does not read it")
+            found.append(f"tuningConfig.{name}: share groups do not read it")
     found += _index_options(tuning)
     schema = _part(spec, "dataSchema")
     if schema.get("granularitySpec", {}).get("intervals"):
@@ -197,9 +197,19 @@ def _index_options(tuning: Mapping[str, Any]) -> list[str]:
 
 
 _UNREAD_IO = {"period": "PT30S"}
-_UNREAD_TUNING = ("maxRowsInMemory",)
+_NOT_OF_SHARE_GROUPS = (
+    "maxTotalRows",
+    "maxRowsInMemory",
+    "intermediatePersistPeriod",
+    "maxPendingPersists",
+    "intermediateHandoffPeriod",
+)
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
 _DEFAULT_IDLE = IdleConfig().model_dump(mode="json")
+
+
+def _keeps_offsets(io_config: Mapping[str, Any]) -> bool:
+    return io_config.get("type") in ("kafka", "index_kafka")
 
 
 def _io_config(spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
-"""How an ``indexSpec`` is said in Parquet: a codec for each column, and whether longs have a dictionary.
+"""How an ``indexSpec`` is said in Parquet: a codec for each column, and which columns have a dictionary.
 
-As in Druid, ``metricCompression`` is also that of the time column, and lists are dimensions.
+As in Druid, ``metricCompression`` is also that of the time column, and lists are dimensions. Times, and whole numbers
+that hardly repeat, are written as differences.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ingestion.rows import TIME, TIME_TYPE
 from ingestion.specs.index_spec import Compression, IndexSpec
 
-TIME = "__time"
 _ZSTD_LEVEL = 1  # higher levels took longer and saved nothing on small segments
-_DEFAULT: dict[str, Any] = {"compression": "zstd", "compression_level": _ZSTD_LEVEL}
+_SAMPLE = 4096
+_HARDLY_REPEATING = 0.75  # of a sample's values are different ones
 # "lz4" is what Parquet calls LZ4_RAW: the other LZ4 of Parquet is deprecated.
 _CODECS: dict[Compression | None, str] = {
     None: "zstd",
@@ -27,18 +31,39 @@ _CODECS: dict[Compression | None, str] = {
 }
 
 
-def parquet_options(spec: IndexSpec, schema: pa.Schema, metrics: Collection[str] = ()) -> dict[str, Any]:
-    """The arguments for ``pyarrow.parquet.write_table``. ``metrics``: which columns are not dimensions."""
-    if spec == IndexSpec():
-        return _DEFAULT
+def parquet_options(
+    spec: IndexSpec, schema: pa.Schema, metrics: Collection[str] = (), without_dictionary: Collection[str] = ()
+) -> dict[str, Any]:
+    """The arguments for ``pyarrow.parquet.ParquetWriter``. ``metrics``: which columns are not dimensions."""
     codecs = {_leaf(field): _codec(spec, field, metrics) for field in schema}
-    options: dict[str, Any] = {"compression": codecs}
     levels = {leaf: _ZSTD_LEVEL for leaf, codec in codecs.items() if codec == "zstd"}
-    if levels:
-        options["compression_level"] = levels
-    if spec.longEncoding == "longs":
-        options["use_dictionary"] = [_leaf(field) for field in schema if field.type != pa.int64()]
-    return options
+    eight_bytes = [f for f in schema if f.type == pa.int64()] if spec.longEncoding == "longs" else []
+    bare = [f for f in schema if f.name == TIME or f.name in without_dictionary or f in eight_bytes]
+    differences = [_leaf(f) for f in bare if _is_whole(f.type) and f not in eight_bytes]
+    return {
+        "compression": codecs,
+        "compression_level": levels or None,
+        "use_dictionary": sorted(codecs.keys() - map(_leaf, bare)),
+        "column_encoding": dict.fromkeys(differences, "DELTA_BINARY_PACKED") or None,
+    }
+
+
+def hardly_repeating(table: pa.Table) -> list[str]:
+    """The columns in which a dictionary would save nothing, by a sample of their values. Lists always have one."""
+    if len(table) < _SAMPLE:
+        return []
+    sample = table.take(pa.array(np.arange(0, len(table), len(table) // _SAMPLE)))
+    return [f.name for f, column in zip(sample.schema, sample.columns, strict=True) if _hardly_repeats(f, column)]
+
+
+def _hardly_repeats(field: pa.Field, column: pa.ChunkedArray) -> bool:
+    if field.type not in (pa.string(), pa.int64(), pa.float64()):
+        return False
+    return int(pc.count_distinct(column).as_py()) > _HARDLY_REPEATING * len(column)
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return kind in (pa.int64(), TIME_TYPE, pa.list_(pa.int64()))
 
 
 def _codec(spec: IndexSpec, field: pa.Field, metrics: Collection[str]) -> str:

@@ -1,60 +1,223 @@
-"""Rows on their way to segments."""
+"""Rows of many batches on their way to segments, within bounds of memory."""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
 
-from ingestion.rows import joined_rows, row_indexes
+from ingestion.rows import ROW, Columns, conformed, row_indexes
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.segments.writer import Integers, write_segments
+from ingestion.segments.held import HeldRun
+from ingestion.segments.intervals import Interval, spread
+from ingestion.segments.merge import Run, merged, together
+from ingestion.segments.persist import Generation, Persister
+from ingestion.segments.places import Integers, Places
+from ingestion.segments.shape import Shape, int64s
+from ingestion.segments.spill import LIGHT, SpilledRun, Spiller
+from ingestion.segments.writer import GROUP_BYTES, Target, write_rows
 from ingestion.specs import DataSchema, TuningConfig
 from ingestion.specs.protocol import SegmentFile
 
+MOST_INTERVALS = 200  # each is a file and a lock of the publish transaction
+MOST_RANGES = 250_000  # of offsets: they stay in memory, and every one is published
+MOST_RECORDS = 20_000_000  # a byte for each is needed to write
+_OPEN_RUNS = 16  # that are merged at once
+_LEAST_BLOCK_BYTES = 64 * 1024
+
 
 class RowIndex:
-    """Interim: all in memory."""
+    """Gathers rows until ``full``, or until its owner thinks it time, and writes them as segments.
 
-    def __init__(self, *, schema: DataSchema, tuning: TuningConfig, scratch: Path) -> None:
-        self._schema, self._tuning, self._scratch = schema, tuning, scratch
-        self._parts: list[tuple[pa.Table, Integers, Integers]] = []
-        self.rows = 0
+    In memory are at most about ``maxBytesInMemory`` of rows: those that gather, those that are being persisted, and
+    ``maxPendingPersists`` times those that wait for it have equal shares. What is more is sorted, with rollup made
+    fewer, and kept on disk, in a folder of its own in ``scratch``, by a thread beside ingestion. Whatever the batches
+    and whatever was kept on disk, the segments are those of one batch of all rows. For one thread only. Close it.
+    """
 
-    def add(self, rows: pa.Table, partitions: Integers, offsets: Integers) -> None:
-        self._parts.append((rows, partitions, offsets))
-        self.rows += rows.num_rows
+    def __init__(
+        self, *, schema: DataSchema, tuning: TuningConfig, scratch: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._schema = schema
+        self._tuning = tuning
+        self._scratch = scratch
+        self._clock = clock
+        self._shape = Shape.of(schema)
+        self._granularity = schema.granularitySpec.segmentGranularity
+        self._folder = scratch / f"index-{uuid4().hex}"
+        self._share_bytes = tuning.maxBytesInMemory // (2 + tuning.maxPendingPersists)
+        self._block_bytes = max(tuning.maxBytesInMemory // (4 * _OPEN_RUNS), _LEAST_BLOCK_BYTES)
+        spec = tuning.indexSpecForIntermediatePersists or LIGHT
+        self._spiller = Spiller(self._folder, self._shape, self._granularity, spec, self._block_bytes)
+        self._persister = Persister(self._spiller)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._open = Generation()
+        self._places = Places()
+        self._columns = Columns()
+        self._runs: list[SpilledRun] = []
+        self._counts: Counter[Interval] = Counter()
+        self._changes = 0
+        self._persisted_at = self._clock()
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are; with rollup, as far as is known yet, at most so many."""
+        self._take(self._persister.ended())
+        return self._counts.total()
+
+    @property
+    def size_bytes(self) -> int:
+        """How much memory the rows need now, with those that are just being persisted."""
+        self._take(self._persister.ended())
+        return self._open.size_bytes + self._persister.size_bytes
 
     @property
     def full(self) -> bool:
-        return self.rows >= self._tuning.maxRowsPerSegment
+        """Whether it is time to write.
 
-    def write(self, *, version: str, storage: DeepStorage) -> list[SegmentFile]:
-        if not self._parts:
-            return []
-        base, tables = 0, []
-        for rows, partitions, _ in self._parts:
-            tables.append(rows.set_column(0, "__row", pa.array(row_indexes(rows) + base, pa.int64())))
-            base += len(partitions)
-        return write_segments(
-            joined_rows(tables),
-            np.concatenate([p for _, p, _ in self._parts]),
-            np.concatenate([o for _, _, o in self._parts]),
-            schema=self._schema,
-            version=version,
-            storage=storage,
-            scratch=self._scratch,
-            max_rows_per_segment=self._tuning.maxRowsPerSegment,
-            index_spec=self._tuning.indexSpec,
+        ``maxRowsPerSegment`` rows of an interval, ``maxTotalRows`` of all; or more intervals, ranges of offsets or
+        records than are good for one publish.
+        """
+        most = self._tuning.maxTotalRows
+        return (
+            (most is not None and self.rows >= most)
+            or max(self._counts.values(), default=0) >= self._tuning.maxRowsPerSegment
+            or len(self._counts) > MOST_INTERVALS
+            or self._places.runs + self._changes > MOST_RANGES
+            or len(self._places) >= MOST_RECORDS
         )
 
-    def drop(self, gone: set[int]) -> None:
-        parts, self._parts, self.rows = self._parts, [], 0
-        for rows, partitions, offsets in parts:
-            keep = ~np.isin(np.asarray(partitions)[row_indexes(rows)], list(gone))
-            self.add(rows.filter(pa.array(keep)), partitions, offsets)
+    def add(self, rows: pa.Table, partitions: Integers, offsets: Integers) -> None:
+        """Take in the rows of a batch, as ``Decoded.rows`` has them.
+
+        Column 0 is each row's index into ``partitions`` and ``offsets``, ascending. Waits when more than
+        ``maxPendingPersists`` persists would wait. Raises ``DeepStorageError`` when the local disk refused an earlier
+        persist and does so again; then this batch is not taken in, and nothing that was is lost.
+        """
+        for generation, runs in self._persister.mended(self._names):
+            self._take([(generation, runs)])
+        base = self._places.add(partitions, offsets)
+        if not len(rows):
+            return
+        self._columns.add(rows)
+        counts, changes = spread(int64s(rows.column(1).cast(pa.int64())), self._granularity)
+        self._counts.update(counts)
+        self._changes += changes
+        self._open.add(rows.set_column(0, ROW, pa.array(row_indexes(rows) + base)), counts)
+        self._take(self._persister.ended())
+        if self._due:
+            self._persist()
+
+    def write(self, *, version: str, storage: DeepStorage) -> list[SegmentFile]:
+        """Write and store all rows, one file for each interval and ``maxRowsPerSegment`` rows, in the order of time.
+
+        They stay until ``clear``: after an error it may be called again, for the same rows. Raises
+        ``DeepStorageError``, and ``SegmentError`` when what was kept on disk is damaged.
+        """
+        self._take(self._persister.ended(most_pending=0))
+        fields = self._shape.fields(self._columns)
+        self._fit(fields)
+        self._thin_out(fields)
+        runs: list[Run] = [*self._runs, *self._held(fields)]
+        block_bytes = GROUP_BYTES if len(runs) == 1 else self._block_bytes
+        tuning = self._tuning
+        target = Target(self._schema, version, storage, self._scratch, tuning.maxRowsPerSegment, tuning.indexSpec)
+        files = write_rows(merged(runs, self._shape, fields, block_bytes), self._places, target)
+        pa.default_memory_pool().release_unused()
+        return files
 
     def clear(self) -> None:
-        self._parts = []
-        self.rows = 0
+        """Forget all rows and remove what is on disk."""
+        self._take(self._persister.ended(most_pending=0))
+        self._persister.failed.clear()
+        for run in self._runs:
+            run.delete()
+        with suppress(OSError):
+            self._folder.rmdir()
+        self._begin()
+
+    def close(self) -> None:
+        """As ``clear``, for good."""
+        self.clear()
+        self._persister.close()
+
+    @property
+    def _names(self) -> list[str]:
+        return [f.name for f in self._columns.fields]
+
+    @property
+    def _due(self) -> bool:
+        """Whether to persist what is in memory."""
+        return (
+            self._open.rows >= self._tuning.maxRowsInMemory
+            or self._open.size_bytes >= self._share_bytes
+            or self._clock() - self._persisted_at >= self._tuning.intermediatePersistPeriod.total_seconds()
+        )
+
+    def _persist(self) -> None:
+        """Begin to; when an earlier one has failed it is the next ``add`` that says so."""
+        self._take(self._persister.ended(most_pending=self._tuning.maxPendingPersists))
+        if self._persister.failed:
+            return
+        self._persister.begin(self._open, self._names)
+        self._open = Generation()
+        self._persisted_at = self._clock()
+
+    def _take(self, ended: Sequence[tuple[Generation, list[SpilledRun]]]) -> None:
+        """Count with the rows that were persisted, now that it is known how many they are."""
+        for generation, runs in ended:
+            self._counts.subtract(generation.counts)
+            for run in runs:
+                self._counts.update(run.counts)
+            self._runs += runs
+        if ended:
+            pa.default_memory_pool().release_unused()
+
+    def _held(self, fields: list[pa.Field]) -> list[HeldRun]:
+        """What is in memory, also what could not be persisted."""
+        generations = [*self._persister.failed, self._open]
+        batches = [batch for g in generations for batch in g.batches]
+        columns = self._columns.fields
+        return [HeldRun.of(pa.concat_tables([conformed(b, columns) for b in batches]), self._shape)] if batches else []
+
+    def _fit(self, fields: list[pa.Field]) -> None:
+        """Sort and merge anew the runs of which a column's type has become another by a later batch."""
+        for run in [r for r in self._runs if not r.columns.agrees_with(self._columns)]:
+            rows = together(list(run.blocks(fields, self._block_bytes)), self._shape)
+            self._replace([run], [rows])
+
+    def _thin_out(self, fields: list[pa.Field]) -> None:
+        """Merge runs until no more than a few overlap anywhere."""
+        while len(deep := _deepest(self._runs)) > _OPEN_RUNS:
+            deep.sort(key=lambda run: run.rows)
+            for start in range(0, len(deep), _OPEN_RUNS):
+                some = deep[start : start + _OPEN_RUNS]
+                if len(some) > 1:
+                    self._replace(some, merged(some, self._shape, fields, self._block_bytes))
+
+    def _replace(self, runs: Sequence[SpilledRun], blocks: Iterable[pa.Table]) -> None:
+        made = self._spiller.spill(blocks)
+        for run in runs:
+            self._counts.subtract(run.counts)
+            self._runs.remove(run)
+            run.delete()
+        self._counts.update(made.counts)
+        self._runs.append(made)
+
+
+def _deepest(runs: Sequence[SpilledRun]) -> list[SpilledRun]:
+    """The runs around the time that most of them have rows before and after."""
+    edges = sorted([*((r.first_ms, 0) for r in runs), *((r.last_ms, 1) for r in runs)])
+    depth = deepest = at = 0
+    for ms, is_end in edges:
+        depth += -1 if is_end else 1
+        if depth > deepest:
+            deepest, at = depth, ms
+    return [r for r in runs if r.first_ms <= at <= r.last_ms]

@@ -1,4 +1,4 @@
-"""Rows of the same time and dimensions become one, with their metrics summed up: best effort, within one batch.
+"""Rows of the same time and dimensions become one, with their metrics summed up: records, or rows made of them before.
 
 It comes last, when it is known which records are stored: what was merged can't be taken apart again.
 """
@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingestion.specs import DataSchema
+from ingestion.segments.shape import EXTENTS, Integers, Shape, flat, int64s, sorted_order
 
-TIME = "__time"
-RECORD_TIME = "__record_time"
-Integers = npt.NDArray[np.int64]
-_MOST_GROUPS = 2**62
+_FIRST_TIME, _FIRST_RECORD, _LAST_TIME, _LAST_RECORD = range(1, 1 + len(EXTENTS))
 _EXTREMES: dict[str, dict[pa.DataType, Any]] = {
     "min": {pa.int64(): np.iinfo(np.int64).max, pa.float64(): np.inf},
     "max": {pa.int64(): np.iinfo(np.int64).min, pa.float64(): -np.inf},
@@ -26,113 +24,95 @@ _EXTREMES: dict[str, dict[pa.DataType, Any]] = {
 _REDUCERS: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum, "sum": np.add, "count": np.add}
 
 
+def rolled_up(rows: pa.Table, shape: Shape) -> pa.Table:
+    """The rows, sorted, one for each time and dimensions; also of rows that this function gave before."""
+    columns = [flat(c) for c in rows.columns]
+    table = pa.table(columns, names=rows.column_names)
+    keys = shape.keys(table)
+    first_record = [table.column(_FIRST_TIME), table.column(_FIRST_RECORD)] if shape.has_extents else []
+    order = sorted_order([*keys, *first_record])
+    if order is None:
+        return table
+    groups = _Groups.of(keys, order)
+    lasts = groups.lasts(int64s(columns[_LAST_TIME]), int64s(columns[_LAST_RECORD])) if shape.has_extents else None
+    merged = [_of_records(columns[0], groups), *(c.take(pa.array(groups.firsts)) for c in columns[1 : shape.lead + 1])]
+    if lasts is not None:
+        merged[_LAST_TIME], merged[_LAST_RECORD] = (
+            columns[i].take(pa.array(lasts)) for i in (_LAST_TIME, _LAST_RECORD)
+        )
+    for name, column in zip(rows.column_names[shape.lead + 1 :], columns[shape.lead + 1 :], strict=True):
+        merged.append(_value(column, shape.how.get(name, "first"), groups, lasts))
+    return pa.table(merged, names=rows.column_names)
+
+
 @dataclass(frozen=True)
-class RolledUp:
-    """``rows``: the table without record times; column 0 is a record of each row. ``row_of``: every record's row."""
+class _Groups:
+    """``order`` brings together what becomes one row, as it happened; in it, groups begin at ``starts``."""
 
-    rows: pa.Table
-    records: Integers
-    row_of: Integers
+    order: Integers
+    starts: Integers
 
+    @classmethod
+    def of(cls, keys: list[pa.ChunkedArray], order: Integers) -> _Groups:
+        changes = np.zeros(len(order) - 1, np.bool_)
+        for key in keys:
+            changes |= _changes(flat(key).take(pa.array(order)))
+        return cls(order, np.append(0, np.flatnonzero(changes) + 1))
 
-def unrolled(rows: pa.Table) -> RolledUp:
-    """Every record a row of its own."""
-    records = _numbers(rows.column(0))
-    return RolledUp(_without_record_time(rows), records, np.arange(len(rows)))
+    @property
+    def firsts(self) -> Integers:
+        return self.order[self.starts]
 
-
-def rolled_up(rows: pa.Table, schema: DataSchema) -> RolledUp:
-    """``rows`` is ``Decoded.rows``, one a record. What is no metric is a dimension."""
-    how = {m.name: m.how for m in schema.metricsSpec}
-    table = rows.combine_chunks()
-    plain = _without_record_time(table)
-    # Column 0 is the records' index; its name may be a dimension's too.
-    columns = [flat(c) for c in plain.columns]
-    names = plain.column_names
-    keys = [c for i, c in enumerate(columns) if i > 0 and names[i] not in how]
-    order, starts = _groups(keys, _record_times(table))
-    records = _numbers(columns[0])
-    firsts = order[starts]
-    merged = [
-        _summed(column, how[name], order, starts) if i > 0 and name in how else column.take(pa.array(firsts))
-        for i, (name, column) in enumerate(zip(names, columns, strict=True))
-    ]
-    sizes = np.diff(np.append(starts, len(order)))
-    return RolledUp(pa.table(merged, names=names), records[order], np.repeat(np.arange(len(starts)), sizes))
+    def lasts(self, times: Integers, records: Integers) -> Integers:
+        """Of each group the row that holds the last record."""
+        ends = np.append(self.starts[1:], len(self.order))
+        group = np.repeat(np.arange(len(self.starts)), ends - self.starts)
+        by_last = np.lexsort((records[self.order], times[self.order], group))
+        found: Integers = self.order[by_last[ends - 1]]
+        return found
 
 
-def flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+def _changes(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Whether each value but the first is another than the one before it; null is null, and NaN is NaN."""
+    before, after = column.slice(0, len(column) - 1), column.slice(1)
+    changed = _bools(pc.not_equal(before, after).fill_null(False))
+    if column.null_count:
+        changed |= _bools(before.is_valid()) != _bools(after.is_valid())
+    if pa.types.is_floating(column.type):
+        changed &= ~(_bools(pc.is_nan(before).fill_null(False)) & _bools(pc.is_nan(after).fill_null(False)))
+    return changed
 
 
-def _record_time_at(rows: pa.Table) -> int | None:
-    """Which column it is: the one of that name that holds times; no dimension does."""
-    return next((i for i, f in enumerate(rows.schema) if f.name == RECORD_TIME and pa.types.is_timestamp(f.type)), None)
+def _bools(column: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _without_record_time(rows: pa.Table) -> pa.Table:
-    at = _record_time_at(rows)
-    return rows if at is None else rows.remove_column(at)
+def _of_records(lists: pa.ListArray, groups: _Groups) -> pa.ListArray:
+    """All records of each group."""
+    taken = lists.take(pa.array(groups.order))
+    ends = taken.offsets.to_numpy()
+    return pa.ListArray.from_arrays(pa.array(np.append(ends[groups.starts], ends[-1]), pa.int32()), taken.values)
 
 
-def _record_times(rows: pa.Table) -> Integers:
-    """When records happened: their order in a row, for what was first and last."""
-    at = _record_time_at(rows)
-    return _numbers(rows.column(1 if at is None else at).cast(pa.int64()))
-
-
-def _numbers(column: pa.Array | pa.ChunkedArray) -> Integers:
-    return np.asarray(column.to_numpy(), np.int64)
-
-
-def _groups(keys: list[pa.Array], times: Integers) -> tuple[Integers, Integers]:
-    """The order that brings equal keys together, in each group by time; and where groups start in it."""
-    codes = np.zeros(len(times), np.int64)
-    count = 1
-    for key in keys:
-        more, kinds = _codes(key)
-        if count * kinds > _MOST_GROUPS:
-            found, codes = np.unique(codes, return_inverse=True)
-            count = len(found)
-        codes = codes * kinds + more
-        count *= kinds
-    order = np.lexsort((times, codes))
-    edges = np.flatnonzero(np.diff(codes[order])) + 1
-    return order, np.concatenate(([0], edges)).astype(np.int64) if len(order) else edges
-
-
-def _codes(key: pa.Array) -> tuple[Integers, int]:
-    """A number for each value, null too, and how many numbers there are."""
-    if isinstance(key, pa.ExtensionArray):
-        key = key.storage
-    if pa.types.is_list(key.type):
-        key = pa.array([None if v is None else repr(v) for v in key.to_pylist()], pa.string())
-    encoded = key.dictionary_encode()
-    return np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64) + 1, len(
-        encoded.dictionary
-    ) + 1
-
-
-def _summed(column: pa.Array, how: str, order: Integers, starts: Integers) -> pa.Array:
-    if how in ("first", "last"):
-        ends = np.append(starts[1:], len(order))
-        return column.take(pa.array(order[starts if how == "first" else ends - 1]))
-    held = column.take(pa.array(order))
-    valid = np.asarray(held.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+def _value(column: pa.Array, how: str, groups: _Groups, lasts: Integers | None) -> pa.Array:
+    """A metric's values, or with ``first`` also a dimension's."""
+    if how == "first":
+        return column.take(pa.array(groups.firsts))
+    if how == "last":
+        return column.take(pa.array(lasts))
+    held = column.take(pa.array(groups.order))
+    valid = _bools(held.is_valid())
     if how == "any":
-        return column.take(_first_valid(valid, order, starts))
+        return held.take(_first_valid(valid, groups.starts))
     nothing = _EXTREMES["sum" if how == "count" else how][column.type]
     numbers = held.fill_null(nothing).to_numpy(zero_copy_only=False)
-    if not len(starts):
-        return column
     # As in Druid, whole numbers wrap around when a sum is too great for them.
-    found = _REDUCERS[how].reduceat(numbers, starts)
-    return pa.array(found, column.type, mask=~np.logical_or.reduceat(valid, starts))
+    found = _REDUCERS[how].reduceat(numbers, groups.starts)
+    return pa.array(found, column.type, mask=~np.logical_or.reduceat(valid, groups.starts))
 
 
-def _first_valid(valid: npt.NDArray[np.bool_], order: Integers, starts: Integers) -> pa.Array:
+def _first_valid(valid: npt.NDArray[np.bool_], starts: Integers) -> pa.Array:
     """Of each group the place of the first value that is not null; null if there is none."""
-    places = np.where(valid, np.arange(len(order)), len(order))
-    found = np.minimum.reduceat(places, starts) if len(starts) else places
-    none = found == len(order)
-    return pa.array(order[np.where(none, 0, found)] if len(order) else found, pa.int64(), mask=none)
+    places = np.where(valid, np.arange(len(valid)), len(valid))
+    found = np.minimum.reduceat(places, starts)
+    return pa.array(found, pa.int64(), mask=found == len(valid))

@@ -1,188 +1,216 @@
-"""Rows to segment files."""
+"""Sorted rows to segment files."""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.segments.encoding import TIME, parquet_options
-from ingestion.segments.errors import SegmentError, storage_error
+from ingestion.segments.encoding import hardly_repeating, parquet_options
+from ingestion.segments.errors import DeepStorageError, SegmentError, storage_error
+from ingestion.segments.intervals import Interval, intervals_of, time_of
 from ingestion.segments.names import iso, segment_path
-from ingestion.segments.rollup import RolledUp, rolled_up, unrolled
-from ingestion.specs import AnyGranularity, DataSchema, IndexSpec
+from ingestion.segments.places import Chosen, Places
+from ingestion.segments.shape import Shape
+from ingestion.specs import DataSchema, IndexSpec
 from ingestion.specs.offsets import Range
 from ingestion.specs.protocol import Column, SegmentFile
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_WRITERS = 4  # they mostly wait for the disk
-_ALL_DEFAULTS = IndexSpec()
-
-Integers = npt.NDArray[np.integer[Any]]
-
-
-def write_segments(
-    rows: pa.Table,
-    partitions: Integers,
-    offsets: Integers,
-    *,
-    schema: DataSchema,
-    version: str,
-    storage: DeepStorage,
-    scratch: Path,
-    max_rows_per_segment: int = 5_000_000,
-    index_spec: IndexSpec = _ALL_DEFAULTS,
-) -> list[SegmentFile]:
-    """Write the rows of a decoded batch, one file for each segment interval and ``max_rows_per_segment`` rows.
-
-    ``rows`` is ``Decoded.rows``: column 0 the payload index (not written), then ``__time`` and the dimensions.
-    ``partitions`` and ``offsets`` give every payload's place in the topic, by payload index. Rows are sorted by time,
-    then by the dimensions in their order (json and lists aside). With rollup equal ones become one first; the offsets
-    of a file are those of all records in it. ``scratch`` is a folder for files on their way; none stays.
-
-    Returns the files in the order of time; no rows, no files. Raises ``DeepStorageError``, after which some files may
-    have been stored: they are orphans, as nobody has heard of them.
-    """
-    if not len(rows):
-        return []
-    metrics = tuple(m.name for m in schema.metricsSpec)
-    batch = _Batch(schema.dataSource, version, storage, scratch, index_spec, metrics)
-    merged = rolled_up(rows, schema) if schema.granularitySpec.rollup else unrolled(rows)
-    order = _order(merged.rows)
-    table = merged.rows.take(pa.array(order)).remove_column(0)
-    records, first = _by_row(merged, order)
-    places = (np.asarray(partitions)[records], np.asarray(offsets)[records])
-    ms = table.column(TIME).cast(pa.int64()).to_numpy()
-
-    def written(cut: tuple[Interval, slice]) -> SegmentFile:
-        interval, part = cut
-        piece = table.slice(part.start, part.stop - part.start)
-        held = slice(first[part.start], first[part.stop])
-        return batch.write(piece, ms[part], places[0][held], places[1][held], interval)
-
-    cuts = list(_cuts(ms, schema.granularitySpec.segmentGranularity, max_rows_per_segment))
-    if len(cuts) == 1:
-        return [written(cuts[0])]
-    with ThreadPoolExecutor(_WRITERS, thread_name_prefix="segment-writer") as pool:
-        return list(pool.map(written, cuts))
-
-
-Interval = tuple[datetime, datetime]
+_GROUP_ROWS = 131_072  # of a Parquet row group, which is held in memory until it is written
+GROUP_BYTES = 16 * 1024 * 1024
+_STORERS = 4  # they mostly wait for the disk
 
 
 @dataclass(frozen=True)
-class _Batch:
-    datasource: str
+class Target:
+    """What is written, and where to. ``scratch`` is a folder for files on their way; none stays."""
+
+    schema: DataSchema
     version: str
     storage: DeepStorage
     scratch: Path
+    max_rows_per_segment: int
     index_spec: IndexSpec
-    metrics: tuple[str, ...]
 
-    def write(
-        self, table: pa.Table, ms: npt.NDArray[np.int64], partitions: Integers, offsets: Integers, interval: Interval
-    ) -> SegmentFile:
-        """Write and store one file of rows in the order of time."""
-        path = segment_path(self.datasource, interval, self.version, uuid.uuid4())
-        local = self.scratch / Path(path).name
-        try:
-            size_bytes, sha256 = self._write_local(table, local, interval)
-            self.storage.put(local, path)
-        finally:
-            with suppress(FileNotFoundError):
-                local.unlink()
+
+def write_rows(tables: Iterable[pa.Table], places: Places, target: Target) -> list[SegmentFile]:
+    """Write rows that come sorted, in this package's shape, one file for each interval and ``max_rows_per_segment``.
+
+    The offsets of a file are those of all records in it. Returns the files in the order of time; no rows, no files.
+    Raises ``DeepStorageError``, after which some files may have been stored: they are orphans, as nobody has heard of
+    them.
+    """
+    shape = Shape.of(target.schema)
+    chosen = Chosen(places)
+    storing = _Storing(target.storage)
+    file: _File | None = None
+    try:
+        for piece, interval in _pieces(tables, shape, target):
+            if file is None or file.interval != interval or file.rows == target.max_rows_per_segment:
+                if file is not None:
+                    storing.begin(file, file.finished(chosen.ranges()))
+                file = storing.awaits(_File(interval, target, shape))
+            file.add(piece)
+            chosen.add(shape.records(piece))
+        return [] if file is None else storing.ended(file, file.finished(chosen.ranges()))
+    finally:
+        storing.close()
+
+
+def _pieces(tables: Iterable[pa.Table], shape: Shape, target: Target) -> Iterator[tuple[pa.Table, Interval]]:
+    """The rows cut at the ends of intervals, and where a file of the interval has as many rows as it may."""
+    current: Interval | None = None
+    room = 0
+    for table in tables:
+        for interval, part in intervals_of(shape.times(table), target.schema.granularitySpec.segmentGranularity):
+            start = part.start
+            while start < part.stop:
+                if interval != current or not room:
+                    current, room = interval, target.max_rows_per_segment
+                size = min(room, part.stop - start)
+                yield table.slice(start, size), interval
+                start, room = start + size, room - size
+
+
+class _File:
+    """A segment on its way: rows gather to row groups in memory, and those in a file in the scratch folder."""
+
+    def __init__(self, interval: Interval, target: Target, shape: Shape) -> None:
+        self.interval = interval
+        self.rows = 0
+        self.path = segment_path(target.schema.dataSource, interval, target.version, uuid.uuid4())
+        self.local = target.scratch / Path(self.path).name
+        self._target = target
+        self._shape = shape
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = 0
+        self._schema = pa.schema([])
+        self._bounds: list[np.int64] = []
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in rows that come after those before."""
+        ms = self._shape.times(rows)
+        self._bounds = [*self._bounds[:1], ms[0], ms[-1]]
+        stored = self._shape.stored(rows)
+        self._schema = stored.schema
+        self._waiting.append(stored)
+        self._waiting_rows += len(rows)
+        self.rows += len(rows)
+        if self._waiting_rows >= _GROUP_ROWS or sum(t.nbytes for t in self._waiting) >= GROUP_BYTES:
+            self._write_group()
+
+    def finished(self, offsets: dict[int, list[Range]]) -> SegmentFile:
+        """Write the rest; what is to be registered once it is stored."""
+        self._write_group()
+        size_bytes, sha256 = self._closed()
         return SegmentFile(
-            path=path,
-            interval_start=interval[0],
-            interval_end=interval[1],
-            rows=len(table),
+            path=self.path,
+            interval_start=self.interval[0],
+            interval_end=self.interval[1],
+            rows=self.rows,
             size_bytes=size_bytes,
             sha256=sha256,
-            min_time=_time(ms[0]),
-            max_time=_time(ms[-1]),
-            columns=columns_of(table.schema),
-            offsets=offset_ranges(partitions, offsets),
+            min_time=time_of(self._bounds[0]),
+            max_time=time_of(self._bounds[-1]),
+            columns=columns_of(self._schema),
+            offsets=offsets,
         )
 
-    def _write_local(self, table: pa.Table, local: Path, interval: Interval) -> tuple[int, str]:
-        about = {
-            "headgate.datasource": self.datasource,
-            "headgate.interval": f"{iso(interval[0])}/{iso(interval[1])}",
-            "headgate.version": self.version,
-        }
+    def discard(self) -> None:
+        """Remove what is in the scratch folder."""
+        if self._writer is not None and self._writer.is_open:
+            with suppress(OSError):
+                self._writer.close()
+        with suppress(FileNotFoundError):
+            self.local.unlink()
+
+    def _write_group(self) -> None:
+        if not self._waiting:
+            return
+        group = pa.concat_tables(self._waiting)
+        self._waiting, self._waiting_rows = [], 0
         try:
-            self.scratch.mkdir(parents=True, exist_ok=True)
-            pq.write_table(
-                table.replace_schema_metadata(about),
-                local,
-                **parquet_options(self.index_spec, table.schema, self.metrics),
-            )
-            data = local.read_bytes()
+            self._writer = self._writer or self._opened(group)
+            self._writer.write_table(group, len(group))
+            del group
+            pa.default_memory_pool().release_unused()
         except OSError as error:
-            raise storage_error(f"write a segment to the scratch folder {self.scratch}", error) from error
-        return len(data), hashlib.sha256(data).hexdigest()
+            raise self._refused(error) from error
+
+    def _opened(self, group: pa.Table) -> pq.ParquetWriter:
+        """``group``: the first one, by which the encoding of all is chosen."""
+        self._target.scratch.mkdir(parents=True, exist_ok=True)
+        about = {
+            "headgate.datasource": self._target.schema.dataSource,
+            "headgate.interval": f"{iso(self.interval[0])}/{iso(self.interval[1])}",
+            "headgate.version": self._target.version,
+        }
+        options = parquet_options(self._target.index_spec, group.schema, self._shape.how, hardly_repeating(group))
+        return pq.ParquetWriter(self.local, group.schema.with_metadata(about), **options)
+
+    def _closed(self) -> tuple[int, str]:
+        """Size and hash of the file."""
+        try:
+            if self._writer is not None:
+                self._writer.close()
+            with self.local.open("rb") as file:
+                return self.local.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> DeepStorageError:
+        return storage_error(f"write a segment to the scratch folder {self._target.scratch}", error)
 
 
-def _order(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """Row order by time, then by the dimensions; dimensions get internal names, as theirs may be anything."""
-    keys = [c for c in rows.columns[1:] if not isinstance(c.type, pa.BaseExtensionType | pa.ListType)]
-    names = [f"k{i}" for i in range(len(keys))]
-    order = pc.sort_indices(pa.table(keys, names=names), sort_keys=[(name, "ascending") for name in names])
-    return np.asarray(order.to_numpy(), np.int64)
+class _Storing:
+    """Puts files into deep storage beside what is written next; the last one where it is waited for."""
 
+    def __init__(self, storage: DeepStorage) -> None:
+        self._storage = storage
+        self._files: list[_File] = []
+        self._begun: list[Future[SegmentFile]] = []
+        self._pool: ThreadPoolExecutor | None = None
 
-def _by_row(merged: RolledUp, order: npt.NDArray[np.int64]) -> tuple[Integers, Integers]:
-    """The records in the order of the rows, and at which of them each row's begin (and the last one's end)."""
-    if len(merged.records) == len(order):
-        of_row = np.empty_like(merged.records)
-        of_row[merged.row_of] = merged.records
-        return of_row[order], np.arange(len(order) + 1)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    rank = place[merged.row_of]
-    counts = np.bincount(rank, minlength=len(order))
-    return merged.records[np.argsort(rank, kind="stable")], np.concatenate(([0], np.cumsum(counts)))
+    def awaits(self, file: _File) -> _File:
+        """Take care that nothing stays of it in the scratch folder."""
+        self._files.append(file)
+        return file
 
+    def begin(self, file: _File, told: SegmentFile) -> None:
+        """Store a file that is finished. Raises what storing an earlier one has met."""
+        self._pool = self._pool or ThreadPoolExecutor(_STORERS, thread_name_prefix="segment-storer")
+        self._begun.append(self._pool.submit(self._store, file, told))
+        for future in self._begun:
+            if future.done():
+                future.result()
 
-def _cuts(ms: npt.NDArray[np.int64], granularity: AnyGranularity, most: int) -> Iterator[tuple[Interval, slice]]:
-    """Each interval with the slices of its rows, ``ms`` ascending: one search for each interval, not each row."""
-    start = 0
-    while start < len(ms):
-        interval = granularity.bucket(_time(ms[start]))
-        end = int(np.searchsorted(ms, (interval[1] - _EPOCH) // _MILLISECOND))
-        for first in range(start, end, most):
-            yield interval, slice(first, min(first + most, end))
-        start = end
+    def ended(self, last: _File, told: SegmentFile) -> list[SegmentFile]:
+        """Store the last one; all that were stored, in the order they were begun."""
+        stored = self._store(last, told)
+        return [*(future.result() for future in self._begun), stored]
 
+    def close(self) -> None:
+        """Wait for what has begun; begin nothing more."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        for file in self._files:
+            file.discard()
 
-def _time(ms: np.int64) -> datetime:
-    return _EPOCH + timedelta(milliseconds=int(ms))
-
-
-def offset_ranges(partitions: Integers, offsets: Integers) -> dict[int, list[Range]]:
-    """The half-open offset ranges of each partition, as ``ingestion.specs.offsets.ranges_of`` gives them."""
-    return {p: _ranges(np.sort(offsets[partitions == p])) for p in sorted(set(partitions.tolist()))}
-
-
-def _ranges(offsets: Integers) -> list[Range]:
-    gaps = np.flatnonzero(np.diff(offsets) > 1)
-    starts = offsets[np.concatenate(([0], gaps + 1))]
-    ends = offsets[np.concatenate((gaps, [len(offsets) - 1]))] + 1
-    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+    def _store(self, file: _File, told: SegmentFile) -> SegmentFile:
+        self._storage.put(file.local, file.path)
+        file.discard()
+        return told
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:

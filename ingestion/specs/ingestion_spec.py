@@ -7,11 +7,12 @@ What Headgate adds says so in its docstring. Durations are ISO 8601 periods or, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name
 from ingestion.specs.data_schema import DataSchema
@@ -20,20 +21,40 @@ from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.io_config import SHARE_GROUP_TYPE, SOURCE_TYPES, IOConfig, ShareGroupIOConfig
 from ingestion.specs.parser_form import without_parser
 
+_AGES = re.compile(r"P\d{6,}D")
+_CENTURY = timedelta(days=36_525)
+
+
+def _no_longer_than_a_century(value: Any) -> Any:
+    """Druid's default for never is ``P2147483647D``, more than a ``timedelta`` holds."""
+    return _CENTURY if isinstance(value, str) and _AGES.fullmatch(value) else value
+
+
+def _a_second_at_least(value: timedelta) -> timedelta:
+    if value < timedelta(seconds=1):
+        raise ValueError("must be a second at least (PT1S)")
+    return value
+
+
+Pause = Annotated[timedelta, BeforeValidator(_no_longer_than_a_century), AfterValidator(_a_second_at_least)]
+
 
 class TuningConfig(SpecModel):
     """Limits. ``maxSavedParseExceptions`` bounds the payloads a report shows; the quarantine keeps them all."""
 
     type: Literal["KafkaTuningConfig", "kafka", "kafka_share_group", "index_kafka_share_group"] | None = None
     maxRowsPerSegment: int = Field(default=5_000_000, ge=1)
-    maxRowsInMemory: int = Field(default=150_000, ge=1)
+    maxTotalRows: int | None = Field(default=None, ge=1)
+    maxRowsInMemory: int = Field(default=1_000_000, ge=1)
     maxBytesInMemory: int = Field(default=64 * 1024 * 1024, ge=1024 * 1024)
-    intermediateHandoffPeriod: timedelta = Field(default=timedelta(seconds=30), gt=timedelta())
+    intermediatePersistPeriod: Pause = timedelta(minutes=10)
+    maxPendingPersists: int = Field(default=0, ge=0, le=100)
+    intermediateHandoffPeriod: Pause = timedelta(seconds=30)
     logParseExceptions: bool = False
     maxParseExceptions: int | None = Field(default=None, ge=0)
     maxSavedParseExceptions: int = Field(default=100, ge=0, le=10_000)
     indexSpec: IndexSpec = Field(default_factory=IndexSpec)
-    indexSpecForIntermediatePersists: dict[str, Any] | None = None
+    indexSpecForIntermediatePersists: IndexSpec | None = None
     reportParseExceptions: bool = False
     resetOffsetAutomatically: bool = False
 

@@ -130,9 +130,16 @@ def test_options_without_effect(paths: list[str], document: dict[str, Any], supe
 
 
 def test_tuning_options_that_nothing_reads_are_named() -> None:
-    spec = {"spec": {"tuningConfig": {"maxRowsInMemory": 10, "maxRowsPerSegment": 10, "maxParseExceptions": 0}}}
+    unread = {
+        "maxTotalRows": 10,
+        "maxRowsInMemory": 10,
+        "intermediatePersistPeriod": "PT1M",
+        "maxPendingPersists": 1,
+        "intermediateHandoffPeriod": "PT1M",
+    }
+    spec = {"spec": {"tuningConfig": {**unread, "maxRowsPerSegment": 10, "maxParseExceptions": 0}}}
     named = [text.split(":")[0] for text in options_without_effect(spec, supervised=False)]
-    assert named == ["tuningConfig.maxRowsInMemory"]
+    assert named == [f"tuningConfig.{name}" for name in unread]
 
 
 def test_options_that_parquet_does_not_have_are_named() -> None:

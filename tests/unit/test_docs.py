@@ -15,6 +15,7 @@ from annotated_types import Ge, Le, MaxLen
 from django.urls import Resolver404, resolve
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
 
 from controlplane.api import problems
 from controlplane.api.fallback import fallback
@@ -78,7 +79,7 @@ def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, F
             yield from _io_config_fields()
             continue
         inner, is_list = _inner_model(field.annotation)
-        if inner is not None:
+        if inner is not None and path not in ALIKE:
             # `spec` may be left out, so its parts are described without it.
             yield from fields_of(inner, "" if path == "spec" else f"{path}[]." if is_list else f"{path}.")
 
@@ -100,6 +101,8 @@ def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
     return None, False
 
 
+# The same fields are described with another one of the same kind.
+ALIKE = {"spec.tuningConfig.indexSpecForIntermediatePersists", "tuningConfig.indexSpecForIntermediatePersists"}
 # Their models are described by their type, not by the places where they may stand.
 APART = {m.__name__ for m in (filter_models, format_models, metric_models, period_models)}
 SPEC_FIELDS = dict(fields_of(SupervisorSpec))
@@ -146,9 +149,7 @@ def _default(field: FieldInfo) -> str:
         return "`{}`"
     if value is None:
         return "none"
-    if isinstance(value, timedelta):
-        return f"`{TypeAdapter(timedelta).dump_python(value, mode='json')}`"
-    return f"`{json.dumps(getattr(value, 'value', value))}`".replace('"', "")
+    return f"`{json.dumps(to_jsonable_python(value))}`".replace('"', "")
 
 
 def _choices(annotation: Any) -> Iterator[str]:

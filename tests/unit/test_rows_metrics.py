@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from ingestion.decode import JsonDecoder, MessageWindow
 from ingestion.segments import LocalStorage, read_segment, write_segments
-from ingestion.segments.rollup import rolled_up
+from ingestion.segments.held import HeldRun
+from ingestion.segments.shape import Shape
 from ingestion.specs import DataSchema
 from ingestion.specs.offsets import expanded
 from ingestion.specs.protocol import SegmentFile
@@ -45,9 +46,15 @@ def rows_of(schema: DataSchema, records: list[dict[str, Any]]) -> pa.Table:
     return decoded.rows
 
 
+def stored(schema: DataSchema, rows: pa.Table) -> pa.Table:
+    """What a segment would hold of them."""
+    run = HeldRun.of(rows, Shape.of(schema))
+    return Shape.of(schema).stored(pa.concat_tables(run.blocks(run.fields, 2**20)))
+
+
 def rolled(schema: DataSchema, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows, by time and dimensions, without the record's index; the time in seconds."""
-    found = rolled_up(rows_of(schema, records), schema).rows.remove_column(0).to_pylist()
+    found = stored(schema, rows_of(schema, records)).to_pylist()
     found = [{**r, "__time": int(r["__time"].timestamp())} for r in found]
     return sorted(found, key=lambda r: json.dumps(r, sort_keys=True))
 
@@ -86,7 +93,7 @@ def test_the_rollup_of_druids_tutorial() -> None:
         {"type": "longSum", "name": "bytes", "fieldName": "bytes"},
     ]
     schema = schema_of(metrics, dimensionsSpec={"dimensions": ["srcIP", "dstIP"]})
-    found = rolled_up(rows_of(schema, records), schema).rows
+    found = stored(schema, rows_of(schema, records))
     shown = [(f"{r['__time']:%dT%H:%M}", r["srcIP"], r["count"], r["packets"], r["bytes"]) for r in found.to_pylist()]
     assert sorted(shown) == [
         ("01T01:01", "1.1.1.1", 3, 286, 35937),
@@ -142,7 +149,7 @@ def test_of_nothing_but_nulls_a_metric_is_null(kind: str) -> None:
         rows = rows_of(schema, [{"t": 0}, {"t": 0, "v": None}])
         assert set(rows.column("m").to_pylist()) == {None}
         if rollup:
-            assert rolled_up(rows, schema).rows.column("m").to_pylist() == [None]
+            assert stored(schema, rows).column("m").to_pylist() == [None]
 
 
 def test_the_first_and_last_value_may_be_null() -> None:

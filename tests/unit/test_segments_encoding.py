@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestion.segments import LocalStorage, write_segments
-from ingestion.segments.encoding import parquet_options
+from ingestion.segments.encoding import hardly_repeating, parquet_options
 from ingestion.specs import DataSchema, IndexSpec, SpecError, parse_task_spec
 from tests.support.django_cast import spec_for
 
@@ -93,6 +93,22 @@ def test_longs(tmp_path: Path, encoding: str | None, dictionary: bool) -> None:
     has = {c.path_in_schema: c.has_dictionary_page for c in map(group.column, range(group.num_columns))}
     assert has["n"] is dictionary
     assert has["city"] is True
+
+
+def test_what_hardly_repeats_has_no_dictionary(tmp_path: Path) -> None:
+    """Of 8,192 rows each has a time and a number of its own; of cities there are seven."""
+    count = 8_192
+    times = pa.array(range(count), pa.int64()).view(pa.timestamp("ms", "UTC"))
+    cities = pa.array([f"city {n % 7}" for n in range(count)])
+    table = pa.table({"__time": times, "n": pa.array(range(count)), "city": cities})
+    assert hardly_repeating(table) == ["n"]
+    pq.write_table(table, tmp_path / "f", **parquet_options(IndexSpec(), table.schema, (), hardly_repeating(table)))
+    file = pq.ParquetFile(tmp_path / "f")
+    assert file.read().equals(table)
+    group = file.metadata.row_group(0)
+    encodings = {c.path_in_schema: set(c.encodings) for c in map(group.column, range(3))}
+    assert "DELTA_BINARY_PACKED" in encodings["__time"] & encodings["n"]
+    assert "RLE_DICTIONARY" in encodings["city"]
 
 
 def test_metrics_and_lists() -> None:

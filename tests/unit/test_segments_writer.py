@@ -28,7 +28,8 @@ from ingestion.segments import (
     write_segments,
 )
 from ingestion.segments.names import segment_path
-from ingestion.segments.writer import columns_of, offset_ranges
+from ingestion.segments.places import Places
+from ingestion.segments.writer import columns_of
 from ingestion.specs import DataSchema, Granularity
 from ingestion.specs.offsets import expanded, ranges_of
 from ingestion.specs.protocol import Column, SegmentFile
@@ -265,7 +266,9 @@ def test_paths_are_safe(version: str, folder: str) -> None:
 def test_offset_ranges_are_those_of_the_specs(places: list[tuple[int, int]]) -> None:
     partitions, offsets = np.array(places).T
     expected = {p: ranges_of(o for q, o in places if q == p) for p in {p for p, _ in places}}
-    assert offset_ranges(partitions, offsets) == expected
+    known = Places()
+    known.add(partitions, offsets)
+    assert known.ranges(0, np.ones(len(places), np.bool_)) == expected
 
 
 @settings(max_examples=30, deadline=None)

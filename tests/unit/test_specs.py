@@ -113,6 +113,18 @@ def test_defaults_of_the_document() -> None:
     assert task.spec.tuningConfig == TuningConfig()
 
 
+def test_when_rows_are_persisted_and_handed_off() -> None:
+    """As in Druid, but for the handoff period, which is long there: ``P2147483647D``, more than any other of today."""
+    tuning = TuningConfig()
+    assert (tuning.maxRowsInMemory, tuning.maxTotalRows, tuning.maxPendingPersists) == (1_000_000, None, 0)
+    assert tuning.intermediatePersistPeriod == timedelta(minutes=10)
+    assert tuning.indexSpecForIntermediatePersists is None
+    long = changed(("tuningConfig/intermediateHandoffPeriod", "P2147483647D"))
+    task = parse_task_spec(long)
+    assert task.spec.tuningConfig.intermediateHandoffPeriod == timedelta(days=36_525)
+    assert parse_task_spec(task.canonical()) == task
+
+
 def test_flat_and_nested_are_the_same() -> None:
     assert parse_task_spec(nested(SEED)) == parse_task_spec(SEED)
     supervisor = parse_supervisor_spec({**SEED, "suspended": True})
@@ -241,6 +253,15 @@ def test_an_empty_object_names_what_is_required() -> None:
             "javascript",
         ),
         ([("type", "index_parallel")], "type", "index_kafka_share_group"),
+        ([("tuningConfig/intermediatePersistPeriod", "PT0.5S")], "tuningConfig.intermediatePersistPeriod", "a second"),
+        ([("tuningConfig/intermediateHandoffPeriod", "-PT1H")], "tuningConfig.intermediateHandoffPeriod", "a second"),
+        ([("tuningConfig/maxPendingPersists", 101)], "tuningConfig.maxPendingPersists", "less than or equal to 100"),
+        ([("tuningConfig/maxTotalRows", 0)], "tuningConfig.maxTotalRows", "greater than or equal to 1"),
+        (
+            [("tuningConfig/indexSpecForIntermediatePersists", {"dimensionCompression": "snappy"})],
+            "tuningConfig.indexSpecForIntermediatePersists.dimensionCompression",
+            "lz4",
+        ),
     ],
 )
 def test_single_faults(changes: list[tuple[str, Any]], path: str, message: str) -> None:

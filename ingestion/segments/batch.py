@@ -1,0 +1,44 @@
+"""The rows of one batch to segments, at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from ingestion.segments.deep_storage import DeepStorage
+from ingestion.segments.held import HeldRun
+from ingestion.segments.places import Integers, Places
+from ingestion.segments.shape import Shape
+from ingestion.segments.writer import GROUP_BYTES, Target, write_rows
+from ingestion.specs import DataSchema, IndexSpec
+from ingestion.specs.protocol import SegmentFile
+
+_ALL_DEFAULTS = IndexSpec()
+
+
+def write_segments(
+    rows: pa.Table,
+    partitions: Integers,
+    offsets: Integers,
+    *,
+    schema: DataSchema,
+    version: str,
+    storage: DeepStorage,
+    scratch: Path,
+    max_rows_per_segment: int = 5_000_000,
+    index_spec: IndexSpec = _ALL_DEFAULTS,
+) -> list[SegmentFile]:
+    """Write the rows of a decoded batch, one file for each segment interval and ``max_rows_per_segment`` rows.
+
+    ``rows`` is ``Decoded.rows``: column 0 the payload index (not written), then ``__time`` and the dimensions.
+    ``partitions`` and ``offsets`` give every payload's place in the topic, by payload index. With rollup equal rows
+    become one first. For what is written, returned and raised see ``ingestion.segments.writer.write_rows``.
+    """
+    if not len(rows):
+        return []
+    places = Places()
+    places.add(partitions, offsets)
+    run = HeldRun.of(rows, Shape.of(schema))
+    target = Target(schema, version, storage, scratch, max_rows_per_segment, index_spec)
+    return write_rows(run.blocks(run.fields, GROUP_BYTES), places, target)

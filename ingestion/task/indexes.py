@@ -1,0 +1,76 @@
+"""The rows that gather: in one index, or in one for each partition where partitions may go to another member."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from ingestion.rows import row_indexes
+from ingestion.segments import DeepStorage, RowIndex
+from ingestion.sources.base import Ints
+from ingestion.specs.protocol import Assignment, SegmentFile
+
+_ALL = -1
+
+
+class Indexes:
+    """``apart``: each partition's rows by themselves, so that they can be dropped by themselves."""
+
+    def __init__(self, assignment: Assignment, scratch: Path, apart: bool) -> None:
+        self._schema = assignment.spec.dataSchema
+        self._tuning = assignment.spec.tuningConfig
+        self._version = assignment.version
+        self._scratch = scratch
+        self._apart = apart
+        self._indexes: dict[int, RowIndex] = {}
+
+    def sorted_out(self, rows: pa.Table, partitions: Ints) -> Iterator[tuple[RowIndex, pa.Table]]:
+        """The rows of a batch, and which index each of them is to be added to."""
+        if not self._apart:
+            yield self._of(_ALL), rows
+            return
+        mine = partitions[row_indexes(rows)]
+        for partition in np.unique(mine).tolist():
+            chosen = mine == partition
+            yield self._of(partition), rows if chosen.all() else rows.filter(pa.array(chosen))
+
+    def _of(self, partition: int) -> RowIndex:
+        if partition not in self._indexes:
+            self._indexes[partition] = RowIndex(schema=self._schema, tuning=self._tuning, scratch=self._scratch)
+        return self._indexes[partition]
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to write."""
+        found = list(self._indexes.values())
+        if len(found) > 1 and sum(i.size_bytes for i in found) >= self._tuning.maxBytesInMemory:
+            return True
+        most = self._tuning.maxTotalRows
+        return any(i.full for i in found) or (most is not None and sum(i.rows for i in found) >= most)
+
+    def write(self, storage: DeepStorage) -> list[SegmentFile]:
+        """Write and store all rows; may be called again after a ``DeepStorageError``."""
+        return [f for i in self._indexes.values() for f in i.write(version=self._version, storage=storage)]
+
+    def drop(self, partitions: Iterable[int]) -> bool:
+        """Forget these partitions' rows; False when they can't be told from the others'."""
+        if not self._apart:
+            return False
+        for partition in partitions:
+            if partition in self._indexes:
+                self._indexes.pop(partition).close()
+        return True
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        for index in self._indexes.values():
+            index.clear()
+
+    def close(self) -> None:
+        """As ``clear``, for good."""
+        for index in self._indexes.values():
+            index.close()
+        self._indexes.clear()
