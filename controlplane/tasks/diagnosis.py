@@ -175,7 +175,7 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     for name in () if _keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
             found.append(f"tuningConfig.{name}: share groups do not read it")
-    found += _index_options(tuning)
+    found += _index_options(tuning, _keeps_offsets(io_config))
     schema = _part(spec, "dataSchema")
     if schema.get("granularitySpec", {}).get("intervals"):
         found.append("dataSchema.granularitySpec.intervals: a stream has none")
@@ -188,10 +188,10 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     return found
 
 
-def _index_options(tuning: Mapping[str, Any]) -> list[str]:
+def _index_options(tuning: Mapping[str, Any], persists: bool) -> list[str]:
     index = IndexSpec.model_validate(tuning.get("indexSpec", {})).without_effect()
     found = [f"tuningConfig.indexSpec.{name}: {reason}" for name, reason in index.items()]
-    if tuning.get("indexSpecForIntermediatePersists"):
+    if tuning.get("indexSpecForIntermediatePersists") and not persists:
         found.append("tuningConfig.indexSpecForIntermediatePersists: nothing is persisted between batches")
     return found
 

@@ -6,13 +6,16 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from ingestion.client import PublishRefused
-from ingestion.segments.index import RowIndex
+from ingestion.segments import RowIndex
 from ingestion.sources import Batch, TopicChanged
 from ingestion.task.batches import Ledger
 from ingestion.task.epoch import LONGEST_S, Epoch
 from ingestion.task.errors import Fenced, Lapsed, StorageRefused, TooManyParseExceptions
 from ingestion.task.gathered import Gathered
+from ingestion.task.indexes import Indexes
 
 QUARANTINE_BYTES = 8 * 1024 * 1024  # payloads of poison records that one publish carries, about
 
@@ -22,12 +25,11 @@ class Gatherer(Epoch):
     """Nobody waits for these records: what is given up is read again from the stored offset, by whoever reads then."""
 
     gathered: Gathered = field(default_factory=Gathered)
-    index: RowIndex = field(init=False)
+    indexes: Indexes = field(init=False)
 
     def __post_init__(self) -> None:
-        spec = self.assignment.spec
-        index = RowIndex(schema=spec.dataSchema, tuning=spec.tuningConfig, scratch=self.scratch)
-        object.__setattr__(self, "index", index)
+        apart = self.assignment.kind == "consumer_group"
+        object.__setattr__(self, "indexes", Indexes(self.assignment, self.scratch, apart))
 
     def take(self, batch: Batch) -> None:
         """Decode and index the batch."""
@@ -45,10 +47,17 @@ class Gatherer(Epoch):
         self.failpoints.reach("decoded")
         self.gathered.add(ledger)
         if rows is not None and rows.num_rows:
-            self.breaker.insist(
-                lambda: self.index.add(rows, batch.partitions, batch.offsets), time.monotonic() + LONGEST_S
-            )
+            self._gather(rows, batch)
         self.control.show(in_flight=self.gathered.records, partitions=sorted(self.gathered.parts))
+
+    def _gather(self, rows: pa.Table, batch: Batch) -> None:
+        """Raises ``StorageRefused`` when there is no room on the local disk and waiting does not help."""
+        for index, part in self.indexes.sorted_out(rows, batch.partitions):
+
+            def add(index: RowIndex = index, part: pa.Table = part) -> None:
+                index.add(part, batch.partitions, batch.offsets)
+
+            self.breaker.insist(add, time.monotonic() + LONGEST_S)
 
     @property
     def due(self) -> bool:
@@ -57,7 +66,7 @@ class Gatherer(Epoch):
             return False
         period_s = self.assignment.spec.tuningConfig.intermediateHandoffPeriod.total_seconds()
         held = self.gathered.quarantined_bytes
-        return self.index.full or held > QUARANTINE_BYTES or self.gathered.age_s >= period_s
+        return self.indexes.full or held > QUARANTINE_BYTES or self.gathered.age_s >= period_s
 
     def hand_off(self) -> None:
         """Register what has gathered. Raises ``TopicChanged``, ``Fenced``, ``StorageRefused``."""
@@ -91,9 +100,7 @@ class Gatherer(Epoch):
 
     def _register(self, give_up: float) -> None:
         same_topic = self.look_aside()
-        segments = self.breaker.insist(
-            lambda: self.index.write(version=self.assignment.version, storage=self.storage), give_up
-        )
+        segments = self.breaker.insist(lambda: self.indexes.write(self.storage), give_up)
         self.failpoints.reach("uploaded")
         same_topic.result()
         self.publish(self.gathered.request(self.epoch, self.topic_id, segments), give_up)
@@ -102,17 +109,24 @@ class Gatherer(Epoch):
 
     def drop(self, partitions: set[int]) -> None:
         """These went to another member: what is in progress of them is void."""
-        records = self.gathered.drop(partitions)
-        if records:
-            self.control.count_released(records, 0)
-            self.index.drop(partitions)
-        self.control.show(in_flight=self.gathered.records)
+        mine = partitions & self.gathered.parts.keys()
+        if not mine:
+            return
+        if self.indexes.drop(mine):
+            self.control.count_released(self.gathered.drop(mine), 0)
+            self.control.show(in_flight=self.gathered.records)
+        else:
+            self._start_over("rows of a partition that is read anew can't be told from others")
 
     def end(self) -> None:
         """Finish publishes what has gathered; stop leaves it to whoever reads next."""
         if self.control.directive == "finish":
             self.hand_off()
         self.give_up()
+
+    def close(self) -> None:
+        """Remove what is on the local disk."""
+        self.indexes.close()
 
     def give_up(self) -> None:
         """Nothing of what has gathered is published: it is read again from the stored offsets."""
@@ -130,5 +144,5 @@ class Gatherer(Epoch):
 
     def _clear(self) -> None:
         self.gathered.parts.clear()
-        self.index.clear()
+        self.indexes.clear()
         self.control.show(in_flight=0)

@@ -114,6 +114,7 @@ class Indexer:
             work.end()
         finally:
             source.close()
+            work.close()
             self._control.show(in_flight=0)
 
     def _await_topic(self) -> TopicIdentity | None:

@@ -69,6 +69,9 @@ class Settler(Epoch):
         if refused is not None:
             raise refused
 
+    def close(self) -> None:
+        """Nothing is kept between batches."""
+
     def give_up(self) -> None:
         """Release what is held."""
         for batch in self.source.drain():

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from annotated_types import Ge, Le, MaxLen
 from django.urls import Resolver404, resolve
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, row_indexes
 from ingestion.decode.engine import Engine
 from ingestion.decode.formats import Access, Registry, Tools, reader_of
-from ingestion.segments.rollup import RECORD_TIME, RolledUp, rolled_up
+from ingestion.rows import RECORD_TIME
+from ingestion.segments.rollup import rolled_up
+from ingestion.segments.shape import Shape
 from ingestion.segments.writer import columns_of
 from ingestion.specs import DataSchema
 from ingestion.specs.protocol import Column
@@ -60,8 +62,7 @@ def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
     found.columns = columns_of(rows.schema)
     found.rows = dict(zip(row_indexes(decoded.rows).tolist(), json_rows(rows), strict=True))
     if order.data_schema.granularitySpec.rollup:
-        merged = rolled_up(decoded.rows, order.data_schema) if len(rows) else None
-        found.rollup = list(_merged(merged, order)) if merged else []
+        found.rollup = list(_merged(decoded.rows, order)) if len(rows) else []
     return found
 
 
@@ -131,9 +132,9 @@ def _told(rows: pa.Table, order: SampleOrder) -> pa.Table:
     return rows.select(range(1 if order.timed else 2, len(names) - own))
 
 
-def _merged(merged: RolledUp, order: SampleOrder) -> Iterator[RolledUpRow]:
-    of_row: list[list[int]] = [[] for _ in range(len(merged.rows))]
-    for record, row in zip(merged.records.tolist(), merged.row_of.tolist(), strict=True):
-        of_row[row].append(record)
-    for row, records in zip(json_rows(_told(merged.rows, order)), of_row, strict=True):
+def _merged(rows: pa.Table, order: SampleOrder) -> Iterator[RolledUpRow]:
+    shape = Shape.of(order.data_schema)
+    merged = rolled_up(shape.taken_in(rows), shape)
+    told = merged.select(range(shape.lead if order.timed else shape.lead + 1, merged.num_columns))
+    for row, records in zip(json_rows(told), merged.column(0).to_pylist(), strict=True):
         yield RolledUpRow.model_construct(row=row, records=sorted(records))
