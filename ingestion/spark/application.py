@@ -97,7 +97,8 @@ class Application:
         """Before the first poll, or a new group would begin at latest. False when told to end meanwhile."""
         while True:
             try:
-                configure_group(self._assignment.consumer_properties, self._assignment.spec.ioConfig)
+                told = self._assignment
+                configure_group(told.consumer_properties, told.spec.ioConfig, told.address_policy)
                 self._message = ""
                 return True
             except SourceProblem as problem:

@@ -16,7 +16,7 @@ from ingestion.client import HttpControlPlane, TaskOver
 from ingestion.decode import UnusableSchema
 from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
 from ingestion.sources.share_group import ShareGroupSource
-from ingestion.sources.topic import TopicWatch
+from ingestion.sources.topic import TopicWatch, admissible
 from ingestion.spark.board import Poster
 from ingestion.specs.protocol import Assignment
 from ingestion.task.control import Control
@@ -84,12 +84,12 @@ def _run(orders: Orders) -> tuple[str, str]:
 
 def _surroundings(assignment: Assignment, client: HttpControlPlane, control: Control, scratch: Path) -> Surroundings:
     io_config = assignment.spec.ioConfig
-    properties = assignment.consumer_properties
+    properties, policy = assignment.consumer_properties, assignment.address_policy
     client_id = f"{assignment.task_id}-{control.status.number}"
     return Surroundings(
         client=client,
-        topic=TopicWatch(properties, io_config.topic),
-        make_source=lambda: ShareGroupSource(properties, io_config, client_id),
+        topic=TopicWatch(properties, io_config.topic, policy),
+        make_source=lambda: ShareGroupSource(admissible(properties, policy), io_config, client_id),
         storage=_storage(assignment.deep_storage),
         scratch=scratch,
         host=socket.gethostname(),

@@ -17,7 +17,7 @@ from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.input_format import InputFormat
-from ingestion.specs.kafka_properties import check_kafka_properties
+from ingestion.specs.kafka_reading import KafkaProperties
 from ingestion.specs.parser_form import without_parser
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
@@ -45,7 +45,7 @@ class ShareGroupIOConfig(SpecModel):
     type: Literal["index_kafka_share_group", "kafka_share_group"] | None = None
     topic: str
     groupId: str = Field(min_length=1, max_length=249)
-    consumerProperties: dict[str, str]
+    consumerProperties: KafkaProperties
     inputFormat: InputFormat
     pollTimeout: int = Field(default=2000, ge=1, le=60_000)
     useEarliestOffset: bool = True
@@ -65,19 +65,6 @@ class ShareGroupIOConfig(SpecModel):
             raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
         return value
 
-    @field_validator("consumerProperties", mode="before")
-    @classmethod
-    def _text_values(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {k: _property_text(v) for k, v in value.items()}
-
-    @field_validator("consumerProperties")
-    @classmethod
-    def _allowed_properties(cls, value: dict[str, str]) -> dict[str, str]:
-        check_kafka_properties(value)
-        return value
-
     @field_validator("lateMessageRejectionStartDateTime")
     @classmethod
     def _in_utc(cls, value: datetime | None) -> datetime | None:
@@ -91,7 +78,7 @@ class ShareGroupIOConfig(SpecModel):
 
     @property
     def bootstrap_servers(self) -> str:
-        return self.consumerProperties["bootstrap.servers"]
+        return str(self.consumerProperties["bootstrap.servers"])
 
 
 class TuningConfig(SpecModel):
@@ -186,9 +173,3 @@ def _nested(document: dict[str, Any]) -> dict[str, Any]:
 
 def _flattened(issue: SpecIssue) -> SpecIssue:
     return SpecIssue(issue.path.removeprefix("spec."), issue.pointer.removeprefix("/spec"), issue.message)
-
-
-def _property_text(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
