@@ -9,7 +9,20 @@ from collections.abc import Mapping
 
 from django.conf import settings
 
-_NAMES = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER", "LD_LIBRARY_PATH", "PYSPARK_PYTHON"})
+_NAMES = frozenset(
+    {
+        "PATH",
+        "HOME",
+        "LANG",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "LD_LIBRARY_PATH",
+        "PYSPARK_PYTHON",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+    }
+)
 # What Hadoop's library needs for hdfs://.
 _HADOOP = frozenset({"ARROW_LIBHDFS_DIR", "CLASSPATH", "HADOOP_HOME"})
 # The last three: credentials, region and endpoint of deep storage, as their vendors' tools name them.

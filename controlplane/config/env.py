@@ -8,6 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from controlplane.common.durations import duration_of
+from ingestion.specs.addresses import AddressPolicy
+
+# The names that were asked for: no spec may read one of them.
+_asked: set[str] = set()
 
 
 class EnvironmentProblem(Exception):
@@ -16,6 +20,7 @@ class EnvironmentProblem(Exception):
 
 def text(name: str, default: str | None = None) -> str:
     """The variable's text, or that of the file named by ``<name>_FILE``."""
+    _asked.add(name)
     path = os.environ.get(f"{name}_FILE")
     if path:
         try:
@@ -69,3 +74,21 @@ def secret_key(debug: bool) -> str:
     if debug:
         return secrets.token_urlsafe(48)
     raise EnvironmentProblem("HEADGATE_SECRET_KEY is not set: give it 50 random characters, the same for every process")
+
+
+def address_policy(allowed: list[str], denied: list[str], ports: list[str]) -> AddressPolicy:
+    """What a spec may make Headgate connect to."""
+    try:
+        return AddressPolicy.of(allowed, denied, ports)
+    except ValueError as error:
+        names = "HEADGATE_ALLOWED_NETWORKS, HEADGATE_DENIED_NETWORKS or HEADGATE_ALLOWED_PORTS"
+        raise EnvironmentProblem(f"{names}: {error}") from None
+
+
+def prefix(name: str, default: str) -> str:
+    """How the variables begin that specs may name. Call it last: it must fit none that was asked for before."""
+    value = text(name, default)
+    own = sorted(other for other in _asked if other.startswith(value))
+    if own:
+        raise EnvironmentProblem(f"{name} must not be the beginning of {', '.join(own)}: specs could read it")
+    return value

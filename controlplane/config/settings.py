@@ -11,6 +11,7 @@ from controlplane.config import env
 BASE_DIR = Path(__file__).resolve().parents[2]
 DEBUG = env.flag("HEADGATE_DEBUG")
 SECRET_KEY = env.secret_key(DEBUG)
+SECRET_KEY_FALLBACKS = env.text("HEADGATE_OLD_SECRET_KEYS", "").split()
 ALLOWED_HOSTS = env.words("HEADGATE_ALLOWED_HOSTS", "127.0.0.1,localhost")
 CSRF_TRUSTED_ORIGINS = env.words("HEADGATE_TRUSTED_ORIGINS")
 
@@ -177,6 +178,7 @@ CELERY_BEAT_SCHEDULE = {
 
 # Where things are.
 SCHEMA_FOLDER = env.text("HEADGATE_SCHEMA_FOLDER", "")
+KEY_FOLDER = env.text("HEADGATE_KEY_FOLDER", "")
 DEEP_STORAGE = env.text("HEADGATE_DEEP_STORAGE", str(BASE_DIR / ".headgate" / "segments"))
 # How old a file that no segment names must be to be deleted.
 ORPHAN_GRACE = env.duration("HEADGATE_ORPHAN_GRACE", "PT24H")
@@ -193,6 +195,15 @@ TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT",
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
 # A test's file that makes one datasource's applications fail at named places. Never set in production.
 FAILPOINTS_FILE = env.text("HEADGATE_FAILPOINTS", "")
+
+# What a spec may make Headgate connect to, and how.
+ADDRESS_POLICY = env.address_policy(
+    allowed=env.words("HEADGATE_ALLOWED_NETWORKS", ""),
+    denied=env.words("HEADGATE_DENIED_NETWORKS", ""),
+    ports=env.words("HEADGATE_ALLOWED_PORTS", "80,443,1024-65535"),
+)
+ALLOW_INSECURE_KAFKA = env.flag("HEADGATE_ALLOW_INSECURE_KAFKA")
+SECRET_PREFIX = env.prefix("HEADGATE_SECRET_PREFIX", "SPEC_SECRET_")  # after all other settings
 
 LOGGING = {
     "version": 1,

@@ -1,6 +1,8 @@
 """What the control plane asks Kafka: does the topic exist, by which id, where does its log begin and end.
 
-Every call has a deadline in seconds and raises ``KafkaProblem`` with a reason that a user can act on.
+Every call takes a spec's properties with their secrets, has a deadline in seconds, and raises ``KafkaProblem`` with a
+reason that a user can act on. Addresses are checked before each, and those that the brokers advertise before any of
+them is asked: names are resolved once more by the client, so rules of the network remain the last word.
 """
 
 from __future__ import annotations
@@ -11,8 +13,12 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
+from django.conf import settings
 
-from ingestion.specs.kafka_properties import librdkafka_properties
+from controlplane.connections.resolving import PropertyProblem, client_properties
+from ingestion.specs.addresses import AddressProblem, AddressRefused, AddressUnknown
+from ingestion.specs.kafka_properties import admitted
+from ingestion.specs.providers import Value
 
 TIMEOUT_S = 5.0
 
@@ -30,9 +36,9 @@ class TopicOffsets:
     ends: dict[int, int]
 
 
-def topic_offsets(properties: Mapping[str, str], topic: str) -> TopicOffsets | None:
+def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets | None:
     """The topic's id and offsets; None when there is no such topic. ``ends`` is the end of what is committed."""
-    with _admin(properties) as (admin, causes):
+    with _admin(properties, topic) as (admin, causes):
         try:
             described = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic].result()
             partitions = [TopicPartition(topic, p.id) for p in described.partitions]
@@ -41,7 +47,7 @@ def topic_offsets(properties: Mapping[str, str], topic: str) -> TopicOffsets | N
         except KafkaException as error:
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
-            raise KafkaProblem(_reason(error, causes)) from None
+            raise KafkaProblem(_reason(error, admin, causes)) from None
     return TopicOffsets(str(described.topic_id), starts, ends)
 
 
@@ -54,10 +60,12 @@ def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSp
     return {p.partition: future.result().offset for p, future in futures.items()}
 
 
-def holds_records(properties: Mapping[str, str], topic: str, partition: int, start: int, end: int) -> bool:
+def holds_records(properties: Mapping[str, Value], topic: str, partition: int, start: int, end: int) -> bool:
     """Whether a committed record lies in ``[start, end)`` of the partition: markers and aborted records are none."""
+    with _admin(properties, topic):
+        pass  # the brokers' addresses are allowed
     config = {
-        **librdkafka_properties(properties),
+        **_config(properties),
         "group.id": "headgate-look",
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
@@ -77,20 +85,59 @@ def holds_records(properties: Mapping[str, str], topic: str, partition: int, sta
 
 
 @contextmanager
-def _admin(properties: Mapping[str, str]) -> Iterator[tuple[AdminClient, list[str]]]:
+def _admin(properties: Mapping[str, Value], topic: str) -> Iterator[tuple[AdminClient, list[str]]]:
     causes: list[str] = []
     config = {
-        **librdkafka_properties(properties),
+        **_config(properties),
         "error_cb": lambda error: causes.append(str(error.str())),
         "socket.connection.setup.timeout.ms": 4000,
         "log_level": 0,
     }
     try:
-        yield AdminClient(config), causes
+        admin = AdminClient(config)
     except KafkaException as error:
-        raise KafkaProblem(_reason(error, causes)) from None
+        raise KafkaProblem(str(error.args[0].str())) from None
+    try:
+        _check_advertised(admin, topic)
+        yield admin, causes
+    except KafkaException as error:
+        raise KafkaProblem(_reason(error, admin, causes)) from None
 
 
-def _reason(error: KafkaException, causes: list[str]) -> str:
+def check_configuration(config: Mapping[str, str]) -> None:
+    """Have the client read a configuration, its certificates and keys too, without connecting anywhere.
+
+    Raises ``PropertyProblem`` with the client's reason.
+    """
+    alone = {name: value for name, value in config.items() if name != "bootstrap.servers"}
+    try:
+        AdminClient({**alone, "log_level": 0})
+    except KafkaException as error:
+        raise PropertyProblem("consumerProperties", str(error.args[0].str())) from None
+
+
+def _config(properties: Mapping[str, Value]) -> dict[str, object]:
+    try:
+        return {**admitted(client_properties(properties), settings.ADDRESS_POLICY)}
+    except (AddressProblem, PropertyProblem) as problem:
+        raise KafkaProblem(str(problem)) from None
+
+
+def _check_advertised(admin: AdminClient, topic: str) -> None:
+    """A broker that may be spoken to can name others that may not. Raises ``KafkaProblem``, ``KafkaException``.
+
+    Metadata come from a bootstrap server; all other questions may go to a broker that it has named.
+    """
+    for broker in admin.list_topics(topic, timeout=TIMEOUT_S).brokers.values():
+        try:
+            settings.ADDRESS_POLICY.resolve(broker.host, broker.port)
+        except AddressUnknown:
+            continue  # left to the client
+        except AddressRefused as refused:
+            raise KafkaProblem(f"Kafka's broker {broker.id} is advertised as {refused}") from None
+
+
+def _reason(error: KafkaException, admin: AdminClient, causes: list[str]) -> str:
+    admin.poll(0)  # the causes come in while it is asked
     text = str(error.args[0].str())
     return f"{text}: {causes[0]}" if causes and causes[0] not in text else text

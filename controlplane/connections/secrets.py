@@ -1,19 +1,30 @@
-"""Secrets at rest: Fernet, its key derived from the site's secret key. Nothing here ever logs."""
+"""Secrets at rest: Fernet, its keys derived from the site's secret keys. Nothing here ever logs.
+
+The first key seals; earlier ones (``HEADGATE_OLD_SECRET_KEYS``) still open, until ``manage.py rotate_secrets`` has
+sealed everything anew.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 
-from cryptography.fernet import Fernet
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
+from controlplane.common.errors import Conflict
 
-def _fernet() -> Fernet:
-    hkdf = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"headgate spec secrets")
-    return Fernet(base64.urlsafe_b64encode(hkdf.derive(settings.SECRET_KEY.encode())))
+
+class SecretsLost(Conflict):
+    """What was sealed can't be opened with any of the keys there are."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The stored secrets were sealed with another HEADGATE_SECRET_KEY: give that one in "
+            "HEADGATE_OLD_SECRET_KEYS, or submit the specs again with their secrets."
+        )
 
 
 def seal(secrets: dict[str, str]) -> str:
@@ -22,6 +33,26 @@ def seal(secrets: dict[str, str]) -> str:
 
 
 def unseal(sealed: str) -> dict[str, str]:
-    """What ``seal`` was given."""
-    opened: dict[str, str] = json.loads(_fernet().decrypt(sealed.encode())) if sealed else {}
+    """What ``seal`` was given. Raises ``SecretsLost``."""
+    try:
+        opened: dict[str, str] = json.loads(_fernet().decrypt(sealed.encode())) if sealed else {}
+    except InvalidToken:
+        raise SecretsLost from None
     return opened
+
+
+def resealed(sealed: str) -> str:
+    """The same secrets, sealed with the first key. Raises ``SecretsLost``."""
+    try:
+        return _fernet().rotate(sealed.encode()).decode()
+    except InvalidToken:
+        raise SecretsLost from None
+
+
+def _fernet() -> MultiFernet:
+    return MultiFernet([_key(text) for text in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
+
+
+def _key(secret: str) -> Fernet:
+    hkdf = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"headgate spec secrets")
+    return Fernet(base64.urlsafe_b64encode(hkdf.derive(secret.encode())))

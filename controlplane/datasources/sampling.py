@@ -21,12 +21,14 @@ from pydantic import ValidationError
 from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
 from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare, spoken_to
+from controlplane.connections.admission import check_complete, check_connections
+from controlplane.connections.resolving import client_properties, with_registry_secrets
 from controlplane.datasources.models import Datasource
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require, require_somewhere, role_in
 from ingestion.specs import SpecError
 from ingestion.specs.sampler_spec import SamplerSpec, parse_sampler_spec
-from ingestion.specs.sampling import SampleAnswer, SampleFailure
+from ingestion.specs.sampling import SampleAnswer, SampleFailure, SampleOrder
 
 MODULE = "ingestion.task.sampler"
 AT_ONCE = 4  # of one web process; each takes a core for about a second, and some 200 MB
@@ -50,8 +52,9 @@ def take_sample(*, user: User, document: Any) -> tuple[SamplerSpec, SampleAnswer
     except SpecError as error:
         raise invalid_spec(error) from None
     _check_rights(user, spec.datasource)
+    order = _admitted(document, spec.order)
     with _a_slot():
-        answer = _asked(spec)
+        answer = _asked(order)
     if answer.failure is not None:
         raise _as_error(spec, answer.failure)
     return spec, answer
@@ -67,6 +70,24 @@ def _check_rights(user: User, name: str | None) -> None:
         require(user, Action.OPERATE, found.team)
 
 
+def _admitted(document: Any, order: SampleOrder) -> SampleOrder:
+    """With all that its clients need, once it is known that they may connect. Raises ``InvalidInput``, ``Conflict``."""
+    io_config = order.io_config
+    properties = io_config.consumerProperties if order.records is None else {}
+    check_connections(document, properties, io_config.inputFormat)
+    if properties:
+        check_complete(document, properties)
+    written = {"spec": {"ioConfig": io_config.model_dump(mode="json", exclude_none=True)}}
+    resolved = with_registry_secrets(written, {})["spec"]["ioConfig"]
+    return order.model_copy(
+        update={
+            "io_config": type(io_config).model_validate(resolved),
+            "consumer_properties": client_properties(properties),
+            "address_policy": settings.ADDRESS_POLICY,
+        }
+    )
+
+
 @contextmanager
 def _a_slot() -> Iterator[None]:
     if not _slots.acquire(timeout=WAIT_S):
@@ -77,12 +98,12 @@ def _a_slot() -> Iterator[None]:
         _slots.release()
 
 
-def _asked(spec: SamplerSpec) -> SampleAnswer:
+def _asked(order: SampleOrder) -> SampleAnswer:
     """What the process says. Raises ``Unavailable`` when it dies, or says nothing in time."""
-    seconds = spec.order.timeout_ms / 1000 + START_AND_DECODE_S
+    seconds = order.timeout_ms / 1000 + START_AND_DECODE_S
     with spoken_to(MODULE, {**bare(), **_SMALL}) as process:
         try:
-            told, _ = process.communicate(spec.order.model_dump_json(), timeout=seconds)
+            told, _ = process.communicate(order.model_dump_json(), timeout=seconds)
         except subprocess.TimeoutExpired:
             raise Unavailable(
                 f"There is no sample: the decoder did not finish within {seconds:.0f} s. Ask for fewer records."

@@ -46,6 +46,7 @@ def environment(
         "HEADGATE_INTERNAL_URL": web_address(web_port),
         "HEADGATE_ALLOWED_HOSTS": "127.0.0.1,localhost",
         "HEADGATE_DEFAULT_BOOTSTRAP": kafka.bootstrap if kafka else "",
+        "HEADGATE_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128",  # Kafka is there
         "HEADGATE_DEBUG": "0",
         "HEADGATE_INSECURE_COOKIES": "1",  # plain HTTP on the loopback address
         "PYSPARK_PYTHON": sys.executable,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from django.db import transaction
@@ -11,13 +11,15 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.problems import invalid_spec
-from controlplane.connections.secrets import seal, unseal
+from controlplane.connections.admission import check_complete, check_connections
+from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.models import SpecVersion, Supervisor
-from controlplane.tasks.services import check_slots, split_secrets
+from controlplane.tasks.services import check_slots
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
 from ingestion.specs import SpecError, SupervisorSpec, parse_supervisor_spec
+from ingestion.specs import secrets as spec_secrets
 
 
 def submit_supervisor(
@@ -34,6 +36,7 @@ def submit_supervisor(
     except SpecError as error:
         raise invalid_spec(error) from None
     check_slots(spec.spec.ioConfig.taskCount)
+    check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.ADMINISTER
@@ -42,46 +45,53 @@ def submit_supervisor(
         known = Supervisor.objects.select_for_update().filter(pk=identifier).first()
         if known is None:
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
-            _add_version(supervisor, spec, user)
+            _add_version(supervisor, document, spec, user)
         else:
             if known.datasource_id != datasource.pk:
                 raise Conflict(f"The supervisor id {identifier!r} is taken; choose another.")
             if skip_unmodified and known.terminated_at is None and not _modifies(known, spec):
                 return known
-            supervisor = _update(known, spec, user)
+            supervisor = _update(known, document, spec, user)
     _run_soon(supervisor)
     return supervisor
 
 
 def _modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
     current = supervisor.versions.get(version=supervisor.version)
-    canonical, hidden = split_secrets(spec.canonical())
+    canonical, hidden = spec_secrets.split(spec.canonical())
     known = unseal(current.secrets)
     same_secrets = all(known.get(name) == value for name, value in hidden.items())
     return canonical != current.spec or not same_secrets or spec.suspended != supervisor.suspended
 
 
-def _update(supervisor: Supervisor, spec: SupervisorSpec, user: User) -> Supervisor:
+def _update(supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User) -> Supervisor:
     supervisor.version += 1
     supervisor.suspended = spec.suspended
     supervisor.terminated_at = None
     supervisor.state = supervisor.detailed_state = "PENDING"
     supervisor.save()
     before = supervisor.versions.get(version=supervisor.version - 1)
-    _add_version(supervisor, spec, user, unseal(before.secrets))
+    _add_version(supervisor, document, spec, user, before)
     return supervisor
 
 
 def _add_version(
-    supervisor: Supervisor, spec: SupervisorSpec, user: User, kept: Mapping[str, str] | None = None
+    supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User, before: SpecVersion | None = None
 ) -> None:
-    """``kept``: the last version's secrets, which nobody is shown; a spec that leaves them out keeps them."""
-    canonical, hidden = split_secrets(spec.canonical())
-    with_user = "sasl.username" in canonical["spec"]["ioConfig"]["consumerProperties"]
-    secrets = {**(kept or {}), **hidden} if with_user else hidden
+    """``before``: the last version. Nobody is shown its secrets, so a spec that leaves them out keeps them."""
+    canonical, hidden = spec_secrets.split(spec.canonical())
+    secrets = {**(_kept(before, canonical) if before else {}), **hidden}
+    check_complete(document, {**spec_secrets.of_kafka(secrets), **spec.spec.ioConfig.consumerProperties})
     SpecVersion.objects.create(
         supervisor=supervisor, version=supervisor.version, spec=canonical, secrets=seal(secrets), created_by=user
     )
+
+
+def _kept(before: SpecVersion, canonical: dict[str, Any]) -> dict[str, str]:
+    try:
+        return spec_secrets.kept(before.spec, unseal(before.secrets), canonical)
+    except SecretsLost:
+        return {}  # what is missing now will be said
 
 
 def suspend(*, user: User, supervisor: Supervisor) -> Supervisor:

@@ -10,6 +10,7 @@ from controlplane.datasources.selectors import Totals
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
 from ingestion.specs.io_config import IdleConfig
+from ingestion.specs.kafka_properties import WITHOUT_EFFECT
 
 
 @dataclass(frozen=True)
@@ -163,9 +164,8 @@ def _waiting(facts: Facts) -> list[Reason]:
 def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list[str]:
     """What the spec sets that cannot apply here, by path and with the reason."""
     io_config = _io_config(spec)
-    found = []
-    if "max.poll.records" in io_config.get("consumerProperties", {}):
-        found.append("ioConfig.consumerProperties['max.poll.records']: a share group's batches follow the producer's")
+    properties = io_config.get("consumerProperties", {})
+    found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in WITHOUT_EFFECT.items() if n in properties]
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
         found.append("ioConfig.idleConfig: a supervisor keeps its task running")
     for name, default in _UNREAD_IO.items():

@@ -22,7 +22,7 @@ from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
 from controlplane.teams.models import User
-from ingestion.specs.kafka_properties import masked
+from ingestion.specs.secrets import masked
 
 DEFAULT_SAVED_EXCEPTIONS = 100
 
@@ -143,11 +143,8 @@ def task_log_tail(task: Task, max_bytes: int = 65536) -> str:
 
 
 def shown_spec(spec: dict[str, Any]) -> dict[str, Any]:
-    """A stored or canonical spec fit for an answer or a page: secret properties masked."""
-    inner = spec.get("spec", {})
-    io_config = inner.get("ioConfig", {})
-    properties = masked(io_config.get("consumerProperties", {}))
-    return {**spec, "spec": {**inner, "ioConfig": {**io_config, "consumerProperties": properties}}}
+    """A stored or canonical spec fit for an answer or a page: secrets masked."""
+    return masked(spec)
 
 
 def _written(column: str) -> Coalesce:

@@ -17,6 +17,7 @@ from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.ids import task_id
 from controlplane.common.problems import invalid_spec
 from controlplane.common.text import storable
+from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
@@ -25,18 +26,9 @@ from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import SpecError, TaskSpec, parse_task_spec
-from ingestion.specs.kafka_properties import SECRET
+from ingestion.specs import secrets as spec_secrets
 
 ERROR_LENGTH = 4000
-
-
-def split_secrets(spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """A canonical spec without its secret properties, and those."""
-    properties = spec["spec"]["ioConfig"]["consumerProperties"]
-    hidden = {k: v for k, v in properties.items() if k in SECRET}
-    shown = {k: v for k, v in properties.items() if k not in SECRET}
-    io_config = {**spec["spec"]["ioConfig"], "consumerProperties": shown}
-    return {**spec, "spec": {**spec["spec"], "ioConfig": io_config}}, hidden
 
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
@@ -46,6 +38,8 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
     except SpecError as error:
         raise invalid_spec(error) from None
     check_slots(spec.spec.ioConfig.taskCount)
+    check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
+    check_complete(document, spec.spec.ioConfig.consumerProperties)
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
@@ -72,7 +66,7 @@ def create_task(
     sealed: str | None = None,
 ) -> Task:
     """A PENDING task, launched once the transaction commits."""
-    canonical, hidden = split_secrets(spec.canonical())
+    canonical, hidden = spec_secrets.split(spec.canonical())
     now = timezone.now()
     identifier = spec.id or task_id(spec.type, datasource.name, now)
     if Task.objects.filter(pk=identifier).exists():

@@ -15,14 +15,16 @@ from django.db import connection
 from django.utils import timezone
 
 from controlplane.connections import kafka
-from controlplane.connections.secrets import unseal
+from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.segments.models import ProgressKey
 from controlplane.segments.settled import settled_ranges
 from controlplane.tasks import hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, sources_of
 from ingestion.specs import KafkaIOConfig, TaskSpec, offsets, parse_task_spec
+from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
+from ingestion.specs.providers import Value
 
 logger = logging.getLogger(__name__)
 LOOKING_AT_ONCE = 16
@@ -92,16 +94,15 @@ class Look:
 
 def _looks(tasks: list[tuple[Task, TaskSpec]]) -> list[Look]:
     """Ask Kafka for all of them side by side: one that does not answer delays no other. No database in the threads."""
-    asked = [(task, spec, properties_of(task, spec)) for task, spec in tasks]
     with ThreadPoolExecutor(LOOKING_AT_ONCE) as pool:
-        return list(pool.map(_look, asked))
+        return list(pool.map(_look, tasks))
 
 
-def _look(asked: tuple[Task, TaskSpec, dict[str, str]]) -> Look:
-    task, spec, properties = asked
+def _look(asked: tuple[Task, TaskSpec]) -> Look:
+    task, spec = asked
     try:
-        return Look(task, spec, kafka.topic_offsets(properties, spec.spec.ioConfig.topic))
-    except kafka.KafkaProblem as problem:
+        return Look(task, spec, kafka.topic_offsets(properties_of(task, spec), spec.spec.ioConfig.topic))
+    except (kafka.KafkaProblem, SecretsLost) as problem:
         return Look(task, spec, None, str(problem))
 
 
@@ -114,9 +115,9 @@ def _watch_task(look: Look) -> None:
         _make_it_obey(task)
 
 
-def properties_of(task: Task, spec: TaskSpec) -> dict[str, str]:
-    """The consumer properties, secrets included. For clients only: never shown or logged."""
-    return {**spec.spec.ioConfig.consumerProperties, **unseal(task.secrets)}
+def properties_of(task: Task, spec: TaskSpec) -> dict[str, Value]:
+    """The consumer properties, secrets included. For clients only: never shown or logged. Raises ``SecretsLost``."""
+    return {**spec.spec.ioConfig.consumerProperties, **spec_secrets.of_kafka(unseal(task.secrets))}
 
 
 def observe(look: Look) -> None:
@@ -203,14 +204,14 @@ def _all_reading(task: Task) -> bool:
 
 def _records_left(task: Task, spec: TaskSpec) -> bool:
     """Whether an unsettled offset holds a record: transaction markers and the like are no records."""
-    properties = properties_of(task, spec)
     try:
+        properties = properties_of(task, spec)
         return any(
             kafka.holds_records(properties, spec.spec.ioConfig.topic, int(partition), start, end)
             for partition, ranges in task.observation.get("unsettled", {}).items()
             for start, end in ranges
         )
-    except kafka.KafkaProblem as problem:
+    except (kafka.KafkaProblem, SecretsLost) as problem:
         logger.warning("task %s: can't look for records left: %s", task.pk, problem)
         return True
 

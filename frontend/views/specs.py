@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError
 from controlplane.common.problems import invalid_spec
+from controlplane.connections.admission import check_connections
 from controlplane.datasources.sampling import take_sample
 from controlplane.supervisors.selectors import get_supervisor, versions
 from controlplane.supervisors.services import submit_supervisor
@@ -126,10 +127,12 @@ def _new(
 
 def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[str, Any]) -> HttpResponse:
     """Read the spec and change nothing."""
+    document = form.cleaned_data["document"]
     try:
-        kind.parse(form.cleaned_data["document"])
+        io_config = kind.parse(document).spec.ioConfig
     except SpecError as error:
         raise invalid_spec(error) from error
+    check_connections(document, io_config.consumerProperties, io_config.inputFormat)
     return render(request, TEMPLATE, {**context, "checked": True})
 
 

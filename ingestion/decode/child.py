@@ -28,6 +28,7 @@ from ingestion.decode.pipes import (
     unpacked_window,
 )
 from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs.addresses import AddressPolicy
 
 _GRACE_S = 30.0
 _FORMAT: TypeAdapter[InputFormat] = TypeAdapter(InputFormat)
@@ -78,7 +79,7 @@ def _made(pipe: Pipe, open_registry: OpenRegistry | None) -> JsonDecoder | None:
             wanted["memory_limit_bytes"],
             None if marker is None else b64decode(marker),
             _FORMAT.validate_python(wanted["input_format"]),
-            Access(open_registry, wanted["schema_folder"]),
+            Access(open_registry, wanted["schema_folder"], AddressPolicy.model_validate(wanted["address_policy"])),
         )
     except UnusableSchema as error:
         _say(pipe, {"unusable": str(error)})

@@ -17,7 +17,7 @@ from typing import Any, Self
 from ingestion.decode.decoded import Decoded, joined
 from ingestion.decode.envelope import Envelope, taken
 from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, UnusableSchema
-from ingestion.decode.formats import JSON
+from ingestion.decode.formats import JSON, Access
 from ingestion.decode.json_decoder import DEFAULT_MEMORY_LIMIT_BYTES
 from ingestion.decode.pipes import (
     Pipe,
@@ -51,7 +51,7 @@ class IsolatedDecoder:
     for later calls.
 
     ``timeout_s`` is for one batch, and again for one record. ``child_module`` is what the child runs: one that gives
-    ``ingestion.decode.child`` a schema registry's client, where formats need one. ``schema_folder``: see ``Access``.
+    ``ingestion.decode.child`` a schema registry's client, where formats need one; that of ``access`` is not used.
     Not thread-safe. Close it. The first ``decode`` raises ``UnusableSchema``; any raises ``DecoderBroken`` when no
     child can be started, and ``RegistryUnreachable``.
     """
@@ -64,11 +64,12 @@ class IsolatedDecoder:
         timeout_s: float = 20.0,
         input_format: InputFormat = JSON,
         child_module: str = "ingestion.decode.child",
-        schema_folder: str = "",
+        access: Access = Access(),  # noqa: B008 - it is frozen
     ) -> None:
         self._child_module = child_module
         self._settings = {
-            "schema_folder": schema_folder,
+            "schema_folder": access.schema_folder,
+            "address_policy": access.address_policy.model_dump(mode="json"),
             "input_format": input_format.model_dump(mode="json"),
             "schema": schema.model_dump(mode="json"),
             "memory_limit_bytes": memory_limit_bytes,

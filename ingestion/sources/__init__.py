@@ -1,7 +1,7 @@
 """Where records come from, behind one small protocol: ``Source``."""
 
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Source, SourceProblem, TopicChanged
-from ingestion.sources.topic import TopicIdentity, identify
+from ingestion.sources.topic import TopicIdentity
 
 __all__ = [
     "ACCEPT",
@@ -12,5 +12,4 @@ __all__ = [
     "SourceProblem",
     "TopicChanged",
     "TopicIdentity",
-    "identify",
 ]

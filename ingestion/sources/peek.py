@@ -15,7 +15,8 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from ingestion.sources.base import SourceProblem
-from ingestion.sources.topic import admin_client
+from ingestion.sources.topic import admin_client, checked_cluster
+from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.kafka_properties import librdkafka_properties
 
 ANSWER_S = 5.0  # the most that Kafka may take to say what the topic is
@@ -62,9 +63,19 @@ class Limits:
         return max(0.1, min(ANSWER_S, self.seconds_left))
 
 
-def peek(properties: Mapping[str, str], topic: str, *, earliest: bool, limits: Limits) -> Peek:
+@dataclass(frozen=True)
+class Place:
+    """``properties`` are admissible; brokers that they lead to must be so too, by ``policy``."""
+
+    properties: Mapping[str, str]
+    topic: str
+    policy: AddressPolicy
+
+
+def peek(place: Place, *, earliest: bool, limits: Limits) -> Peek:
     """The topic's first records, or its last, of all partitions alike. Raises ``NoSuchTopic``, ``SourceProblem``."""
-    log = _log_of(properties, topic, limits)
+    properties, topic = place.properties, place.topic
+    log = _log_of(place, limits)
     shares = shared_out({p: end - start for p, (start, end) in log.items()}, limits.rows)
     try:
         found = _Reader(properties, topic, log, shares, earliest, limits).read()
@@ -74,12 +85,14 @@ def peek(properties: Mapping[str, str], topic: str, *, earliest: bool, limits: L
     return found
 
 
-def _log_of(properties: Mapping[str, str], topic: str, limits: Limits) -> dict[int, Span]:
+def _log_of(place: Place, limits: Limits) -> dict[int, Span]:
     """Start and end of what is committed in every partition."""
     errors: list[str] = []
-    admin = admin_client(properties, errors)
+    admin = admin_client(place.properties, errors)
+    topic = place.topic
     while True:
         try:
+            checked_cluster(admin, topic, place.policy, limits.for_answer)
             return _spans(admin, topic, limits)
         except KafkaException as error:
             reason = error.args[0]

@@ -17,7 +17,8 @@ from confluent_kafka.admin import (
 
 from ingestion.sources.base import SourceProblem
 from ingestion.specs import ShareGroupIOConfig
-from ingestion.specs.kafka_properties import librdkafka_properties
+from ingestion.specs.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
+from ingestion.specs.kafka_properties import admitted
 
 TIMEOUT_S = 10.0
 
@@ -37,21 +38,35 @@ class LogBounds:
 
 
 class TopicWatch:
-    """Asks Kafka for a topic's identity over one connection that is kept. Thread-safe."""
+    """Asks Kafka for a topic's identity over one connection that is kept. Thread-safe after the first answer.
 
-    def __init__(self, properties: Mapping[str, str], topic: str) -> None:
+    ``policy``: what brokers it may connect to; those that they advertise are looked at before a topic is asked for.
+    """
+
+    def __init__(self, properties: Mapping[str, str], topic: str, policy: AddressPolicy) -> None:
+        self._properties = properties
         self._topic = topic
+        self._policy = policy
         self._errors: list[str] = []
-        self._admin = admin_client(properties, self._errors)
+        self._kept: AdminClient | None = None
 
     def identity(self) -> TopicIdentity | None:
-        """The topic as it is now; None when it does not exist. Raises ``SourceProblem`` when Kafka does not answer."""
+        """The topic as it is now; None when it does not exist.
+
+        Raises ``SourceProblem`` when Kafka does not answer, or may not be connected to.
+        """
         try:
-            cluster = self._admin.describe_cluster(request_timeout=TIMEOUT_S)
+            cluster_id = checked_cluster(self._admin, self._topic, self._policy)
             topic_id = self.topic_id()
-            return TopicIdentity(cluster.result().cluster_id, topic_id) if topic_id else None
+            return TopicIdentity(cluster_id, topic_id) if topic_id else None
         except KafkaException as error:
             raise SourceProblem(self._reason(error)) from None
+
+    @property
+    def _admin(self) -> AdminClient:
+        if self._kept is None:
+            self._kept = admin_client(admissible(self._properties, self._policy), self._errors)
+        return self._kept
 
     def topic_id(self) -> str | None:
         """The topic's id now; None when it does not exist. Raises ``SourceProblem`` when Kafka does not answer."""
@@ -93,25 +108,53 @@ class TopicWatch:
         return {p.partition: future.result().offset for p, future in futures.items()}
 
     def _reason(self, error: KafkaException) -> str:
+        if self._kept is not None:
+            self._kept.poll(0)  # the causes come in while it is asked
         text = f"Kafka does not answer: {error.args[0].str()}"
         return f"{text} ({self._errors[-1]})" if self._errors else text
 
 
-def identify(properties: Mapping[str, str], topic: str) -> TopicIdentity | None:
-    """The topic as it is now; None when it does not exist."""
-    return TopicWatch(properties, topic).identity()
+def admissible(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, str]:
+    """The properties for a client that connects to the bootstrap servers now. Raises ``SourceProblem``."""
+    try:
+        return admitted(properties, policy)
+    except AddressProblem as problem:
+        raise SourceProblem(str(problem)) from None
+
+
+def checked_cluster(admin: AdminClient, topic: str, policy: AddressPolicy, timeout_s: float = TIMEOUT_S) -> str:
+    """The cluster's id, once its brokers' addresses are allowed: one that may be spoken to can name others.
+
+    Metadata come from a bootstrap server; all other questions may go to a broker that it has named. A name that can't
+    be resolved is left to the client. Raises ``SourceProblem``, ``KafkaException``.
+    """
+    cluster = admin.list_topics(topic, timeout=timeout_s)
+    for broker in cluster.brokers.values():
+        try:
+            policy.resolve(broker.host, broker.port)
+        except AddressUnknown:
+            continue
+        except AddressRefused as refused:
+            raise SourceProblem(f"Kafka's broker {broker.id} is advertised as {refused}") from None
+    return str(cluster.cluster_id)
 
 
 def admin_client(properties: Mapping[str, str], errors: list[str]) -> AdminClient:
-    """An admin client that keeps the last few causes of connection trouble in ``errors``."""
+    """A client of admissible properties that keeps the last few causes of connection trouble in ``errors``.
+
+    Raises ``SourceProblem``.
+    """
 
     def note(error: object) -> None:
         errors[:] = [*errors[-2:], str(error)]
 
-    return AdminClient({**librdkafka_properties(properties), "error_cb": note, "log_level": 0})
+    try:
+        return AdminClient({**properties, "error_cb": note, "log_level": 0})
+    except KafkaException as error:
+        raise SourceProblem(f"Kafka's client refuses its properties: {error.args[0].str()}") from None
 
 
-def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig) -> None:
+def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig, policy: AddressPolicy) -> None:
     """Set the share group's dynamic configuration, before the first poll: a new group starts at latest.
 
     Raises ``SourceProblem`` with the broker's reason (for example a lock duration outside its bounds).
@@ -126,10 +169,12 @@ def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig
     entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in values.items()]
     resource = ConfigResource(ResourceType.GROUP, io_config.groupId, incremental_configs=entries)
     errors: list[str] = []
-    admin = admin_client(properties, errors)
+    admin = admin_client(admissible(properties, policy), errors)
     try:
+        checked_cluster(admin, io_config.topic, policy)
         for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():
             future.result()
     except KafkaException as error:
+        admin.poll(0)  # the causes come in while it is asked
         cause = f" ({errors[-1]})" if errors else ""
         raise SourceProblem(f"Share group {io_config.groupId!r}: {error.args[0].str()}{cause}") from None

@@ -110,7 +110,8 @@ class Application:
             return True
         while True:
             try:
-                configure_group(self._assignment.consumer_properties, io_config)
+                told = self._assignment
+                configure_group(told.consumer_properties, io_config, told.address_policy)
                 self._message = ""
                 return True
             except SourceProblem as problem:

@@ -10,7 +10,7 @@ from ingestion.sources.consumer_group import ConsumerGroupSource
 from ingestion.sources.offset_ranges import OffsetRangeSource
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.stored_offsets import Claim, StoredOffsets
-from ingestion.sources.topic import TopicWatch
+from ingestion.sources.topic import TopicWatch, admissible
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.protocol import Assignment
 
@@ -19,10 +19,11 @@ LOOK_S = 10.0
 
 def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Callable[[Claim], Source]:
     """Makes the source of one indexer for each of its epochs."""
-    io_config, properties = assignment.spec.ioConfig, assignment.consumer_properties
+    io_config = assignment.spec.ioConfig
+    properties, policy = assignment.consumer_properties, assignment.address_policy
     client_id = f"{assignment.task_id}-{number}"
     if isinstance(io_config, ShareGroupIOConfig):
-        return lambda claim: ShareGroupSource(properties, io_config, client_id)
+        return lambda claim: ShareGroupSource(admissible(properties, policy), io_config, client_id)
 
     poll_s = io_config.pollTimeout / 1000
     in_group = io_config.source_kind == "consumer_group"
@@ -40,8 +41,8 @@ def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Call
             with_generation=in_group,
         )
         if in_group:
-            return ConsumerGroupSource(properties, stored, assignment.group, client_id, poll_s)
-        return OffsetRangeSource(properties, stored, mine, client_id, poll_s)
+            return ConsumerGroupSource(admissible(properties, policy), stored, assignment.group, client_id, poll_s)
+        return OffsetRangeSource(admissible(properties, policy), stored, mine, client_id, poll_s)
 
     return with_stored_offsets
 
@@ -55,7 +56,9 @@ class Places:
         self._partitions = 0
         self._ended = threading.Event()
         if self._bounded:
-            watch = TopicWatch(assignment.consumer_properties, assignment.spec.ioConfig.topic)
+            watch = TopicWatch(
+                assignment.consumer_properties, assignment.spec.ioConfig.topic, assignment.address_policy
+            )
             threading.Thread(target=self._look, args=(watch,), name="partitions", daemon=True).start()
 
     def fitting(self, wanted: int) -> int:

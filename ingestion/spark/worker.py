@@ -84,7 +84,7 @@ def _run(orders: Orders) -> tuple[str, str]:
 
 
 def _surroundings(assignment: Assignment, client: HttpControlPlane, control: Control, scratch: Path) -> Surroundings:
-    watch = TopicWatch(assignment.consumer_properties, assignment.spec.ioConfig.topic)
+    watch = TopicWatch(assignment.consumer_properties, assignment.spec.ioConfig.topic, assignment.address_policy)
     return Surroundings(
         client=client,
         topic=watch,

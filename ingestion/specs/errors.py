@@ -35,9 +35,15 @@ def issues_of(error: ValidationError, document: Any) -> list[SpecIssue]:
 
 def issue_at(parts: list[str | int], message: str) -> SpecIssue:
     """An issue at the place that ``parts`` (keys and list indexes) lead to."""
-    path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
+    path = "".join(map(_step, parts)).lstrip(".")
     pointer = "".join("/" + str(p).replace("~", "~0").replace("/", "~1") for p in parts)
     return SpecIssue(path, pointer, message)
+
+
+def _step(part: str | int) -> str:
+    if isinstance(part, int):
+        return f"[{part}]"
+    return f"[{part!r}]" if "." in part else f".{part}"
 
 
 def _issue(error: dict[str, Any], document: Any) -> SpecIssue:

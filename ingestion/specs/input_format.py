@@ -6,12 +6,14 @@ reads a file or asks a registry: the decoder does, and refuses what it is not al
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ingestion.specs.json_path import parse_json_path
+from ingestion.specs.registry_access import RegistryConfig, RegistryHeaders
 
 # What the JSON decoder does anyway; every other feature of Jackson's would change what a record is.
 JSON_FEATURES = frozenset({"ALLOW_NON_NUMERIC_NUMBERS", "ALLOW_TRAILING_COMMA"})
@@ -159,18 +161,8 @@ class RegistryDecoder(FormatModel):
     url: str | None = None
     urls: list[str] | None = Field(default=None, min_length=1, max_length=MOST_REGISTRIES)
     capacity: int = Field(default=1000, ge=1)
-    config: dict[str, Any] = Field(default_factory=dict)
-    headers: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("config", "headers")
-    @classmethod
-    def _nothing_secret(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if value:
-            raise ValueError(
-                "credentials, TLS settings and headers for a schema registry are not supported in this version: a spec "
-                "can't keep them secret. Use a registry that this network may read without them"
-            )
-        return value
+    config: RegistryConfig = Field(default_factory=dict)
+    headers: RegistryHeaders = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_address_at_least(self) -> RegistryDecoder:
@@ -187,8 +179,13 @@ class RegistryDecoder(FormatModel):
 
 
 def _check_address(address: str) -> None:
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname or "," in address:
+    try:
+        parts = urlsplit(address)
+        parts.port  # noqa: B018 - it raises
+    except ValueError:
+        raise ValueError("the address of a schema registry is http://host:port or https://host:port") from None
+    plain = address.isascii() and address.isprintable() and not set(address) & set(", \\?#")
+    if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
         raise ValueError("the address of a schema registry is http://host:port or https://host:port")
     if parts.username is not None or parts.password is not None:
         raise ValueError("the address of a schema registry must hold no user and password: a spec is shown to others")
@@ -334,3 +331,18 @@ InputFormat = Annotated[
     | KafkaInputFormat,
     Field(discriminator="type"),
 ]
+
+
+def registries_of(written: InputFormat) -> Iterator[tuple[tuple[str, ...], RegistryDecoder]]:
+    """Every schema registry that a format asks, with its place in the ioConfig."""
+
+    def inside(value: BaseModel, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], RegistryDecoder]]:
+        if isinstance(value, RegistryDecoder):
+            yield place, value
+            return
+        for name in type(value).model_fields:
+            inner = getattr(value, name)
+            if isinstance(inner, BaseModel):
+                yield from inside(inner, (*place, name))
+
+    yield from inside(written, ("inputFormat",))

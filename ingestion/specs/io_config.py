@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, utc
 from ingestion.specs.input_format import InputFormat
-from ingestion.specs.kafka_properties import check_kafka_properties
+from ingestion.specs.kafka_reading import KafkaProperties
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
 _SHARE_GROUP_TYPES = (SHARE_GROUP_TYPE, "kafka_share_group")
@@ -39,7 +39,7 @@ class _TopicIOConfig(SpecModel):
     """What all kinds of source have in common."""
 
     topic: str
-    consumerProperties: dict[str, str]
+    consumerProperties: KafkaProperties
     inputFormat: InputFormat
     taskCount: int = Field(default=1, ge=1, le=1000)
     lateMessageRejectionStartDateTime: datetime | None = None
@@ -52,19 +52,6 @@ class _TopicIOConfig(SpecModel):
     def _a_topic_name(cls, value: str) -> str:
         if not _TOPIC.fullmatch(value) or value in (".", ".."):
             raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
-        return value
-
-    @field_validator("consumerProperties", mode="before")
-    @classmethod
-    def _text_values(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {k: _property_text(v) for k, v in value.items()}
-
-    @field_validator("consumerProperties")
-    @classmethod
-    def _allowed_properties(cls, value: dict[str, str]) -> dict[str, str]:
-        check_kafka_properties(value)
         return value
 
     @field_validator("lateMessageRejectionStartDateTime")
@@ -80,7 +67,7 @@ class _TopicIOConfig(SpecModel):
 
     @property
     def bootstrap_servers(self) -> str:
-        return self.consumerProperties["bootstrap.servers"]
+        return str(self.consumerProperties["bootstrap.servers"])
 
 
 class ShareGroupIOConfig(_TopicIOConfig):
@@ -144,9 +131,3 @@ IOConfig = Annotated[
         custom_error_message="type must be one of " + ", ".join(map(repr, SOURCE_TYPES)),
     ),
 ]
-
-
-def _property_text(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value

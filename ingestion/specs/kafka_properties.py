@@ -1,68 +1,175 @@
-"""Which Kafka client properties a spec may set: an allow-list.
+"""Which Kafka client properties a spec may set, under Java's names and librdkafka's, and what clients are made of.
 
-Some client properties run commands, load libraries, or read files and URLs (``sasl.jaas.config``,
-``plugin.library.paths``, ``sasl.oauthbearer.token.endpoint.url``): whatever is not named here is refused.
+An allow-list: some client properties run commands, load libraries, or read files and URLs, so whatever is not named
+here is refused. How they are read from a spec: ``kafka_reading``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-ALLOWED = frozenset(
-    {
-        "bootstrap.servers",
-        "client.id",
-        "client.rack",
-        "fetch.max.bytes",
-        "fetch.max.wait.ms",
-        "fetch.min.bytes",
-        "max.partition.fetch.bytes",
-        "max.poll.records",
-        "metadata.max.age.ms",
-        "reconnect.backoff.max.ms",
-        "reconnect.backoff.ms",
-        "request.timeout.ms",
-        "security.protocol",
-        "socket.keepalive.enable",
-        "socket.timeout.ms",
-        "sasl.mechanism",
-        "sasl.mechanisms",
-        "sasl.username",
-        "sasl.password",
-        "ssl.ca.pem",
-    }
-)
-SECRET = frozenset({"sasl.password"})
-# Java's name → librdkafka's; None: has no counterpart and is left out.
-_FOR_LIBRDKAFKA: dict[str, str | None] = {
-    "request.timeout.ms": "socket.timeout.ms",
-    "max.poll.records": None,
-    "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "sasl.mechanism": "sasl.mechanisms",
+from ingestion.specs.addresses import AddressPolicy, checked_servers, servers_of
+from ingestion.specs.jaas import login_of
+from ingestion.specs.pem import CERTIFICATE, KEY, pem_of
+from ingestion.specs.providers import PROVIDER, Value
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+STORES = ("PEM", "PKCS12")
+_BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
+_NO_GROUP = "no consumer group is joined"
+_KEPT_HERE = "how far a topic was read is kept in the metadata store"
+
+
+@dataclass(frozen=True)
+class Property:
+    """``to``: librdkafka's name, empty when it has none of its own. ``no_effect``: why it changes nothing here."""
+
+    to: str = ""
+    values: tuple[str, ...] = ()
+    secret: bool = False
+    no_effect: str = ""
+
+
+def _plain(*names: str) -> dict[str, Property]:
+    return {name: Property(name) for name in names}
+
+
+PROPERTIES: dict[str, Property] = {
+    **_plain("bootstrap.servers", "client.id", "client.rack", "check.crcs", "connections.max.idle.ms", "debug"),
+    **_plain("fetch.max.bytes", "fetch.min.bytes", "max.partition.fetch.bytes", "metadata.max.age.ms"),
+    **_plain("reconnect.backoff.max.ms", "reconnect.backoff.ms", "socket.keepalive.enable", "socket.timeout.ms"),
+    "fetch.max.wait.ms": Property("fetch.wait.max.ms"),
+    "request.timeout.ms": Property("socket.timeout.ms"),
+    "receive.buffer.bytes": Property("socket.receive.buffer.bytes"),
+    "send.buffer.bytes": Property("socket.send.buffer.bytes"),
+    "security.protocol": Property("security.protocol", PROTOCOLS),
+    "sasl.mechanism": Property("sasl.mechanisms", MECHANISMS),
+    "sasl.mechanisms": Property("sasl.mechanisms", MECHANISMS),
+    "sasl.username": Property("sasl.username"),
+    "sasl.password": Property("sasl.password", secret=True),
+    "sasl.jaas.config": Property(secret=True),
+    "ssl.ca.pem": Property("ssl.ca.pem"),
+    "ssl.certificate.pem": Property("ssl.certificate.pem"),
+    "ssl.key.pem": Property("ssl.key.pem", secret=True),
+    "ssl.key.password": Property("ssl.key.password", secret=True),
+    "ssl.truststore.type": Property(values=STORES),
+    "ssl.truststore.certificates": Property("ssl.ca.pem"),
+    "ssl.truststore.location": Property(),
+    "ssl.truststore.password": Property(secret=True),
+    "ssl.keystore.type": Property(values=STORES),
+    "ssl.keystore.certificate.chain": Property("ssl.certificate.pem"),
+    "ssl.keystore.key": Property("ssl.key.pem", secret=True),
+    "ssl.keystore.location": Property(),
+    "ssl.keystore.password": Property(secret=True),
+    "ssl.endpoint.identification.algorithm": Property("ssl.endpoint.identification.algorithm", ("HTTPS", "NONE", "")),
+    "enable.ssl.certificate.verification": Property("enable.ssl.certificate.verification", ("TRUE", "FALSE")),
+    PROVIDER: Property(),
+    "auto.commit.interval.ms": Property(no_effect=_KEPT_HERE),
+    "auto.offset.reset": Property(no_effect="where a new source begins is said by ioConfig"),
+    "enable.auto.commit": Property(no_effect=_KEPT_HERE),
+    "group.id": Property(no_effect="the group is said by ioConfig"),
+    "heartbeat.interval.ms": Property(no_effect=_NO_GROUP),
+    "isolation.level": Property(
+        values=("READ_COMMITTED",), no_effect="committed records alone are read unless ioConfig says otherwise"
+    ),
+    "key.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
+    "max.poll.interval.ms": Property(no_effect=_NO_GROUP),
+    "max.poll.records": Property(no_effect="a share group's batches follow the producer's"),
+    "session.timeout.ms": Property(no_effect=_NO_GROUP),
+    "value.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
 }
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MASK = "******"
-
-
-def check_kafka_properties(properties: Mapping[str, str]) -> None:
-    """Raise ``ValueError`` with every property that is refused, or when there is no ``bootstrap.servers``."""
-    refused = sorted(set(properties) - ALLOWED)
-    faults = [f"property {name!r} is not allowed" for name in refused]
-    if not properties.get("bootstrap.servers", "").strip():
-        faults.append("'bootstrap.servers' is required, for example kafka-broker:9092")
-    protocol = properties.get("security.protocol")
-    if protocol is not None and protocol.upper() not in _PROTOCOLS:
-        faults.append(f"'security.protocol' must be one of {', '.join(_PROTOCOLS)}")
-    if faults:
-        raise ValueError("; ".join(faults))
+ALLOWED = frozenset(PROPERTIES)
+SECRET = frozenset(name for name, known in PROPERTIES.items() if known.secret)
+WITHOUT_EFFECT = {name: known.no_effect for name, known in PROPERTIES.items() if known.no_effect}
+PEM_LABELS = {
+    **dict.fromkeys(("ssl.ca.pem", "ssl.certificate.pem"), CERTIFICATE),
+    **dict.fromkeys(("ssl.truststore.certificates", "ssl.keystore.certificate.chain"), CERTIFICATE),
+    **dict.fromkeys(("ssl.key.pem", "ssl.keystore.key"), KEY),
+}
 
 
 def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties under librdkafka's names, for any client made from a spec."""
-    named = {_FOR_LIBRDKAFKA.get(k, k): v for k, v in properties.items()}
-    return {k: v for k, v in named.items() if k is not None}
+    """The properties under librdkafka's names, for any client; what it is given once more it leaves as it is.
+
+    Stores that are files must have been read before (see ``controlplane.connections``). Raises ``ValueError``.
+    """
+    found: dict[str, str] = {}
+    for name, value in properties.items():
+        known = PROPERTIES.get(name)
+        if known is None:
+            found[name] = value
+        elif name == "sasl.jaas.config":
+            found["sasl.username"], found["sasl.password"] = login_of(value)
+        elif known.to:
+            found[known.to] = _FOR_LIBRDKAFKA.get(name, str)(value)
+    return found
 
 
-def masked(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with secrets hidden, fit for an answer or a page."""
-    return {k: MASK if k in SECRET else v for k, v in properties.items()}
+def _buffer(value: str) -> str:
+    return "0" if value == "-1" else value  # the system's default, in Java and in librdkafka
+
+
+def _pem_for(name: str) -> Callable[[str], str]:
+    return lambda value: pem_of(value, PEM_LABELS[name])
+
+
+_FOR_LIBRDKAFKA: dict[str, Callable[[str], str]] = {
+    **{name: _pem_for(name) for name in PEM_LABELS},
+    "receive.buffer.bytes": _buffer,
+    "send.buffer.bytes": _buffer,
+    "sasl.mechanism": str.upper,
+    "sasl.mechanisms": str.upper,
+    "ssl.endpoint.identification.algorithm": lambda value: value.lower() or "none",
+}
+
+
+def admitted(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, str]:
+    """librdkafka's properties, for bootstrap servers whose addresses have all been found allowed. Blocks: it resolves.
+
+    Without TLS the client is given these addresses, and not the names: it connects to what was checked. With TLS it
+    needs the names, since the broker's certificate is for them. Raises ``AddressProblem``, ``ValueError``.
+    """
+    config = librdkafka_properties(properties)
+    addresses = checked_servers(servers_of(config.get("bootstrap.servers", "")), policy)
+    if not config.get("security.protocol", "PLAINTEXT").upper().endswith("SSL"):
+        config["bootstrap.servers"] = ",".join(addresses)
+    return config
+
+
+def insecure(properties: Mapping[str, Value]) -> dict[str, str]:
+    """The properties that only an installation which allows it may use, each with the reason."""
+    values = {name: value.lower() for name, value in properties.items() if isinstance(value, str)}
+    found: dict[str, str] = {}
+    if values.get("debug"):
+        found["debug"] = "it can write what is sent, secrets too, to logs"
+    if values.get("enable.ssl.certificate.verification") == "false":
+        found["enable.ssl.certificate.verification"] = "without it anybody can pose as the broker"
+    if values.get("ssl.endpoint.identification.algorithm") in ("", "none"):
+        found["ssl.endpoint.identification.algorithm"] = "without it any holder of a certificate can pose as the broker"
+    return found
+
+
+def missing(properties: Mapping[str, Value]) -> dict[str, str]:
+    """What must be there beside what is, once the secrets that are kept apart have been added; with the reason."""
+    found: dict[str, str] = {}
+    if (
+        str(properties.get("security.protocol", "")).upper().startswith("SASL_")
+        and "sasl.jaas.config" not in properties
+    ):
+        found |= dict.fromkeys({"sasl.username", "sasl.password"} - set(properties), "a login with SASL needs it")
+    for name, needed in _NEEDS.items():
+        if name in properties and needed not in properties:
+            found[needed] = f"{name} needs it"
+    if str(properties.get("ssl.keystore.type", "")).upper() == "PKCS12" and "ssl.keystore.password" not in properties:
+        found["ssl.keystore.password"] = "the key store can't be opened without it"
+    return found
+
+
+_NEEDS = {
+    "ssl.certificate.pem": "ssl.key.pem",
+    "ssl.key.pem": "ssl.certificate.pem",
+    "ssl.keystore.certificate.chain": "ssl.keystore.key",
+    "ssl.keystore.key": "ssl.keystore.certificate.chain",
+}

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
+from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.ingestion_spec import IngestionSpec
 from ingestion.specs.io_config import SourceKind
 
@@ -35,7 +36,10 @@ class RepairRange(Message):
 
 
 class Assignment(Message):
-    """What an application is to do. ``indexers`` is how many to keep running; for a repair, ``ranges`` what to read."""
+    """What an application is to do. ``indexers`` is how many to keep running; for a repair, ``ranges`` what to read.
+
+    ``consumer_properties``: under librdkafka's names, secrets included.
+    """
 
     task_id: str
     kind: SourceKind
@@ -46,6 +50,7 @@ class Assignment(Message):
     version: str
     group: str = ""  # the consumer group's name
     schema_folder: str = ""
+    address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
     ranges: list[RepairRange] = Field(default_factory=list)
     failpoints: dict[str, str] = Field(default_factory=dict)
 

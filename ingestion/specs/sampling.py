@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Base64Bytes, Field
 
+from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.io_config import IOConfig
 from ingestion.specs.protocol import Column, Message
@@ -28,7 +29,7 @@ class SampleOrder(Message):
     """What to sample and how to read it.
 
     ``formatted``: whether the inputFormat is meant; else records are left as they are. ``timed``: the same of times.
-    ``records``: what was pasted; None reads the topic of ``io_config``.
+    ``records``: what was pasted; None reads the topic of ``io_config``, with ``consumer_properties``, secrets included.
     """
 
     data_schema: DataSchema
@@ -39,6 +40,8 @@ class SampleOrder(Message):
     rows: int
     timeout_ms: int
     schema_folder: str = ""
+    consumer_properties: dict[str, str] = Field(default_factory=dict)
+    address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
 
 
 class Bytes(Message):

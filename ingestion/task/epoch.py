@@ -43,11 +43,12 @@ class Decoders:
         spec = assignment.spec
         memory = spec.tuningConfig.maxBytesInMemory * 4
         marker = Failpoints(assignment.failpoints).crash_marker
-        written, folder = spec.ioConfig.inputFormat, assignment.schema_folder
+        written = spec.ioConfig.inputFormat
+        access = Access(ConfluentRegistry, assignment.schema_folder, assignment.address_policy)
         self.wants_envelope = written.type == "kafka"
-        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, Access(ConfluentRegistry, folder))
+        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, access)
         self.isolated = IsolatedDecoder(
-            spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, schema_folder=folder
+            spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, access=access
         )
 
     def close(self) -> None:

@@ -1,51 +1,142 @@
-"""A schema registry's client for the decoder: Confluent's own, which keeps what it has read."""
+"""A schema registry's client for the decoder: two questions of Confluent's REST API.
+
+Written for hostile answers: the registry's name is resolved once for a request, its addresses are checked, and one of
+them is connected to; no redirect is followed, no proxy asked; time and size are bounded, whatever trickles in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient, SchemaRegistryError
+import json
+import socket
+import ssl
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException
+from threading import Timer
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 from ingestion.decode import RegistryUnreachable
 from ingestion.decode.formats import RegisteredSchema, UnknownSchema
+from ingestion.specs.addresses import AddressPolicy, AddressProblem
+from ingestion.specs.input_format import RegistryDecoder
 
 # With four addresses and a schema's references still less than what a child process may take for a batch.
 TIMEOUT_S = 3.0
+MOST_BYTES = 8 * 1024 * 1024
 _NOT_FOUND = (40401, 40402, 40403)  # subject, version, schema
 _MOST_REFERENCES = 100
+_PORTS = {"http": 80, "https": 443}
+_ACCEPTED = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
 
 class ConfluentRegistry:
-    """See ``decode.formats.registry.Registry``."""
+    """See ``decode.formats.registry.Registry``. ``spec``: its secrets in it; ``policy``: where it may connect to."""
 
-    def __init__(self, addresses: Sequence[str], capacity: int) -> None:
-        self._shown = ", ".join(addresses)
-        self._client = SchemaRegistryClient(
-            {"url": ",".join(addresses), "timeout": TIMEOUT_S, "max.retries": 0, "cache.capacity": capacity}
-        )
+    def __init__(self, spec: RegistryDecoder, policy: AddressPolicy) -> None:
+        self._addresses = spec.addresses
+        self._policy = policy
+        self._headers = {"Accept": _ACCEPTED, **_login(spec.config), **_texts(spec.headers)}
 
     def schema(self, schema_id: int, kind: str) -> RegisteredSchema:
-        form = "serialized" if kind == "PROTOBUF" else None
-        try:
-            found = self._client.get_schema(schema_id, fmt=form)
-            references: dict[str, str] = {}
-            self._collect(found, form, references)
-        except SchemaRegistryError as error:
-            if error.http_status_code == 404 and error.error_code in _NOT_FOUND:
-                raise UnknownSchema from None
-            raise RegistryUnreachable(f"{self._shown} answers with status {error.http_status_code}") from None
-        except Exception as error:  # the client's transport raises its own library's errors, and odd answers any
-            raise RegistryUnreachable(f"{self._shown} does not answer ({type(error).__name__})") from None
-        return RegisteredSchema(found.schema_type or "AVRO", found.schema_str or "", list(references.items()))
+        query = "?format=serialized" if kind == "PROTOBUF" else ""
+        found = self._asked(f"/schemas/ids/{schema_id}{query}")
+        references: dict[str, str] = {}
+        self._collect(found, query, references)
+        return RegisteredSchema(_text(found, "schemaType") or "AVRO", _text(found, "schema"), list(references.items()))
 
-    def _collect(self, schema: Schema, form: str | None, found: dict[str, str]) -> None:
+    def _collect(self, schema: Mapping[str, Any], query: str, found: dict[str, str]) -> None:
         """Everything that the schema refers to, each after what it refers to itself."""
-        for reference in schema.references or []:
-            if reference.name in found or len(found) >= _MOST_REFERENCES:
+        for reference in schema.get("references") or []:
+            name, subject, version = (str(reference[part]) for part in ("name", "subject", "version"))
+            if name in found or len(found) >= _MOST_REFERENCES:
                 continue
-            inner = self._referred(reference, form)
-            self._collect(inner, form, found)
-            found[reference.name] = inner.schema_str or ""
+            path = f"/subjects/{quote(subject, safe='')}/versions/{quote(version, safe='')}{query}"
+            inner = self._asked(path)
+            self._collect(inner, query, found)
+            found[name] = _text(inner, "schema")
 
-    def _referred(self, reference: SchemaReference, form: str | None) -> Schema:
-        return self._client.get_version(reference.subject, reference.version, fmt=form).schema
+    def _asked(self, path: str) -> dict[str, Any]:
+        """The first good answer of the addresses. Raises ``UnknownSchema``, ``RegistryUnreachable``."""
+        problem = RegistryUnreachable("there is no registry")
+        for address in self._addresses:
+            try:
+                return self._answer(address, path)
+            except RegistryUnreachable as error:
+                problem = error
+        raise problem
+
+    def _answer(self, address: str, path: str) -> dict[str, Any]:
+        try:
+            status, body = _fetch(address, path, self._headers, self._policy)
+            answer = json.loads(body) if status in (200, 404) else None
+        except AddressProblem as refused:
+            raise RegistryUnreachable(str(refused)) from None
+        except (OSError, HTTPException, ValueError, RecursionError) as error:
+            raise RegistryUnreachable(f"{address} does not answer ({type(error).__name__})") from None
+        if status == 200 and isinstance(answer, dict):
+            return answer
+        if status == 404 and isinstance(answer, dict) and answer.get("error_code") in _NOT_FOUND:
+            raise UnknownSchema
+        raise RegistryUnreachable(f"{address} answers with status {status}")
+
+
+def _fetch(address: str, path: str, headers: Mapping[str, str], policy: AddressPolicy) -> tuple[int, bytes]:
+    """Status and body. Raises ``AddressProblem``, ``OSError``, ``HTTPException``, ``ValueError``."""
+    end = time.monotonic() + TIMEOUT_S
+    parts = urlsplit(address)
+    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+    connection = HTTPConnection(host, port, timeout=TIMEOUT_S)
+    connection.sock = raw = _connected(policy.resolve(host, port), port, end)
+    # Each read has a timeout, but many small ones would never end: so the connection does.
+    cut = Timer(max(0.0, end - time.monotonic()), _shut, (raw,))
+    cut.daemon = True
+    cut.start()
+    try:
+        if parts.scheme == "https":
+            connection.sock = ssl.create_default_context().wrap_socket(raw, server_hostname=host)
+        connection.request("GET", parts.path.rstrip("/") + path, headers={**headers, "Accept-Encoding": "identity"})
+        response = connection.getresponse()
+        body = response.read(MOST_BYTES + 1)
+    finally:
+        cut.cancel()
+        connection.close()
+    if len(body) > MOST_BYTES:
+        raise ValueError("the answer is too large")
+    return response.status, body
+
+
+def _connected(addresses: list[str], port: int, end: float) -> socket.socket:
+    problem = OSError("no address")
+    for address in addresses:
+        try:
+            return socket.create_connection((address, port), timeout=max(0.1, end - time.monotonic()))
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _shut(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it has ended meanwhile
+
+
+def _login(config: Mapping[str, Any]) -> dict[str, str]:
+    user = _texts(config).get("basic.auth.user.info")
+    token = _texts(config).get("bearer.auth.token")
+    if user is not None:
+        return {"Authorization": f"Basic {b64encode(user.encode()).decode()}"}
+    return {"Authorization": f"Bearer {token}"} if token is not None else {}
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """The values; an assignment has no references."""
+    return {name: value for name, value in values.items() if isinstance(value, str)}
+
+
+def _text(answer: Mapping[str, Any], name: str) -> str:
+    value = answer.get(name)
+    return value if isinstance(value, str) else ""

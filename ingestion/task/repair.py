@@ -14,7 +14,7 @@ from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.segments import DeepStorageError, open_deep_storage
 from ingestion.sources import SourceProblem
 from ingestion.sources.repair import RepairSource
-from ingestion.sources.topic import TopicWatch
+from ingestion.sources.topic import TopicWatch, admissible
 from ingestion.specs.protocol import Assignment, EndRequest, HeartbeatRequest
 from ingestion.task.control import Control
 from ingestion.task.errors import Fenced, StorageRefused
@@ -52,13 +52,13 @@ def main() -> int:
 
 def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) -> None:
     topic = assignment.spec.ioConfig.topic
-    properties = assignment.consumer_properties
+    properties, policy = assignment.consumer_properties, assignment.address_policy
     with scratch_folder() as scratch:
         surroundings = Surroundings(
             client=client,
-            topic=TopicWatch(properties, topic),
+            topic=TopicWatch(properties, topic, policy),
             make_source=lambda _: RepairSource(
-                properties, topic, assignment.ranges, lambda: control.directive != "continue"
+                admissible(properties, policy), topic, assignment.ranges, lambda: control.directive != "continue"
             ),
             storage=open_deep_storage(assignment.deep_storage),
             scratch=scratch,

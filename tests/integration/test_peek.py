@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from ingestion.sources import SourceProblem
-from ingestion.sources.peek import STEP_BACK, Limits, NoSuchTopic, Peek, peek, shared_out
+from ingestion.sources.peek import STEP_BACK, Limits, NoSuchTopic, Peek, Place, peek, shared_out
+from tests.support.formats import HERE
 from tests.support.house import House
 
 MUCH = 16 * 1024 * 1024
@@ -20,7 +21,8 @@ MUCH = 16 * 1024 * 1024
 
 def look(house: House, topic: str, rows: int, earliest: bool = True, size_bytes: int = MUCH, **properties: Any) -> Peek:
     limits = Limits(rows, size_bytes, time.monotonic() + 30)
-    return peek({"bootstrap.servers": house.bootstrap, **properties}, topic, earliest=earliest, limits=limits)
+    place = Place({"bootstrap.servers": house.bootstrap, **properties}, topic, HERE)
+    return peek(place, earliest=earliest, limits=limits)
 
 
 def values(found: Peek) -> list[int]:
@@ -153,4 +155,4 @@ def test_what_does_not_answer_is_a_problem_with_its_cause() -> None:
         address = f"127.0.0.1:{unused.getsockname()[1]}"
     limits = Limits(10, MUCH, time.monotonic() + 1)
     with pytest.raises(SourceProblem, match="refused"):
-        peek({"bootstrap.servers": address}, "t", earliest=True, limits=limits)
+        peek(Place({"bootstrap.servers": address}, "t", HERE), earliest=True, limits=limits)

@@ -19,7 +19,8 @@ CANARY = "canary-password-7431"
 
 
 def with_password(spec: dict[str, Any], password: str | None) -> dict[str, Any]:
-    properties = {"bootstrap.servers": "b:1", "security.protocol": "SASL_SSL", "sasl.username": "u"}
+    properties = {"bootstrap.servers": "b:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    properties["sasl.username"] = "u"
     if password is not None:
         properties["sasl.password"] = password
     spec["ioConfig"]["consumerProperties"] = properties

@@ -34,6 +34,9 @@ os.environ.update(
         "HEADGATE_ALLOWED_HOSTS": "127.0.0.1,localhost,testserver",
         "HEADGATE_TASK_DIR": str(HOME.tasks),
         "HEADGATE_DEEP_STORAGE": str(HOME.segments),
+        # Tests' own servers, and names with any port that lead nowhere.
+        "HEADGATE_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128",
+        "HEADGATE_ALLOWED_PORTS": "1-65535",
     }
 )
 

@@ -10,7 +10,9 @@ from pydantic import TypeAdapter
 from ingestion.decode import Decoded, Envelope, JsonDecoder, row_indexes
 from ingestion.decode.formats import Access
 from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs.addresses import AddressPolicy
 
+HERE = AddressPolicy.of(["127.0.0.0/8", "::1"], [], ["1-65535"])  # where tests' own servers are
 _FORMAT: TypeAdapter[Any] = TypeAdapter(InputFormat)
 
 
@@ -38,7 +40,7 @@ def decoded(
     schema_folder: str = "",
 ) -> Decoded:
     """What becomes of the records; every index has ended exactly once."""
-    access = Access(open_registry, schema_folder)
+    access = Access(open_registry, schema_folder, HERE)
     decoder = JsonDecoder(schema or schema_of(), input_format=format_of(spec), access=access, memory_limit_bytes=2**28)
     try:
         found = decoder.decode(payloads, envelope=envelope)

@@ -18,6 +18,7 @@ from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import Assignment, Counters
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, Surroundings
+from tests.support.formats import HERE
 
 TOPIC = TopicIdentity("cluster", "topic-id")
 
@@ -57,6 +58,7 @@ def assignment(folder: Path, input_format: Any = None, **data_schema: Any) -> As
         indexers=1,
         deep_storage=str(folder / "segments"),
         version="v1",
+        address_policy=HERE,
     )
 
 

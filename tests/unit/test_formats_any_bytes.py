@@ -14,7 +14,7 @@ from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder
 from ingestion.decode.formats import Access
 from ingestion.task.epoch import CHILD
 from ingestion.task.registry import ConfluentRegistry
-from tests.support.formats import ends, format_of, schema_of
+from tests.support.formats import HERE, ends, format_of, schema_of
 from tests.support.registry import framed, running
 from tests.unit.test_formats_avro import DATUM, SCHEMA, inline, written
 from tests.unit.test_formats_protobuf import FILE, PAYLOAD
@@ -117,7 +117,7 @@ def by_registry() -> Iterator[JsonDecoder]:
         registry.schemas[1] = {"schema": json.dumps(SCHEMA)}
         decoder = {"type": "schema_registry", "url": registry.url}
         spec = format_of({"type": "avro_stream", "avroBytesDecoder": decoder})
-        made = JsonDecoder(schema_of(), input_format=spec, access=Access(ConfluentRegistry))
+        made = JsonDecoder(schema_of(), input_format=spec, access=Access(ConfluentRegistry, address_policy=HERE))
         yield made
         made.close()
 

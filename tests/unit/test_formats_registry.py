@@ -14,7 +14,7 @@ from ingestion.decode import IsolatedDecoder, JsonDecoder, RegistryUnreachable, 
 from ingestion.decode.formats import Access
 from ingestion.task.epoch import CHILD
 from ingestion.task.registry import ConfluentRegistry
-from tests.support.formats import decoded, format_of, rows, schema_of
+from tests.support.formats import HERE, decoded, format_of, rows, schema_of
 from tests.support.registry import SchemaRegistry, framed, running
 from tests.unit.test_formats_avro import SUB, one_field, written
 from tests.unit.test_formats_protobuf import METRICS, file_of, message_of
@@ -34,7 +34,7 @@ def avro_by(registry: SchemaRegistry, **more: Any) -> dict[str, Any]:
 
 
 def decoder_by(spec: dict[str, Any]) -> JsonDecoder:
-    return JsonDecoder(schema_of(), input_format=format_of(spec), access=Access(ConfluentRegistry))
+    return JsonDecoder(schema_of(), input_format=format_of(spec), access=Access(ConfluentRegistry, address_policy=HERE))
 
 
 def test_avro_by_its_registered_schema(registry: SchemaRegistry) -> None:
@@ -130,7 +130,8 @@ def test_a_decoder_without_a_registrys_client_refuses(registry: SchemaRegistry) 
 def test_in_a_child_process(registry: SchemaRegistry) -> None:
     good = framed(1, written(STRINGS, {"v": "x"}))
     spec = format_of(avro_by(registry))
-    with IsolatedDecoder(schema_of(), 2**28, b"KILL", input_format=spec, child_module=CHILD) as decoder:
+    access = Access(address_policy=HERE)
+    with IsolatedDecoder(schema_of(), 2**28, b"KILL", input_format=spec, child_module=CHILD, access=access) as decoder:
         registry.stop()
         started = time.monotonic()
         with pytest.raises(RegistryUnreachable, match="does not answer"):

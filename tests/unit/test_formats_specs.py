@@ -96,8 +96,12 @@ def test_fields_that_are_refused(field: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("registry", "message"),
     [
-        ({"config": {"basic.auth.user.info": "fred:letmein"}}, "a spec can't keep them secret"),
-        ({"headers": {"Authorization": "letmein"}}, "a spec can't keep them secret"),
+        ({"config": {"basic.auth.user.info": "letmein"}}, "'basic.auth.user.info' must be user:password"),
+        ({"config": {"ssl.keystore.location": "letmein"}}, "'ssl.keystore.location' is not supported"),
+        ({"config": {"basic.auth.credentials.source": "letmein"}}, "must be USER_INFO"),
+        ({"headers": {"Host": "letmein"}}, "the header 'Host' can't be set"),
+        ({"headers": {"a b": "letmein"}}, "'a b' is no name of a header"),
+        ({"headers": {"Authorization": "letmein\r\nHost: x"}}, "must be visible ASCII, in one line"),
         ({"url": "http://fred:letmein@registry"}, "must hold no user and password"),
         ({"url": "file:///etc/passwd"}, "http://host:port"),
         ({"url": "http://"}, "http://host:port"),

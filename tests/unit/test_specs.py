@@ -24,7 +24,7 @@ from ingestion.specs import (
     parse_task_spec,
 )
 from ingestion.specs.granularity import MAX_TIME, MIN_TIME
-from ingestion.specs.kafka_properties import MASK, librdkafka_properties, masked
+from ingestion.specs.kafka_properties import librdkafka_properties
 
 # The task spec of the document "Kafka share group ingestion", as it stands there.
 SEED = json.loads("""
@@ -171,13 +171,14 @@ def test_every_fault_is_told_at_once_by_its_path() -> None:
         "ioConfig.topic",
         "ioConfig.groupId",
         "ioConfig.consumerProperties",
+        "ioConfig.consumerProperties['sasl.jaas.config']",
         "ioConfig.inputFormat.type",
         "tuningConfig.maxRowsPerSegment",
         "surprise",
     }
     assert found["ioConfig.groupId"] == "required field is missing"
     assert found["surprise"] == "unknown field: check its spelling, or remove it"
-    assert "'sasl.jaas.config' is not allowed" in found["ioConfig.consumerProperties"]
+    assert "must be one login module" in found["ioConfig.consumerProperties['sasl.jaas.config']"]
     assert "'bootstrap.servers' is required" in found["ioConfig.consumerProperties"]
 
 
@@ -234,7 +235,7 @@ def test_an_empty_object_names_what_is_required() -> None:
         ([("ioConfig/replicas", 2)], "ioConfig.replicas", "1"),
         (
             [("ioConfig/consumerProperties/security.protocol", "TLS")],
-            "ioConfig.consumerProperties",
+            "ioConfig.consumerProperties['security.protocol']",
             "'security.protocol' must be one of",
         ),
         (
@@ -329,8 +330,6 @@ def test_kafka_properties() -> None:
         "sasl.mechanisms": "PLAIN",
         "sasl.password": "secret",
     }
-    assert masked(properties)["sasl.password"] == MASK
-    assert "secret" not in str(masked(properties))
 
 
 def at(text: str) -> datetime:

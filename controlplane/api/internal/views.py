@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.internal.door import for_task, message, read
 from controlplane.common.errors import InvalidInput
+from controlplane.connections.resolving import client_properties, with_registry_secrets
+from controlplane.connections.secrets import unseal
 from controlplane.segments import claims, fence
 from controlplane.segments import publish as publishing
 from controlplane.segments.fence import PublishRefused
@@ -41,15 +43,16 @@ from ingestion.specs.protocol import (
 
 @for_task("GET")
 def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
-    """What the application is to do. The only answer with the consumer's secrets, to the task's token only."""
+    """What the application is to do. The only answer with a spec's secrets, to the task's token only."""
     task = _task(task_id)
-    spec = parse_task_spec(task.spec)
+    spec = parse_task_spec(with_registry_secrets(task.spec, unseal(task.secrets)))
     return message(
         Assignment(
             task_id=task.pk,
             kind=cast("SourceKind", task.kind),
             spec=spec.spec,
-            consumer_properties=properties_of(task, spec),
+            consumer_properties=client_properties(properties_of(task, spec)),
+            address_policy=settings.ADDRESS_POLICY,
             indexers=task.indexers_wanted,
             deep_storage=settings.DEEP_STORAGE,
             schema_folder=settings.SCHEMA_FOLDER,

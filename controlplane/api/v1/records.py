@@ -10,6 +10,7 @@ from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.v1.serializers import records as shapes
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.common.problems import invalid_spec
+from controlplane.connections.admission import check_connections
 from controlplane.segments.selectors import record_fate
 from controlplane.tasks.selectors import shown_spec
 from controlplane.tasks.services import check_slots
@@ -39,6 +40,10 @@ class ValidateView(HeadgateView):
             spec = parse(body["spec"])
         except SpecError as error:
             raise _in_body(invalid_spec(error)) from None
+        try:
+            check_connections(body["spec"], spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
+        except InvalidInput as error:
+            raise _in_body(error) from None
         check_slots(spec.spec.ioConfig.taskCount)
         return Response({"valid": True, "canonical": shown_spec(spec.canonical())})
 

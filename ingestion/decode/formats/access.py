@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ingestion.decode.formats.registry import OpenRegistry
+from ingestion.decode.errors import UnusableSchema
+from ingestion.decode.formats.registry import OpenRegistry, Registry
+from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.input_format import RegistryDecoder
 
 
 @dataclass(frozen=True)
 class Access:
-    """Nothing, unless said. ``schema_folder``: the folder whose files a spec may name."""
+    """Nothing, unless said.
+
+    ``schema_folder``: the folder whose files a spec may name. ``address_policy``: where a registry may be.
+    """
 
     open_registry: OpenRegistry | None = None
     schema_folder: str = ""
+    address_policy: AddressPolicy = field(default_factory=AddressPolicy)
+
+    def registry(self, spec: RegistryDecoder) -> Registry:
+        """A client for a spec's schema registry. Raises ``UnusableSchema``."""
+        if self.open_registry is None:
+            raise UnusableSchema("no schema registry can be asked from here")
+        return self.open_registry(spec, self.address_policy)

@@ -96,7 +96,7 @@ def _record_by(spec: AvroInputFormat, access: Access) -> Callable[[bytes], Any]:
     def parse(schema: RegisteredSchema) -> AvroSchema:
         return AvroSchema(json.loads(schema.text), unions, [json.loads(text) for _, text in schema.references])
 
-    return _by_registry(RegistrySchemas(decoder, access.open_registry, "AVRO", parse))
+    return _by_registry(RegistrySchemas(decoder, access.registry(decoder), "AVRO", parse))
 
 
 def _checked(schema: Any, unions_by_type: bool) -> AvroSchema:

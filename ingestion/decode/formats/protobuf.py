@@ -43,7 +43,7 @@ def _message_by(spec: ProtobufInputFormat, access: Access) -> Callable[[bytes], 
         return _by_one(_described(read_schema_file(decoder.descriptor, access.schema_folder), decoder.protoMessageType))
     if isinstance(decoder, ProtobufInlineDecoder):
         return _by_one(_described(_from_base64(decoder.descriptorString), decoder.protoMessageType))
-    return _by_registry(RegistrySchemas(decoder, access.open_registry, "PROTOBUF", RegisteredFile))
+    return _by_registry(RegistrySchemas(decoder, access.registry(decoder), "PROTOBUF", RegisteredFile))
 
 
 def _from_base64(text: str) -> bytes:

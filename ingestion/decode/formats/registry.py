@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.base import BadRecord
+from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.input_format import RegistryDecoder
 
 HEAD_BYTES = 5
@@ -43,7 +43,7 @@ class Registry(Protocol):
         """The schema, as ``kind`` has it. Raises ``UnknownSchema``, ``RegistryUnreachable``."""
 
 
-OpenRegistry = Callable[[Sequence[str], int], Registry]  # its addresses, and how many schemas it may keep
+OpenRegistry = Callable[[RegistryDecoder, AddressPolicy], Registry]
 
 
 def split_head(payload: bytes) -> tuple[int, int]:
@@ -61,13 +61,11 @@ class RegistrySchemas(Generic[Parsed]):
     def __init__(
         self,
         spec: RegistryDecoder,
-        open_registry: OpenRegistry | None,
+        registry: Registry,
         kind: str,
         parse: Callable[[RegisteredSchema], Parsed],
     ) -> None:
-        if open_registry is None:
-            raise UnusableSchema("no schema registry can be asked from here")
-        self._registry = open_registry(spec.addresses, spec.capacity)
+        self._registry = registry
         self._capacity = spec.capacity
         self._kind = kind
         self._parse = parse

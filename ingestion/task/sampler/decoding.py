@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -17,6 +17,8 @@ from ingestion.segments.rollup import rolled_up
 from ingestion.segments.shape import Shape
 from ingestion.segments.writer import columns_of
 from ingestion.specs import DataSchema
+from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.input_format import RegistryDecoder
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import NO_TIME
 from ingestion.specs.sampling import Outcome, Place, RolledUpRow, SampleOrder
@@ -66,11 +68,11 @@ def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
     return found
 
 
-def open_registry(addresses: Sequence[str], capacity: int) -> Registry:
+def open_registry(spec: RegistryDecoder, policy: AddressPolicy) -> Registry:
     """The indexers' client, loaded only where a format asks for it: that takes longer than all the rest."""
     from ingestion.task.registry import ConfluentRegistry
 
-    return ConfluentRegistry(addresses, capacity)
+    return ConfluentRegistry(spec, policy)
 
 
 def _usable(place: Place, make: Callable[[], T]) -> T:
@@ -82,7 +84,7 @@ def _usable(place: Place, make: Callable[[], T]) -> T:
 
 def _texts(order: SampleOrder, records: Records) -> pa.Array:
     """What the input format reads of each record, as JSON text; null where it can't."""
-    access = Access(open_registry, order.schema_folder)
+    access = Access(open_registry, order.schema_folder, order.address_policy)
     engine = Engine(MEMORY_BYTES)
     try:
         tools = Tools.of(engine, order.data_schema, access)
@@ -103,7 +105,7 @@ def _add_fields(found: Outcomes, texts: pa.Array) -> None:
 
 
 def _decoded(order: SampleOrder, records: Records) -> Decoded:
-    access = Access(open_registry, order.schema_folder)
+    access = Access(open_registry, order.schema_folder, order.address_policy)
     decoder = _usable(
         "dataSchema",
         lambda: JsonDecoder(order.data_schema, MEMORY_BYTES, input_format=order.io_config.inputFormat, access=access),

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ingestion.decode import Envelope
-from ingestion.sources.peek import Limits, peek
+from ingestion.sources.peek import Limits, Place, peek
+from ingestion.sources.topic import admissible
 from ingestion.specs.sampling import MOST_INPUT_BYTES, SHOWN_BYTES, Bytes, SampleOrder
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -64,7 +65,8 @@ def records_of(order: SampleOrder) -> Records:
 def _from_topic(order: SampleOrder) -> Records:
     io_config = order.io_config
     limits = Limits(order.rows, MOST_INPUT_BYTES, time.monotonic() + order.timeout_ms / 1000)
-    found = peek(io_config.consumerProperties, io_config.topic, earliest=io_config.useEarliestOffset, limits=limits)
+    source = Place(admissible(order.consumer_properties, order.address_policy), io_config.topic, order.address_policy)
+    found = peek(source, earliest=io_config.useEarliestOffset, limits=limits)
     messages = found.messages
     return Records(
         payloads=[m.value() for m in messages],

@@ -1,0 +1,126 @@
+"""May Headgate connect to what a spec names? One call, before anything is stored or tried.
+
+It is asked of every spec that is submitted or checked. What it let through is judged again by whoever connects, since
+a name may lead elsewhere by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooSlow
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from controlplane.common.problems import invalid_spec
+from controlplane.connections.kafka import check_configuration
+from controlplane.connections.resolving import PropertyProblem, client_properties, resolved
+from ingestion.specs import SpecError
+from ingestion.specs.addresses import AddressRefused, AddressUnknown, servers_of
+from ingestion.specs.errors import issue_at
+from ingestion.specs.input_format import InputFormat, RegistryDecoder, registries_of
+from ingestion.specs.kafka_properties import insecure, missing
+from ingestion.specs.providers import Value
+
+RESOLVING_S = 5.0
+Place = tuple[str, ...]
+Fault = tuple[Place, str]
+_PROPERTIES = "consumerProperties"
+_PORTS = {"http": 80, "https": 443}
+_resolvers = ThreadPoolExecutor(16, "resolver")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A host that a spec names, and where."""
+
+    place: Place
+    host: str
+    port: int
+
+
+def check_connections(document: Any, properties: Mapping[str, Value], input_format: InputFormat) -> None:
+    """Check the brokers, Kafka properties and schema registries of a spec that has been read.
+
+    ``document``: what the user sent, for the faults' pointers. ``properties``: none when Kafka is not asked. Secrets may
+    be missing: see ``check_complete``. A name that can't be resolved now is let through: it may be known where indexers
+    run, and is judged there. Blocks for some seconds at most. Raises ``InvalidInput`` with every fault.
+    """
+    registries = list(registries_of(input_format))
+    faults = [*_insecure(properties), *_registry_faults(registries)]
+    faults += _refused([*_brokers(properties), *_registries(registries)])
+    if properties and not missing(properties):
+        faults += _unusable(properties)
+    _raise_any(document, faults)
+
+
+def check_complete(document: Any, properties: Mapping[str, Value]) -> None:
+    """Check that nothing is missing once the secrets have been added, and that a client can be made of it all.
+
+    Asks nobody. Raises ``InvalidInput`` with every fault.
+    """
+    hint = "Secrets are kept only while the connection stays the same"
+    absent: list[Fault] = [
+        ((_PROPERTIES, name), f"is missing: {reason}. {hint}") for name, reason in missing(properties).items()
+    ]
+    _raise_any(document, absent or list(_unusable(properties)))
+
+
+def _raise_any(document: Any, faults: list[Fault]) -> None:
+    if faults:
+        before = ["spec", "ioConfig"] if "spec" in document else ["ioConfig"]
+        raise invalid_spec(SpecError([issue_at([*before, *place], reason) for place, reason in faults]))
+
+
+def _insecure(properties: Mapping[str, Value]) -> Iterator[Fault]:
+    if not settings.ALLOW_INSECURE_KAFKA:
+        for name, reason in insecure(properties).items():
+            yield (_PROPERTIES, name), f"{reason}; an administrator can allow it (HEADGATE_ALLOW_INSECURE_KAFKA)"
+
+
+def _unusable(properties: Mapping[str, Value]) -> Iterator[Fault]:
+    try:
+        check_configuration(client_properties(properties))
+    except PropertyProblem as problem:
+        known = (problem.name,) if problem.name in properties else ()
+        yield (_PROPERTIES, *known), problem.reason
+
+
+def _registry_faults(registries: list[tuple[Place, RegistryDecoder]]) -> Iterator[Fault]:
+    for place, registry in registries:
+        for name, values in (("config", registry.config), ("headers", registry.headers)):
+            try:
+                resolved(values)
+            except PropertyProblem as problem:
+                yield (*place, name, problem.name), problem.reason
+
+
+def _brokers(properties: Mapping[str, Value]) -> Iterator[Named]:
+    for host, port in servers_of(str(properties["bootstrap.servers"])) if properties else ():
+        yield Named((_PROPERTIES, "bootstrap.servers"), host, port)
+
+
+def _registries(registries: list[tuple[Place, RegistryDecoder]]) -> Iterator[Named]:
+    for place, registry in registries:
+        for number, address in enumerate(registry.addresses):
+            parts = urlsplit(address)
+            where = ("urls", str(number)) if registry.urls is not None else ("url",)
+            yield Named((*place, *where), parts.hostname or "", parts.port or _PORTS[parts.scheme])
+
+
+def _refused(names: list[Named]) -> Iterator[Fault]:
+    """What the policy says of them. They are resolved side by side, and not waited for longer than ``RESOLVING_S``."""
+    policy = settings.ADDRESS_POLICY
+    asked: list[tuple[Named, Future[list[str]]]] = [
+        (named, _resolvers.submit(policy.resolve, named.host, named.port)) for named in names
+    ]
+    for named, answer in asked:
+        try:
+            answer.result(RESOLVING_S)
+        except AddressRefused as refused:
+            yield named.place, str(refused)
+        except (AddressUnknown, TooSlow):
+            continue

@@ -1,0 +1,134 @@
+"""What a spec names and does not hold: secrets of the environment, key stores of the operator's folder.
+
+Only here are they read, in the control plane's own processes: applications are given what came of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
+from django.conf import settings
+
+from controlplane.common.errors import Conflict
+from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.kafka_properties import librdkafka_properties
+from ingestion.specs.providers import EnvironmentVariable, Value
+
+MOST_BYTES = 1024 * 1024
+_JKS = b"\xfe\xed\xfe\xed"
+
+
+class PropertyProblem(Conflict):
+    """A property's value can't be had. ``name``: the property."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(f"{name}: {reason}")
+
+
+def resolved(values: Mapping[str, Value]) -> dict[str, str]:
+    """Texts as they are, and for references what the environment has. Raises ``PropertyProblem``."""
+    return {n: _variable(n, v.variable) if isinstance(v, EnvironmentVariable) else v for n, v in values.items()}
+
+
+def client_properties(properties: Mapping[str, Value]) -> dict[str, str]:
+    """Everything a Kafka client needs, under librdkafka's names, with secrets. Never shown or logged.
+
+    Raises ``PropertyProblem``.
+    """
+    texts = resolved(properties)
+    for store in ("ssl.truststore", "ssl.keystore"):
+        if f"{store}.location" in texts:
+            texts = _with_store(texts, store)
+    try:
+        return librdkafka_properties(texts)
+    except ValueError as error:  # a secret of the environment: others were read before they were stored
+        raise PropertyProblem("consumerProperties", str(error)) from None
+
+
+def with_registry_secrets(document: dict[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
+    """A stored spec with all that its schema registries' clients need. Raises ``PropertyProblem``."""
+
+    def all_resolved(values: Mapping[str, Any]) -> dict[str, str]:
+        return resolved({n: v if isinstance(v, str) else EnvironmentVariable(**v) for n, v in values.items()})
+
+    return spec_secrets.with_registry_secrets(document, secrets, all_resolved)
+
+
+def _variable(name: str, variable: str) -> str:
+    prefix = settings.SECRET_PREFIX
+    if not variable.startswith(prefix) or variable == prefix:
+        raise PropertyProblem(name, f"a spec may name only environment variables that begin with {prefix}")
+    value = os.environ.get(variable)
+    if not value:
+        raise PropertyProblem(name, f"the environment variable {variable} is not set where Headgate runs")
+    return value
+
+
+def _with_store(texts: Mapping[str, str], store: str) -> dict[str, str]:
+    """A store that is a file, as the PEM texts that are in it."""
+    location = f"{store}.location"
+    data = _read(location, texts[location])
+    others = {k: v for k, v in texts.items() if k not in (location, f"{store}.password", f"{store}.type")}
+    if texts.get(f"{store}.type", "").upper() == "PEM":
+        try:
+            text = data.decode("ascii")
+        except UnicodeDecodeError:
+            raise PropertyProblem(location, "the file is not PEM text") from None
+        return {**others, **_as_properties(store, text, text)}
+    key, certificates = _unpacked(location, data, texts.get(f"{store}.password", ""))
+    if store == "ssl.keystore":
+        if not key:
+            raise PropertyProblem(location, "there is no private key in the file")
+        others.pop("ssl.key.password", None)
+    return {**others, **_as_properties(store, certificates, key)}
+
+
+def _as_properties(store: str, certificates: str, key: str) -> dict[str, str]:
+    if store == "ssl.truststore":
+        return {"ssl.ca.pem": certificates}
+    return {"ssl.certificate.pem": certificates, "ssl.key.pem": key}
+
+
+def _read(name: str, place: str) -> bytes:
+    folder = settings.KEY_FOLDER
+    if not folder:
+        raise PropertyProblem(
+            name, "a spec may name no files here: give the store as PEM text, or have HEADGATE_KEY_FOLDER set"
+        )
+    root = Path(folder).resolve()
+    try:
+        path = (root / place).resolve()  # resolved: no link and no '..' leads out
+        if not path.is_relative_to(root):
+            raise PropertyProblem(name, "the file is not in the folder for keys (HEADGATE_KEY_FOLDER)")
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise PropertyProblem(name, f"the file can't be read: {reason}") from None
+    if len(data) > MOST_BYTES:
+        raise PropertyProblem(name, f"the file is larger than {MOST_BYTES} bytes")
+    return data
+
+
+def _unpacked(name: str, data: bytes, password: str) -> tuple[str, str]:
+    """A PKCS12 store's key (empty: it has none) and certificates, as PEM."""
+    if data.startswith(_JKS):
+        raise PropertyProblem(
+            name,
+            "the file is a JKS store; convert it with: keytool -importkeystore -srckeystore store.jks "
+            "-destkeystore store.p12 -deststoretype PKCS12",
+        )
+    try:
+        store = pkcs12.load_pkcs12(data, password.encode())
+    except ValueError:
+        raise PropertyProblem(name, "the file is no PKCS12 store, or its password is another") from None
+    found: list[x509.Certificate] = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry]
+    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode() if store.key else ""
+    return key, "".join(c.public_bytes(Encoding.PEM).decode() for c in found)

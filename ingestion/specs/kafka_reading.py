@@ -1,0 +1,193 @@
+"""A spec's ``consumerProperties`` as they are read: every fault at its property, never with a value of one.
+
+Java's forms that hold several things are taken apart: a login module into user name and password, Druid's providers
+into texts and references.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from ingestion.specs.addresses import servers_of
+from ingestion.specs.jaas import login_of
+from ingestion.specs.kafka_properties import MECHANISMS, PEM_LABELS, PROPERTIES, Property
+from ingestion.specs.pem import pem_of
+from ingestion.specs.providers import PROVIDER, EnvironmentVariable, Value, held_by, secret_of
+
+_KEYTOOL = (
+    "convert it with: keytool -importkeystore -srckeystore store.jks -destkeystore store.p12 -deststoretype PKCS12, "
+    "and set the type to PKCS12"
+)
+# Why some are refused; the others simply are not on the list.
+_REASONS = (
+    (
+        r"sasl\.oauthbearer\..*|sasl\.login\..*|.*\.callback\.handler\.class",
+        "it makes the client fetch a file or an address, or load code",
+    ),
+    (r"sasl\.kerberos\..*", "Kerberos makes the client run a program; use SCRAM or TLS"),
+    (
+        r"plugin\.library\.paths|ssl\.engine\..*|.*providers?|ssl\.provider|.*\.class(es)?|metric\.reporters",
+        "it makes the client load code",
+    ),
+    (
+        r"ssl\.(ca|key|certificate|crl)\.location",
+        "files are not read; give the PEM text in ssl.ca.pem, ssl.certificate.pem and ssl.key.pem",
+    ),
+)
+
+Place = tuple[str, ...]
+
+
+class _Faults:
+    """What is wrong, by the place in ``consumerProperties``; the empty place is the whole."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Place, str]] = []
+
+    def add(self, message: str, *place: str) -> None:
+        self.found.append((place, message))
+
+    def tried(self, do: Callable[[], Any], *place: str) -> Any:
+        """What ``do`` gives; its ``ValueError`` is a fault at the place, and gives None."""
+        try:
+            return do()
+        except ValueError as error:
+            self.add(str(error), *place)
+            return None
+
+    def raise_any(self, given: Any) -> None:
+        if self.found:
+            kinds = [
+                (place, PydanticCustomError("kafka_property", "{message}", {"message": m})) for place, m in self.found
+            ]
+            lines = [InitErrorDetails(type=kind, loc=place, input=None) for place, kind in kinds]
+            raise ValidationError.from_exception_data("consumerProperties", lines)
+
+
+def read_properties(given: Any) -> Any:
+    """Kafka's properties as a spec keeps them: texts, and references for secrets; one login, no provider.
+
+    Raises ``ValidationError`` with every fault at its property, without any value of one.
+    """
+    if not isinstance(given, dict):
+        return given
+    faults = _Faults()
+    properties: dict[str, Value] = {}
+    for place, name, raw in _entries(given, faults):
+        value = _value(name, raw, place, faults)
+        if name in properties:
+            faults.add("is given twice, beside the provider and in it", *place)
+        elif value is not None:
+            properties[name] = value
+    _take_login_apart(properties, faults)
+    _check_together(properties, faults)
+    faults.raise_any(given)
+    return properties
+
+
+KafkaProperties = Annotated[dict[str, Value], BeforeValidator(read_properties)]
+
+
+def _entries(given: dict[str, Any], faults: _Faults) -> Iterator[tuple[Place, str, Any]]:
+    """Every property with its place: what Druid's dynamic provider holds stands beside the others."""
+    for name, raw in given.items():
+        if name != PROVIDER:
+            yield (name,), name, raw
+            continue
+        try:
+            inside, held = held_by(raw)
+        except ValueError as error:
+            faults.add(str(error), name)
+        else:
+            yield from (((name, inside, inner), inner, value) for inner, value in held.items())
+
+
+def _value(name: str, given: Any, place: Place, faults: _Faults) -> Value | None:
+    """A property's value as it is kept; None after a fault."""
+    known = PROPERTIES.get(name)
+    if known is None or name == PROVIDER:
+        reason = next((why for pattern, why in _REASONS if re.fullmatch(pattern, name)), "")
+        faults.add(f"property {name[:200]!r} is not allowed" + (f": {reason}" if reason else ""), *place)
+        return None
+    raw = given
+    if known.secret:
+        raw = faults.tried(lambda: secret_of(given), *place)
+        if raw is None or isinstance(raw, EnvironmentVariable):
+            return raw
+    text = str(raw).lower() if isinstance(raw, bool) else str(raw) if isinstance(raw, int | float) else raw
+    if not isinstance(text, str):
+        faults.add("must be text; only passwords and keys may come from a password provider", *place)
+        return None
+    _check_value(name, known, text, place, faults)
+    return text
+
+
+def _check_value(name: str, known: Property, text: str, place: Place, faults: _Faults) -> None:
+    if known.values and text.upper() not in {v.upper() for v in known.values}:
+        faults.add(_wrong_choice(name, known, text), *place)
+    elif name in PEM_LABELS:
+        faults.tried(lambda: pem_of(text, PEM_LABELS[name]), *place)
+    elif name == "bootstrap.servers":
+        faults.tried(lambda: servers_of(text), *place)
+    elif "\0" in text:
+        faults.add("must not hold a NUL character", *place)
+
+
+def _wrong_choice(name: str, known: Property, text: str) -> str:
+    choices = ", ".join(v for v in known.values if v)
+    if name in ("ssl.truststore.type", "ssl.keystore.type") and text.upper() == "JKS":
+        return f"JKS is Java's own form, which nothing else reads: {_KEYTOOL}"
+    if name.startswith("sasl.mechanism"):
+        return f"must be one of {choices}: others run programs, load code or fetch addresses"
+    if name == "isolation.level":
+        return f"must be {choices}; for a share group say it in ioConfig.groupConfig.isolationLevel"
+    if name.endswith(".deserializer"):
+        return f"must be {choices}, or left out: ioConfig.inputFormat says how records are read"
+    return f"{name!r} must be one of {choices}"
+
+
+def _take_login_apart(properties: dict[str, Value], faults: _Faults) -> None:
+    written = properties.get("sasl.jaas.config")
+    for name in ("sasl.username", "sasl.password") if written is not None else ():
+        if name in properties:
+            faults.add("stands in sasl.jaas.config already; give one of the two", name)
+    if isinstance(written, str):
+        mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", ""))
+        login = faults.tried(lambda: login_of(written, str(mechanism)), "sasl.jaas.config")
+        del properties["sasl.jaas.config"]
+        if login is not None:
+            properties["sasl.username"], properties["sasl.password"] = login
+
+
+def _check_together(properties: dict[str, Value], faults: _Faults) -> None:
+    if "bootstrap.servers" not in properties and not any(p == ("bootstrap.servers",) for p, _ in faults.found):
+        faults.add("'bootstrap.servers' is required, for example kafka-broker:9092")
+    protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
+    if protocol.startswith("SASL_") and not {"sasl.mechanism", "sasl.mechanisms"} & set(properties):
+        faults.add(f"sasl.mechanism is required with {protocol}: {', '.join(MECHANISMS)}", "security.protocol")
+    named: dict[str, str] = {}
+    for name, value in properties.items():
+        target = PROPERTIES[name].to
+        if target and properties.get(named.setdefault(target, name)) != value:
+            faults.add(f"contradicts {named[target]}, which means the same", name)
+    for store, inline in (("truststore", "certificates"), ("keystore", "certificate.chain")):
+        _check_store(properties, f"ssl.{store}", inline, faults)
+
+
+def _check_store(properties: Mapping[str, Value], store: str, inline: str, faults: _Faults) -> None:
+    kind = str(properties.get(f"{store}.type", "")).upper()
+    texts = {f"{store}.{inline}", f"{store}.key"} & set(properties)
+    location = f"{store}.location"
+    if texts and kind != "PEM":
+        faults.add(f"needs {store}.type PEM", min(texts))
+    if location in properties and texts:
+        faults.add(f"give either the file, or {min(texts)}", location)
+    if location in properties and not kind:
+        faults.add(f"needs {store}.type, PKCS12 or PEM. Without it JKS is meant, Java's own form: {_KEYTOOL}", location)
+    if kind == "PKCS12" and location not in properties:
+        faults.add(f"needs {location}", f"{store}.type")

@@ -1,0 +1,230 @@
+"""A broker with logins and TLS: specs as they are written for Java read from it, whatever form their secrets have."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from controlplane.connections import kafka
+from controlplane.connections.resolving import client_properties
+from controlplane.embedded.home import temporary_home
+from controlplane.embedded.kafka import Kafka
+from ingestion.sources import SourceProblem
+from ingestion.sources.topic import TopicWatch, configure_group
+from ingestion.specs import parse_task_spec
+from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.kafka_properties import admitted
+from tests.support.certificates import Identity, authority
+from tests.support.formats import HERE
+from tests.support.house import wait_for
+from tests.unit.test_specs import changed
+
+PASSWORD = 'p"4711\\, ;=x'
+ESCAPED = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
+ELSEWHERE = "ELSEWHERE://169.254.169.254:9092"  # what one listener says of itself
+MODULES = "org.apache.kafka.common.security"
+PLAIN = f'{MODULES}.plain.PlainLoginModule required username="me" password="{ESCAPED}";'
+SCRAM = f'{MODULES}.scram.ScramLoginModule required\n  username="me"\n  password="{ESCAPED}";'
+
+
+@dataclass(frozen=True)
+class Secured:
+    """The broker's addresses by listener, and who may come in."""
+
+    addresses: dict[str, str]
+    root: Identity
+    client: Identity
+    topic: str
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Secured]:
+    root = authority()
+    client = root.signs("the signer", authority=True).signs("me")  # with an authority between
+    with temporary_home() as home:
+        broker = Kafka(home)
+        ports = {name: home.ports.assign(name) for name in ("LOGIN", "LOGINTLS", "TLS", "ELSEWHERE")}
+        broker.extra_properties = _properties(broker, ports, root)
+        with broker:
+            addresses = {name: f"localhost:{port}" for name, port in ports.items()}
+            yield Secured(addresses, root, client, _topic_for_a_user(broker.bootstrap))
+
+
+def _properties(broker: Kafka, ports: dict[str, int], root: Identity) -> dict[str, str]:
+    identity, pem, trusted = root.signs("broker"), broker.home.path / "broker.pem", broker.home.path / "root.pem"
+    pem.write_text(identity.key_pem() + identity.pem)
+    trusted.write_text(root.pem)
+    listeners = ",".join([f"PLAINTEXT://{broker.bootstrap}", *(f"{n}://localhost:{p}" for n, p in ports.items())])
+    plain = f'{MODULES}.plain.PlainLoginModule required user_me="{ESCAPED}";'.replace("\\", "\\\\")
+    scram = f"{MODULES}.scram.ScramLoginModule required;"
+    protocols = (
+        "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT,LOGINTLS:SASL_SSL,TLS:SSL,ELSEWHERE:PLAINTEXT"
+    )
+    return {
+        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{broker.controller_port}",
+        "advertised.listeners": listeners.replace(f"ELSEWHERE://localhost:{ports['ELSEWHERE']}", ELSEWHERE),
+        "listener.security.protocol.map": protocols,
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        **{f"listener.name.{n}.plain.sasl.jaas.config": plain for n in ("login", "logintls")},
+        **{f"listener.name.{n}.scram-sha-512.sasl.jaas.config": scram for n in ("login", "logintls")},
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(pem),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(trusted),
+        "listener.name.tls.ssl.client.auth": "required",
+    }
+
+
+def _topic_for_a_user(bootstrap: str) -> str:
+    """The name of a topic with ten records; a user who may log in with SCRAM is made too."""
+    admin, topic = AdminClient({"bootstrap.servers": bootstrap}), f"topic-{uuid.uuid4().hex[:8]}"
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+    for future in admin.alter_user_scram_credentials(
+        [UserScramCredentialUpsertion("me", info, PASSWORD.encode())]
+    ).values():
+        future.result(30)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(10):
+        producer.produce(topic, value=str(number).encode())
+    assert producer.flush(30) == 0
+    return topic
+
+
+def read(properties: dict[str, Any]) -> dict[str, Any]:
+    """As a spec keeps them."""
+    return parse_task_spec(changed(("ioConfig/consumerProperties", properties))).spec.ioConfig.consumerProperties
+
+
+def login(secured: Secured, listener: str, mechanism: str, jaas: Any) -> dict[str, Any]:
+    found = {"bootstrap.servers": secured.addresses[listener], "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
+    if listener == "LOGIN":
+        return {**found, "security.protocol": "SASL_PLAINTEXT"}
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": secured.root.pem.replace("\n", " ")}
+    return {**found, **trust, "security.protocol": "SASL_SSL", "ssl.endpoint.identification.algorithm": "https"}
+
+
+def mutual(secured: Secured, **store: Any) -> dict[str, Any]:
+    return {"bootstrap.servers": secured.addresses["TLS"], "security.protocol": "SSL", **store}
+
+
+def check_reads(secured: Secured, properties: dict[str, Any]) -> None:
+    """The control plane sees the topic's end, and a consumer that an indexer would make reads its records."""
+    seen = kafka.topic_offsets(properties, secured.topic)
+    assert seen is not None and seen.ends == {0: 10}
+    config = admitted(client_properties(properties), HERE)
+    consumer = Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition(secured.topic, 0, 0)])
+        values: list[bytes] = []
+        wait_for(
+            "ten records", lambda: values.extend(m.value() for m in consumer.consume(10, 1.0)) or len(values) >= 10
+        )
+        assert values == [str(n).encode() for n in range(10)]
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("listener", ["LOGIN", "LOGINTLS"])
+@pytest.mark.parametrize(("mechanism", "jaas"), [("PLAIN", PLAIN), ("SCRAM-SHA-512", SCRAM)])
+def test_a_login_as_java_has_it(secured: Secured, listener: str, mechanism: str, jaas: str) -> None:
+    check_reads(secured, read(login(secured, listener, mechanism, jaas)))
+
+
+def test_a_login_whose_secret_is_in_the_environment(secured: Secured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPEC_SECRET_LOGIN", SCRAM)
+    reference = {"type": "environment", "variable": "SPEC_SECRET_LOGIN"}
+    check_reads(secured, read(login(secured, "LOGINTLS", "SCRAM-SHA-512", reference)))
+
+
+def test_keys_as_pem_text(secured: Secured) -> None:
+    store = {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": secured.root.pem,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": secured.client.pem,
+        "ssl.keystore.key": secured.client.key_pem("pass phrase").replace("\n", " "),
+        "ssl.key.password": "pass phrase",
+    }
+    check_reads(secured, read(mutual(secured, **store)))
+
+
+@pytest.mark.parametrize("kind", ["PKCS12", "PEM"])
+def test_stores_in_the_operators_folder(secured: Secured, tmp_path: Path, settings: Any, kind: str) -> None:
+    settings.KEY_FOLDER = str(tmp_path)
+    pkcs12, client = kind == "PKCS12", secured.client
+    (tmp_path / "key").write_bytes(client.pkcs12("one") if pkcs12 else (client.key_pem() + client.pem).encode())
+    (tmp_path / "trust").write_bytes(secured.root.trust_store("two") if pkcs12 else secured.root.pem.encode())
+    store = {
+        "ssl.keystore.type": kind,
+        "ssl.keystore.location": "key",
+        "ssl.truststore.type": kind,
+        "ssl.truststore.location": str(tmp_path / "trust"),
+        **({"ssl.keystore.password": "one", "ssl.truststore.password": "two"} if pkcs12 else {}),
+    }
+    check_reads(secured, read(mutual(secured, **store)))
+
+
+def test_a_share_consumer_reads_too(secured: Secured) -> None:
+    properties = client_properties(read(login(secured, "LOGINTLS", "SCRAM-SHA-512", SCRAM)))
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+    admin = AdminClient(properties)
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    consumer = ShareConsumer({**properties, "group.id": group})
+    try:
+        consumer.subscribe([secured.topic])
+        values: set[bytes] = set()
+        wait_for("ten records", lambda: values.update(m.value() for m in consumer.poll(1.0)) or len(values) == 10)
+    finally:
+        consumer.close()
+
+
+def test_row_8_a_wrong_password_is_told_without_it(secured: Secured) -> None:
+    properties = read(login(secured, "LOGINTLS", "PLAIN", PLAIN.replace("4711", "canary")))
+    with pytest.raises(kafka.KafkaProblem, match=r"(?i)authentication") as caught:
+        kafka.topic_offsets(properties, secured.topic)
+    assert "canary" not in str(caught.value)
+
+
+def test_row_3_brokers_that_are_advertised_at_a_denied_address_are_not_followed(secured: Secured) -> None:
+    properties = read({"bootstrap.servers": secured.addresses["ELSEWHERE"]})
+    message = r"broker 1 is advertised as 169\.254\.169\.254 is a cloud's metadata service"
+    with pytest.raises(kafka.KafkaProblem, match=message):
+        kafka.topic_offsets(properties, secured.topic)
+    with pytest.raises(kafka.KafkaProblem, match=message):
+        kafka.holds_records(properties, secured.topic, 0, 0, 1)
+    with pytest.raises(SourceProblem, match=message):
+        TopicWatch(client_properties(properties), secured.topic, HERE).identity()
+    io_config = parse_task_spec(changed()).spec.ioConfig
+    with pytest.raises(SourceProblem, match=message):
+        configure_group(client_properties(properties), io_config, HERE)
+
+
+def test_row_3_no_client_is_made_for_a_denied_address(secured: Secured, settings: Any) -> None:
+    settings.ADDRESS_POLICY = AddressPolicy()
+    properties = read(login(secured, "LOGIN", "PLAIN", PLAIN))
+    with pytest.raises(kafka.KafkaProblem, match="is a loopback address"):
+        kafka.topic_offsets(properties, secured.topic)
+    with pytest.raises(kafka.KafkaProblem, match="is a loopback address"):
+        kafka.holds_records(properties, secured.topic, 0, 0, 1)
+    with pytest.raises(SourceProblem, match="is a loopback address"):
+        TopicWatch(client_properties(properties), secured.topic, AddressPolicy()).identity()

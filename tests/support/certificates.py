@@ -1,0 +1,77 @@
+"""Certificates for tests: an authority, what it signs, and the forms in which they are handed over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
+from cryptography.x509.oid import NameOID
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A certificate with its key, and those above it without the first."""
+
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+    above: tuple[x509.Certificate, ...] = ()
+
+    @property
+    def pem(self) -> str:
+        """The certificate and those above it."""
+        return "".join(c.public_bytes(Encoding.PEM).decode() for c in (self.certificate, *self.above))
+
+    def key_pem(self, password: str = "") -> str:
+        encryption = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
+
+    def pkcs12(self, password: str) -> bytes:
+        """A key store, as keytool and openssl make it."""
+        encryption = BestAvailableEncryption(password.encode())
+        return pkcs12.serialize_key_and_certificates(b"me", self.key, self.certificate, self.above, encryption)
+
+    def trust_store(self, password: str) -> bytes:
+        """A trust store that holds this certificate alone."""
+        encryption = BestAvailableEncryption(password.encode())
+        return pkcs12.serialize_java_truststore([pkcs12.PKCS12Certificate(self.certificate, b"authority")], encryption)
+
+    def signs(self, name: str, authority: bool = False) -> Identity:
+        """A new identity for ``name`` (and for localhost), signed by this one."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        above = (self.certificate, *self.above) if self.certificate.issuer != self.certificate.subject else ()
+        return Identity(key, _certificate(name, key, self, authority), above)
+
+
+def authority(name: str = "test authority") -> Identity:
+    """One that signs itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return Identity(key, _certificate(name, key, None, True))
+
+
+def _certificate(name: str, key: ec.EllipticCurvePrivateKey, by: Identity | None, ca: bool) -> x509.Certificate:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(by.certificate.subject if by else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        .add_extension(names, critical=False)
+    )
+    return builder.sign(by.key if by else key, hashes.SHA256())

@@ -1,0 +1,325 @@
+"""Kafka's properties in a spec: what is taken, what becomes of it for librdkafka, what is refused and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ingestion.specs import SpecError, parse_task_spec
+from ingestion.specs.jaas import login_of
+from ingestion.specs.kafka_properties import SECRET, WITHOUT_EFFECT, insecure, librdkafka_properties, missing
+from ingestion.specs.providers import EnvironmentVariable
+from tests.unit.test_specs import changed
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+BODY = "QUJD" * 40
+CERTIFICATE = f"-----BEGIN CERTIFICATE-----\n{BODY[:64]}\n{BODY[64:128]}\n{BODY[128:]}\n-----END CERTIFICATE-----\n"
+KEY = CERTIFICATE.replace("CERTIFICATE", "PRIVATE KEY")
+CANARY = "canary-4711"
+
+
+def read(**properties: Any) -> dict[str, Any]:
+    """The properties as the spec keeps them."""
+    given = {"bootstrap.servers": "k:9092", **properties}
+    return parse_task_spec(changed(("ioConfig/consumerProperties", given))).spec.ioConfig.consumerProperties
+
+
+def for_client(properties: dict[str, Any]) -> dict[str, str]:
+    """What librdkafka gets, without the servers; and given it again, it is the same."""
+    found = librdkafka_properties(read(**properties))
+    assert librdkafka_properties(found) == found
+    return {name: value for name, value in found.items() if name != "bootstrap.servers"}
+
+
+def faults(**properties: Any) -> dict[str, str]:
+    """Pointer below consumerProperties → message."""
+    with pytest.raises(SpecError) as caught:
+        read(**properties)
+    assert CANARY not in str(caught.value)
+    return {i.pointer.removeprefix("/ioConfig/consumerProperties"): i.message for i in caught.value.issues}
+
+
+# Translation
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"sasl.jaas.config": f'{PLAIN} required username="me" password="x";'}, ("me", "x")),
+        ({"sasl.jaas.config": f"{SCRAM} required username='me' password='x';"}, ("me", "x")),
+        ({"sasl.jaas.config": f"  {PLAIN}\n  REQUIRED\n  username=me\n  password=x-y.z$1 ;\n"}, ("me", "x-y.z$1")),
+        ({"sasl.jaas.config": f'{PLAIN} required password="x" username="me";'}, ("me", "x")),
+        ({"sasl.jaas.config": f'{PLAIN} required username="m e" password="a=b;c\'d";'}, ("m e", "a=b;c'd")),
+        ({"sasl.jaas.config": f'{PLAIN} required username="me" password="q\\"b\\\\n\\n";'}, ("me", 'q"b\\n\n')),
+        ({"sasl.jaas.config": f'{PLAIN} required username="me" password="\\101\\7\\x";'}, ("me", "A\x07x")),
+        ({"sasl.jaas.config": f'/* c */ {PLAIN} // d\n required username="me" password="//no";'}, ("me", "//no")),
+        ({"sasl.jaas.config": f'{PLAIN} required username="ü" password="пароль";'}, ("ü", "пароль")),
+    ],
+)
+def test_a_login_module_becomes_user_and_password(given: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert for_client(given) == {"sasl.username": expected[0], "sasl.password": expected[1]}
+    assert "sasl.jaas.config" not in read(**given)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must be one login module"),
+        (CANARY, "must be one login module"),
+        (f'{PLAIN} required username="me" password="{CANARY}"', "end with a semicolon"),
+        (f'{PLAIN} required username="me" password="{CANARY};', "can't be read at character"),
+        (f'{PLAIN} required username="me" password="{CANARY}\n";', "can't be read at character"),
+        (f"{PLAIN} required username=me password=4711{CANARY};", "can't be read at character"),
+        (f'{PLAIN} username="me" password="{CANARY}";', "must be followed by a flag"),
+        (f'{PLAIN} required username="me" pass {CANARY};', "options must be written as"),
+        (f'{PLAIN} required username="me" password="a"{CANARY}"b";', "options must be written as"),
+        (f'{PLAIN} required username="me";', "must have both options"),
+        (f'{PLAIN} required username="me" password="{CANARY}" password="b";', "has an option twice"),
+        (f'{SCRAM} required username="me" password="{CANARY}" tokenauth="true";', "options other than"),
+        (f'{PLAIN} required username="a" password="b"; {PLAIN} required username="{CANARY}" password="b";', "options"),
+    ],
+)
+def test_login_modules_that_are_not_read(text: str, message: str) -> None:
+    found = faults(**{"sasl.jaas.config": text})
+    assert list(found) == ["/sasl.jaas.config"]
+    assert message in found["/sasl.jaas.config"]
+
+
+@pytest.mark.parametrize(
+    ("module", "named"),
+    [
+        ("com.sun.security.auth.module.JndiLoginModule", "JndiLoginModule"),  # CVE-2023-25194
+        ("com.sun.security.auth.module.LdapLoginModule", "LdapLoginModule"),
+        ("com.sun.security.auth.module.Krb5LoginModule", "Krb5LoginModule"),
+        ("org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule", "OAuthBearerLoginModule"),
+        ("software.amazon.msk.auth.iam.IAMLoginModule", "IAMLoginModule"),
+        ("PlainLoginModule", "this login module"),
+        (f"x.{PLAIN}", "this login module"),
+        (f'"{PLAIN}"', "this login module"),
+    ],
+)
+def test_row_1_other_login_modules_are_refused(module: str, named: str) -> None:
+    found = faults(**{"sasl.jaas.config": f'{module} required user.provider.url="ldap://x/y" password="{CANARY}";'})
+    assert found["/sasl.jaas.config"].startswith(f"{named} is refused")
+
+
+def test_a_login_module_must_fit_the_mechanism() -> None:
+    login = {"sasl.jaas.config": f'{PLAIN} required username="me" password="{CANARY}";'}
+    assert faults(**login, **{"sasl.mechanism": "SCRAM-SHA-512"}) == {
+        "/sasl.jaas.config": "the login module is for PLAIN, but sasl.mechanism is SCRAM-SHA-512"
+    }
+    assert set(faults(**login, **{"sasl.username": "me"})) == {"/sasl.username"}
+    assert login_of(login["sasl.jaas.config"], "plain") == ("me", CANARY)
+
+
+def test_java_names_become_librdkafkas() -> None:
+    assert for_client(
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "scram-sha-512",
+            "fetch.max.wait.ms": 100,
+            "request.timeout.ms": 1000,
+            "receive.buffer.bytes": -1,
+            "send.buffer.bytes": "131072",
+            "check.crcs": True,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": CERTIFICATE.replace("\n", " "),
+            "ssl.keystore.type": "pem",
+            "ssl.keystore.certificate.chain": f"Bag Attributes\n{CERTIFICATE}{CERTIFICATE}",
+            "ssl.keystore.key": KEY.replace("\n", ""),
+            "ssl.key.password": "x",
+            "ssl.endpoint.identification.algorithm": "HTTPS",
+        }
+    ) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "fetch.wait.max.ms": "100",
+        "socket.timeout.ms": "1000",
+        "socket.receive.buffer.bytes": "0",
+        "socket.send.buffer.bytes": "131072",
+        "check.crcs": "true",
+        "ssl.ca.pem": CERTIFICATE,
+        "ssl.certificate.pem": CERTIFICATE * 2,
+        "ssl.key.pem": KEY,
+        "ssl.key.password": "x",
+        "ssl.endpoint.identification.algorithm": "https",
+    }
+
+
+def test_what_druids_specs_carry_and_a_reader_of_ours_does_not_need() -> None:
+    given = {
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "auto.commit.interval.ms": 1000,
+        "group.id": "g",
+        "isolation.level": "read_committed",
+        "key.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
+        "value.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
+        "max.poll.interval.ms": 300_000,
+        "max.poll.records": 500,
+        "session.timeout.ms": 45_000,
+        "heartbeat.interval.ms": 3_000,
+    }
+    assert for_client(given) == {}
+    assert set(given) == set(WITHOUT_EFFECT)
+
+
+# Refusals
+
+ROW_1 = [
+    *["plugin.library.paths", "ssl.engine.location", "ssl.engine.id", "ssl.providers", "sasl.kerberos.kinit.cmd"],
+    *["security.providers", "ssl.provider", "ssl.engine.factory.class", "interceptor.classes", "metric.reporters"],
+    *["sasl.client.callback.handler.class", "sasl.login.class", "sasl.login.callback.handler.class"],
+    *["ssl.ca.location", "ssl.key.location", "ssl.certificate.location", "ssl.crl.location", "config.providers"],
+    *["opaque", "default_topic_conf", "error_cb", "log_level", "statistics.interval.ms", "builtin.features", ""],
+    *["SASL.JAAS.CONFIG", " sasl.password", "ssl.keystore.location ", "test.mock.num.brokers", "broker.address.family"],
+]
+ROW_2 = [
+    *["sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.config"],
+    *["sasl.oauthbearer.method", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.assertion.file"],
+    *["sasl.oauthbearer.metadata.authentication.type", "enable.sasl.oauthbearer.unsecure.jwt"],
+]
+
+
+@pytest.mark.parametrize("name", [*ROW_1, *ROW_2])
+@pytest.mark.parametrize("value", [CANARY, True, None, {"type": "default", "password": CANARY}, [CANARY]], ids=str)
+def test_rows_1_and_2_what_is_not_on_the_list_is_refused(name: str, value: Any) -> None:
+    found = faults(**{name: value})
+    assert list(found) == [f"/{name}"]
+    assert "is not allowed" in found[f"/{name}"]
+
+
+@pytest.mark.parametrize(
+    ("given", "pointer", "message"),
+    [
+        ({"sasl.mechanism": "OAUTHBEARER"}, "/sasl.mechanism", "others run programs, load code or fetch addresses"),
+        ({"sasl.mechanism": "GSSAPI"}, "/sasl.mechanism", "must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ({"sasl.mechanisms": "AWS_MSK_IAM"}, "/sasl.mechanisms", "must be one of"),
+        ({"security.protocol": "SASL_SSL"}, "/security.protocol", "sasl.mechanism is required with SASL_SSL"),
+        ({"ssl.keystore.type": "JKS"}, "/ssl.keystore.type", "keytool -importkeystore"),
+        ({"ssl.truststore.type": "jceks"}, "/ssl.truststore.type", "must be one of PEM, PKCS12"),
+        ({"ssl.truststore.location": "a.jks"}, "/ssl.truststore.location", "Without it JKS is meant"),
+        ({"ssl.truststore.certificates": CERTIFICATE}, "/ssl.truststore.certificates", "needs ssl.truststore.type PEM"),
+        ({"ssl.keystore.type": "PKCS12"}, "/ssl.keystore.type", "needs ssl.keystore.location"),
+        ({"ssl.ca.pem": CANARY}, "/ssl.ca.pem", "must be PEM text"),
+        ({"ssl.ca.pem": KEY}, "/ssl.ca.pem", "must be PEM text: -----BEGIN CERTIFICATE"),
+        ({"ssl.key.pem": KEY.replace("QUJD", "Proc-Type: 4,ENCRYPTED", 1)}, "/ssl.key.pem", "PKCS #8"),
+        ({"ssl.keystore.type": "PEM", "ssl.keystore.key": CERTIFICATE}, "/ssl.keystore.key", "BEGIN PRIVATE KEY"),
+        ({"isolation.level": "read_uncommitted"}, "/isolation.level", "ioConfig.groupConfig.isolationLevel"),
+        ({"key.deserializer": "com.example.Mine"}, "/key.deserializer", "ioConfig.inputFormat"),
+        ({"ssl.endpoint.identification.algorithm": "x"}, "/ssl.endpoint.identification.algorithm", "must be one of"),
+        ({"socket.timeout.ms": 1, "request.timeout.ms": 2}, "/request.timeout.ms", "contradicts socket.timeout.ms"),
+        ({"bootstrap.servers": "kafka"}, "/bootstrap.servers", "must be host:port"),
+        ({"bootstrap.servers": "http://kafka:9092"}, "/bootstrap.servers", "must be host:port"),
+        ({"client.id": None}, "/client.id", "must be text"),
+        ({"client.id": {"type": "environment", "variable": "SPEC_SECRET_X"}}, "/client.id", "only passwords and keys"),
+        ({"sasl.password": "******"}, "/sasl.password", "is the mask that stands for a secret"),
+        ({"sasl.password": {"type": "environment", "variable": "A B"}}, "/sasl.password", "must be text, or of type"),
+        ({"sasl.password": {"type": "vault", "path": CANARY}}, "/sasl.password", "must be text, or of type"),
+        ({"sasl.password": {"password": CANARY}}, "/sasl.password", "must be text, or of type"),
+        ({"druid.dynamic.config.provider": {"type": "x"}}, "/druid.dynamic.config.provider", "must be of type"),
+    ],
+)
+def test_what_is_refused_and_where(given: dict[str, Any], pointer: str, message: str) -> None:
+    found = faults(**given)
+    assert list(found) == [pointer]
+    assert message in found[pointer]
+
+
+def test_every_fault_is_told_at_once() -> None:
+    assert set(faults(**{"debug": "all", "plugin.library.paths": "x", "ssl.ca.pem": "x", "sasl.mechanism": "y"})) == {
+        "/plugin.library.paths",
+        "/ssl.ca.pem",
+        "/sasl.mechanism",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"debug": "security"}, {"debug"}),
+        ({"debug": ""}, set()),
+        ({"enable.ssl.certificate.verification": False}, {"enable.ssl.certificate.verification"}),
+        ({"enable.ssl.certificate.verification": "TRUE"}, set()),
+        ({"ssl.endpoint.identification.algorithm": ""}, {"ssl.endpoint.identification.algorithm"}),
+        ({"ssl.endpoint.identification.algorithm": "NONE"}, {"ssl.endpoint.identification.algorithm"}),
+        ({"ssl.endpoint.identification.algorithm": "https"}, set()),
+    ],
+)
+def test_row_10_what_only_an_administrator_can_allow(given: dict[str, Any], names: set[str]) -> None:
+    assert set(insecure(read(**given))) == names
+
+
+# Druid's providers
+
+
+def test_row_6_druids_providers_become_texts_and_references() -> None:
+    found = read(
+        **{
+            "sasl.username": "me",
+            "sasl.password": {"type": "default", "password": "x"},
+            "ssl.key.password": {"type": "environment", "variable": "SPEC_SECRET_KEY_PASSWORD"},
+            "druid.dynamic.config.provider": {
+                "type": "environment",
+                "variables": {"ssl.keystore.password": "SPEC_SECRET_STORE"},
+            },
+        }
+    )
+    assert found["sasl.password"] == "x"
+    assert found["ssl.key.password"] == EnvironmentVariable(type="environment", variable="SPEC_SECRET_KEY_PASSWORD")
+    assert found["ssl.keystore.password"] == EnvironmentVariable(type="environment", variable="SPEC_SECRET_STORE")
+    assert "druid.dynamic.config.provider" not in found
+
+
+def test_a_map_of_strings_is_read_like_what_stands_beside_it() -> None:
+    held = {"sasl.jaas.config": f'{PLAIN} required username="me" password="x";', "client.id": "c"}
+    provider = {"type": "mapString", "config": held}
+    assert for_client({"druid.dynamic.config.provider": provider}) == {
+        "sasl.username": "me",
+        "sasl.password": "x",
+        "client.id": "c",
+    }
+    assert faults(**{"druid.dynamic.config.provider": provider, "client.id": CANARY}) == {
+        "/client.id": "is given twice, beside the provider and in it"
+    }
+
+
+def test_row_7_a_reference_outside_of_a_secret_is_refused_at_its_place() -> None:
+    provider = {"type": "environment", "variables": {"client.id": "DATABASE_URL", "plugin.library.paths": "X"}}
+    assert set(faults(**{"druid.dynamic.config.provider": provider})) == {
+        "/druid.dynamic.config.provider/variables/client.id",
+        "/druid.dynamic.config.provider/variables/plugin.library.paths",
+    }
+
+
+# What must be there
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"security.protocol": "SASL_PLAINTEXT"}, {"sasl.username", "sasl.password"}),
+        ({"security.protocol": "SASL_SSL", "sasl.username": "a", "sasl.password": "b"}, set()),
+        ({"security.protocol": "SASL_SSL", "sasl.jaas.config": "x"}, set()),
+        ({"ssl.certificate.pem": "x"}, {"ssl.key.pem"}),
+        ({"ssl.keystore.key": "x"}, {"ssl.keystore.certificate.chain"}),
+        ({"ssl.keystore.type": "PKCS12", "ssl.keystore.location": "x"}, {"ssl.keystore.password"}),
+        ({"ssl.truststore.type": "PKCS12", "ssl.truststore.location": "x"}, set()),
+    ],
+)
+def test_what_is_missing(given: dict[str, str], names: set[str]) -> None:
+    assert set(missing(given)) == names
+
+
+def test_secrets_are_what_they_should_be() -> None:
+    assert {
+        "sasl.jaas.config",
+        "sasl.password",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "ssl.keystore.key",
+        "ssl.keystore.password",
+        "ssl.truststore.password",
+    } == SECRET
