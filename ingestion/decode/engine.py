@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -29,6 +30,29 @@ _SETTINGS = (
     "SET TimeZone = 'UTC'",
     "SET lock_configuration = true",
 )
+
+
+_KINDS_OF_ERROR: dict[str, type[duckdb.Error]] = {
+    "Invalid Input Error": duckdb.InvalidInputException,
+    "Conversion Error": duckdb.ConversionException,
+    "Out of Range Error": duckdb.OutOfRangeException,
+    "Binder Error": duckdb.BinderException,
+    "Catalog Error": duckdb.CatalogException,
+    "Parser Error": duckdb.ParserException,
+    "Not implemented Error": duckdb.NotImplementedException,
+    "Out of Memory Error": duckdb.OutOfMemoryException,
+    "INTERRUPT Error": duckdb.InterruptException,
+}
+
+
+@contextmanager
+def _readable_errors() -> Iterator[None]:
+    """An error shows a record's beginning, which may end amid a character: DuckDB's client fails on that text."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        text = error.object.decode(errors="replace")
+        raise _KINDS_OF_ERROR.get(text.partition(":")[0], duckdb.Error)(text) from None
 
 
 class _Source:
@@ -62,7 +86,8 @@ class Engine:
 
     def execute(self, sql: str, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
         """Run a statement once, with ``values`` bound to its parameters."""
-        return self._connection.execute(sql, values)
+        with _readable_errors():
+            return self._connection.execute(sql, values)
 
     def run(self, sql: str, source: str, table: pa.Table) -> pa.Table:
         """Run a query over ``source``, which holds ``table`` for this once; row order is kept. Prepared, and kept so.
@@ -91,7 +116,8 @@ class Engine:
         held = self._sources[source]
         held.table = table
         try:
-            return fetch(self._connection.execute(f"EXECUTE {self._prepared(sql)}"))
+            with _readable_errors():
+                return fetch(self._connection.execute(f"EXECUTE {self._prepared(sql)}"))
         finally:
             held.table = held.empty
 
