@@ -70,6 +70,7 @@ class Engine:
     """In memory, one thread, no file, no network, no extension, settings locked. Not thread-safe."""
 
     def __init__(self, memory_limit_bytes: int) -> None:
+        self.memory_limit_bytes = memory_limit_bytes
         self._connection = duckdb.connect(":memory:", config=_config(memory_limit_bytes))
         for setting in _SETTINGS:
             self._connection.execute(setting)
@@ -78,6 +79,7 @@ class Engine:
             self.register(name, schema)
         self._statements: dict[str, str] = {}
         self._numbers = count()
+        self._interrupted = False
 
     def register(self, name: str, schema: pa.Schema) -> None:
         """Offer a source to ``run`` beside those of this module."""
@@ -107,12 +109,26 @@ class Engine:
         if name is not None:
             self._connection.execute(f"DEALLOCATE {name}")
 
+    def interrupt(self) -> None:
+        """From another thread: what runs now, or else what is run next, ends in ``duckdb.InterruptException``.
+
+        A statement that has no more to do but one call does not notice: then it is the next one.
+        """
+        self._interrupted = True
+        self._connection.interrupt()
+
+    def uninterrupted(self) -> None:
+        """From here on only what is to come is interrupted."""
+        self._interrupted = False
+
     def close(self) -> None:
         self._connection.close()
 
     def _executed(
         self, sql: str, source: str, table: pa.Table, fetch: Callable[[duckdb.DuckDBPyConnection], Any]
     ) -> Any:
+        if self._interrupted:
+            raise duckdb.InterruptException("Interrupted!")
         held = self._sources[source]
         held.table = table
         try:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ingestion.client import ControlPlane, TaskOver, Unreachable
+from ingestion.decode import TooSlow
 from ingestion.segments import DeepStorage
 from ingestion.sources import Batch, Source, SourceProblem, TopicChanged, TopicIdentity
 from ingestion.sources.base import RELEASE
@@ -62,8 +63,8 @@ class Indexer:
     def run(self) -> None:
         """Index until told to end.
 
-        Raises ``Fenced``, ``TaskOver``, ``SourceProblem``; for good ``UnusableSchema``, ``TooManyParseExceptions`` and
-        ``StorageRefused``.
+        Raises ``Fenced``, ``TaskOver``, ``SourceProblem``; for good ``UnusableSchema``, ``TooSlow``,
+        ``TooManyParseExceptions`` and ``StorageRefused``.
         """
         decoders = Decoders(self._assignment)
         try:
@@ -198,7 +199,7 @@ class Indexer:
         self._control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = settler.settle(Ledger(batch))
-        except (TopicChanged, StorageRefused, TooManyParseExceptions):
+        except (TopicChanged, StorageRefused, TooManyParseExceptions, TooSlow):
             self._release(source, batch)
             raise
         except Lapsed:

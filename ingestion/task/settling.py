@@ -30,6 +30,7 @@ from ingestion.task.registry import ConfluentRegistry
 
 LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
 CHILD = "ingestion.task.decoder_child"
+HANG_S = 60.0  # a decoder that can't be stopped: the process ends, and late deliveries are decoded in a child
 GIVE_UP_AT = 0.8  # of what is left of the lock
 LONGEST_S = 6 * 3600.0  # older files that nobody has registered may be cleaned up as orphans
 
@@ -43,7 +44,8 @@ class Decoders:
         marker = Failpoints(assignment.failpoints).crash_marker
         written, folder = spec.ioConfig.inputFormat, assignment.schema_folder
         self.wants_envelope = written.type == "kafka"
-        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, Access(ConfluentRegistry, folder))
+        access = Access(ConfluentRegistry, folder)
+        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, access, hang_s=HANG_S)
         self.isolated = IsolatedDecoder(
             spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, schema_folder=folder
         )
