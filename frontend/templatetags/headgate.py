@@ -39,6 +39,7 @@ _STATES = {
     "unparseable": "bad",
     "decoder_crash": "bad",
     "delivery_limit": "bad",
+    "processed_with_error": "wait",
 }
 
 

@@ -113,6 +113,11 @@ class TuningConfig(SpecModel):
         """After how many the task fails; None: never. ``reportParseExceptions`` overrides, as in Druid."""
         return 0 if self.reportParseExceptions else self.maxParseExceptions
 
+    @property
+    def most_saved_parse_exceptions(self) -> int:
+        """How many a report shows."""
+        return min(self.maxSavedParseExceptions, 1) if self.reportParseExceptions else self.maxSavedParseExceptions
+
 
 class IngestionSpec(SpecModel):
     """The three parts that a task and a supervisor share."""

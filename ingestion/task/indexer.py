@@ -137,16 +137,17 @@ class Indexer:
         )
         while True:
             try:
-                epoch = self._with.client.start(self._number, request).epoch
+                started = self._with.client.start(self._number, request)
                 break
             except Unreachable as error:
                 if self._control.directive != "continue":
                     raise TaskOver("told to end before it began") from error
                 self._control.show(state="paused", message=f"The control plane does not answer: {error}")
                 self._control.pause(1.0)
-        self._control.new_epoch(epoch)
-        self._log.info("started", epoch=epoch, topic_id=identity.topic_id)
-        return epoch
+        self._control.new_epoch(started.epoch)
+        self._parse_exceptions.know(started.parse_exceptions)
+        self._log.info("started", epoch=started.epoch, topic_id=identity.topic_id)
+        return started.epoch
 
     def _loop(self, source: Source, settler: Settler) -> None:
         try:

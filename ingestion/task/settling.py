@@ -91,7 +91,6 @@ class Settler:
             self._check_topic()  # again, before any duplicate is dropped
             early += ledger.mark_duplicates(refused)
             refused = self._attempt(ledger, rows, early, give_up, same_topic)
-        self.parse_exceptions.count(ledger)
         return ledger.verdicts
 
     def _attempt(
@@ -101,7 +100,7 @@ class Settler:
         segments = self._upload(ledger, rows, give_up)
         self.failpoints.reach("uploaded")
         same_topic.result()
-        request = ledger.request(self.epoch, self.topic_id, segments, early)
+        request = ledger.request(self.epoch, self.topic_id, segments, early, self.parse_exceptions.to_save)
         try:
             self._publish(request, give_up)
         except PublishRefused as refused:
@@ -201,7 +200,8 @@ class Settler:
     def _publish(self, request: PublishRequest, give_up: float) -> None:
         """Register it. Raises ``PublishRefused``, and ``Lapsed`` when it has not committed and never will."""
         try:
-            self.breaker.insist(lambda: self.client.publish(self.number, request), give_up)
+            answer = self.breaker.insist(lambda: self.client.publish(self.number, request), give_up)
+            self.parse_exceptions.know(answer.parse_exceptions)
         except Lapsed:
             if not self._committed_after_all(request):
                 raise

@@ -30,6 +30,7 @@ from controlplane.segments.models import (
     Writer,
 )
 from controlplane.segments.publish import publish
+from controlplane.segments.selectors import list_faulty
 from controlplane.segments.services import make_receipt_partitions
 from controlplane.teams.models import Team
 from ingestion.specs import offsets
@@ -37,6 +38,7 @@ from ingestion.specs.protocol import (
     AbandonRequest,
     Column,
     Counters,
+    FaultyRecord,
     Outcomes,
     PublishRequest,
     SegmentFile,
@@ -115,6 +117,26 @@ def request(
 
 def send(what: PublishRequest, number: int = 0, task: str = TASK) -> list[str]:
     return publish(task_id=task, number=number, request=what).segment_ids
+
+
+def test_records_with_a_faulty_field_are_kept_beside_their_rows(source: Source) -> None:
+    plain = request(start(source), {0: [(0, 10)]})
+    faulty = FaultyRecord(
+        partition=0,
+        offset=3,
+        timestamp_ms=1,
+        delivery_count=2,
+        error="bad",
+        payload=base64.b64encode(b"x"),
+        payload_size=9,
+    )
+    counters = plain.counters.model_copy(update={"processed_with_error": 1})
+    send(plain.model_copy(update={"counters": counters, "faulty": [faulty]}))
+    [kept] = list_faulty(TASK)
+    assert (kept.offset, kept.error, bytes(kept.payload_start), kept.payload_size) == (3, "bad", b"x", 9)
+    assert kept.source == source
+    with pytest.raises(InvalidInput, match="processed_with_error is 0 but there are 1 of them"):
+        send(request(start(source), {0: [(10, 20)]}).model_copy(update={"faulty": [faulty]}))
 
 
 def settled_offsets(source: Source) -> dict[int, list[tuple[int, int]]]:
