@@ -9,14 +9,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.common.problems import invalid_spec
 from controlplane.connections.secrets import seal, unseal
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_slots, split_secrets
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import SpecError, SupervisorSpec, parse_supervisor_spec
+from ingestion.specs import SupervisorSpec, parse_supervisor_spec
 
 
 def submit_supervisor(*, user: User, document: Any, team_name: str | None = None) -> Supervisor:
@@ -24,10 +24,7 @@ def submit_supervisor(*, user: User, document: Any, team_name: str | None = None
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
-    try:
-        spec = parse_supervisor_spec(document)
-    except SpecError as error:
-        raise invalid_spec(error) from None
+    spec = read_spec(document, parse_supervisor_spec)
     check_slots(spec.spec.ioConfig.taskCount)
     with transaction.atomic():
         datasource = datasource_for_ingestion(

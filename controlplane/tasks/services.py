@@ -15,16 +15,16 @@ from django.utils import timezone
 from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.ids import task_id
-from controlplane.common.problems import invalid_spec
 from controlplane.common.text import storable
 from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments.settled import Hole
+from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import SpecError, TaskSpec, parse_task_spec
+from ingestion.specs import TaskSpec, parse_task_spec
 from ingestion.specs.kafka_properties import SECRET
 
 ERROR_LENGTH = 4000
@@ -41,10 +41,7 @@ def split_secrets(spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
     """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
-    try:
-        spec = parse_task_spec(document)
-    except SpecError as error:
-        raise invalid_spec(error) from None
+    spec = read_spec(document, parse_task_spec)
     check_slots(spec.spec.ioConfig.taskCount)
     with transaction.atomic():
         datasource = datasource_for_ingestion(

@@ -12,16 +12,16 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError
-from controlplane.common.problems import invalid_spec
 from controlplane.supervisors.selectors import get_supervisor, versions
 from controlplane.supervisors.services import submit_supervisor
+from controlplane.tasks.checking import read_spec
 from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
 from frontend.examples import example
 from frontend.forms import SpecForm
 from frontend.specjson import spec_text
 from frontend.views.common import PageRequest, page, refused
-from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
+from ingestion.specs import parse_supervisor_spec, parse_task_spec
 
 TEMPLATE = "specs/new.html"
 # A second task needs an id of its own, and only a supervisor can be suspended.
@@ -115,10 +115,7 @@ def _new(
 
 def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[str, Any]) -> HttpResponse:
     """Read the spec and change nothing."""
-    try:
-        kind.parse(form.cleaned_data["document"])
-    except SpecError as error:
-        raise invalid_spec(error) from error
+    read_spec(form.cleaned_data["document"], kind.parse)
     return render(request, TEMPLATE, {**context, "checked": True})
 
 

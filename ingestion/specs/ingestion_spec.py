@@ -7,6 +7,7 @@ What Headgate adds says so in its docstring. Durations are ISO 8601 periods or, 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -160,6 +161,18 @@ def parse_task_spec(document: Any) -> TaskSpec:
 def parse_supervisor_spec(document: Any) -> SupervisorSpec:
     """Read a supervisor's JSON, flat or nested under ``spec``. Raises ``SpecError``."""
     return _parse(SupervisorSpec, document)
+
+
+def issues_as_written(document: Any, found: Sequence[tuple[list[str | int], str]]) -> list[SpecIssue]:
+    """Faults that were found later in a spec that could be read, told where ``document`` has what is wrong.
+
+    ``found``: the keys and indexes that lead there from the spec's three parts on, and the message.
+    """
+    flat = "spec" not in document
+    older = without_parser(_nested(document) if flat else document)
+    issues = [issue_at(["spec", *place], message) for place, message in found]
+    told = issues if older is None else [older.as_written(i) for i in issues]
+    return [_flattened(i) for i in told] if flat else told
 
 
 _PARTS = ("dataSchema", "ioConfig", "tuningConfig")
