@@ -45,9 +45,9 @@ class Named:
 def check_connections(document: Any, properties: Mapping[str, Value], input_format: InputFormat) -> None:
     """Check the brokers, Kafka properties and schema registries of a spec that has been read.
 
-    ``document``: what the user sent, for the faults' pointers. ``properties``: none when Kafka is not asked. Secrets may
-    be missing: see ``check_complete``. A name that can't be resolved now is let through: it may be known where indexers
-    run, and is judged there. Blocks for some seconds at most. Raises ``InvalidInput`` with every fault.
+    ``document``: what the user sent, for the faults' pointers. ``properties``: none when Kafka is not asked.
+    Secrets may be missing: see ``check_complete``. A name that can't be resolved now is let through: it may be known
+    where indexers run, and is judged there. Blocks for some seconds at most. Raises ``InvalidInput`` with every fault.
     """
     registries = list(registries_of(input_format))
     faults = [*_insecure(properties), *_registry_faults(registries)]

@@ -237,6 +237,30 @@ class QuarantinedRecord(models.Model):
         ]
 
 
+class FaultyRecord(models.Model):
+    """A record that was stored although a field of it was no good: as many of a task as its report shows.
+
+    ``payload`` is its beginning, ``payload_size`` the size of the whole.
+    """
+
+    reason = "processed_with_error"
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="faulty")
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="faulty")
+    task_id = models.CharField(max_length=300)
+    partition = models.IntegerField()
+    offset = models.BigIntegerField()
+    timestamp_ms = models.BigIntegerField(null=True)
+    delivery_count = models.IntegerField()
+    error = models.TextField()
+    payload = models.BinaryField(null=True)
+    payload_size = models.IntegerField(null=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["task_id", "-id"], name="faulty_by_task")]
+
+
 class SourceEvent(models.Model):
     """Something an operator must know about a source. ``alarm``: data may be missing or someone must act."""
 

@@ -17,10 +17,11 @@ from django.utils import timezone
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.segments import claims, registering, settled
 from controlplane.segments.fence import LockedWriter, PublishRefused, lock_writer
-from controlplane.segments.models import QuarantinedRecord, Source, SourceEvent
+from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source, SourceEvent
+from controlplane.segments.parse_exceptions import totals_of_task
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets
-from ingestion.specs.protocol import Outcomes, PublishAnswer, PublishRequest, Refusal
+from ingestion.specs.protocol import Outcomes, ParseExceptionTotals, PublishAnswer, PublishRequest, Refusal
 
 _RETRIED = {"40001", "40P01", "23P01"}  # serialization, deadlock, and an overlap that arose since it was looked for
 _ATTEMPTS = 5
@@ -56,7 +57,7 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
     seen, keys, duplicates = settled.look(writer.source, request.publish_id, settling, request.outcomes)
     if seen is not None:
-        return _answer_again(request.publish_id, *seen)
+        return _answer_again(request.publish_id, *seen, _parse_exceptions(task_id, request))
     _check_progress(writer, request, settling)
     if duplicates and not request.progress:
         raise PublishRefused(
@@ -67,14 +68,25 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
     claims.advance(writer, keys, request.progress)
     segment_ids = batch.register(spans(keys, settling))
     _keep_quarantined(writer, task_id, request, now)
+    _keep_faulty(writer, task_id, request, now)
     _note_alarms(writer, task_id, request)
-    return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids)
+    return PublishAnswer(
+        publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
+    )
 
 
-def _answer_again(publish_id: uuid.UUID, abandoned: bool, segment_ids: list[str]) -> PublishAnswer:
+def _answer_again(
+    publish_id: uuid.UUID, abandoned: bool, segment_ids: list[str], totals: ParseExceptionTotals | None
+) -> PublishAnswer:
     if abandoned:
         raise PublishRefused(Refusal(code="abandoned", detail="This publish was given up and may not commit."))
-    return PublishAnswer(publish_id=publish_id, segment_ids=segment_ids)
+    return PublishAnswer(publish_id=publish_id, segment_ids=segment_ids, parse_exceptions=totals)
+
+
+def _parse_exceptions(task_id: str, request: PublishRequest) -> ParseExceptionTotals | None:
+    """Summed up only for a publish that adds to them: most do not."""
+    brings_some = request.counters.unparseable or request.counters.processed_with_error
+    return totals_of_task(task_id) if brings_some else None
 
 
 def _settling(request: PublishRequest) -> dict[int, Ranges]:
@@ -124,6 +136,8 @@ def _check_counters(request: PublishRequest, settling: dict[int, Ranges]) -> Non
     wrong = [
         f"{name} is {is_} but the offsets make {should}" for name, (is_, should) in expected.items() if is_ != should
     ]
+    if len(request.faulty) > said.processed_with_error:
+        wrong.append(f"processed_with_error is {said.processed_with_error} but there are {len(request.faulty)} of them")
     if wrong:
         raise InvalidInput("The counters do not match the offsets: " + "; ".join(wrong) + ".")
 
@@ -153,6 +167,29 @@ def _keep_quarantined(writer: LockedWriter, task_id: str, request: PublishReques
                 created_at=now,
             )
             for record in request.quarantined
+        ]
+    )
+
+
+def _keep_faulty(writer: LockedWriter, task_id: str, request: PublishRequest, now: datetime) -> None:
+    if not request.faulty:
+        return
+    FaultyRecord.objects.bulk_create(
+        [
+            FaultyRecord(
+                source_id=writer.source,
+                datasource_id=writer.datasource,
+                task_id=task_id,
+                partition=record.partition,
+                offset=record.offset,
+                timestamp_ms=record.timestamp_ms,
+                delivery_count=record.delivery_count,
+                error=record.error,
+                payload=record.payload,
+                payload_size=record.payload_size,
+                created_at=now,
+            )
+            for record in request.faulty
         ]
     )
 

@@ -10,15 +10,15 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.common.problems import invalid_spec
 from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_slots
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
-from ingestion.specs import SpecError, SupervisorSpec, parse_supervisor_spec
+from ingestion.specs import SupervisorSpec, parse_supervisor_spec
 from ingestion.specs import secrets as spec_secrets
 
 
@@ -31,10 +31,7 @@ def submit_supervisor(
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
-    try:
-        spec = parse_supervisor_spec(document)
-    except SpecError as error:
-        raise invalid_spec(error) from None
+    spec = read_spec(document, parse_supervisor_spec)
     check_slots(spec.spec.ioConfig.taskCount)
     check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     with transaction.atomic():

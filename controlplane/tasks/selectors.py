@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
-from controlplane.segments.models import QuarantinedRecord, SourceEvent, Writer
-from controlplane.segments.selectors import Totals, list_quarantined, totals_of
+from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent, Writer
+from controlplane.segments.selectors import Totals, list_faulty, list_quarantined, totals_of
 from controlplane.tasks import diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of
@@ -39,12 +39,16 @@ class IndexerRow:
 
 @dataclass(frozen=True)
 class Report:
-    """What a task did. ``parse_exceptions``: as many as ``maxSavedParseExceptions``; ``without_effect``: options."""
+    """What a task did. ``without_effect``: options.
+
+    ``parse_exceptions``: as many as ``maxSavedParseExceptions``, of those that could not be read and of those with a
+    faulty field, the last first.
+    """
 
     task: Task
     totals: Totals
     indexers: list[IndexerRow]
-    parse_exceptions: list[QuarantinedRecord]
+    parse_exceptions: list[QuarantinedRecord | FaultyRecord]
     without_effect: list[str]
     events: list[SourceEvent]
     reasons: list[Reason]
@@ -104,7 +108,7 @@ def task_report(task: Task) -> Report:
         task=task,
         totals=totals,
         indexers=rows,
-        parse_exceptions=list(list_quarantined(task_id=task.pk)[: _saved_exceptions(task)]),
+        parse_exceptions=_parse_exceptions(task),
         without_effect=diagnosis.options_without_effect(task.spec, supervised=bool(task.supervisor_id)),
         events=list(SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk)),
         reasons=_reasons(task, totals, [row.seen.state for row in rows if row.seen]),
@@ -172,6 +176,15 @@ def _totals_of_one(writer: Writer | None) -> Totals:
 
 
 _SUMMED = ("polled", "released", "redelivered")
+
+
+def _parse_exceptions(task: Task) -> list[QuarantinedRecord | FaultyRecord]:
+    most = _saved_exceptions(task)
+    found: list[QuarantinedRecord | FaultyRecord] = [
+        *list_quarantined(task_id=task.pk)[:most],
+        *list_faulty(task.pk)[:most],
+    ]
+    return sorted(found, key=lambda record: record.created_at, reverse=True)[:most]
 
 
 def _saved_exceptions(task: Task) -> int:

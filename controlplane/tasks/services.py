@@ -15,17 +15,17 @@ from django.utils import timezone
 from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.ids import task_id
-from controlplane.common.problems import invalid_spec
 from controlplane.common.text import storable
 from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments.settled import Hole
+from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import SpecError, TaskSpec, parse_task_spec
+from ingestion.specs import TaskSpec, parse_task_spec
 from ingestion.specs import secrets as spec_secrets
 
 ERROR_LENGTH = 4000
@@ -33,10 +33,7 @@ ERROR_LENGTH = 4000
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
     """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
-    try:
-        spec = parse_task_spec(document)
-    except SpecError as error:
-        raise invalid_spec(error) from None
+    spec = read_spec(document, parse_task_spec)
     check_slots(spec.spec.ioConfig.taskCount)
     check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     check_complete(document, spec.spec.ioConfig.consumerProperties)

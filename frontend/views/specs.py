@@ -12,11 +12,11 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError
-from controlplane.common.problems import invalid_spec
 from controlplane.connections.admission import check_connections
 from controlplane.datasources.sampling import take_sample
 from controlplane.supervisors.selectors import get_supervisor, versions
 from controlplane.supervisors.services import submit_supervisor
+from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
@@ -25,7 +25,7 @@ from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
 from frontend.specjson import spec_text
 from frontend.views.common import PageRequest, page, refused
-from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
+from ingestion.specs import parse_supervisor_spec, parse_task_spec
 
 TEMPLATE = "specs/new.html"
 # A second task needs an id of its own, and only a supervisor can be suspended.
@@ -128,10 +128,7 @@ def _new(
 def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[str, Any]) -> HttpResponse:
     """Read the spec and change nothing."""
     document = form.cleaned_data["document"]
-    try:
-        io_config = kind.parse(document).spec.ioConfig
-    except SpecError as error:
-        raise invalid_spec(error) from error
+    io_config = read_spec(document, kind.parse).spec.ioConfig
     check_connections(document, io_config.consumerProperties, io_config.inputFormat)
     return render(request, TEMPLATE, {**context, "checked": True})
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
-from controlplane.segments.selectors import list_quarantined
+from controlplane.segments.selectors import list_faulty, list_quarantined
 from controlplane.tasks import services
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import get_task, list_tasks, task_log_tail, task_report
@@ -63,10 +64,12 @@ def live(request: PageRequest, task_id: str) -> HttpResponse:
 
 @page
 def errors(request: PageRequest, task_id: str) -> HttpResponse:
-    """Its poison records, in pages."""
+    """Its poison records, or with ``kind=faulty`` those that were stored with a faulty field, in pages."""
     task = get_task(request.user, task_id)
-    rows = keyset_page(list_quarantined(task_id=task.id), ["-id"], request.GET.get("cursor"), ERRORS_PER_PAGE)
-    return render(request, "tasks/errors.html", {"task": task, "page": rows})
+    faulty = request.GET.get("kind") == "faulty"
+    found: QuerySet[Any] = list_faulty(task.id) if faulty else list_quarantined(task_id=task.id)
+    rows = keyset_page(found, ["-id"], request.GET.get("cursor"), ERRORS_PER_PAGE)
+    return render(request, "tasks/errors.html", {"task": task, "page": rows, "faulty": faulty})
 
 
 @page
@@ -120,6 +123,7 @@ def _live(task: Task) -> dict[str, Any]:
         "published": segments,
         "unparseable": quarantine,
         "quarantined": quarantine,
+        "processed_with_error": f"{reverse('frontend:task-errors', args=[task.id])}?kind=faulty",
         "thrown_away": f"{_url(task)}#spec",
     }
     return {

@@ -19,6 +19,7 @@ from ingestion.specs.protocol import (
     EndRequest,
     HeartbeatAnswer,
     HeartbeatRequest,
+    ParseExceptionTotals,
     PublishAnswer,
     PublishRequest,
     Refusal,
@@ -53,7 +54,7 @@ class MemoryControlPlane:
     def start(self, number: int, request: StartRequest) -> StartAnswer:
         with self._lock:
             self._epochs[number] = self._epochs.get(number, 0) + 1
-            return StartAnswer(epoch=self._epochs[number])
+            return StartAnswer(epoch=self._epochs[number], parse_exceptions=self._parse_exceptions())
 
     def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
         with self._lock:
@@ -96,8 +97,11 @@ class MemoryControlPlane:
                 key = (request.topic_id, partition)
                 self._settled[key] = offsets.merged([*self._settled.get(key, []), *ranges])
             self.published.append(request)
+            brings_some = request.counters.unparseable or request.counters.processed_with_error
             answer = PublishAnswer(
-                publish_id=request.publish_id, segment_ids=[str(uuid.uuid4()) for _ in request.segments]
+                publish_id=request.publish_id,
+                segment_ids=[str(uuid.uuid4()) for _ in request.segments],
+                parse_exceptions=self._parse_exceptions() if brings_some else None,
             )
             self._answers[request.publish_id] = answer
             return answer
@@ -113,6 +117,13 @@ class MemoryControlPlane:
 
     def end(self, request: EndRequest) -> None:
         self.ended.append(request)
+
+    def _parse_exceptions(self) -> ParseExceptionTotals:
+        counters = [p.counters for p in self.published]
+        return ParseExceptionTotals(
+            seen=sum(c.unparseable + c.processed_with_error for c in counters),
+            saved=sum(len(p.faulty) for p in self.published),
+        )
 
     def _fence(self, number: int, epoch: int) -> None:
         if self._epochs.get(number) != epoch:

@@ -10,7 +10,7 @@ What is decided here, and why, stands in the docstrings of ``json_decoder`` (rec
 
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, UnusableSchema
+from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, UnusableSchema
 from ingestion.decode.isolated import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
@@ -25,6 +25,7 @@ __all__ = [
     "JsonDecoder",
     "MessageWindow",
     "RegistryUnreachable",
+    "TooSlow",
     "UnusableSchema",
     "joined_rows",
     "row_indexes",

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ingestion.decode.envelope import taken
-from ingestion.decode.errors import DecoderBroken, RegistryUnreachable, UnusableSchema
+from ingestion.decode.errors import DecoderBroken, RegistryUnreachable, TooSlow, UnusableSchema
 from ingestion.decode.formats import Access, OpenRegistry
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.pipes import (
@@ -64,6 +64,9 @@ def _serve(pipe: Pipe, open_registry: OpenRegistry | None) -> None:
             except RegistryUnreachable as error:
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 _say(pipe, {"unreachable": str(error)})
+            except TooSlow as error:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                _say(pipe, {"too_slow": str(error)})
     except DecoderBroken as error:
         _say(pipe, {"broken": str(error)})
     finally:
@@ -80,6 +83,7 @@ def _made(pipe: Pipe, open_registry: OpenRegistry | None) -> JsonDecoder | None:
             None if marker is None else b64decode(marker),
             _FORMAT.validate_python(wanted["input_format"]),
             Access(open_registry, wanted["schema_folder"], AddressPolicy.model_validate(wanted["address_policy"])),
+            wanted["batch_s"],
         )
     except UnusableSchema as error:
         _say(pipe, {"unusable": str(error)})

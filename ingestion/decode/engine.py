@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -31,6 +32,29 @@ _SETTINGS = (
 )
 
 
+_KINDS_OF_ERROR: dict[str, type[duckdb.Error]] = {
+    "Invalid Input Error": duckdb.InvalidInputException,
+    "Conversion Error": duckdb.ConversionException,
+    "Out of Range Error": duckdb.OutOfRangeException,
+    "Binder Error": duckdb.BinderException,
+    "Catalog Error": duckdb.CatalogException,
+    "Parser Error": duckdb.ParserException,
+    "Not implemented Error": duckdb.NotImplementedException,
+    "Out of Memory Error": duckdb.OutOfMemoryException,
+    "INTERRUPT Error": duckdb.InterruptException,
+}
+
+
+@contextmanager
+def _readable_errors() -> Iterator[None]:
+    """An error shows a record's beginning, which may end amid a character: DuckDB's client fails on that text."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        text = error.object.decode(errors="replace")
+        raise _KINDS_OF_ERROR.get(text.partition(":")[0], duckdb.Error)(text) from None
+
+
 class _Source:
     """A table that DuckDB reads anew at every execution: a statement stays prepared while the batches change."""
 
@@ -46,6 +70,7 @@ class Engine:
     """In memory, one thread, no file, no network, no extension, settings locked. Not thread-safe."""
 
     def __init__(self, memory_limit_bytes: int) -> None:
+        self.memory_limit_bytes = memory_limit_bytes
         self._connection = duckdb.connect(":memory:", config=_config(memory_limit_bytes))
         for setting in _SETTINGS:
             self._connection.execute(setting)
@@ -54,6 +79,7 @@ class Engine:
             self.register(name, schema)
         self._statements: dict[str, str] = {}
         self._numbers = count()
+        self._interrupted = False
 
     def register(self, name: str, schema: pa.Schema) -> None:
         """Offer a source to ``run`` beside those of this module."""
@@ -62,7 +88,8 @@ class Engine:
 
     def execute(self, sql: str, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
         """Run a statement once, with ``values`` bound to its parameters."""
-        return self._connection.execute(sql, values)
+        with _readable_errors():
+            return self._connection.execute(sql, values)
 
     def run(self, sql: str, source: str, table: pa.Table) -> pa.Table:
         """Run a query over ``source``, which holds ``table`` for this once; row order is kept. Prepared, and kept so.
@@ -82,16 +109,31 @@ class Engine:
         if name is not None:
             self._connection.execute(f"DEALLOCATE {name}")
 
+    def interrupt(self) -> None:
+        """From another thread: what runs now, or else what is run next, ends in ``duckdb.InterruptException``.
+
+        A statement that has no more to do but one call does not notice: then it is the next one.
+        """
+        self._interrupted = True
+        self._connection.interrupt()
+
+    def uninterrupted(self) -> None:
+        """From here on only what is to come is interrupted."""
+        self._interrupted = False
+
     def close(self) -> None:
         self._connection.close()
 
     def _executed(
         self, sql: str, source: str, table: pa.Table, fetch: Callable[[duckdb.DuckDBPyConnection], Any]
     ) -> Any:
+        if self._interrupted:
+            raise duckdb.InterruptException("Interrupted!")
         held = self._sources[source]
         held.table = table
         try:
-            return fetch(self._connection.execute(f"EXECUTE {self._prepared(sql)}"))
+            with _readable_errors():
+                return fetch(self._connection.execute(f"EXECUTE {self._prepared(sql)}"))
         finally:
             held.table = held.empty
 

@@ -15,6 +15,12 @@ class UnusableSchema(DecodeError):
     permanent = True
 
 
+class TooSlow(DecodeError):
+    """The spec takes too long on such records: the same would come of it again. Nothing was decided."""
+
+    permanent = True
+
+
 class DecoderBroken(DecodeError):
     """Even a known good record is not decoded: the fault is the decoder's, not the records'. Nothing was decided."""
 

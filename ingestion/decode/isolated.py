@@ -16,9 +16,9 @@ from typing import Any, Self
 
 from ingestion.decode.decoded import Decoded, joined
 from ingestion.decode.envelope import Envelope, taken
-from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, UnusableSchema
+from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, UnusableSchema
 from ingestion.decode.formats import JSON, Access
-from ingestion.decode.json_decoder import DEFAULT_MEMORY_LIMIT_BYTES
+from ingestion.decode.json_decoder import DEFAULT_BATCH_S, DEFAULT_MEMORY_LIMIT_BYTES
 from ingestion.decode.pipes import (
     Pipe,
     PipeClosed,
@@ -50,10 +50,11 @@ class IsolatedDecoder:
     one batch. The child (it is started at the first call, and inherits no file but standard error) is used again
     for later calls.
 
-    ``timeout_s`` is for one batch, and again for one record. ``child_module`` is what the child runs: one that gives
-    ``ingestion.decode.child`` a schema registry's client, where formats need one; that of ``access`` is not used.
+    ``timeout_s`` is for one batch, and again for one record; ``batch_s``: see ``JsonDecoder``. ``child_module`` is what
+    the child runs: one that gives ``ingestion.decode.child`` a schema registry's client, where formats need one; that
+    of ``access`` is not used.
     Not thread-safe. Close it. The first ``decode`` raises ``UnusableSchema``; any raises ``DecoderBroken`` when no
-    child can be started, and ``RegistryUnreachable``.
+    child can be started, ``RegistryUnreachable`` and ``TooSlow``.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class IsolatedDecoder:
         input_format: InputFormat = JSON,
         child_module: str = "ingestion.decode.child",
         access: Access = Access(),  # noqa: B008 - it is frozen
+        batch_s: float = DEFAULT_BATCH_S,
     ) -> None:
         self._child_module = child_module
         self._settings = {
@@ -73,6 +75,7 @@ class IsolatedDecoder:
             "input_format": input_format.model_dump(mode="json"),
             "schema": schema.model_dump(mode="json"),
             "memory_limit_bytes": memory_limit_bytes,
+            "batch_s": batch_s,
             "crash_marker": None if crash_marker is None else b64encode(crash_marker).decode(),
         }
         self._timeout_s = timeout_s
@@ -240,6 +243,8 @@ class _Child:
             raise DecoderBroken(answer["broken"])
         if "unreachable" in answer:
             raise RegistryUnreachable(answer["unreachable"])
+        if "too_slow" in answer:
+            raise TooSlow(answer["too_slow"])
         return answer
 
     def _request(

@@ -11,12 +11,16 @@ What is a record of JSON, and what is done with the odd ones:
 - A field named ``__time`` is not discovered: the name is the segment's own. One named ``__row`` is.
 - At most 1,000 fields are discovered in a batch; a record that holds a rarer one beyond them is unparseable.
 - A record that needs more memory than the decoder may have is unparseable; its neighbours are decoded without it.
+- So is one that takes DuckDB too long, in processor time: seconds, of which its batch needs milliseconds. Where there
+  are more of them than can be told apart in a few times as many seconds, nothing is decoded (``TooSlow``).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+import weakref
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import duckdb
@@ -27,7 +31,7 @@ import pyarrow as pa
 from ingestion.decode.decoded import Decoded, joined
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope, taken
-from ingestion.decode.errors import DecoderBroken, UnusableSchema
+from ingestion.decode.errors import DecoderBroken, TooSlow, UnusableSchema
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader, Fields, Mask
 from ingestion.decode.formats import JSON, Access, Tools, reader_of
@@ -35,12 +39,18 @@ from ingestion.decode.formats.base import Texts
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.rowmaker import RowFields, RowMaker
 from ingestion.decode.times import TimeReader, truncated
-from ingestion.decode.transforms import Transformed, Transforms
+from ingestion.decode.transforms import TOO_LONG, Transformed, Transforms
+from ingestion.decode.watchdog import Watchdog
 from ingestion.decode.window import MessageWindow
 from ingestion.rows import RECORD_TIME, ROW, TIME, TIME_TYPE
 from ingestion.specs import DataSchema, InputFormat, TimestampSpec
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
+DEFAULT_BATCH_S = 5.0
+_PORTIONS = 16  # rather than halves: what can't be interrupted costs its whole time at each level
+_BUDGET = 4.0  # times as long, to find the records that are too slow
+_LEAST_S = 0.1  # for a single record
+_TIMES_AN_EMPTY_ONE = 20
 _UNBOUNDED = MessageWindow()
 _NO_ACCESS = Access()
 _NONE = Transformed()
@@ -52,7 +62,8 @@ class JsonDecoder:
     """Decodes batches of payloads of one format by a ``DataSchema``. Not thread-safe. Close it.
 
     ``memory_limit_bytes`` bounds DuckDB's memory. ``crash_marker`` is a failpoint for tests: a batch with a payload
-    that contains it ends the process at once. ``access`` is what formats may use beside it. Raises ``UnusableSchema``.
+    that contains it ends the process at once. ``access`` is what formats may use beside it. ``batch_s`` is how much
+    processor time DuckDB may take for a batch; ``hang_s``: see ``Watchdog``. Raises ``UnusableSchema``.
     """
 
     def __init__(
@@ -62,13 +73,18 @@ class JsonDecoder:
         crash_marker: bytes | None = None,
         input_format: InputFormat = JSON,
         access: Access = _NO_ACCESS,
+        batch_s: float = DEFAULT_BATCH_S,
+        hang_s: float | None = None,
     ) -> None:
         self._crash_marker = crash_marker
         self._made = partial(_Parts, schema, memory_limit_bytes, input_format, access)
+        self._batch_s = batch_s
+        self._watchdog = Watchdog(_interrupting(self), hang_s)
         try:
             self._parts = self._made()
-            self._parts.try_out()
+            self._least_s = self._tried_out()
         except (duckdb.Error, UnicodeEncodeError, BadExpression) as error:
+            self._watchdog.close()
             raise UnusableSchema(f"the dataSchema can't be used: {_first_line(error)}") from error
 
     def decode(
@@ -79,52 +95,94 @@ class JsonDecoder:
     ) -> Decoded:
         """What becomes of every payload. ``envelope``: required by the format ``kafka``, unread by any other.
 
-        Raises ``DecoderBroken`` when the fault is not in the records, ``RegistryUnreachable``.
+        Raises ``DecoderBroken`` when the fault is not in the records, ``RegistryUnreachable``, ``TooSlow``.
         """
         if self._crash_marker is not None and any(p and self._crash_marker in p for p in payloads):
             os._exit(70)
-        return self._decode_or_split(payloads, window, envelope)
+        self._give_up_at = time.thread_time() + self._batch_s * _BUDGET
+        return self._decode_or_split(payloads, window, envelope, self._batch_s)
 
     def close(self) -> None:
         """Free DuckDB's memory. The decoder is of no use afterwards."""
+        self._watchdog.close()
         self._parts.close()
 
+    def _tried_out(self) -> float:
+        """How much processor time a record may take, the spec being what it is."""
+        with self._watchdog.watching(self._batch_s * _BUDGET):
+            began = time.thread_time()
+            self._parts.try_out()
+        return max(_LEAST_S, (time.thread_time() - began) * _TIMES_AN_EMPTY_ONE)
+
     def _decode_or_split(
-        self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None
+        self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None, seconds: float
     ) -> Decoded:
-        """A batch that DuckDB gives up on (memory, an internal error) is halved until the cause stands alone."""
+        """A batch that DuckDB gives up on (memory, time, an internal error) is cut up until the cause stands alone."""
         try:
-            return self._parts.decode(payloads, window, envelope)
+            with self._watchdog.watching(seconds):
+                return self._parts.decode(payloads, window, envelope)
+        except duckdb.InterruptException as error:
+            self._check_budget(len(payloads))
+            return self._split(payloads, window, envelope, seconds, error)
         except _FAULTS as error:
             self._start_anew()
-            return self._split(payloads, window, envelope, error)
+            return self._split(payloads, window, envelope, seconds, error)
+
+    def _check_budget(self, records: int) -> None:
+        if time.thread_time() > self._give_up_at:
+            raise TooSlow(
+                f"records can't be decoded in time: {records} of a batch were not within {self._batch_s * _BUDGET:g} s "
+                "of processor time. Simplify the spec's expressions, patterns and paths"
+            )
 
     def _split(
         self,
         payloads: Sequence[bytes | None],
         window: MessageWindow,
         envelope: Envelope | None,
+        seconds: float,
         error: BaseException,
     ) -> Decoded:
         if len(payloads) < 2:
             self._check_by_a_good_record(error)
-            message = f"the decoder gives up on this record: {_first_line(error)}"
+            message = f"the decoder gives up on this record: {_reason(error, seconds)}"
             return Decoded(self._parts.no_rows(), dict.fromkeys(range(len(payloads)), message))
-        middle = len(payloads) // 2
-        second_half = range(middle, len(payloads))
-        first = self._decode_or_split(payloads[:middle], window, taken(envelope, range(middle)))
-        second = self._decode_or_split(payloads[middle:], window, taken(envelope, second_half))
-        return joined([first, second.moved(second_half)])
+        seconds = max(seconds / 4, self._least_s)
+        parts = []
+        size = -(-len(payloads) // _PORTIONS)
+        for start in range(0, len(payloads), size):
+            there = range(start, min(start + size, len(payloads)))
+            part = self._decode_or_split(payloads[start : there.stop], window, taken(envelope, there), seconds)
+            parts.append(part.moved(there))
+        return joined(parts)
 
     def _check_by_a_good_record(self, error: BaseException) -> None:
         try:
-            self._parts.try_out()
+            self._tried_out()
         except _FAULTS as again:
             raise DecoderBroken(f"DuckDB decodes not even an empty object: {_first_line(again)}") from error
 
     def _start_anew(self) -> None:
         self._parts.close()
         self._parts = self._made()
+
+
+def _interrupting(decoder: JsonDecoder) -> Callable[[], None]:
+    """Interrupts what the decoder does then. A watchdog's thread must not keep it alive until the process ends."""
+    found = weakref.ref(decoder)
+
+    def interrupt() -> None:
+        alive = found()
+        if alive is not None:
+            alive._parts.interrupt()
+
+    return interrupt
+
+
+def _reason(error: BaseException, seconds: float) -> str:
+    if isinstance(error, duckdb.InterruptException):
+        return f"it takes more than {seconds:.1f} s of processor time"
+    return _first_line(error)
 
 
 def _first_line(error: BaseException) -> str:
@@ -160,6 +218,9 @@ class _Parts:
         self._made_times = TimeReader(self._engine, made_spec, self._granularity.segmentGranularity)
         self._diagnosis = Diagnosis(self._engine)
 
+    def interrupt(self) -> None:
+        self._engine.interrupt()
+
     def close(self) -> None:
         self._engine.close()
 
@@ -168,11 +229,13 @@ class _Parts:
 
     def try_out(self) -> None:
         """Go through all of it once: whatever is wrong with it, and not with a record, is raised."""
+        self._engine.uninterrupted()
         nothing: list[None] = [None] * len(_GOOD)
         self._reader.read(_GOOD, Envelope("", nothing, nothing, [()] * len(_GOOD)))
         self._decoded(texts_of(_GOOD), _UNBOUNDED)
 
     def decode(self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None) -> Decoded:
+        self._engine.uninterrupted()
         return self._decoded(self._reader.read(payloads, envelope), window)
 
     def _decoded(self, read: Texts, window: MessageWindow) -> Decoded:
@@ -183,7 +246,10 @@ class _Parts:
         times = self._times.read(fields.columns[self._time_column], fields.is_object)
         errors |= times.errors
         good = fields.is_object & times.readable
-        made = self._transforms.apply(fields.columns, np.where(good, times.ms, 0)) if self._transforms.names else _NONE
+        made = self._made(texts, fields, np.where(good, times.ms, 0))
+        if made.too_long:
+            errors |= {i: TOO_LONG for i in made.too_long if i not in errors}
+            good[list(made.too_long)] = False
         if self._time_made:
             times = self._made_times.read(made.columns.pop(TIME), good)
             errors |= times.errors
@@ -199,6 +265,9 @@ class _Parts:
             outside_window=np.flatnonzero(matching & ~_inside(times.ms, window)).tolist(),
             processed_with_error=faults,
         )
+
+    def _made(self, texts: pa.Array, fields: Fields, ms: npt.NDArray[np.int64]) -> Transformed:
+        return self._transforms.apply(texts, fields.columns, ms) if self._transforms.names else _NONE
 
     def _discover(self, texts: pa.Array, fields: Fields, kept: Mask) -> tuple[Fields, Mask, dict[int, str]]:
         if not self._discovers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +16,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.engine import Engine
-from ingestion.decode.expressions import BadExpression, ExpressionRunner
+from ingestion.decode.expressions import BadExpression, ExpressionRunner, lengths_of
 from ingestion.decode.fields import Mask
 from ingestion.decode.filters import FilterRunner
 from ingestion.specs import TransformSpec
 
 Columns = Mapping[str, pa.Array]
 Times = npt.NDArray[np.int64]
+_MOST_TIMES = 10  # as long as the record is, and so many bytes more
+_MOST_BYTES = 16 * 1024
+_LONGEST_WORD = len('"true"')
 
 
 @dataclass(frozen=True)
 class Transformed:
-    """``columns``: the fields that were made, as JSON text. ``failed``: by name, for which records it failed."""
+    """``columns``: the fields that were made, as JSON text. ``failed``: by name, for which records it failed.
+
+    ``too_long``: records of which more was made than is kept of one.
+    """
 
     columns: dict[str, pa.Array] = field(default_factory=dict)
     failed: dict[str, Mask] = field(default_factory=dict)
+    too_long: frozenset[int] = frozenset()
 
     def faults(self, kept: Mask) -> dict[int, str]:
         """What went wrong with the kept records, by index."""
@@ -39,6 +46,9 @@ class Transformed:
             for index in np.flatnonzero(failed & kept).tolist():
                 found.setdefault(index, f"transform {name!r} fails on this record")
         return found
+
+
+TOO_LONG = f"its transforms make of it more than {_MOST_TIMES} times its length and {_MOST_BYTES:,} bytes"
 
 
 class Transforms:
@@ -64,10 +74,15 @@ class Transforms:
             wanted += self._filter.fields
         return [name for name in dict.fromkeys(wanted) if name not in self._conditions]
 
-    def apply(self, columns: Columns, ms: Times) -> Transformed:
-        """Make fields of records with the fields ``columns`` and times ``ms``."""
-        results = {name: runner.run(columns, ms) for name, runner in self._made.items()}
-        return Transformed({n: r.texts for n, r in results.items()}, {n: r.failed for n, r in results.items()})
+    def apply(self, records: pa.Array, columns: Columns, ms: Times) -> Transformed:
+        """Make fields of ``records`` (their texts) with the fields ``columns`` and times ``ms``."""
+        left = lengths_of(records) * _MOST_TIMES + _MOST_BYTES
+        made = Transformed()
+        for name, runner in self._made.items():
+            found = runner.run(columns, ms, left)
+            made.columns[name], made.failed[name] = found.texts, found.failed
+            left = left - found.lengths
+        return replace(made, too_long=frozenset(np.flatnonzero(left < 0).tolist()))
 
     def matching(self, texts: pa.Array, columns: Columns, made: Transformed, ms: Times, good: Mask) -> Mask:
         """Which of the ``good`` records the filter keeps."""
@@ -81,7 +96,9 @@ class Transforms:
 
     def _as_records(self, columns: dict[str, pa.Array], ms: Times) -> pa.Array:
         """Records with the fields that the filter looks at, and its expressions' results as fields."""
-        conditions = {name: runner.run(columns, ms).texts for name, runner in self._conditions.items()}
+        conditions = {
+            name: runner.run(columns, ms, _a_word_each(ms)).texts for name, runner in self._conditions.items()
+        }
         fields = {name: (columns | conditions)[name] for name in self._filter.fields} if self._filter else {}
         parts: list[pa.Array | str] = ["{"]
         for number, (name, texts) in enumerate(fields.items()):
@@ -89,6 +106,11 @@ class Transforms:
         if not fields:
             return pa.array(["{}"] * len(ms), pa.string())
         return pc.binary_join_element_wise(*parts, "}", "")
+
+
+def _a_word_each(ms: Times) -> Times:
+    """Of a condition's result no more is kept than says whether it is true."""
+    return np.full(len(ms), _LONGEST_WORD, np.int64)
 
 
 def _runner(engine: Engine, where: str, text: str) -> ExpressionRunner:

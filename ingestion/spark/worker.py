@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ingestion.client import HttpControlPlane, TaskOver
-from ingestion.decode import UnusableSchema
+from ingestion.decode import TooSlow, UnusableSchema
 from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
 from ingestion.sources.base import OffsetsUnavailable
 from ingestion.sources.topic import TopicWatch
@@ -28,7 +28,7 @@ from ingestion.task.scratch import scratch_folder
 
 RESULT = pa.schema([("number", pa.int32()), ("how", pa.string()), ("reason", pa.string())])
 STORAGE_REFUSED = StorageRefused.__name__
-_FOR_GOOD = (OffsetsUnavailable, StorageRefused, TooManyParseExceptions, UnusableSchema)
+_FOR_GOOD = (OffsetsUnavailable, StorageRefused, TooManyParseExceptions, TooSlow, UnusableSchema)
 FOR_GOOD = frozenset(e.__name__ for e in _FOR_GOOD)  # trying again would end the same way
 
 

@@ -20,6 +20,7 @@ from ingestion.specs.ingestion_spec import (
     SupervisorSpec,
     TaskSpec,
     TuningConfig,
+    issues_as_written,
     parse_supervisor_spec,
     parse_task_spec,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "TimestampSpec",
     "TransformSpec",
     "TuningConfig",
+    "issues_as_written",
     "parse_supervisor_spec",
     "parse_task_spec",
 ]

@@ -65,7 +65,7 @@ class LikeFilter(_Filter):
 
     type: Literal["like"]
     dimension: str = Field(min_length=1)
-    pattern: str
+    pattern: str = Field(max_length=1_000)
     escape: str | None = Field(default=None, max_length=1)
 
 

@@ -8,7 +8,7 @@ What Headgate adds says so in its docstring. Durations are ISO 8601 periods or, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -62,6 +62,11 @@ class TuningConfig(SpecModel):
     def most_parse_exceptions(self) -> int | None:
         """After how many the task fails; None: never. ``reportParseExceptions`` overrides, as in Druid."""
         return 0 if self.reportParseExceptions else self.maxParseExceptions
+
+    @property
+    def most_saved_parse_exceptions(self) -> int:
+        """How many a report shows."""
+        return min(self.maxSavedParseExceptions, 1) if self.reportParseExceptions else self.maxSavedParseExceptions
 
 
 class IngestionSpec(SpecModel):
@@ -122,6 +127,18 @@ def parse_task_spec(document: Any) -> TaskSpec:
 def parse_supervisor_spec(document: Any) -> SupervisorSpec:
     """Read a supervisor's JSON, flat or nested under ``spec``. Raises ``SpecError``."""
     return parse_submitted(SupervisorSpec, document)
+
+
+def issues_as_written(document: Any, found: Sequence[tuple[list[str | int], str]]) -> list[SpecIssue]:
+    """Faults that were found later in a spec that could be read, told where ``document`` has what is wrong.
+
+    ``found``: the keys and indexes that lead there from the spec's three parts on, and the message.
+    """
+    flat = "spec" not in document
+    older = without_parser(_nested(document) if flat else document)
+    issues = [issue_at(["spec", *place], message) for place, message in found]
+    told = issues if older is None else [older.as_written(i) for i in issues]
+    return [_flattened(i) for i in told] if flat else told
 
 
 _PARTS = ("dataSchema", "ioConfig", "tuningConfig")

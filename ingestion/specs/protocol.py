@@ -68,8 +68,19 @@ class StartRequest(Message):
     redelivered: int = Field(default=0, ge=0)
 
 
+class ParseExceptionTotals(Message):
+    """Of a task, over all its indexers and their restarts.
+
+    ``seen``: records that could not be read, or only in part; ``saved``: how many of the latter are kept.
+    """
+
+    seen: int = Field(default=0, ge=0)
+    saved: int = Field(default=0, ge=0)
+
+
 class StartAnswer(Message):
     epoch: int
+    parse_exceptions: ParseExceptionTotals = Field(default_factory=ParseExceptionTotals)
 
 
 class Reset(Message):
@@ -203,6 +214,18 @@ class QuarantinedRecord(Message):
     payload: Base64Bytes | None = None
 
 
+class FaultyRecord(Message):
+    """A record that is stored although a field of it was no good. ``payload``: its beginning."""
+
+    partition: int = Field(ge=0)
+    offset: int = Field(ge=0)
+    timestamp_ms: int | None = None
+    delivery_count: int = Field(ge=0)
+    error: str = Field(max_length=2000)
+    payload: Base64Bytes | None = None
+    payload_size: int | None = None  # of the whole, in bytes
+
+
 class PublishRequest(Message):
     """One batch, whole: its segments and what became of every record. Answered the same however often it is sent."""
 
@@ -213,13 +236,17 @@ class PublishRequest(Message):
     outcomes: dict[int, Outcomes]
     counters: Counters
     quarantined: list[QuarantinedRecord] = Field(default_factory=list)
+    faulty: list[FaultyRecord] = Field(default_factory=list, max_length=10_000)  # those to be kept for the report
     early_duplicates: int = Field(default=0, ge=0)  # duplicates that were delivered for the first time: alarming
     progress: dict[int, Advance] = Field(default_factory=dict)  # of sources with stored offsets
 
 
 class PublishAnswer(Message):
+    """``parse_exceptions``: what there are now; None when the publish brought none."""
+
     publish_id: UUID
     segment_ids: list[str]
+    parse_exceptions: ParseExceptionTotals | None = None
 
 
 class Refusal(Message):

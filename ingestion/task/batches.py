@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +13,17 @@ import numpy.typing as npt
 from ingestion.sources import ACCEPT, REJECT, Batch
 from ingestion.sources.base import Ints
 from ingestion.specs import offsets
-from ingestion.specs.protocol import Counters, Outcomes, PublishRequest, QuarantinedRecord, SegmentFile
+from ingestion.specs.protocol import (
+    Counters,
+    FaultyRecord,
+    Outcomes,
+    PublishRequest,
+    QuarantinedRecord,
+    SegmentFile,
+)
 
 ERROR_LENGTH = 2000
+KEPT_BYTES = 64 * 1024  # of the payload of a record with a faulty field
 OUTCOMES = 6
 PENDING, STORED, FILTERED, OUTSIDE, UNPARSEABLE, DUPLICATE = range(OUTCOMES)
 Mask = npt.NDArray[np.bool_]
@@ -163,8 +172,26 @@ class Ledger:
             payload=batch.payloads[index],
         )
 
-    def request(self, epoch: int, topic_id: str, segments: Sequence[SegmentFile], early: int) -> PublishRequest:
-        """The publish of this batch under a new publish id."""
+    def faulty(self, most: int) -> list[FaultyRecord]:
+        """The first of the records that are stored with a faulty field."""
+        return [self._faulty(i) for i in islice((i for i in self.faults if self.outcome[i] == STORED), max(0, most))]
+
+    def _faulty(self, index: int) -> FaultyRecord:
+        batch, payload = self.batch, self.batch.payloads[index]
+        return FaultyRecord.model_construct(
+            partition=int(batch.partitions[index]),
+            offset=int(batch.offsets[index]),
+            timestamp_ms=batch.timestamps_ms[index],
+            delivery_count=int(batch.delivery_counts[index]),
+            error=self.faults[index][:ERROR_LENGTH],
+            payload=None if payload is None else payload[:KEPT_BYTES],
+            payload_size=None if payload is None else len(payload),
+        )
+
+    def request(
+        self, epoch: int, topic_id: str, segments: Sequence[SegmentFile], early: int, faulty: int = 0
+    ) -> PublishRequest:
+        """The publish of this batch under a new publish id. ``faulty``: how many records with a fault to keep."""
         return PublishRequest(
             publish_id=uuid.uuid4(),
             epoch=epoch,
@@ -173,5 +200,6 @@ class Ledger:
             outcomes=self.outcomes(),
             counters=self.counters(sum(s.rows for s in segments)),
             quarantined=self.quarantined(),
+            faulty=self.faulty(faulty),
             early_duplicates=early,
         )

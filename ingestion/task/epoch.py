@@ -33,6 +33,7 @@ from ingestion.task.registry import ConfluentRegistry
 
 LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
 CHILD = "ingestion.task.decoder_child"
+HANG_S = 60.0  # a decoder that can't be stopped: the process ends, and late deliveries are decoded in a child
 LONGEST_S = 6 * 3600.0  # older files that nobody has registered may be cleaned up as orphans
 
 
@@ -46,7 +47,7 @@ class Decoders:
         written = spec.ioConfig.inputFormat
         access = Access(ConfluentRegistry, assignment.schema_folder, assignment.address_policy)
         self.wants_envelope = written.type == "kafka"
-        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, access)
+        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, access, hang_s=HANG_S)
         self.isolated = IsolatedDecoder(
             spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, access=access
         )
@@ -139,7 +140,8 @@ class Epoch:
     def publish(self, request: PublishRequest, give_up: float) -> None:
         """Register it. Raises ``PublishRefused``, and ``Lapsed`` when it has not committed and never will."""
         try:
-            self.breaker.insist(lambda: self.client.publish(self.number, request), give_up)
+            answer = self.breaker.insist(lambda: self.client.publish(self.number, request), give_up)
+            self.parse_exceptions.know(answer.parse_exceptions)
         except Lapsed:
             if not self._committed_after_all(request):
                 raise

@@ -13,6 +13,7 @@ from ingestion.specs import offsets
 from ingestion.specs.protocol import (
     Advance,
     Counters,
+    FaultyRecord,
     Outcomes,
     PublishRequest,
     QuarantinedRecord,
@@ -35,6 +36,7 @@ class _Part:
     unparseable: list[offsets.Range] = field(default_factory=list)
     without_record: list[Outcomes] = field(default_factory=list)
     quarantined: list[QuarantinedRecord] = field(default_factory=list)
+    faulty: list[FaultyRecord] = field(default_factory=list)
 
     def outcomes(self) -> Outcomes:
         return Outcomes(
@@ -68,8 +70,8 @@ class Gathered:
     def age_s(self) -> float:
         return time.monotonic() - self.began_at if self.parts else 0.0
 
-    def add(self, ledger: Ledger) -> None:
-        """Take a decoded batch's outcomes."""
+    def add(self, ledger: Ledger, faulty: int) -> None:
+        """Take a decoded batch's outcomes. ``faulty``: how many records with a faulty field to keep in all."""
         batch = ledger.batch
         if not self.parts:
             self.began_at = time.monotonic()
@@ -87,6 +89,8 @@ class Gathered:
             self._count(self.parts[partition], ledger, mask)
         for record in ledger.quarantined():
             self.parts[record.partition].quarantined.append(record)
+        for fault in ledger.faulty(faulty - sum(len(p.faulty) for p in self.parts.values())) if ledger.faults else ():
+            self.parts[fault.partition].faulty.append(fault)
 
     def _count(self, part: _Part, ledger: Ledger, mask: Mask) -> None:
         outcome = ledger.outcome[mask]
@@ -120,6 +124,7 @@ class Gathered:
             outcomes={p: o for p, o in outcomes.items() if o != Outcomes()},
             counters=self._counters(sum(s.rows for s in segments)),
             quarantined=[q for part in self.parts.values() for q in part.quarantined],
+            faulty=[f for part in self.parts.values() for f in part.faulty],
             progress={p: part.progress for p, part in self.parts.items()},
         )
 

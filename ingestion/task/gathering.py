@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ingestion.client import PublishRefused
+from ingestion.decode import TooSlow
 from ingestion.segments import RowIndex
 from ingestion.sources import Batch, TopicChanged
 from ingestion.task.batches import Ledger
@@ -37,15 +38,15 @@ class Gatherer(Epoch):
         try:
             rows = self.decode(ledger, time.monotonic() + LONGEST_S)
             self.parse_exceptions.look_at(ledger)
-        except (TopicChanged, StorageRefused, TooManyParseExceptions):
+        except (TopicChanged, StorageRefused, TooManyParseExceptions, TooSlow):
             self.give_up()
             raise
         except Lapsed:
             self._start_over("gave up a batch", set(batch.progress))
             return
-        self.parse_exceptions.count(ledger)
+        self.parse_exceptions.gather(ledger)
         self.failpoints.reach("decoded")
-        self.gathered.add(ledger)
+        self.gathered.add(ledger, self.parse_exceptions.to_save)
         if rows is not None and rows.num_rows:
             self._gather(rows, batch)
         self.control.show(in_flight=self.gathered.records, partitions=sorted(self.gathered.parts))
@@ -144,5 +145,6 @@ class Gatherer(Epoch):
 
     def _clear(self) -> None:
         self.gathered.parts.clear()
+        self.parse_exceptions.begin_anew()
         self.indexes.clear()
         self.control.show(in_flight=0)

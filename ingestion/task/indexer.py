@@ -64,8 +64,8 @@ class Indexer:
     def run(self) -> None:
         """Index until told to end.
 
-        Raises ``Fenced``, ``TaskOver``, ``SourceProblem``; for good ``UnusableSchema``, ``TooManyParseExceptions`` and
-        ``StorageRefused``.
+        Raises ``Fenced``, ``TaskOver``, ``SourceProblem``; for good ``UnusableSchema``, ``TooSlow``,
+        ``TooManyParseExceptions`` and ``StorageRefused``.
         """
         decoders = Decoders(self._assignment)
         try:
@@ -144,7 +144,7 @@ class Indexer:
         )
         while self._control.directive == "continue":
             try:
-                epoch = self._with.client.start(self._number, request).epoch
+                started = self._with.client.start(self._number, request)
             except Unreachable as error:
                 self._control.show(state="paused", message=f"The control plane does not answer: {error}")
                 self._control.pause(1.0)
@@ -152,9 +152,10 @@ class Indexer:
                 self._control.show(state="waiting", message=str(refused))
                 self._control.pause(PREDECESSOR_WAIT_S)
             else:
-                self._control.new_epoch(epoch)
-                self._log.info("started", epoch=epoch, topic_id=identity.topic_id)
-                return epoch
+                self._control.new_epoch(started.epoch)
+                self._parse_exceptions.know(started.parse_exceptions)
+                self._log.info("started", epoch=started.epoch, topic_id=identity.topic_id)
+                return started.epoch
         return None
 
     def _loop(self, source: Source, work: Settler | Gatherer) -> None:

@@ -1,7 +1,8 @@
 """What a tuningConfig says of records that can't be read, or only in part: log them, and when there are too many, fail.
 
-Counted for each indexer from its start, as Druid counts for each of its tasks. A batch that brings too many is not
-published: nothing of it is stored or acknowledged.
+Counted for the task, over its indexers and their restarts: the control plane knows the sum and says it when an indexer
+starts, and with each publish that adds to it. What other indexers find is known here that late. A batch that brings too
+many is not published: nothing of it is stored or acknowledged.
 """
 
 from __future__ import annotations
@@ -9,18 +10,38 @@ from __future__ import annotations
 from structlog.typing import FilteringBoundLogger
 
 from ingestion.specs import TuningConfig
+from ingestion.specs.protocol import ParseExceptionTotals
 from ingestion.task.batches import Ledger
 from ingestion.task.errors import TooManyParseExceptions
 
 
 class ParseExceptions:
-    """The count of one indexer."""
+    """The task's count, as an indexer knows it."""
 
     def __init__(self, tuning: TuningConfig, log: FilteringBoundLogger) -> None:
         self._most = tuning.most_parse_exceptions
+        self._most_saved = tuning.most_saved_parse_exceptions
         self._logs = tuning.logParseExceptions
         self._log = log
-        self._seen = 0
+        self._known = ParseExceptionTotals()
+        self._gathered = 0  # that no publish has told yet
+
+    def know(self, totals: ParseExceptionTotals | None) -> None:
+        """What the control plane says; None: nothing new."""
+        self._known = totals or self._known
+
+    def gather(self, ledger: Ledger) -> None:
+        """These are told with a later publish."""
+        self._gathered += len(ledger.parse_exceptions)
+
+    def begin_anew(self) -> None:
+        """What was gathered is published, or given up."""
+        self._gathered = 0
+
+    @property
+    def to_save(self) -> int:
+        """How many more records with a faulty field the report has room for."""
+        return max(0, self._most_saved - self._known.saved)
 
     def look_at(self, ledger: Ledger) -> None:
         """Log a decoded batch's, if asked to. Raises ``TooManyParseExceptions``."""
@@ -29,14 +50,10 @@ class ParseExceptions:
             for index, error in found.items():
                 place = {"partition": int(ledger.batch.partitions[index]), "offset": int(ledger.batch.offsets[index])}
                 self._log.warning("parse exception", **place, error=error)
-        if self._most is not None and self._seen + len(found) > self._most:
+        seen = self._known.seen + self._gathered + len(found)
+        if self._most is not None and seen > self._most:
             first = next(iter(found.items()), None)
-            raise TooManyParseExceptions(_message(self._most, self._seen + len(found), ledger, first))
-
-    def count(self, ledger: Ledger) -> None:
-        """The batch is registered."""
-        if self._most is not None:
-            self._seen += len(ledger.parse_exceptions)
+            raise TooManyParseExceptions(_message(self._most, seen, ledger, first))
 
 
 def _message(most: int, seen: int, ledger: Ledger, first: tuple[int, str] | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.client import PublishRefused
-from ingestion.decode import row_indexes
+from ingestion.decode import TooSlow, row_indexes
 from ingestion.segments import write_segments
 from ingestion.sources import RELEASE, Batch, TopicChanged
 from ingestion.sources.base import Ints
@@ -36,7 +36,7 @@ class Settler(Epoch):
         self.control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = self._settle(Ledger(batch))
-        except (TopicChanged, StorageRefused, TooManyParseExceptions):
+        except (TopicChanged, StorageRefused, TooManyParseExceptions, TooSlow):
             self._release(batch)
             raise
         except Lapsed:
@@ -102,7 +102,6 @@ class Settler(Epoch):
             self.check_topic()  # again, before any duplicate is dropped
             early += ledger.mark_duplicates(refused)
             refused = self._attempt(ledger, rows, early, give_up, same_topic)
-        self.parse_exceptions.count(ledger)
         return ledger.verdicts
 
     def _attempt(
@@ -112,7 +111,7 @@ class Settler(Epoch):
         segments = self._upload(ledger, rows, give_up)
         self.failpoints.reach("uploaded")
         same_topic.result()
-        request = ledger.request(self.epoch, self.topic_id, segments, early)
+        request = ledger.request(self.epoch, self.topic_id, segments, early, self.parse_exceptions.to_save)
         try:
             self.publish(request, give_up)
         except PublishRefused as refused:

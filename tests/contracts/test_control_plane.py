@@ -22,9 +22,11 @@ from ingestion.specs.protocol import (
     Column,
     Counters,
     EndRequest,
+    FaultyRecord,
     HeartbeatRequest,
     IndexerStatus,
     Outcomes,
+    ParseExceptionTotals,
     PublishRequest,
     SegmentFile,
     SettledRequest,
@@ -132,6 +134,25 @@ def test_a_publish_settles_its_offsets(plane: ControlPlane) -> None:
 def test_the_same_publish_again_answers_the_same(plane: ControlPlane) -> None:
     request = batch(begin(plane), (0, 5))
     assert plane.publish(0, request) == plane.publish(0, request)
+
+
+def faulty_batch(epoch: int, start: int, faults: int, kept: int) -> PublishRequest:
+    """Ten rows, some of them with a faulty field."""
+    plain = batch(epoch, (start, start + 10))
+    records = [FaultyRecord(partition=0, offset=start + n, delivery_count=1, error="bad") for n in range(kept)]
+    counters = plain.counters.model_copy(update={"processed_with_error": faults})
+    return plain.model_copy(update={"counters": counters, "faulty": records})
+
+
+def test_parse_exceptions_are_summed_up_for_the_task(plane: ControlPlane) -> None:
+    first, second = begin(plane), begin(plane, 1)
+    assert plane.publish(0, batch(first, (0, 5))).parse_exceptions is None
+    answer = plane.publish(0, faulty_batch(first, 10, 4, 2))
+    assert answer.parse_exceptions == ParseExceptionTotals(seen=4, saved=2)
+    answer = plane.publish(1, faulty_batch(second, 20, 3, 0))
+    assert answer.parse_exceptions == ParseExceptionTotals(seen=7, saved=2)
+    request = StartRequest(cluster_id="cluster", topic_id="topic-id", host="here", pid=2)
+    assert plane.start(0, request).parse_exceptions == ParseExceptionTotals(seen=7, saved=2)
 
 
 def test_duplicates_are_refused_by_name(plane: ControlPlane) -> None:

@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from controlplane.config.celery import app
 from controlplane.datasources.models import Datasource
+from controlplane.segments.models import FaultyRecord
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.selectors import task_log_tail
@@ -132,6 +133,30 @@ def test_the_report_keeps_as_many_parse_exceptions_as_the_spec_says(viewer: Clie
     cast.task.spec["spec"]["tuningConfig"]["maxSavedParseExceptions"] = 0
     cast.task.save()
     assert viewer.get(f"{TASKS}{cast.task.pk}/report/").json()["parse_exceptions"] == []
+
+
+def test_a_report_has_records_with_a_faulty_field_too(viewer: Client, cast: Cast) -> None:
+    FaultyRecord.objects.create(
+        source=cast.source,
+        datasource=cast.datasource,
+        task_id=cast.task.pk,
+        partition=2,
+        offset=5,
+        delivery_count=1,
+        error="field 'n' is not a number",
+        payload=b'{"n": "x"}',
+        payload_size=10,
+        created_at=STARTED + timedelta(days=9000),
+    )
+    found = viewer.get(f"{TASKS}{cast.task.pk}/report/").json()["parse_exceptions"]
+    assert [(r["reason"], r["offset"], r["id"] is None) for r in found] == [
+        ("processed_with_error", 5, True),
+        ("unparseable", 7, False),
+    ]
+    druid = viewer.get(f"{DRUID}/task/{cast.task.pk}/reports").json()["ingestionStatsAndErrors"]["payload"]
+    events = druid["unparseableEvents"]["buildSegments"]
+    assert [e["errorType"] for e in events] == ["processedWithError", "unparseable"]
+    assert (events[0]["input"], events[0]["details"]) == ('{"n": "x"}', ["field 'n' is not a number"])
 
 
 def test_a_report_names_options_without_effect(viewer: Client, cast: Cast) -> None:

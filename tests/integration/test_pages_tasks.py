@@ -10,7 +10,7 @@ from django.conf import settings
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Writer
 from controlplane.tasks.models import Goal, Status, Task
 from tests.support.django_cast import PAYLOAD, STARTED, Cast, browsing_as
 from tests.support.html import Element, counters, parsed
@@ -118,6 +118,38 @@ def test_parse_errors_come_with_their_payload(viewer: Client, cast: Cast) -> Non
     assert "Malformed JSON at byte 12" in record.text
     fate = next(a for a in record.all("a") if a.text == "What became of it")
     assert "unparseable" in parsed(viewer.get(fate.attributes["href"])).one("main").text
+
+
+def make_faulty(cast: Cast, offset: int) -> FaultyRecord:
+    return FaultyRecord.objects.create(
+        source=cast.source,
+        datasource=cast.datasource,
+        task_id=cast.task.pk,
+        partition=2,
+        offset=offset,
+        delivery_count=1,
+        error="field 'n' is not a whole number",
+        payload=b'{"n": "<b>"}',
+        payload_size=12,
+        created_at=STARTED + timedelta(seconds=offset),
+    )
+
+
+def test_records_with_a_faulty_field_are_behind_their_number(viewer: Client, cast: Cast) -> None:
+    Writer.objects.filter(task_id=cast.task.pk, number=0).update(processed_with_error=30)
+    for offset in range(30):
+        make_faulty(cast, offset)
+    page = parsed(viewer.get(f"/tasks/{cast.task.pk}/"))
+    shown = page.one(id="parse-errors").all("article")
+    assert shown[0].attributes["data-record"] == "2:29"  # the last first
+    assert all(a.text != "Whole record" for a in shown[0].all("a"))
+    tile = next(t for t in page.all("div") if t.attributes.get("data-counter") == "processed_with_error")
+    behind = parsed(viewer.get(tile.one("a").attributes["href"]))
+    records = behind.all("article")
+    assert [r.attributes["data-record"] for r in records] == [f"2:{n}" for n in range(29, 9, -1)]
+    assert records[0].one("pre").raw_text == '{"n": "<b>"}'
+    rest = parsed(viewer.get(f"/tasks/{cast.task.pk}/errors/" + behind.one("a", rel="next").attributes["href"]))
+    assert [r.attributes["data-record"] for r in rest.all("article")] == [f"2:{n}" for n in range(9, -1, -1)]
 
 
 def test_many_parse_errors_have_pages_of_their_own(viewer: Client, cast: Cast) -> None:

@@ -27,11 +27,13 @@ from controlplane.segments.models import (
     SourceEvent,
     Writer,
 )
+from controlplane.segments.selectors import list_faulty
 from controlplane.segments.services import make_receipt_partitions
 from ingestion.specs import offsets
 from ingestion.specs.protocol import (
     AbandonRequest,
     Counters,
+    FaultyRecord,
     Outcomes,
 )
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
@@ -41,6 +43,26 @@ from tests.support.publishes import DAY, TASK, make_source, request, segment, se
 @pytest.fixture
 def source(db: None) -> Source:
     return make_source("flights")
+
+
+def test_records_with_a_faulty_field_are_kept_beside_their_rows(source: Source) -> None:
+    plain = request(start(source), {0: [(0, 10)]})
+    faulty = FaultyRecord(
+        partition=0,
+        offset=3,
+        timestamp_ms=1,
+        delivery_count=2,
+        error="bad",
+        payload=base64.b64encode(b"x"),
+        payload_size=9,
+    )
+    counters = plain.counters.model_copy(update={"processed_with_error": 1})
+    send(plain.model_copy(update={"counters": counters, "faulty": [faulty]}))
+    [kept] = list_faulty(TASK)
+    assert (kept.offset, kept.error, bytes(kept.payload_start), kept.payload_size) == (3, "bad", b"x", 9)
+    assert kept.source == source
+    with pytest.raises(InvalidInput, match="processed_with_error is 0 but there are 1 of them"):
+        send(request(start(source), {0: [(10, 20)]}).model_copy(update={"faulty": [faulty]}))
 
 
 def test_segments_progress_receipt_and_totals_appear_together(source: Source) -> None:

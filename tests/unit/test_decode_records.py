@@ -120,6 +120,15 @@ def test_odd_records_that_are_read(decoder: JsonDecoder, payload: bytes, column:
         assert decoded.rows.column(column).to_pylist() == [value]
 
 
+@pytest.mark.parametrize("before", range(4))
+def test_broken_json_is_told_wherever_its_characters_are_cut(decoder: JsonDecoder, before: int) -> None:
+    """DuckDB shows the beginning of the text that it can't read, and cuts it amid a character."""
+    payload = b'{"t":1,"a":"' + b"x" * before + "é€😀".encode() * 200 + b'" broken'
+    decoded = decoder.decode([b'{"t":1}', payload], MessageWindow())
+    assert decoded.unparseable == {1: f"not JSON: unexpected character at byte {len(payload) - 6}"}
+    assert row_indexes(decoded.rows).tolist() == [0]
+
+
 def test_deep_nesting_and_long_strings_are_kept(decoder: JsonDecoder) -> None:
     deep = b"[" * 500_000 + b"]" * 500_000
     text = b"x" * (20 * MB)

@@ -207,6 +207,28 @@ def test_faulty_fields_are_counted(run_indexer: Any) -> None:
     assert (total(plane).published, total(plane).processed_with_error) == (2, 1)
 
 
+def test_records_with_a_faulty_field_are_kept_for_the_report_but_no_more_than_it_shows(run_indexer: Any) -> None:
+    dimensions = {"dimensions": [{"name": "n", "type": "long"}]}
+    faulty = json.dumps({"time": "2025-06-01", "n": "text"}).encode()
+    source = MemorySource([(0, n, faulty) for n in range(6)], batch_records=2)
+    plane = run_indexer(source, dimensionsSpec=dimensions, tuningConfig={"maxSavedParseExceptions": 3})
+    kept = [r for p in plane.published for r in p.faulty]
+    assert [(r.offset, r.payload) for r in kept] == [(0, faulty), (1, faulty), (2, faulty)]
+    assert {r.error for r in kept} == {"field 'n' is not a whole number"}
+
+
+def test_parse_exceptions_are_counted_over_restarts(run_indexer: Any, tmp_path: Path) -> None:
+    plane = MemoryControlPlane(assignment(tmp_path))
+    tuning = {"maxParseExceptions": 3}
+    for offset in (0, 2):
+        run_indexer(
+            MemorySource([(0, offset + n, b"not JSON") for n in range(2 - offset // 2)]), plane, tuningConfig=tuning
+        )
+    with pytest.raises(TooManyParseExceptions, match="There are 4 parse exceptions"):
+        run_indexer(MemorySource([(0, 9, b"not JSON")]), plane, tuningConfig=tuning)
+    assert total(plane).unparseable == 3
+
+
 def test_too_many_parse_exceptions_end_the_indexer_with_nothing_published(run_indexer: Any, tmp_path: Path) -> None:
     plane = MemoryControlPlane(assignment(tmp_path))
     source = MemorySource([(0, 0, record(1)), (0, 1, b"not JSON")])

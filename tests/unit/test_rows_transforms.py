@@ -223,18 +223,13 @@ a b c | ; | -- | /* | lower(a, b, c, d) | no_such_function(a) | CAST(a AS no_suc
 )
 BREAKOUTS += [" ", "a\0; DROP TABLE x", "a" + "::INT" * 1900, "(" * 4000 + "1" + ")" * 4000, "[" * 9000]
 BREAKOUTS += ["CASE WHEN a THEN " * 500 + "1" + " END" * 500, "1" + "+1" * 4999, "-" * 9000 + "1", "NOT " * 2000 + "a"]
-# Too deep for some versions of Python and DuckDB; harmless where they are taken.
-TAKEN = {"1" + "+1" * 4999, "NOT " * 2000 + "a", "-" * 9000 + "1"}
 
 
 @pytest.mark.parametrize("text", BREAKOUTS, ids=lambda text: repr(text[:40]))
 def test_nothing_but_scalar_expressions_is_taken(engine: Engine, text: str) -> None:
-    try:
+    with pytest.raises(BadExpression) as caught:
         ExpressionRunner(engine, text)
-    except BadExpression as error:
-        assert len(str(error)) < 400
-    else:
-        assert text in TAKEN
+    assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize(

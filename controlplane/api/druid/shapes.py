@@ -252,7 +252,7 @@ def _unparseable(record: Any) -> dict[str, Any]:
     return {
         "timeOfExceptionMillis": int(record.created_at.timestamp() * 1000),
         "input": payload,
-        "errorType": record.reason,
+        "errorType": "processedWithError" if record.reason == "processed_with_error" else record.reason,
         "details": [record.error],
         "partition": record.partition,
         "offset": record.offset,

@@ -17,6 +17,7 @@ from controlplane.segments import claims, fence
 from controlplane.segments import publish as publishing
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import Writer
+from controlplane.segments.parse_exceptions import totals_of_task
 from controlplane.segments.settled import settled_among
 from controlplane.tasks import heartbeats
 from controlplane.tasks.models import Task
@@ -88,7 +89,7 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         redelivered=asked.redelivered,
     )
     epoch = fence.start_writer(task_id=task_id, number=number, datasource=task.datasource, source=source)
-    return message(StartAnswer(epoch=epoch))
+    return message(StartAnswer(epoch=epoch, parse_exceptions=totals_of_task(task_id)))
 
 
 def _await_predecessor(task: Task) -> None:

@@ -9,12 +9,12 @@ from rest_framework.response import Response
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.v1.serializers import records as shapes
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.common.problems import invalid_spec
 from controlplane.connections.admission import check_connections
 from controlplane.segments.selectors import record_fate
+from controlplane.tasks.checking import read_spec
 from controlplane.tasks.selectors import shown_spec
 from controlplane.tasks.services import check_slots
-from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
+from ingestion.specs import SupervisorSpec, TaskSpec, parse_supervisor_spec, parse_task_spec
 
 
 class RecordsView(HeadgateView):
@@ -35,12 +35,12 @@ class ValidateView(HeadgateView):
     def post(self, request: Request) -> Response:
         """Check a spec without submitting it. Answers 400 with every fault."""
         body = body_of(request, shapes.ValidateBody)
-        parse = parse_task_spec if body["kind"] == "task" else parse_supervisor_spec
         try:
-            spec = parse(body["spec"])
-        except SpecError as error:
-            raise _in_body(invalid_spec(error)) from None
-        try:
+            spec: TaskSpec | SupervisorSpec
+            if body["kind"] == "task":
+                spec = read_spec(body["spec"], parse_task_spec)
+            else:
+                spec = read_spec(body["spec"], parse_supervisor_spec)
             check_connections(body["spec"], spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
         except InvalidInput as error:
             raise _in_body(error) from None

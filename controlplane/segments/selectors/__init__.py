@@ -5,7 +5,13 @@ Those that take a datasource or a source trust the caller to have got it from a 
 
 from controlplane.datasources.selectors import Totals, totals_of
 from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, record_fate
-from controlplane.segments.selectors.lists import get_quarantined, list_events, list_quarantined, list_segments
+from controlplane.segments.selectors.lists import (
+    get_quarantined,
+    list_events,
+    list_faulty,
+    list_quarantined,
+    list_segments,
+)
 from controlplane.segments.selectors.progress import PartitionProgress, progress
 from controlplane.segments.selectors.rates import Rates, rates
 from controlplane.segments.selectors.timeline import Bar, Timeline, timeline
@@ -21,6 +27,7 @@ __all__ = [
     "Totals",
     "get_quarantined",
     "list_events",
+    "list_faulty",
     "list_quarantined",
     "list_segments",
     "progress",

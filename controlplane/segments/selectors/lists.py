@@ -8,7 +8,7 @@ from django.db.models import BinaryField, F, Func, IntegerField, QuerySet
 
 from controlplane.common.errors import NotFound
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import QuarantinedRecord, Segment, SourceEvent
+from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Segment, SourceEvent
 
 PREVIEW_BYTES = 4096
 _BIGGEST_KEY = 2**63 - 1
@@ -42,6 +42,16 @@ def list_quarantined(datasource: Datasource | None = None, task_id: str | None =
     start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
     size = Func(F("payload"), function="octet_length", output_field=IntegerField())
     return found.defer("payload").annotate(payload_start=start, payload_size=size).order_by("-id")
+
+
+def list_faulty(task_id: str) -> QuerySet[FaultyRecord]:
+    """Records of a task that were stored with a faulty field, newest first, with their source.
+
+    As far as they were kept; with ``payload_start`` as above.
+    """
+    start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
+    found = FaultyRecord.objects.filter(task_id=task_id).select_related("source")
+    return found.defer("payload").annotate(payload_start=start).order_by("-id")
 
 
 def get_quarantined(datasource: Datasource, number: int) -> QuarantinedRecord:

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from controlplane.api.base import QuerySerializer
 from controlplane.api.pagination import PageQuery
 from controlplane.api.v1.serializers.totals import TotalsSerializer
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.segments.models import FaultyRecord, QuarantinedRecord
 from controlplane.segments.selectors.timeline import MOST_BARS
 
 
@@ -103,9 +103,9 @@ class SourceSerializer(serializers.Serializer[Any]):
 
 
 class QuarantinedSerializer(serializers.Serializer[Any]):
-    """A poison record with the beginning of its payload."""
+    """A poison record, or in a task's report one with a faulty field, with the beginning of its payload."""
 
-    id = serializers.IntegerField()
+    id = serializers.SerializerMethodField(help_text="Its number in the quarantine; null for one that is not there.")
     source = SourceSerializer()  # type: ignore[assignment]  # the stubs know Field.source only
     partition = serializers.IntegerField()
     offset = serializers.IntegerField()
@@ -120,19 +120,22 @@ class QuarantinedSerializer(serializers.Serializer[Any]):
     payload_size = serializers.IntegerField(allow_null=True)
     created_at = serializers.DateTimeField()
 
-    def get_timestamp(self, record: QuarantinedRecord) -> datetime | None:
+    def get_id(self, record: QuarantinedRecord | FaultyRecord) -> int | None:
+        return record.pk if isinstance(record, QuarantinedRecord) else None
+
+    def get_timestamp(self, record: QuarantinedRecord | FaultyRecord) -> datetime | None:
         try:
             return None if record.timestamp_ms is None else datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
         except (ValueError, OverflowError, OSError):
             return None  # a producer may write any number
 
-    def get_key_base64(self, record: QuarantinedRecord) -> str | None:
-        return _base64(record.key)
+    def get_key_base64(self, record: QuarantinedRecord | FaultyRecord) -> str | None:
+        return _base64(record.key) if isinstance(record, QuarantinedRecord) else None
 
-    def get_payload_base64(self, record: QuarantinedRecord) -> str | None:
+    def get_payload_base64(self, record: QuarantinedRecord | FaultyRecord) -> str | None:
         return _base64(self.payload_of(record))
 
-    def get_payload_text(self, record: QuarantinedRecord) -> str | None:
+    def get_payload_text(self, record: QuarantinedRecord | FaultyRecord) -> str | None:
         payload = self.payload_of(record)
         return None if payload is None else bytes(payload).decode("utf-8", "replace")
 

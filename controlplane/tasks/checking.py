@@ -1,0 +1,91 @@
+"""Specs as users send them: read, and where that takes more than reading, checked by a process of the data plane.
+
+Expressions, schemas and time patterns are understood by the decoder alone, which the control plane knows nothing of.
+What it would refuse when a task starts is refused here, before anything is stored.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from django.conf import settings
+
+from controlplane.common.errors import InvalidInput, Unavailable
+from controlplane.common.problems import invalid_spec
+from controlplane.common.processes import passed_on
+from ingestion.specs import SpecError, SupervisorSpec, TaskSpec, issues_as_written
+from ingestion.specs.checking import CheckAnswer, CheckOrder, needs_check
+
+MODULE = "ingestion.task.check_spec"
+CHECK_S = 30.0
+_AT_ONCE = 2  # in this process: each takes a processor for a second, and some hundred megabytes
+_places = threading.BoundedSemaphore(_AT_ONCE)
+Spec = TypeVar("Spec", TaskSpec, SupervisorSpec)
+
+
+def read_spec(document: Any, parse: Callable[[Any], Spec]) -> Spec:
+    """The spec in ``document``. Raises ``InvalidInput`` with every fault, ``Unavailable``."""
+    try:
+        spec = parse(document)
+        if needs_check(spec.spec):
+            _check(document, spec)
+    except SpecError as error:
+        raise invalid_spec(error) from None
+    return spec
+
+
+def _check(document: Any, spec: TaskSpec | SupervisorSpec) -> None:
+    folder = settings.SCHEMA_FOLDER
+    # Without a folder no spec may name a file; with one it is where indexers run, which need not be here.
+    order = CheckOrder(
+        data_schema=spec.spec.dataSchema,
+        input_format=spec.spec.ioConfig.inputFormat,
+        schema_folder=folder,
+        reads_files=not folder or Path(folder).is_dir(),
+    )
+    with _a_place():
+        answer = _asked(order)
+    if answer.issues:
+        raise SpecError(issues_as_written(document, [(i.place, i.message) for i in answer.issues]))
+
+
+@contextmanager
+def _a_place() -> Iterator[None]:
+    if not _places.acquire(timeout=CHECK_S):
+        raise Unavailable("Too many specs are being checked at the same time; send it again.")
+    try:
+        yield
+    finally:
+        _places.release()
+
+
+def _asked(order: CheckOrder) -> CheckAnswer:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", MODULE],
+            cwd=settings.BASE_DIR,
+            env={**passed_on(), "PYTHONPATH": str(settings.BASE_DIR)},
+            input=order.model_dump_json() + "\n",
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=CHECK_S,
+            check=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise InvalidInput(f"The spec could not be checked within {CHECK_S:g} s: {_TOO_MUCH}") from None
+    except subprocess.CalledProcessError as error:
+        if error.returncode < 0:  # by a signal: it went beyond its processor time or memory
+            raise InvalidInput(f"The spec takes too much to check: {_TOO_MUCH}") from None
+        raise Unavailable("The process that checks specs failed; its log, on standard error, says why.") from error
+    except OSError as error:
+        raise Unavailable(f"The process that checks specs does not start: {error.strerror}.") from error
+    return CheckAnswer.model_validate_json(done.stdout)
+
+
+_TOO_MUCH = "simplify its expressions, patterns and schemas."

@@ -1,0 +1,90 @@
+"""What of a spec only the data plane can check, and the messages between who asks and the process that does.
+
+The control plane sends a ``CheckOrder`` and gets a ``CheckAnswer``: JSON, one in a line.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from ingestion.specs.data_schema import DataSchema
+from ingestion.specs.filters import AndFilter, ExpressionFilter, Filter, NotFilter, OrFilter
+from ingestion.specs.ingestion_spec import IngestionSpec
+from ingestion.specs.input_format import (
+    AvroFileDecoder,
+    AvroInputFormat,
+    InputFormat,
+    KafkaInputFormat,
+    ProtobufFileDecoder,
+    ProtobufInputFormat,
+    ThriftInputFormat,
+)
+from ingestion.specs.protocol import Message
+
+Place = tuple[str | int, ...]
+
+
+class CheckOrder(Message):
+    """The parts of a spec that are checked; none of them holds a secret.
+
+    ``reads_files``: whether the folder for schemas is on this machine; else formats that name files are left out.
+    """
+
+    data_schema: DataSchema
+    input_format: InputFormat
+    schema_folder: str
+    reads_files: bool
+
+
+class CheckIssue(Message):
+    """``place``: the keys and indexes that lead to what is wrong, from the three parts of a spec on."""
+
+    place: list[str | int]
+    message: str
+
+
+class CheckAnswer(Message):
+    issues: list[CheckIssue] = Field(default_factory=list)
+
+
+def needs_check(spec: IngestionSpec) -> bool:
+    """Whether there is something in it that takes more than these models to understand."""
+    schema = spec.dataSchema
+    return bool(
+        schema.transformSpec.transforms
+        or expressions_of(schema.transformSpec.filter)
+        or any(_has_schema(f) for f, _ in formats_of(spec.ioConfig.inputFormat))
+        or "%" in schema.timestampSpec.format
+    )
+
+
+def expressions_of(condition: Filter | None, place: Place = ()) -> list[tuple[str, Place]]:
+    """A filter's expressions, and where they stand in it."""
+    if isinstance(condition, ExpressionFilter):
+        return [(condition.expression, (*place, "expression"))]
+    if isinstance(condition, NotFilter):
+        return expressions_of(condition.field, (*place, "field"))
+    if isinstance(condition, AndFilter | OrFilter):
+        return [e for i, inner in enumerate(condition.fields) for e in expressions_of(inner, (*place, "fields", i))]
+    return []
+
+
+def formats_of(written: InputFormat) -> list[tuple[InputFormat, Place]]:
+    """An input format, or those within it."""
+    if not isinstance(written, KafkaInputFormat):
+        return [(written, ())]
+    key = [] if written.keyFormat is None else [(written.keyFormat, ("keyFormat",))]
+    return [(written.valueFormat, ("valueFormat",)), *key]
+
+
+def names_a_file(written: InputFormat) -> bool:
+    """Whether its schema is in a file of the folder for schemas."""
+    if isinstance(written, AvroInputFormat):
+        return isinstance(written.avroBytesDecoder, AvroFileDecoder)
+    if isinstance(written, ProtobufInputFormat):
+        return isinstance(written.protoBytesDecoder, ProtobufFileDecoder)
+    return isinstance(written, ThriftInputFormat) and written.thriftFile is not None
+
+
+def _has_schema(written: InputFormat) -> bool:
+    return isinstance(written, AvroInputFormat | ProtobufInputFormat | ThriftInputFormat)

@@ -1,0 +1,103 @@
+"""The process that checks a spec as an indexer would at its start: ``python -m ingestion.task.check_spec``.
+
+Spoken to through standard input and output (``ingestion.specs.checking``). It opens no connection, and reads no file
+but those of the folder for schemas. What takes too much of the machine to check ends it; who asks waits only so long.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Iterator
+from typing import TextIO
+
+from ingestion.decode import JsonDecoder, UnusableSchema
+from ingestion.decode.engine import Engine
+from ingestion.decode.expressions import BadExpression, ExpressionRunner
+from ingestion.decode.formats import JSON, Access, Tools, reader_of
+from ingestion.specs import DataSchema, InputFormat, TransformSpec
+from ingestion.specs.checking import (
+    CheckAnswer,
+    CheckIssue,
+    CheckOrder,
+    Place,
+    expressions_of,
+    formats_of,
+    names_a_file,
+)
+from ingestion.task.registry import ConfluentRegistry
+
+_MEMORY_BYTES = 256 * 1024 * 1024  # of DuckDB
+_ADDRESS_SPACE_BYTES = 8 * 1024 * 1024 * 1024
+_PROCESSOR_S = 20
+_TRANSFORMS: Place = ("dataSchema", "transformSpec")
+_FORMAT: Place = ("ioConfig", "inputFormat")
+# Where in a format that has a schema its schema is.
+_SCHEMAS = {"avro_stream": "avroBytesDecoder", "protobuf": "protoBytesDecoder", "thrift": "thriftClass"}
+
+
+def issues(order: CheckOrder) -> list[CheckIssue]:
+    """Everything that is wrong; what can only be told of the whole is told when no part is to blame."""
+    schema, access = order.data_schema, Access(ConfluentRegistry, order.schema_folder)
+    engine = Engine(_MEMORY_BYTES)
+    try:
+        parts = [*_expressions(engine, schema.transformSpec), *_formats(engine, order, access), *_times(schema)]
+    finally:
+        engine.close()
+    return parts or list(_whole(order, access))
+
+
+def _expressions(engine: Engine, spec: TransformSpec) -> Iterator[CheckIssue]:
+    found: list[tuple[str, Place]] = [
+        (t.expression, ("transforms", i, "expression")) for i, t in enumerate(spec.transforms)
+    ]
+    for text, place in [*found, *expressions_of(spec.filter, ("filter",))]:
+        try:
+            ExpressionRunner(engine, text)
+        except BadExpression as error:
+            yield CheckIssue(place=[*_TRANSFORMS, *place], message=str(error))
+
+
+def _formats(engine: Engine, order: CheckOrder, access: Access) -> Iterator[CheckIssue]:
+    tools = Tools.of(engine, order.data_schema, access)
+    for written, place in formats_of(order.input_format):
+        if order.reads_files or not names_a_file(written):
+            try:
+                reader_of(written, tools)
+            except UnusableSchema as error:
+                there = [_SCHEMAS[written.type]] if written.type in _SCHEMAS else []
+                yield CheckIssue(place=[*_FORMAT, *place, *there], message=str(error))
+
+
+def _times(schema: DataSchema) -> Iterator[CheckIssue]:
+    alone = DataSchema(dataSource=schema.dataSource, timestampSpec=schema.timestampSpec)
+    for error in _faults(alone, JSON, Access()):
+        yield CheckIssue(place=["dataSchema", "timestampSpec", "format"], message=error)
+
+
+def _whole(order: CheckOrder, access: Access) -> Iterator[CheckIssue]:
+    written = order.input_format
+    if not order.reads_files and any(names_a_file(f) for f, _ in formats_of(written)):
+        written = JSON
+    for error in _faults(order.data_schema, written, access):
+        yield CheckIssue(place=["dataSchema"], message=error)
+
+
+def _faults(schema: DataSchema, written: InputFormat, access: Access) -> Iterator[str]:
+    try:
+        JsonDecoder(schema, _MEMORY_BYTES, input_format=written, access=access).close()
+    except UnusableSchema as error:
+        yield str(error)
+
+
+def main(given: TextIO, told: TextIO) -> int:
+    """Exit code 0 when it could be checked, whatever came of it."""
+    resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTES, _ADDRESS_SPACE_BYTES))
+    order = CheckOrder.model_validate_json(given.readline())
+    print(CheckAnswer(issues=issues(order)).model_dump_json(), file=told, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.stdin, sys.stdout))

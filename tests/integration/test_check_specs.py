@@ -1,0 +1,101 @@
+"""What an indexer could not start with is refused when the spec is submitted, wherever that is."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.test import Client
+
+from controlplane.datasources.models import Datasource
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks import checking
+from controlplane.tasks.models import Task
+from tests.support.django_cast import SEED, Cast
+
+TASKS = "/api/v1/tasks/"
+SUPERVISORS = "/api/v1/supervisors/"
+EXPRESSION = "/dataSchema/transformSpec/transforms/0/expression"
+
+
+@pytest.fixture
+def owner(clients: dict[str, Client]) -> Client:
+    return clients["owner"]
+
+
+def post(client: Client, path: str, document: object) -> Any:
+    return client.post(path, document, content_type="application/json")
+
+
+def with_transform(expression: str) -> dict[str, Any]:
+    spec = copy.deepcopy(SEED)
+    transform = {"type": "expression", "name": "made", "expression": expression}
+    spec["dataSchema"]["transformSpec"] = {"transforms": [transform]}
+    return spec
+
+
+@pytest.mark.parametrize(
+    "path", [TASKS, SUPERVISORS, "/druid/indexer/v1/task", "/druid/indexer/v1/supervisor"], ids=lambda p: p[1:]
+)
+def test_an_expression_that_is_no_good_is_refused_and_nothing_is_stored(owner: Client, path: str) -> None:
+    tasks, supervisors = Task.objects.count(), Supervisor.objects.count()
+    answer = post(owner, path, with_transform("upper(a) || getenv('HOME')"))
+    assert answer.status_code == 400
+    assert "getenv" in answer.content.decode()
+    assert (Task.objects.count(), Supervisor.objects.count()) == (tasks, supervisors)
+    assert not Datasource.objects.filter(name="my_datasource").exists()
+
+
+def test_where_it_is_wrong_is_told(owner: Client) -> None:
+    [fault] = post(owner, TASKS, with_transform("(")).json()["errors"]
+    assert (fault["pointer"], fault["path"]) == (EXPRESSION, "dataSchema.transformSpec.transforms[0].expression")
+
+
+def test_one_that_is_good_is_taken(owner: Client) -> None:
+    assert post(owner, TASKS, with_transform("upper(a)")).status_code == 201
+
+
+def test_validation_checks_it_too(owner: Client) -> None:
+    answer = post(owner, "/api/v1/validate/", {"kind": "supervisor", "spec": with_transform("(")})
+    assert [e["pointer"] for e in answer.json()["errors"]] == ["/spec" + EXPRESSION]
+
+
+def test_a_schema_file_is_checked_only_where_the_folder_is(
+    owner: Client, cast: Cast, settings: LazySettings, tmp_path: Any
+) -> None:
+    spec = copy.deepcopy(SEED)
+    decoder = {"type": "schema_file", "file": "flights.avsc"}
+    spec["ioConfig"]["inputFormat"] = {"type": "avro_stream", "avroBytesDecoder": decoder}
+    assert b"a spec may name no files here" in post(owner, TASKS, spec).content
+    settings.SCHEMA_FOLDER = str(tmp_path)
+    assert b"can't be read" in post(owner, TASKS, spec).content
+    settings.SCHEMA_FOLDER = str(tmp_path / "on-another-machine")
+    assert post(owner, TASKS, spec).status_code == 201
+
+
+def test_a_process_that_can_not_check_is_no_fault_of_the_spec(
+    owner: Client, settings: LazySettings, tmp_path: Any
+) -> None:
+    settings.BASE_DIR = tmp_path  # where there is no such module
+    answer = post(owner, TASKS, with_transform("upper(a)"))
+    assert answer.status_code == 503
+    assert "The process that checks specs failed" in answer.json()["detail"]
+
+
+def test_only_so_many_are_checked_at_a_time(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "CHECK_S", 0.1)
+    taken = [checking._places.acquire(timeout=10) for _ in range(checking._AT_ONCE)]
+    try:
+        assert post(owner, TASKS, with_transform("upper(a)")).status_code == 503
+    finally:
+        for _ in taken:
+            checking._places.release()
+
+
+def test_one_that_takes_too_long_to_check_is_refused(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "CHECK_S", 0.001)
+    answer = post(owner, TASKS, with_transform("upper(a)"))
+    assert answer.status_code == 400
+    assert "could not be checked within 0.001 s" in answer.json()["detail"]

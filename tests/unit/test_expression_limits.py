@@ -1,0 +1,236 @@
+"""What an expression may cost: nothing that a spec says, and no record, makes much out of little or takes for ever."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingestion.decode.engine import TEXTS, Engine
+from ingestion.decode.expressions import BadExpression, ExpressionRunner, parsed
+from ingestion.decode.scalar_functions import ALLOWED
+
+MB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    found = Engine(256 * MB)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1" + "+1" * 4999, "can't be read|levels deep"),
+        ("a" + "+1" * 150, "nested more than 100 levels deep"),
+        ("(" * 31 + "a" + ")" * 31, "brackets are nested more than 30 levels deep"),
+        ("CASE WHEN a THEN " * 31 + "1" + " END" * 31, "brackets are nested more than 30 levels deep"),
+        ("date(" * 25 + "a" + ")" * 25, "too entangled"),
+        ("a IN (" + ",".join(["1"] * 2500) + ")", "more than 2,000 parts"),
+        ("replace(replace(a, 'a', 'bbbbbbbbbbbb'), 'b', 'cccccccccccc')", "up to 144 times as long as a field"),
+        ("replace(a, 'x', b)", "what 'replace' puts in must be a constant text"),
+        ("regexp_replace(a, 'x', b)", "what 'regexp_replace' puts in must be a constant text"),
+        (r"regexp_replace(a, 'x*', '" + r"\0" * 60 + "', 'g')", "times as long as a field"),
+        ("array_to_string(string_split(a, ''), b)", "must be a constant text"),
+        ("hex(hex(hex(hex(hex(hex(hex(a)))))))", "up to 128 times as long as a field"),
+        ("||".join(["a"] * 101), "up to 101 times as long as a field|levels deep"),
+        ("concat(" + ",".join(["a"] * 101) + ")", "up to 101 times as long as a field"),
+        ("hex(hex('" + "x" * 5000 + "'))", "out of nothing"),
+        ("regexp_matches(a, b)", "argument 2 of 'regexp_matches' must be a constant text"),
+        ("regexp_matches(a, '" + "x" * 1001 + "')", "longer than 1,000 bytes"),
+        ("a LIKE b", "argument 2 of '~~' must be a constant text"),
+        ("timezone(a, __time)", "argument 1 of 'timezone' must be a constant text"),
+        ("CAST(NULL AS INTEGER[100000])", "can't cast to array"),
+        ("CAST(a AS STRUCT(x INTEGER[100000])[])", "can't cast to array"),
+        ("levenshtein(a, b)", "not among those"),
+        ("json_merge_patch(a, b)", "not among those"),
+        ("repeat(a, 1000)", "not among those|can't hold"),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_what_could_cost_much_is_refused(engine: Engine, text: str, message: str) -> None:
+    began = time.thread_time()
+    with pytest.raises(BadExpression, match=message) as caught:
+        parsed(text, engine)
+    assert len(str(caught.value)) < 400
+    assert time.thread_time() - began < 30  # not a speed: hours without a limit
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "replace(replace(replace(a, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')",
+        "array_to_string(list_distinct(string_split(a, ',')), ';')",
+        "upper(trim((a::JSON)->>'$.x'))",
+        r"regexp_replace(a, '(\d+)-(\d+)', '\2-\1', 'g')",
+        "CASE " + " ".join(f"WHEN a = {n} THEN 'x{n}'" for n in range(200)) + " END",
+        "a IN (" + ",".join(f"'{n}'" for n in range(1500)) + ")",
+        "concat_ws('-', " + ", ".join(f"f{n}" for n in range(90)) + ")",
+        "strftime(__time AT TIME ZONE 'Europe/Zurich', '%Y-%m-%dT%H')",
+        "replace(a, chr(10), ' ')",
+        "a LIKE '%x_' AND b NOT ILIKE 'y!%' ESCAPE '!'",
+    ],
+    ids=lambda value: value[:40],
+)
+def test_what_people_write_is_taken(engine: Engine, text: str) -> None:
+    ExpressionRunner(engine, text)
+
+
+# Whether the bounds hold: what a function makes is compared with what was foretold.
+
+_ARGUMENTS = [
+    "a",
+    "b",
+    "string_split(a, '')",
+    "a::BLOB",
+    "TRY_CAST(a AS JSON)",
+    "'x'",
+    "''",
+    r"'\0\0'",
+    "'(.)'",
+    "'%c'",
+    "'$'",
+    "7",
+    "-2",
+    "make_timestamp(1)",
+    "[a, b]",
+    "{'k': a}",
+    "MAP {'k': a}",
+]
+_CALLS = 6
+_TEXTS = ["ab," * 300, '"\\' * 400, "\x01" * 500, "\u1e9e\u0958" * 200, "%&<>" * 200, "[" + ",".join(["1"] * 400) + "]"]
+
+
+def _made(engine: Engine, text: str, fields: list[str]) -> tuple[float, int] | None:
+    """(bytes foretold, bytes made); None where the expression makes no sense."""
+    try:
+        expression = parsed(text, engine)
+    except BadExpression:
+        return None
+    columns = pa.table([pa.array([f]) for f in fields], names=["a", "b"])
+    names = ", ".join(f"{name} AS c{i}" for i, name in enumerate(expression.columns)) or "0 AS nothing"
+    given = "FROM (SELECT e AS a, reverse(e) AS b FROM texts)"
+    sql = f"SELECT octet_length(encode(({expression.sql})::VARCHAR)) FROM (SELECT {names} {given})"
+    try:
+        found = engine.value(sql, TEXTS, pa.table({"e": [fields[0]]}))
+    except duckdb.Error:
+        return None
+    finally:
+        engine.forget(sql)
+    return expression.measured.made.of(columns), int(found or 0)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in ALLOWED if n[0].isalpha()))
+def test_no_function_makes_more_than_was_foretold(name: str) -> None:
+    """All of them, on arguments of many kinds."""
+    engine, rng = Engine(256 * MB), random.Random(name)
+    for call in [tuple(rng.choices(_ARGUMENTS, k=count)) for count in (1, 2, 2, 3) for _ in range(_CALLS)]:
+        text = f"{name}({', '.join(call)})"
+        field = rng.choice(_TEXTS)
+        found = _made(engine, text, [field, field[::-1]])
+        if found is not None:
+            assert found[1] <= found[0], text
+    engine.close()
+
+
+_CALLS_OF_ONE = [
+    *("upper({})", "hex({})", "url_encode({})", "to_json({})", "string_split({}, '')", "({})::VARCHAR", "trim({})"),
+    *("replace({}, 'a', 'xyz')", "regexp_replace({}, 'a*', '<>', 'g')", "array_to_string({}, '--')", "({})::BLOB"),
+    *("[{}, 'x']", "regexp_escape({})", "left({}, 5)", "({})::JSON", "json_extract({}, ['$', '$'])", "md5({})"),
+    *("regexp_extract_all({}, '.')", "CASE WHEN a > 'x' THEN {} ELSE b END", "{{'k': {}}}", "to_base64(encode({}))"),
+]
+_CALLS_OF_TWO = [
+    "{} || {}",
+    "concat({}, {})",
+    "concat_ws('; ', {}, {})",
+    "[{}, {}]",
+    "coalesce({}, {})",
+    "if(true, {}, {})",
+]
+_EXPRESSIONS = st.recursive(
+    st.sampled_from(["a", "b", "'x'", "7"]),
+    lambda inner: (
+        st.builds(str.format, st.sampled_from(_CALLS_OF_ONE), inner)
+        | st.builds(str.format, st.sampled_from(_CALLS_OF_TWO), inner, inner)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=_EXPRESSIONS, field=st.sampled_from(_TEXTS) | st.text(max_size=50))
+def test_nothing_made_of_them_makes_more_than_was_foretold(engine: Engine, text: str, field: str) -> None:
+    found = _made(engine, text, [field, field[::-1]])
+    assert found is None or found[1] <= found[0]
+
+
+# What reaches the rows.
+
+_SCRIPT = """
+import json, resource, sys
+from ingestion.decode import JsonDecoder
+from ingestion.specs import DataSchema
+
+transforms, kinds = json.loads(sys.stdin.readline())
+schema = DataSchema.model_validate({
+    "dataSource": "d",
+    "timestampSpec": {"column": "t"},
+    "transformSpec": {"transforms": [{"type": "expression", "name": f"m{i}", "expression": e}
+                                     for i, e in enumerate(transforms)]},
+})
+decoder = JsonDecoder(schema, memory_limit_bytes=256 * 1024 * 1024)
+payloads = [json.dumps({"t": 0, "a": a * n}).encode() for a, n, count in kinds for _ in range(count)]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+decoded = decoder.decode(payloads)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+json.dump([(after - before) * 1024, len(decoded.rows), sorted(set(decoded.unparseable.values()))], sys.stdout)
+"""
+
+
+def peak(transforms: list[str], *kinds: tuple[str, int, int]) -> tuple[int, int, list[str]]:
+    """(bytes more than before, rows, faults) of a process that decodes ``count`` records with a field ``a`` each."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
+        input=json.dumps([transforms, kinds]),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    memory, rows, faults = json.loads(done.stdout)
+    return memory, rows, faults
+
+
+def test_a_record_of_which_too_much_is_made_is_told_and_memory_stays_bounded() -> None:
+    """1,500 records of 5,000 bytes, which become 450,000 bytes each: 675 MB if they were kept."""
+    blow_up = "replace(replace(a, '&', '&&&&&&&&&'), '&', '##########')"
+    memory, rows, faults = peak([blow_up], ("&", 5000, 1500), ("x", 5000, 10))
+    assert rows == 10
+    assert faults == ["its transforms make of it more than 10 times its length and 16,384 bytes"]
+    assert memory < 400 * MB
+
+
+def test_many_transforms_together_keep_no_more() -> None:
+    memory, rows, _ = peak([f"upper(a) || '{n}'" for n in range(100)], ("x", 20_000, 300))
+    assert rows == 0
+    assert memory < 400 * MB
+
+
+def test_records_whose_work_needs_more_than_the_memory_are_unparseable() -> None:
+    chain = "replace(replace(replace(a, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')"
+    memory, rows, faults = peak([chain], ("&", 5_000_000, 1), ("&", 100, 50))
+    assert rows == 50
+    assert len(faults) == 1
+    assert "may need" in faults[0]
+    assert memory < 400 * MB
