@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import django
+import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import cache
@@ -13,6 +14,8 @@ from django.test import Client
 from tests.support import environment
 
 django.setup()
+hypothesis.settings.register_profile("house")  # no test asserts how long it takes
+hypothesis.settings.load_profile("house")
 
 from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noqa: E402 - models need Django set up
 

@@ -180,7 +180,7 @@ CONDITIONS = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(condition=CONDITIONS, values=st.lists(st.none() | st.text(max_size=3) | st.integers() | st.floats(), max_size=6))
 def test_not_keeps_exactly_what_the_filter_drops(condition: dict[str, Any], values: list[Any]) -> None:
     records = [f'"v":{json.dumps(v)}' for v in values]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestion.decode import Decoded, JsonDecoder, MessageWindow
@@ -154,7 +154,6 @@ def auto() -> Iterator[JsonDecoder]:
     made.close()
 
 
-@settings(deadline=None)
 @given(
     times=st.lists(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 30)), min_size=1, max_size=5),
     zoned=st.booleans(),

@@ -168,7 +168,7 @@ _EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=_EXPRESSIONS, field=st.sampled_from(_TEXTS) | st.text(max_size=50))
 def test_nothing_made_of_them_makes_more_than_was_foretold(engine: Engine, text: str, field: str) -> None:
     found = _made(engine, text, [field, field[::-1]])

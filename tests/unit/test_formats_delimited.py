@@ -113,7 +113,7 @@ def test_tsv(spec: dict[str, Any], payload: bytes, expected: dict[str, Any]) -> 
     assert row(spec, payload) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(values=st.lists(st.text(alphabet='ab," \r\né', max_size=5), min_size=3, max_size=3))
 def test_what_a_csv_writer_writes_is_read(values: list[str]) -> None:
     text = io.StringIO()

@@ -122,7 +122,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(record=st.dictionaries(NAMES, VALUES, max_size=3), nodes=st.lists(NAMES, min_size=1, max_size=3))
 def test_a_tree_finds_what_python_finds(record: dict[str, Any], nodes: list[str]) -> None:
     expected: Any = record

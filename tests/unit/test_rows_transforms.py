@@ -316,7 +316,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example(text="' SELECT '")
 @given(text=st.lists(WORDS, min_size=1, max_size=8).map(" ".join) | st.text(max_size=20))
 def test_any_text_is_an_expression_or_is_refused(engine: Engine, text: str) -> None:
@@ -352,7 +352,7 @@ EXPRESSIONS = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     text=st.sampled_from(EXPRESSIONS), records=st.lists(st.fixed_dictionaries({"a": VALUES, "b": VALUES}), max_size=6)
 )

@@ -21,6 +21,7 @@ from ingestion.specs.sampler_spec import parse_sampler_spec
 from ingestion.specs.sampling import MOST_ANSWER_BYTES, SHOWN_BYTES, SampleAnswer, SampledRecord
 from ingestion.task.sampler.__main__ import answer_to
 from ingestion.task.sampler.values import DEEPEST, json_value
+from tests.support.formats import HERE
 from tests.support.registry import SchemaRegistry
 
 JSON = {"type": "json"}
@@ -35,7 +36,8 @@ def sample(
     if input_format is not None:
         io_config["inputFormat"] = input_format
     spec = {"dataSchema": schema or {}, "ioConfig": io_config}
-    return answer_to(parse_sampler_spec({"type": "inline", "spec": spec, "samplerConfig": {"numRows": rows}}).order)
+    order = parse_sampler_spec({"type": "inline", "spec": spec, "samplerConfig": {"numRows": rows}}).order
+    return answer_to(order.model_copy(update={"address_policy": HERE}))
 
 
 def only(answer: SampleAnswer) -> SampledRecord:

@@ -154,6 +154,7 @@ def test_every_fault_is_told_where_it_was_written() -> None:
         "/spec/dataSchema/timestampSpec/colum",
         "/spec/ioConfig/topic",
         "/spec/ioConfig/consumerProperties",
+        "/spec/ioConfig/consumerProperties/sasl.jaas.config",
         "/spec/ioConfig/inputFormat/type",
         "/samplerConfig/numRows",
         "/samplerConfig/timeoutMs",

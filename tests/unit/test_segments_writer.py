@@ -271,7 +271,7 @@ def test_offset_ranges_are_those_of_the_specs(places: list[tuple[int, int]]) -> 
     assert known.ranges(0, np.ones(len(places), np.bool_)) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     days=st.lists(st.integers(-400, 400), min_size=1, max_size=40),
     granularity=st.sampled_from(["DAY", "WEEK", "MONTH", "YEAR", "ALL"]),
