@@ -14,7 +14,7 @@ from django.test import Client
 from tests.support import environment
 
 django.setup()
-hypothesis.settings.register_profile("house")  # no test asserts how long it takes
+hypothesis.settings.register_profile("house", deadline=None)  # no test asserts how long it takes
 hypothesis.settings.load_profile("house")
 
 from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noqa: E402 - models need Django set up

@@ -126,6 +126,7 @@ WITH_BODY = {
     ("POST", "api/v1/tokens/"),
     ("PUT", "api/v1/teams/<str:name>/members/<str:username>/"),
     ("POST", "api/v1/supervisors/"),
+    ("POST", "api/v1/supervisors/<str:supervisor_id>/reset/"),
     ("POST", "api/v1/supervisors/<str:supervisor_id>/scale/"),
     ("POST", "api/v1/tasks/"),
     ("POST", "api/v1/tasks/<str:task_id>/stop/"),
@@ -134,6 +135,7 @@ WITH_BODY = {
     ("POST", "druid/indexer/v1/sampler"),
     ("POST", "druid/indexer/v1/task"),
     ("POST", "druid/indexer/v1/supervisor"),
+    ("POST", "druid/indexer/v1/supervisor/<str:supervisor_id>/resetOffsets"),
 }
 # An empty object is a good body there: all its fields have defaults.
 DEFAULTS = {"api/v1/tokens/", "api/v1/tasks/<str:task_id>/stop/"}
@@ -153,7 +155,8 @@ def test_a_bad_body_is_refused(owner: Client, cast: Cast, method: str, pattern: 
 
 def test_every_endpoint_that_reads_a_body_is_in_the_table() -> None:
     """Those that are not take no body at all."""
-    without = {"logout/", "suspend", "resume", "terminate", "shutdown"}
+    without = {"logout/", "suspend", "resume", "terminate", "shutdown", "handoff", "suspendAll", "resumeAll"}
+    without |= {"terminateAll", "supervisor/<str:supervisor_id>/reset"}
     changing = {(m, r.pattern) for r in ROUTES for m in r.methods & {"POST", "PUT", "PATCH"}}
     assert {
         (m, p) for m, p in changing if not p.rstrip("/").endswith(tuple(w.rstrip("/") for w in without))
