@@ -1,4 +1,4 @@
-"""``python -m benchmarks NAME [options]``: runs one benchmark on a stack of its own, in a temporary folder."""
+"""``python -m benchmarks NAME [options]``: runs one benchmark, on a stack of its own in a temporary folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ("share", "publish", "index")
+NAMES = ("share", "publish", "index", "decode")
 
 
 def main() -> int:
@@ -32,12 +32,12 @@ def main() -> int:
     return 1 if results.get("lost") or results.get("duplicated") else 0
 
 
-def _print(name: str, results: dict[str, float]) -> None:
+def _print(name: str, results: dict[str, float | None]) -> None:
     table = Table(title=f"benchmark {name}")
     table.add_column("what")
     table.add_column("value", justify="right")
     for key, value in results.items():
-        table.add_row(key, f"{value:,.3f}" if isinstance(value, float) else f"{value:,}")
+        table.add_row(key, "-" if value is None else f"{value:,.3f}" if isinstance(value, float) else f"{value:,}")
     Console().print(table)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingestion.decode.engine import Engine
 from ingestion.decode.formats.delimited import DelimitedReader
 from tests.support.formats import decoded, fault, format_of, row, rows, schema_of
 
@@ -18,6 +20,13 @@ CSV: dict[str, Any] = {"type": "csv", "columns": ["t", "a", "b"]}
 TSV: dict[str, Any] = {"type": "tsv", "columns": ["t", "a", "b"]}
 WIKI = ["timestamp", "page", "language", "user", "unpatrolled", "newPage", "robot", "anonymous", "namespace"]
 WIKI += ["continent", "country", "region", "city", "added", "deleted", "delta"]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    made = Engine(2**28)
+    yield made
+    made.close()
 
 
 def test_the_documents_csv_record() -> None:
@@ -115,9 +124,30 @@ def test_tsv(spec: dict[str, Any], payload: bytes, expected: dict[str, Any]) -> 
 
 @settings(max_examples=200)
 @given(values=st.lists(st.text(alphabet='ab," \r\né', max_size=5), min_size=3, max_size=3))
-def test_what_a_csv_writer_writes_is_read(values: list[str]) -> None:
+def test_what_a_csv_writer_writes_is_read(engine: Engine, values: list[str]) -> None:
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_ALL).writerow(values)
-    texts, errors = DelimitedReader(format_of(CSV)).read([text.getvalue().encode()], None)
+    texts, errors = DelimitedReader(format_of(CSV), engine).read([text.getvalue().encode()], None)
     assert not errors
     assert json.loads(texts[0].as_py()) == dict(zip(["t", "a", "b"], values, strict=True))
+
+
+NO_NUMBERS = st.binary(max_size=5).filter(lambda raw: not any(48 <= byte <= 57 for byte in raw))
+LINES = st.lists(st.text(alphabet='ab,"\t\x01 \r\n\0é', max_size=8).map(str.encode) | NO_NUMBERS, max_size=8)
+
+
+@settings(max_examples=300, deadline=None)
+@given(spec=st.sampled_from([CSV, TSV, {**TSV, "delimiter": "||"}, {**CSV, "listDelimiter": "a"}]), payloads=LINES)
+def test_records_read_at_once_are_as_records_read_one_by_one(
+    engine: Engine, spec: dict[str, Any], payloads: list[bytes]
+) -> None:
+    """With ``tryParseNumbers`` every record goes its own way; no value here is a number."""
+    texts, errors = DelimitedReader(format_of(spec), engine).read([None, *payloads], None)
+    others, faults = DelimitedReader(format_of({**spec, "tryParseNumbers": True}), engine).read([None, *payloads], None)
+    assert errors == faults
+    for text, other in zip(texts.to_pylist(), others.to_pylist(), strict=True):
+        assert (text is None) == (other is None)
+        if text is not None:
+            assert {k: v for k, v in json.loads(text).items() if v is not None} == {
+                k: v for k, v in json.loads(other).items() if v is not None
+            }

@@ -74,7 +74,7 @@ def reader_of(spec: InputFormat, tools: Tools) -> Reader:
         key = None if spec.keyFormat is None else reader_of(spec.keyFormat, tools)
         return KafkaReader(spec, tools.engine, reader_of(spec.valueFormat, tools), key)
     if isinstance(spec, CsvInputFormat | DelimitedInputFormat):
-        return DelimitedReader(spec)
+        return DelimitedReader(spec, tools.engine)
     reader = _nesting_reader(spec, tools)
     return reader if spec.flattenSpec is None else FlatteningReader(reader, tools.engine, spec.flattenSpec)
 

@@ -32,6 +32,7 @@ _SHORT_FORM = 0x10  # a compact field's head holds the distance to the last fiel
 _BINARY: Any = TCyBinaryProtocolFactory()  # type: ignore[no-untyped-call]
 _COMPACT: Any = TCompactProtocolFactory()  # type: ignore[no-untyped-call]
 _modules = count()
+_PLAIN = frozenset({str, int, float, bool, bytes})  # most values are
 
 
 class ThriftReader:
@@ -108,6 +109,8 @@ _READERS: dict[str, Callable[[Any, bytes], Any]] = {"binary": _binary, "compact"
 
 
 def _value(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, TPayload):
         return _fields(value)
     if isinstance(value, dict):

@@ -19,6 +19,7 @@ class _Shape(ABC):
 
     def __init__(self, payload: bytes) -> None:
         self._payload = payload
+        self._size = len(payload)
         self._place = 0
 
     def check(self) -> None:
@@ -48,13 +49,16 @@ class _Shape(ABC):
 
     def move(self, count: int) -> None:
         end = self._place + count
-        if not self._place <= end <= len(self._payload):
+        if not self._place <= end <= self._size:
             raise BadRecord(f"not Thrift: {_TOO_SHORT}")
         self._place = end
 
     def byte(self) -> int:
-        self.move(1)
-        return self._payload[self._place - 1]
+        place = self._place
+        if place >= self._size:
+            raise BadRecord(f"not Thrift: {_TOO_SHORT}")
+        self._place = place + 1
+        return self._payload[place]
 
     def unknown(self, kind: int) -> BadRecord:
         return BadRecord(f"not Thrift: there is no type {kind}")
@@ -76,19 +80,19 @@ class BinaryShape(_Shape):
         if width is not None:
             self.move(width)
         elif kind == 11:
-            self.move(self._size())
+            self.move(self._length())
         elif kind == 12 and depth:
             self.struct(depth - 1)
         elif kind == 13:
             kinds = (self.byte(), self.byte())
-            self.elements(kinds, self._size(), depth)
+            self.elements(kinds, self._length(), depth)
         elif kind in (14, 15):
             kinds_ = (self.byte(),)
-            self.elements(kinds_, self._size(), depth)
+            self.elements(kinds_, self._length(), depth)
         else:
             raise self.unknown(kind)
 
-    def _size(self) -> int:
+    def _length(self) -> int:
         self.move(4)
         return int.from_bytes(self._payload[self._place - 4 : self._place], signed=True)
 
@@ -125,8 +129,11 @@ class CompactShape(_Shape):
             raise self.unknown(kind)
 
     def _varint(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
+        value = self.byte()
+        if value < 0x80:
+            return value
+        value &= 0x7F
+        for shift in range(7, 70, 7):
             byte = self.byte()
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
