@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ("share", "publish", "index", "decode")
+NAMES = ("share", "offsets", "latency", "memory", "publish", "index", "decode")
 
 
 def main() -> int:
@@ -32,13 +32,19 @@ def main() -> int:
     return 1 if results.get("lost") or results.get("duplicated") else 0
 
 
-def _print(name: str, results: dict[str, float | None]) -> None:
+def _print(name: str, results: dict[str, float | str | None]) -> None:
     table = Table(title=f"benchmark {name}")
     table.add_column("what")
     table.add_column("value", justify="right")
     for key, value in results.items():
-        table.add_row(key, "-" if value is None else f"{value:,.3f}" if isinstance(value, float) else f"{value:,}")
+        table.add_row(key, _text(value))
     Console().print(table)
+
+
+def _text(value: float | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
 
 
 if __name__ == "__main__":

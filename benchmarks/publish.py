@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 
+from benchmarks.measure import percentile
 from benchmarks.stack import add_stack_options, stack
 from tests.support.house import House
 
@@ -47,16 +48,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             if name == "settled":
                 fill(house, options.settled)
             paced = publishes(house, task, token, offsets, options, options.rate)
-            results |= {f"{name}_p50_ms": _percentile(paced, 0.5), f"{name}_p99_ms": _percentile(paced, 0.99)}
+            results |= {f"{name}_p{p}_ms": 1000 * percentile(paced, p / 100) for p in (50, 99)}
             results[f"{name}_paced_per_s"] = len(paced) / options.seconds
             unpaced = publishes(house, task, token, offsets, options, None)
             results[f"{name}_publishes_per_s"] = len(unpaced) / options.seconds
     return results
-
-
-def _percentile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def make_task(house: House) -> tuple[str, str]:

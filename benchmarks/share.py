@@ -9,21 +9,15 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import time
-from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pyarrow.parquet as pq
 from confluent_kafka import AcknowledgeType, ShareConsumer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from benchmarks.measure import await_rows, lost_and_duplicated, median, records
 from benchmarks.stack import add_stack_options, stack
-from tests.support.house import House, wait_for
-
-START = datetime(2025, 6, 1, tzinfo=UTC)
-RECORD_BYTES = 100
+from tests.support.house import House
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -49,32 +43,18 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             headgate.append(rate)
             lost, duplicated = lost + gone, duplicated + twice
             print(f"round {turn + 1}: bare {bare[-1]:,.0f} rows/s, headgate {rate:,.0f} rows/s", flush=True)
-    bare_median, headgate_median = _median(bare), _median(headgate)
+    bare_median, headgate_median = median(bare), median(headgate)
     return {
         "headgate_rows_per_s": headgate_median,
         "bare_rows_per_s": bare_median,
         "ratio": headgate_median / bare_median,
         "lost": lost,
         "duplicated": duplicated,
-        "rows_per_publish": _median(batches),
+        "rows_per_publish": median(batches),
         "records": options.records,
         "indexers": options.indexers,
         "consumers": options.consumers,
     }
-
-
-def _median(values: list[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-def records(count: int) -> Iterator[bytes]:
-    """JSON objects of 100 bytes within one day, each with its number."""
-    for n in range(count):
-        time_text = (START + timedelta(milliseconds=80 * n % 86_400_000)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-        text = f'{{"time":"{time_text}","n":{n},"kind":"k{n % 10}","value":{n % 1000}'
-        yield (text + ',"pad":"' + "x" * (RECORD_BYTES - len(text) - 10) + '"}').encode()
 
 
 def bare_rate(house: House, topic: str, group: str, count: int) -> float:
@@ -117,27 +97,12 @@ def headgate_rate(house: House, topic: str, datasource: str, options: argparse.N
         lock_ms=30_000,
     )
     supervisor = house.supervise(spec)
-    wait_for(
-        "all rows are published",
-        lambda: _published(house, datasource) >= options.records,
-        600,
-        lambda: house.logs(datasource),
-    )
+    await_rows(house, datasource, options.records)
     seconds, first_rows = _span(house, datasource)
     house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
     house.rest()
-    lost, duplicated = _compare(house, datasource, options.records)
+    lost, duplicated = lost_and_duplicated(house, datasource, options.records)
     return (options.records - first_rows) / seconds, lost, duplicated
-
-
-def _published(house: House, datasource: str) -> int:
-    """Asked of the metadata store: the web process is part of what is measured."""
-    rows = house.sql(
-        "SELECT coalesce(sum(w.published), 0) FROM segments_writer w"
-        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
-        datasource,
-    )
-    return int(rows[0][0])
 
 
 def _span(house: House, datasource: str) -> tuple[float, int]:
@@ -148,15 +113,3 @@ def _span(house: House, datasource: str) -> tuple[float, int]:
         datasource,
     )
     return (rows[-1][0] - rows[0][0]).total_seconds(), int(rows[0][1])
-
-
-def _compare(house: House, datasource: str, count: int) -> tuple[int, int]:
-    paths = house.sql(
-        "SELECT path FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s",
-        datasource,
-    )
-    numbers: Counter[int] = Counter()
-    for (path,) in paths:
-        numbers.update(pq.read_table(house.home.segments / path, columns=["n"])["n"].to_pylist())
-    duplicated = sum(times - 1 for times in numbers.values())
-    return len(set(range(count)) - set(numbers)), duplicated

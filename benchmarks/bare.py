@@ -1,0 +1,48 @@
+"""A consumer for each partition, each in a process of its own, that reads the records' values and does nothing else."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+from confluent_kafka import Consumer, TopicPartition
+
+from benchmarks.measure import PARTITIONS
+
+AT_ONCE = 20_000
+TIMEOUT_S = 600.0
+_together: threading.Barrier
+
+
+def bare_rate(bootstrap: str, topic: str, count: int) -> float:
+    """Records a second, from the first record of any process to the last of any."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(PARTITIONS)
+    with ProcessPoolExecutor(PARTITIONS, context, _meet_at, (barrier,)) as pool:
+        spans = list(pool.map(_read, [bootstrap] * PARTITIONS, [topic] * PARTITIONS, range(PARTITIONS)))
+    return count / (max(last for _, last in spans) - min(first for first, _ in spans))
+
+
+def _meet_at(barrier: threading.Barrier) -> None:
+    global _together
+    _together = barrier
+
+
+def _read(bootstrap: str, topic: str, partition: int) -> tuple[float, float]:
+    """When the first record and the last one had been read (``time.monotonic``, one clock for all processes)."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bare", "enable.auto.commit": False})
+    here = TopicPartition(topic, partition, 0)
+    _, end = consumer.get_watermark_offsets(here, 30.0)
+    _together.wait(TIMEOUT_S)
+    consumer.assign([here])
+    read, first = 0, 0.0
+    while read < end:
+        values = [m.value() for m in consumer.consume(AT_ONCE, 0.1) if m.error() is None]
+        if values:
+            first = first or time.monotonic()
+            read += len(values)
+    last = time.monotonic()
+    consumer.close()
+    return first, last

@@ -1,0 +1,105 @@
+"""What several benchmarks need: the records, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from tests.support.house import House, wait_for
+
+START = datetime(2025, 6, 1, tzinfo=UTC)
+RECORD_BYTES = 100
+PARTITIONS = 4
+PASS_TIMEOUT_S = 1200.0
+_IN_A_ROW = 2_000  # records of one partition, about what a producer's batches are
+
+
+def records(count: int) -> Iterator[bytes]:
+    """JSON objects of 100 bytes within one day, each with its number."""
+    for n in range(count):
+        time_text = (START + timedelta(milliseconds=80 * n % 86_400_000)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        text = f'{{"time":"{time_text}","n":{n},"kind":"k{n % 10}","value":{n % 1000}'
+        yield (text + ',"pad":"' + "x" * (RECORD_BYTES - len(text) - 10) + '"}').encode()
+
+
+def backlog(house: House, topic: str, count: int) -> None:
+    """Produce ``records``, as many to one partition as to another."""
+    for n, payload in enumerate(records(count)):
+        while True:
+            try:
+                house.producer.produce(topic, value=payload, partition=n // _IN_A_ROW % PARTITIONS)
+                break
+            except BufferError:
+                house.producer.poll(0.1)
+    left = house.producer.flush(60)
+    if left:
+        raise RuntimeError(f"the broker took all but {left} records of {topic}")
+
+
+def median(values: Sequence[float]) -> float:
+    """Of an even number of values the mean of the two in the middle."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that ``share`` of them do not exceed, about."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def published(house: House, datasource: str) -> int:
+    """Rows so far. Asked of the metadata store: the web process is part of what is measured."""
+    rows = house.sql(
+        "SELECT coalesce(sum(w.published), 0) FROM segments_writer w"
+        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
+        datasource,
+    )
+    return int(rows[0][0])
+
+
+def await_rows(house: House, datasource: str, count: int) -> None:
+    """Wait until this many are published."""
+    wait_for(
+        "all rows are published",
+        lambda: published(house, datasource) >= count,
+        PASS_TIMEOUT_S,
+        lambda: house.logs(datasource),
+    )
+
+
+def span(house: House, datasource: str) -> tuple[datetime, datetime]:
+    """From the start of the first indexer, which then asks for its offsets and connects, to the last publish."""
+    rows = house.sql(
+        "SELECT min(w.started_at), max(w.last_publish_at) FROM segments_writer w"
+        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
+        datasource,
+    )
+    return rows[0][0], rows[0][1]
+
+
+def publishes(house: House, datasource: str) -> tuple[int, int]:
+    """How many, and how many segments they registered."""
+    rows = house.sql(
+        "SELECT sum(w.publishes), sum(w.segments) FROM segments_writer w"
+        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
+        datasource,
+    )
+    return int(rows[0][0]), int(rows[0][1])
+
+
+def lost_and_duplicated(house: House, datasource: str, count: int) -> tuple[int, int]:
+    """How many of the numbers below ``count`` are in no segment, and how many rows are there once too often."""
+    paths = house.sql(
+        "SELECT path FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s",
+        datasource,
+    )
+    times = np.zeros(count, dtype=np.int64)
+    for (path,) in paths:
+        numbers = pq.read_table(house.home.segments / path, columns=["n"])["n"].to_numpy()
+        times += np.bincount(numbers, minlength=count)
+    return int((times == 0).sum()), int((times[times > 1] - 1).sum())
