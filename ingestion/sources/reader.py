@@ -212,7 +212,11 @@ class Reader:
         return int(max(FEWEST_RECORDS, min(MOST_RECORDS, BATCH_BYTES // max(1.0, size))))
 
     def _note(self, error: Any) -> None:
-        self._complaint = (str(error.str()), time.monotonic())
+        self.complain(str(error.str()))
+
+    def complain(self, text: str) -> None:
+        """Have ``problem`` say this for a while."""
+        self._complaint = (text, time.monotonic())
 
     def close(self) -> None:
         """Leave; safe to call twice."""
