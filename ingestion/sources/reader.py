@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
 from ingestion.sources.stored_offsets import Start
+from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import Advance, Outcomes
@@ -47,6 +48,7 @@ class Reader:
         self._config = {
             "queued.max.messages.kbytes": 16 * 1024,  # never far ahead of what is published
             "fetch.wait.max.ms": 100,
+            "topic.metadata.refresh.interval.ms": REFRESH_MS,
             **librdkafka_properties(properties),
             "client.id": client_id,
             "enable.auto.commit": False,

@@ -20,6 +20,8 @@ from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.kafka_properties import librdkafka_properties
 
 TIMEOUT_S = 10.0
+# So soon a group deals out new partitions, and a client that saw a broker go finds where its partitions are now.
+REFRESH_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def admin_client(properties: Mapping[str, str], errors: list[str]) -> AdminClien
     def note(error: object) -> None:
         errors[:] = [*errors[-2:], str(error)]
 
-    return AdminClient({**librdkafka_properties(properties), "error_cb": note, "log_level": 0})
+    config = {"topic.metadata.refresh.interval.ms": REFRESH_MS, **librdkafka_properties(properties)}
+    return AdminClient({**config, "error_cb": note, "log_level": 0})
 
 
 def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig) -> None:
