@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from benchmarks.formats import Case, cases, envelope, values
 from ingestion.decode import JsonDecoder
 from ingestion.segments.rollup import rolled_up
+from ingestion.segments.shape import Shape
 from ingestion.specs import DataSchema, InputFormat
 
 BATCH = 3_400  # what an indexer publishes at once: see benchmarks/README.md
@@ -73,6 +74,7 @@ class _Headgate:
 
     def __init__(self, case: Case) -> None:
         self._schema = DataSchema.model_validate(case.schema)
+        self._shape = Shape.of(self._schema)
         self._decoder = JsonDecoder(self._schema, input_format=_FORMAT.validate_python(case.input_format))
         self._in_envelope = case.in_envelope
 
@@ -83,7 +85,7 @@ class _Headgate:
             decoded = self._decoder.decode(batch, envelope=envelope(len(batch)) if self._in_envelope else None)
             rows += len(decoded.rows) + len(decoded.filtered)
             if self._schema.granularitySpec.rollup:
-                rolled_up(decoded.rows, self._schema)
+                rolled_up(self._shape.taken_in(decoded.rows), self._shape)
         if rows != len(payloads):
             raise RuntimeError(
                 f"{len(payloads) - rows} records were not decoded: {next(iter(decoded.unparseable), '')}"

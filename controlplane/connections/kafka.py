@@ -29,11 +29,15 @@ class KafkaProblem(Exception):
 
 @dataclass(frozen=True)
 class TopicOffsets:
-    """A topic as it is now. ``starts`` and ``ends``: partition → log start offset and end offset (exclusive)."""
+    """A topic as it is now. ``starts`` and ``ends``: partition → log start offset and end offset (exclusive).
+
+    ``undecided``: how many offsets lie beyond those ends, from the first transaction on that is still open.
+    """
 
     topic_id: str
     starts: dict[int, int]
     ends: dict[int, int]
+    undecided: int = 0
 
 
 def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets | None:
@@ -44,19 +48,22 @@ def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets |
             partitions = [TopicPartition(topic, p.id) for p in described.partitions]
             starts = _listed(admin, partitions, OffsetSpec.earliest())
             ends = _listed(admin, partitions, OffsetSpec.latest())
+            written = _listed(admin, partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
         except KafkaException as error:
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise KafkaProblem(_reason(error, admin, causes)) from None
-    return TopicOffsets(str(described.topic_id), starts, ends)
+    undecided = sum(max(0, end - ends[p]) for p, end in written.items())
+    return TopicOffsets(str(described.topic_id), starts, ends, undecided)
 
 
-def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
-    futures = admin.list_offsets(
-        dict.fromkeys(partitions, spec),
-        isolation_level=IsolationLevel.READ_COMMITTED,
-        request_timeout=TIMEOUT_S,
-    )
+def _listed(
+    admin: AdminClient,
+    partitions: list[TopicPartition],
+    spec: OffsetSpec,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
+) -> dict[int, int]:
+    futures = admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level=isolation, request_timeout=TIMEOUT_S)
     return {p.partition: future.result().offset for p, future in futures.items()}
 
 

@@ -147,7 +147,7 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
     sources = sources_of(task.datasource_id, task.spec["spec"]["ioConfig"], owner_of(task))
     source = sources.filter(topic_id=topic.topic_id).first()
     keys = {k.partition: k for k in source.keys.all()} if source else {}
-    settled = lag = 0
+    settled, lag = 0, topic.undecided
     unsettled: dict[str, list[list[int]]] = {}
     for partition, end in topic.ends.items():
         key = keys.get(partition)
@@ -170,6 +170,7 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
         "log_start_offsets": {str(p): o for p, o in topic.starts.items()},
         "settled": settled,
         "lag": lag,
+        "undecided": topic.undecided,
         "unsettled": unsettled,
     }
 
@@ -193,6 +194,8 @@ def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
     seen = task.observation
     if seen.get("topic_exists") is False:
         services.end_task(task, error=f"Topic {spec.spec.ioConfig.topic!r} does not exist.")
+    elif seen.get("undecided"):
+        return  # a transaction is open: its records are yet to come
     elif not seen.get("error") and _all_reading(task) and not _records_left(task, spec):
         services.set_goal(task, Goal.FINISH)
 

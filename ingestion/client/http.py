@@ -103,7 +103,8 @@ def _error(response: httpx2.Response, path: str) -> Exception:
     status = response.status_code
     if status >= 500 or status in (408, 429):
         return Unreachable(f"{path}: status {status}")
-    if status == 409 and path.endswith(("/start", "/claim", "/publish", "/abandon")):
+    refusal = not response.headers.get("Content-Type", "").startswith("application/problem+json")
+    if status == 409 and refusal:
         return PublishRefused(Refusal.model_validate_json(response.content))
     detail = f"{path}: status {status}: {response.text[:500]}"
     return TaskOver(detail) if status in (401, 404, 410) else Invalid(detail)

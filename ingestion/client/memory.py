@@ -46,6 +46,7 @@ class MemoryControlPlane:
     _settled: dict[tuple[str, int], _Ranges] = field(default_factory=dict)
     stored: dict[tuple[str, int], int] = field(default_factory=dict)  # (topic id, partition) → next offset
     generations: dict[tuple[str, int], int] = field(default_factory=dict)
+    attempts: dict[tuple[str, int], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def assignment(self) -> Assignment:
@@ -68,16 +69,17 @@ class MemoryControlPlane:
                     self.stored[key] = reset.to
                     kept = offsets.subtracted(self._settled.get(key, []), [(reset.to, reset.stored)])
                     self._settled[key] = kept
-            for partition in request.partitions if request.new_generation else ():
-                key = (request.topic_id, partition)
-                self.generations[key] = self.generations.get(key, 0) + 1
+            for key in [(request.topic_id, p) for p in request.partitions]:
+                self.generations[key] = self.generations.get(key, 0) + request.new_generation
+                self.attempts[key] = self.attempts.get(key, 0) + request.new_process
             return ClaimAnswer(
                 partitions={p: self._claimed((request.topic_id, p)) for p in request.partitions},
                 first_run=not self.stored,
             )
 
     def _claimed(self, key: tuple[str, int]) -> Claimed:
-        return Claimed(next_offset=self.stored.get(key), generation=self.generations.get(key, 0))
+        generation, attempts = self.generations.get(key, 0), self.attempts.get(key, 0)
+        return Claimed(next_offset=self.stored.get(key), generation=generation, attempts=attempts)
 
     def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
         with self._lock:
@@ -90,7 +92,7 @@ class MemoryControlPlane:
                 return self._answer_again(request.publish_id)
             settling = _settling(request)
             duplicates = self._overlap(request.topic_id, settling)
-            if duplicates:
+            if duplicates and not request.progress:
                 raise PublishRefused(Refusal(code="duplicates", detail="settled already", duplicates=duplicates))
             self._advance(request)
             for partition, ranges in settling.items():
@@ -139,6 +141,7 @@ class MemoryControlPlane:
         if moved:
             raise PublishRefused(Refusal(code="offsets", detail="other offsets are stored", stored=stored))
         self.stored.update({k: a.end for k, a in keys.items()})
+        self.attempts.update(dict.fromkeys(keys, 0))
 
     def _answer_again(self, publish_id: uuid.UUID) -> PublishAnswer:
         answer = self._answers[publish_id]

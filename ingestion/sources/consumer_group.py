@@ -6,6 +6,7 @@ its partitions there, so that whoever held them before can publish no more, howe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,13 +14,14 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, Ints
 from ingestion.sources.reader import Astray, Reader
-from ingestion.sources.stored_offsets import StoredOffsets
+from ingestion.sources.stored_offsets import Start, StoredOffsets
 
 GROUP = {
     "partition.assignment.strategy": "cooperative-sticky",
     "session.timeout.ms": 10_000,  # a member that died is missed for so long
     "heartbeat.interval.ms": 2_000,
 }
+TAKEN_BACK_S = 15.0  # by then a member that lost a partition to another has heard so from Kafka
 
 
 class ConsumerGroupSource:
@@ -34,7 +36,8 @@ class ConsumerGroupSource:
         self._stored = stored
         self._reader = Reader(stored.topic, properties, group, client_id, poll_s, **GROUP)
         self._lost: set[int] = set()
-        self._new_process = True
+        self._begun: set[int] = set()  # by this process, ever
+        self._elsewhere: dict[int, float] = {}  # assigned here, but claimed by another; when that is to be over
         self._failure: Exception | None = None
 
     def open(self) -> None:
@@ -44,14 +47,21 @@ class ConsumerGroupSource:
 
     def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         try:
-            starts = self._stored.starts((p.partition for p in partitions), self._new_process)
+            starts = self._starts({p.partition for p in partitions})
         except Exception as error:  # raised by the next take: a callback has no caller that could do anything
             self._failure = error
             return
-        self._new_process = False
         consumer.incremental_assign(self._reader.add(starts))
 
+    def _starts(self, partitions: set[int]) -> dict[int, Start]:
+        """Under a new generation; what this process has not held before is counted as begun by it."""
+        first, again = partitions - self._begun, partitions & self._begun
+        self._begun |= first
+        return {**self._stored.starts(first, new_process=True), **self._stored.starts(again)}
+
     def _revoked(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        # A partition that is given back while it is paused would be paused when it comes again.
+        consumer.resume([p for p in partitions if p.partition in self._elsewhere])
         self._let_go(p.partition for p in partitions)
         consumer.incremental_unassign(partitions)
 
@@ -59,8 +69,11 @@ class ConsumerGroupSource:
         gone = set(partitions)
         self._reader.forget(gone)
         self._lost |= gone
+        for partition in gone:
+            self._elsewhere.pop(partition, None)
 
     def take(self, timeout_s: float) -> Batch | None:
+        self._take_back()
         try:
             batch = self._reader.read(timeout_s)
         except Astray as astray:
@@ -73,13 +86,27 @@ class ConsumerGroupSource:
         return batch
 
     def rewind(self, partitions: Iterable[int]) -> None:
-        """Those that went to another member meanwhile are left alone: Kafka will say so."""
+        """Those that went to another member meanwhile are left alone: Kafka will say so, or they are taken back."""
         mine = sorted(self._reader.partitions & set(partitions))
         starts = self._stored.starts(mine, again=True)
         held = {p: s for p, s in starts.items() if s.generation == self._reader.generation(p)}
+        elsewhere = set(mine) - set(held)
         self._reader.forget(mine)
-        self._reader.consumer.pause([TopicPartition(self._stored.topic, p) for p in set(mine) - set(held)])
-        for place in self._reader.add(held):
+        self._reader.consumer.pause([TopicPartition(self._stored.topic, p) for p in elsewhere])
+        self._elsewhere.update(dict.fromkeys(elsewhere, time.monotonic() + TAKEN_BACK_S))
+        self._seek(held)
+
+    def _take_back(self) -> None:
+        """Claim again what Kafka still says is ours: who claimed it has lost it since, or its claim came late."""
+        due = {p for p, at in self._elsewhere.items() if time.monotonic() > at}
+        if due:
+            for partition in due:
+                del self._elsewhere[partition]
+            self._seek(self._starts(due))
+            self._reader.consumer.resume([TopicPartition(self._stored.topic, p) for p in due])
+
+    def _seek(self, starts: Mapping[int, Start]) -> None:
+        for place in self._reader.add(starts):
             self._reader.consumer.seek(place)
 
     def lost(self) -> set[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import TopicPartition
 
-from ingestion.sources.base import Batch, Ints
+from ingestion.sources.base import Batch, Ints, SourceProblem
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import StoredOffsets
 
@@ -43,6 +43,14 @@ class OffsetRangeSource:
         new = {p for p in self._stored.watch.partitions() if self._mine(p)} - self._reader.partitions
         self._take_up(new, new_process)
 
+    def _look_again(self) -> None:
+        try:
+            self._look_for_partitions()
+        except SourceProblem as problem:
+            if problem.permanent:
+                raise
+            self._reader.complain(str(problem))  # what is read already goes on when Kafka does
+
     def _take_up(self, partitions: Iterable[int], new_process: bool = False) -> None:
         assigned = self._reader.add(self._stored.starts(partitions, new_process))
         if assigned:
@@ -50,7 +58,7 @@ class OffsetRangeSource:
 
     def take(self, timeout_s: float) -> Batch | None:
         if time.monotonic() - self._looked_at > LOOK_FOR_PARTITIONS_S:
-            self._look_for_partitions()
+            self._look_again()
         if not self._reader.partitions:
             time.sleep(timeout_s)
             return None

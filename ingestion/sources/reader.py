@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
 from ingestion.sources.stored_offsets import Start
+from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import Advance, Outcomes
@@ -47,6 +48,7 @@ class Reader:
         self._config = {
             "queued.max.messages.kbytes": 16 * 1024,  # never far ahead of what is published
             "fetch.wait.max.ms": 100,
+            "topic.metadata.refresh.interval.ms": REFRESH_MS,
             **librdkafka_properties(properties),
             "client.id": client_id,
             "enable.auto.commit": False,
@@ -212,7 +214,11 @@ class Reader:
         return int(max(FEWEST_RECORDS, min(MOST_RECORDS, BATCH_BYTES // max(1.0, size))))
 
     def _note(self, error: Any) -> None:
-        self._complaint = (str(error.str()), time.monotonic())
+        self.complain(str(error.str()))
+
+    def complain(self, text: str) -> None:
+        """Have ``problem`` say this for a while."""
+        self._complaint = (text, time.monotonic())
 
     def close(self) -> None:
         """Leave; safe to call twice."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ingestion.sources.base import OffsetsUnavailable
+from ingestion.sources.base import OffsetsUnavailable, TopicChanged
 from ingestion.sources.topic import LogBounds, TopicWatch
 from ingestion.specs.protocol import ClaimAnswer, Claimed, Outcomes, Reset
 
@@ -14,7 +14,10 @@ SUSPECT_FROM = 3  # processes that began at the same place
 
 
 class Claim(Protocol):
-    """Asks the control plane, until it answers: see ``ClaimRequest``."""
+    """Asks the control plane, until it answers: see ``ClaimRequest``. ``topic_id``: whose offsets these are."""
+
+    @property
+    def topic_id(self) -> str: ...
 
     def __call__(
         self,
@@ -56,14 +59,22 @@ class StoredOffsets:
     def starts(self, partitions: Iterable[int], new_process: bool = False, again: bool = False) -> dict[int, Start]:
         """Where these partitions go on. ``new_process``: this one begins. ``again``: under the generation they have.
 
-        Raises ``OffsetsUnavailable`` and ``SourceProblem``.
+        Raises ``OffsetsUnavailable``, ``TopicChanged`` and ``SourceProblem``.
         """
         wanted = sorted(partitions)
         if not wanted:
             return {}
         claimed = self._claimed(wanted, new_process, self.with_generation and not again)
         bounds = self.watch.bounds(wanted)
+        if any(not bounds[p].low <= claimed[p].stored <= bounds[p].high for p in wanted):
+            self._check_topic()
         return {p: self._start(p, claimed[p], bounds[p]) for p in wanted}
+
+    def _check_topic(self) -> None:
+        """Offsets that are not there may be those of a topic that was made again, which has others."""
+        now = self.watch.topic_id()
+        if now != self.claim.topic_id:
+            raise TopicChanged(f"the topic's id was {self.claim.topic_id} and is {now}")
 
     def _claimed(self, wanted: list[int], new_process: bool, new_generation: bool) -> dict[int, Start]:
         """Each partition as it is stored; what has no offset is given one."""

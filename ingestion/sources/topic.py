@@ -21,6 +21,8 @@ from ingestion.specs.addresses import AddressPolicy, AddressProblem, AddressRefu
 from ingestion.specs.kafka_properties import admitted
 
 TIMEOUT_S = 10.0
+# So soon a group deals out new partitions, and a client that saw a broker go finds where its partitions are now.
+REFRESH_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,9 @@ def admin_client(properties: Mapping[str, str], errors: list[str]) -> AdminClien
     def note(error: object) -> None:
         errors[:] = [*errors[-2:], str(error)]
 
+    config = {"topic.metadata.refresh.interval.ms": REFRESH_MS, **properties}
     try:
-        return AdminClient({**properties, "error_cb": note, "log_level": 0})
+        return AdminClient({**config, "error_cb": note, "log_level": 0})
     except KafkaException as error:
         raise SourceProblem(f"Kafka's client refuses its properties: {error.args[0].str()}") from None
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ingestion.client import Unreachable
+from ingestion.client import PublishRefused, Unreachable
 from ingestion.decode import RegistryUnreachable
 from ingestion.segments import DeepStorageError
 from ingestion.sources import Source
@@ -39,7 +39,8 @@ class Breaker:
         """Ask until there is an answer, the same each time. ``give_up``: ``time.monotonic``; raises ``Lapsed`` then,
         or when told to stop.
 
-        Raises ``StorageRefused`` when it is the deep storage that refuses and waiting does not help.
+        Raises ``StorageRefused`` when it is the deep storage that refuses and waiting does not help; ``PublishRefused``
+        as it is.
         """
         attempt = 0
         while True:
@@ -47,6 +48,9 @@ class Breaker:
                 answer = ask()
             except (Unreachable, RegistryUnreachable) as error:
                 self._open(error)
+            except PublishRefused:
+                self.mend()  # a refusal is an answer: whoever gave it is back
+                raise
             except DeepStorageError as error:
                 self._note_refused(ask, error)
             else:

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests.support.house import House, wait_for
-from tests.support.records import check_adds_up, published
+from tests.support.invariants import check_adds_up
+from tests.support.records import published
 
 
 def rows_of(house: House, datasource: str) -> list[dict[str, Any]]:

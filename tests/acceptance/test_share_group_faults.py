@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from tests.support.house import House, wait_for
-from tests.support.records import Stream, check_exactly_once, numbered, published
+from tests.support.invariants import check_exactly_once
+from tests.support.records import Stream, numbered, published
 
 RECORDS = 100_000
 
@@ -26,7 +27,7 @@ def test_no_fault(house: House) -> None:
 
 
 def test_a_worker_is_killed_while_it_holds_records(house: House) -> None:
-    """(a) SIGKILL of an indexer's Python worker."""
+    """Row 1 of the failure matrix, for share groups: SIGKILL of an indexer's Python worker."""
     topic = house.topic()
     house.fail_at(topic, decoded=f"hold_once:{house.home.path}/{topic}.held")
     house.supervise(house.spec(topic, taskCount=2))
@@ -48,7 +49,10 @@ def test_a_worker_is_killed_while_it_holds_records(house: House) -> None:
 
 
 def test_the_application_is_killed_between_publish_and_acknowledge(house: House) -> None:
-    """(b) What was published is delivered again, and dropped."""
+    """Row 15 of the failure matrix: what was published is delivered again, and dropped.
+
+    Row 2 of the failure matrix, for share groups.
+    """
     topic = house.topic()
     held = house.home.path / f"{topic}.held"
     house.fail_at(topic, before_ack=f"hold_once:{held}")
@@ -69,7 +73,7 @@ def test_the_application_is_killed_between_publish_and_acknowledge(house: House)
 
 @pytest.mark.parametrize("fault", ["refuse", "lose_answer"])
 def test_publishes_fail_for_a_while(house: House, fault: str) -> None:
-    """(c) Answers of 500, and answers lost after the commit: retried with the same publish id."""
+    """Row 3 of the failure matrix: answers of 500, or lost after the commit, are asked for again by publish id."""
     topic = house.topic()
     house.supervise(house.spec(topic, taskCount=2))
     house.running_task(topic)
@@ -94,7 +98,7 @@ def test_publishes_fail_for_a_while(house: House, fault: str) -> None:
 
 
 def test_publishes_fail_for_longer_than_the_lock(house: House) -> None:
-    """(c) The batch is given up; whether it had committed is found out by its publish id."""
+    """Row 3 of the failure matrix: the batch is given up; whether it had committed is found out by its publish id."""
     topic = house.topic()
     house.supervise(house.spec(topic, taskCount=1, lock_ms=2000, delivery_limit=10))
     house.running_task(topic)
@@ -110,7 +114,7 @@ def test_publishes_fail_for_longer_than_the_lock(house: House) -> None:
 
 
 def test_worker_and_web_restart(house: House) -> None:
-    """(d) The control plane goes away and comes back; running applications are found again."""
+    """Row 7 of the failure matrix: the control plane is killed and comes back; running applications are found again."""
     topic = house.topic()
     house.supervise(house.spec(topic, taskCount=2))
     task = house.running_task(topic)
@@ -127,7 +131,7 @@ def test_worker_and_web_restart(house: House) -> None:
 
 
 def test_two_applications_in_one_group(house: House) -> None:
-    """(e) Two tasks submitted by hand, one share group, one datasource; both end by themselves."""
+    """Two tasks submitted by hand, one share group, one datasource; both end by themselves."""
     topic = house.topic()
     idle = {"inactiveAfterMillis": 8000}
     tasks = [house.submit(house.spec(topic, taskCount=1, idleConfig=idle)) for _ in range(2)]
@@ -150,7 +154,10 @@ def test_two_applications_in_one_group(house: House) -> None:
 
 @pytest.mark.timeout(600)
 def test_a_crash_loop_uses_up_the_deliveries(house: House) -> None:
-    """(f) Six crashes in a row: records run out of deliveries, the broker archives them, the repair job finds them."""
+    """Row 18 of the failure matrix: six crashes in a row.
+
+    Records run out of deliveries, the broker archives them, the repair job finds them.
+    """
     topic = house.topic(partitions=1)
     records = 2_000
     limit = 3
@@ -182,7 +189,10 @@ def test_a_crash_loop_uses_up_the_deliveries(house: House) -> None:
 
 
 def test_an_indexer_sleeps_past_its_lock_and_wakes(house: House) -> None:
-    """(g) SIGSTOP for longer than the lock, then SIGCONT: what it publishes late is refused or dropped."""
+    """Row 16 of the failure matrix: asleep for longer than the lock; what it publishes late is refused or dropped.
+
+    Row 17 of the failure matrix: its late acknowledgements are refused by the broker, and it goes on all the same.
+    """
     topic = house.topic()
     house.supervise(house.spec(topic, taskCount=2, lock_ms=2000))
     task = house.running_task(topic)
@@ -204,3 +214,5 @@ def test_an_indexer_sleeps_past_its_lock_and_wakes(house: House) -> None:
     published(house, topic, RECORDS)
     check_exactly_once(house, topic, range(RECORDS))
     assert psutil.pid_exists(pid)
+    refused = house.sql("SELECT ack_failures FROM tasks_indexer WHERE task_id = %s AND number = %s", task, number)
+    assert refused[0][0] > 0

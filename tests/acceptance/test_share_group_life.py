@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.embedded.kafka import Kafka
 from tests.support.house import House, wait_for
-from tests.support.records import Stream, check_adds_up, check_exactly_once, numbered, published, stored_numbers
+from tests.support.invariants import check_adds_up, check_exactly_once, stored_numbers
+from tests.support.records import Stream, numbered, published
 
 
 def reading(house: House, task: str) -> int:
@@ -62,7 +63,10 @@ def _longest_gap(house: House, datasource: str, done: Any, seconds: float) -> fl
 
 
 def test_one_malformed_record_in_a_thousand(house: House) -> None:
-    """Each is counted, saved whole with offset and error, quarantined and rejected; the others are published."""
+    """Row 19 of the failure matrix: each is counted, saved whole with offset and error, quarantined and rejected.
+
+    The others are published.
+    """
     topic = house.topic()
     bad = [f'{{"n": {n}, "time": "2025-06-01", broken <script>'.encode() for n in range(20)]
     good = list(numbered(0, 20_000))
@@ -83,7 +87,7 @@ def test_one_malformed_record_in_a_thousand(house: House) -> None:
 
 @pytest.mark.timeout(400)
 def test_a_record_that_makes_the_decoder_die(house: House) -> None:
-    """It ends in quarantine after it took two processes down; its neighbours are published."""
+    """Row 19 of the failure matrix: in quarantine after it took two processes down; its neighbours are published."""
     topic = house.topic(partitions=1)
     house.fail_at(topic, crash_marker="poison-pill")
     payloads = list(numbered(0, 3_000))
@@ -99,7 +103,7 @@ def test_a_record_that_makes_the_decoder_die(house: House) -> None:
 
 
 def test_a_topic_made_again(house: House) -> None:
-    """Same name, new id, offsets from 0: the new records are ingested and the event says what happened."""
+    """Row 10 of the failure matrix: same name, new id, offsets from 0; its records are ingested, an event says so."""
     topic = house.topic(partitions=2)
     house.produce(topic, numbered(0, 5_000))
     house.supervise(house.spec(topic, taskCount=1))
@@ -115,7 +119,7 @@ def test_a_topic_made_again(house: House) -> None:
 
 
 def test_transactions_some_aborted(house: House) -> None:
-    """Only committed records appear; markers and aborted records do not leave many settled ranges."""
+    """Row 12 of the failure matrix: only committed records appear; the rest does not leave many settled ranges."""
     topic = house.topic(partitions=2)
     producer = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": f"tx-{topic}"})
     producer.init_transactions(30)
@@ -151,6 +155,7 @@ def test_transactions_some_aborted(house: House) -> None:
 
 @pytest.mark.timeout(400)
 def test_kafka_restarts_under_a_running_task(house: House) -> None:
+    """Row 14 of the failure matrix, for share groups."""
     topic = house.topic()
     house.supervise(house.spec(topic, taskCount=2))
     task = house.running_task(topic)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.house import House, wait_for
-from tests.support.records import check_exactly_once, numbered, published
+from tests.support.invariants import check_exactly_once
+from tests.support.records import numbered, published
 
 
 class Endless:

@@ -11,14 +11,18 @@ import pytest
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
+from controlplane.segments.services import make_receipt_partitions
 from controlplane.tasks.models import Task
 from controlplane.tasks.services import end_task, new_token
 from controlplane.teams.models import Team
-from ingestion.client import ControlPlane, HttpControlPlane, MemoryControlPlane, PublishRefused, TaskOver
+from ingestion.client import ControlPlane, HttpControlPlane, Invalid, MemoryControlPlane, PublishRefused, TaskOver
 from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import (
     AbandonRequest,
+    Advance,
     Assignment,
+    Claimed,
+    ClaimRequest,
     Column,
     Counters,
     EndRequest,
@@ -35,7 +39,7 @@ from ingestion.specs.protocol import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
-SPEC = {
+SPEC: dict[str, Any] = {
     "type": "index_kafka_share_group",
     "dataSchema": {"dataSource": "contract", "timestampSpec": {"column": "time"}},
     "ioConfig": {
@@ -47,28 +51,46 @@ SPEC = {
 }
 
 
-def make_task() -> Task:
+def make_task(kind: Any = Task.Kind.SHARE_GROUP, document: dict[str, Any] = SPEC) -> Task:
     team, _ = Team.objects.get_or_create(name="contract")
     datasource, _ = Datasource.objects.get_or_create(name="contract", defaults={"team": team})
     return Task.objects.create(
         id=f"task-{uuid.uuid4().hex[:8]}",
-        kind=Task.Kind.SHARE_GROUP,
+        kind=kind,
         datasource=datasource,
-        spec=parse_task_spec(SPEC).canonical(),
+        spec=parse_task_spec(document).canonical(),
         indexers_wanted=2,
         created_at=timezone.now(),
     )
 
 
+KAFKA_SPEC = {
+    **SPEC,
+    "type": "index_kafka",
+    "ioConfig": {k: v for k, v in SPEC["ioConfig"].items() if k != "groupId"} | {"type": "kafka"},
+}
+
+
 @pytest.fixture(params=["memory", "http"])
 def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """One control plane of each kind, at the beginning of a task with two indexers."""
+    yield from plane_for(request, Task.Kind.SHARE_GROUP, SPEC)
+
+
+@pytest.fixture(params=["memory", "http"])
+def kafka_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """The same for a task with stored offsets."""
+    make_receipt_partitions()
+    yield from plane_for(request, Task.Kind.OFFSET_RANGE, KAFKA_SPEC)
+
+
+def plane_for(request: pytest.FixtureRequest, kind: Any, document: dict[str, Any]) -> Iterator[ControlPlane]:
     if request.param == "memory":
-        spec = parse_task_spec(SPEC).spec
+        spec = parse_task_spec(document).spec
         yield MemoryControlPlane(
             Assignment(
                 task_id="task",
-                kind="share_group",
+                kind=kind.value,
                 spec=spec,
                 consumer_properties=spec.ioConfig.consumerProperties,
                 indexers=2,
@@ -78,7 +100,7 @@ def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
         )
         return
     url = request.getfixturevalue("live_server").url
-    task = make_task()
+    task = make_task(kind, document)
     client = HttpControlPlane(url, task.pk, new_token(task))
     yield client
     client.close()
@@ -173,6 +195,50 @@ def test_an_old_epoch_is_fenced(plane: ControlPlane) -> None:
     assert refused.value.refusal.code == "fenced"
     with pytest.raises(PublishRefused):
         plane.abandon(0, AbandonRequest(epoch=old, publish_id=uuid.uuid4()))
+
+
+def test_stored_offsets_move_from_where_they_are(kafka_plane: ControlPlane) -> None:
+    plane, epoch = kafka_plane, begin(kafka_plane)
+    asked = ClaimRequest(epoch=epoch, topic_id="topic-id", partitions=[0], new_generation=True, new_process=True)
+    claimed = plane.claim(0, asked)
+    assert claimed.first_run
+    assert claimed.partitions == {0: Claimed(next_offset=None, generation=1, attempts=1)}
+    begins = ClaimRequest(epoch=epoch, topic_id="topic-id", partitions=[0], first_run=True, starts={0: 3})
+    assert plane.claim(0, begins).partitions[0].next_offset == 3
+    plane.publish(0, moving(batch(epoch, (3, 8)), generation=1))
+    after = plane.claim(0, ClaimRequest(epoch=epoch, topic_id="topic-id", partitions=[0]))
+    assert after.partitions == {0: Claimed(next_offset=8, generation=1, attempts=0)}
+    assert not after.first_run
+
+
+@pytest.mark.parametrize(("generation", "code"), [(1, "offsets"), (0, "generation")])
+def test_a_publish_of_what_is_stored_already(kafka_plane: ControlPlane, generation: int, code: str) -> None:
+    plane, epoch = kafka_plane, begin(kafka_plane)
+    asked = {"epoch": epoch, "topic_id": "topic-id", "partitions": [0]}
+    plane.claim(0, ClaimRequest(**asked, new_generation=True, first_run=True, starts={0: 0}))
+    plane.publish(0, moving(batch(epoch, (0, 5)), generation=1))
+    with pytest.raises(PublishRefused) as refused:
+        plane.publish(0, moving(batch(epoch, (0, 5)), generation=generation))
+    assert (refused.value.refusal.code, refused.value.refusal.stored) == (code, {0: 5})
+
+
+def moving(request: PublishRequest, generation: int) -> PublishRequest:
+    """The publish with the stored offset moved over what it holds."""
+    ((start, end),) = request.segments[0].offsets[0]
+    return request.model_copy(update={"progress": {0: Advance(start=start, end=end, generation=generation)}})
+
+
+def test_a_conflict_is_no_refusal(live_server: Any) -> None:
+    """A source that is another datasource's: the message arrives whole."""
+    Datasource.objects.create(name="another", team=Team.objects.create(name="others"))
+    task = make_task()
+    other = Task.objects.get(pk=make_task().pk)
+    other.datasource = Datasource.objects.get(name="another")
+    other.save()
+    planes = [HttpControlPlane(live_server.url, t.pk, new_token(t)) for t in (task, other)]
+    begin(planes[0])
+    with pytest.raises(Invalid, match="already feeds another datasource"):
+        begin(planes[1])
 
 
 def test_abandoning(plane: ControlPlane) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import random
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection, connections
 from psycopg.types.range import Int8Range
 
-from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.common.errors import Conflict, InvalidInput, Unavailable
 from controlplane.segments import fence, settled
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import (
@@ -295,6 +296,52 @@ def _publish_dropping(number: int, epoch: int, base: int) -> None:
             assert refused.refusal.code == "duplicates"
             for p, r in refused.refusal.duplicates.items():
                 dropped[p] = offsets.merged([*dropped.get(p, []), *r])
+
+
+def fail_commits(sqlstate: str, times: int) -> None:
+    """Have PostgreSQL abort the next publishes, late in their transaction; a sequence counts beyond rollbacks."""
+    with connection.cursor() as c:
+        c.execute("CREATE SEQUENCE IF NOT EXISTS aborted")
+        c.execute("SELECT setval('aborted', 1, false)")
+        c.execute(
+            "CREATE OR REPLACE FUNCTION abort_publish() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            f" IF nextval('aborted') <= {times} THEN RAISE EXCEPTION 'aborted' USING ERRCODE = '{sqlstate}'; END IF;"
+            " RETURN NULL; END $$"
+        )
+        c.execute(
+            "CREATE OR REPLACE TRIGGER abort_publish AFTER INSERT ON segments_publish"
+            " FOR EACH ROW EXECUTE FUNCTION abort_publish()"
+        )
+
+
+@pytest.fixture
+def commits_work_again(db: None) -> Iterator[None]:
+    """Afterwards."""
+    yield
+    with connection.cursor() as c:
+        c.execute("DROP FUNCTION IF EXISTS abort_publish CASCADE")
+        c.execute("DROP SEQUENCE IF EXISTS aborted")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("commits_work_again")
+@pytest.mark.parametrize("sqlstate", ["40001", "40P01"])
+def test_what_postgresql_aborts_is_tried_again_a_few_times(sqlstate: str) -> None:
+    """Row 8 of the failure matrix: four aborts are got over; a fifth is told to the indexer, and changed nothing."""
+    source = make_source("flights")
+    epoch = start(source)
+    fail_commits(sqlstate, 4)
+    send(request(epoch, {0: [(0, 5)]}))
+    assert settled_offsets(source) == {0: [(0, 5)]}
+    assert (Segment.objects.count(), Writer.objects.get().published) == (1, 5)
+    fail_commits(sqlstate, 5)
+    again = request(epoch, {0: [(5, 9)]})
+    with pytest.raises(Unavailable, match="send the same publish again"):
+        send(again)
+    assert settled_offsets(source) == {0: [(0, 5)]}
+    assert (Segment.objects.count(), Writer.objects.get().published) == (1, 5)
+    send(again)
+    assert settled_offsets(source) == {0: [(0, 9)]}
 
 
 def test_the_constraint_itself_refuses_an_overlap(source: Source) -> None:

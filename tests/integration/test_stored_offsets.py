@@ -210,3 +210,50 @@ def test_zombies_that_publish_the_same_range_have_one_winner() -> None:
     assert sorted(won) == list(range(0, 2000, 10))
     assert stored(source)[0] == 2000
     assert sum(s.rows for s in Segment.objects.all()) == 2000
+
+
+@pytest.mark.django_db(transaction=True)
+def test_indexers_that_begin_together_agree_where() -> None:
+    """Each has its own partition and worked out starts for all of them: one's are kept, whole; 30 topics."""
+    barrier = threading.Barrier(4)
+    wrong: list[BaseException] = []
+    make_receipt_partitions()
+    sources = [make_source(f"d{n}", f"topic-id-{n}", f"supervisor-{n}", Source.Kind.OFFSETS) for n in range(30)]
+    topics = {s.topic_id: {n: start(s, n, f"task-{s.topic_id}") for n in range(4)} for s in sources}
+
+    def begin_all(number: int) -> None:
+        try:
+            for topic_id, epochs in topics.items():
+                barrier.wait(30)
+                _begin_with_starts(topic_id, epochs[number], number)
+        except BaseException as error:
+            wrong.append(error)
+            barrier.abort()
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=begin_all, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert wrong == []
+    for source in sources:
+        kept = stored(source)
+        assert sorted(kept) == [0, 1, 2, 3]
+        assert len({(o or 0) // 10 for o in kept.values()}) == 1, kept
+
+
+def _begin_with_starts(topic_id: str, epoch: int, number: int) -> None:
+    """As an indexer does that finds nothing stored; its starts are told by their tens."""
+
+    def ask(**asked: object) -> ClaimAnswer:
+        message = ClaimRequest.model_validate(
+            {"epoch": epoch, "topic_id": topic_id, "partitions": [number], "new_process": True, **asked}
+        )
+        return claims.claim(task_id=f"task-{topic_id}", number=number, request=message, may_reset=False)
+
+    answer = ask()
+    while answer.partitions[number].next_offset is None:
+        starts = {p: 10 * (number + 1) + p for p in range(4)}
+        answer = ask(first_run=answer.first_run, starts=starts)

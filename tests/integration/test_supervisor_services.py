@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any, TypeVar
 
 import pytest
+from django.db import connections
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.connections.secrets import unseal
 from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
+from controlplane.tasks import launcher
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.services import end_task
 from tests.support.django_cast import Cast, spec_for
 
 CANARY = "canary-password-7431"
+T = TypeVar("T")
 
 
 def with_password(spec: dict[str, Any], password: str | None) -> dict[str, Any]:
@@ -108,3 +114,33 @@ def test_suspend_resume_terminate(cast: Cast) -> None:
     services.terminate(user=cast.users["owner"], supervisor=supervisor)
     with pytest.raises(Conflict):
         services.resume(user=cast.users["owner"], supervisor=supervisor)
+
+
+def side_by_side(do: Callable[[], T], times: int = 6) -> list[T]:
+    """What each of some threads got, that all began at once."""
+    barrier = Barrier(times)
+
+    def one(_: int) -> T:
+        try:
+            barrier.wait(30)
+            return do()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(times) as pool:
+        return list(pool.map(one, range(times)))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_messages_that_come_twice_start_one_task_and_launch_it_once(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 7 of the failure matrix: rounds and launches side by side, and again afterwards; one task, one process."""
+    supervisor = submit(cast, spec_for("twice"))
+    side_by_side(lambda: run(supervisor.pk))
+    side_by_side(lambda: run(supervisor.pk))
+    task = Task.objects.get(supervisor_id=supervisor.pk)
+    # What is launched does not matter here, but how often.
+    monkeypatch.setattr(launcher, "_spark_command", lambda task: ["/bin/echo", "launched"])
+    assert sorted(side_by_side(lambda: launcher.launch(task.pk))) == [False] * 5 + [True]
+    assert launcher.launch(task.pk) is False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from controlplane.embedded.demo.specs import FLIGHTS_DATASOURCE, FLIGHTS_TOPIC, 
 from controlplane.embedded.home import temporary_home
 from tests.support.house import House
 from tests.support.records import published
+from tests.support.workers import Workers
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +40,18 @@ def flights(house: House) -> str:
     published(house, FLIGHTS_DATASOURCE, FLIGHTS, 280)
     house.rest()
     return FLIGHTS_DATASOURCE
+
+
+@pytest.fixture
+def make_workers(house: House) -> Iterator[Callable[..., Workers]]:
+    """Makes the workers of a task; after the test none runs and nothing fails on purpose."""
+    made: list[Workers] = []
+
+    def make(spec: dict[str, Any], indexers: int = 1, owner: str | None = "") -> Workers:
+        made.append(Workers(house, spec, indexers, owner))
+        return made[-1]
+
+    yield make
+    house.proxy.set("pass")
+    for workers in made:
+        workers.close()

@@ -23,7 +23,12 @@ from controlplane.embedded.valkey import Valkey
 from tests.support.fault_proxy import FaultProxy
 
 T = TypeVar("T")
-BROKER = {"group.share.min.record.lock.duration.ms": "1000", "group.share.max.size": "1000"}
+_ACTIVE = "SELECT id, status, goal, message FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"
+BROKER = {
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.max.size": "1000",
+    "log.cleaner.backoff.ms": "500",
+}
 
 
 def wait_for(
@@ -226,12 +231,15 @@ class House:
 
     def rest(self) -> None:
         """Terminate every supervisor, stop every task, and wait until all have ended."""
-        active = "SELECT id, status, goal, message FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"
         for (supervisor,) in self.sql("SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL"):
             self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
-        for task, *_ in self.sql(active):
+        for task, *_ in self.sql(_ACTIVE):
             self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # it may have ended meanwhile
-        wait_for("all tasks have ended", lambda: not self.sql(active), 180, lambda: self.sql(active))
+        self.wait_until_none_runs()
+
+    def wait_until_none_runs(self) -> None:
+        """Until every task has ended."""
+        wait_for("all tasks have ended", lambda: not self.sql(_ACTIVE), 180, lambda: self.sql(_ACTIVE))
 
     def indexer_pids(self, task: str) -> dict[int, int]:
         """Indexer number → process id of its Python worker, of those that run."""

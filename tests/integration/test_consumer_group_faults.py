@@ -1,0 +1,194 @@
+"""Consumer groups: members come, go, sleep and die; each record is stored once, by who holds its partition then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+
+from ingestion.client import MemoryControlPlane
+from ingestion.sources import consumer_group
+from ingestion.sources.consumer_group import ConsumerGroupSource
+from ingestion.sources.stored_offsets import StoredOffsets
+from ingestion.sources.topic import TopicWatch
+from ingestion.specs import parse_task_spec
+from ingestion.specs.protocol import Assignment, ClaimRequest, StartRequest
+from ingestion.task.claims import Claims
+from ingestion.task.control import Control
+from tests.support.house import House, wait_for
+from tests.support.invariants import always_whole, check_exactly_once, committed_in_kafka
+from tests.support.records import Stream, numbered, published
+from tests.support.workers import Workers
+
+Make = Callable[..., Workers]
+
+
+def spec_for(house: House, topic: str) -> dict[str, Any]:
+    return house.kafka_spec(topic, assignment="consumer_group")
+
+
+def test_a_member_that_slept_publishes_late(house: House, make_workers: Make) -> None:
+    """Row 23 of the failure matrix: it is refused by its generation, changes nothing, and takes part again."""
+    topic = house.topic()
+    workers = make_workers(spec_for(house, topic), 2)
+    workers.start(0)
+    workers.wait_for_status(0, "it reads", state="reading")
+    house.proxy.set("refuse")
+    house.produce(topic, numbered(0, 4000))
+    workers.wait_for_status(0, "it holds records that it can't publish", state="paused", in_flight=4000)
+    with workers.asleep(0):
+        house.proxy.set("pass")
+        workers.start(1)
+        published(house, topic, 4000)
+    workers.wait_for_status(0, "it hears that it came too late", in_flight=0)
+    workers.wait_for_status(0, "it reads again", state="reading")
+    records = 4000
+
+    def both_publish() -> bool:
+        nonlocal records
+        house.produce(topic, numbered(records, records + 400))
+        records += 400
+        late = "SELECT 1 FROM segments_writer WHERE task_id = %s AND last_publish_at > now() - interval '3 s'"
+        return len(house.sql(late, workers.id)) == 2
+
+    wait_for("both publish", both_publish, 60, lambda: (workers.status(0), workers.status(1)))
+    published(house, topic, records)
+    totals = check_exactly_once(house, topic, range(records))
+    assert totals["released"] >= 4000, "what it held is counted as given up"
+
+
+def test_kafkas_own_offset_says_something_else(house: House, make_workers: Make) -> None:
+    """Row 24 of the failure matrix: ahead, behind or gone, the stored offset counts."""
+    topic = house.topic(partitions=2)
+    workers = make_workers(spec_for(house, topic))
+    group = workers.owner
+    records = 0
+    for change in (10_000, 0, None):
+        workers.start(0)
+        for partition in (0, 1):
+            house.produce(topic, numbered(records, records + 500), partition=partition)
+            records += 500
+        published(house, topic, records)
+        workers.finish(0)
+        check_exactly_once(house, topic, range(records))
+        assert sum(committed_in_kafka(house, group).values()) == records, "who watches the group there sees it"
+        if change is None:
+            house.admin.delete_consumer_groups([group])[group].result(30)
+        else:
+            places = [TopicPartition(topic, p, change) for p in (0, 1)]
+            wanted = [ConsumerGroupTopicPartitions(group, places)]
+            house.admin.alter_consumer_group_offsets(wanted)[group].result(30)
+    workers.start(0)
+    house.produce(topic, numbered(records, records + 1000))
+    published(house, topic, records + 1000)
+    check_exactly_once(house, topic, range(records + 1000))
+
+
+@contextmanager
+def stranger(house: House, topic: str, group: str) -> Iterator[Event]:
+    """A member of the group that is not Headgate's: it is dealt partitions, and reads them for itself."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": house.bootstrap,
+            "group.id": group,
+            "partition.assignment.strategy": "cooperative-sticky",
+            "enable.auto.commit": True,
+            "auto.commit.interval.ms": 200,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    holds, gone = Event(), Event()
+
+    def read() -> None:
+        while not gone.is_set():
+            consumer.consume(100, 0.2)
+            if consumer.assignment():
+                holds.set()
+
+    consumer.subscribe([topic])
+    reading = Thread(target=read)
+    reading.start()
+    try:
+        yield holds
+    finally:
+        gone.set()
+        reading.join(20)
+        consumer.close()
+
+
+@pytest.mark.timeout(400)
+def test_members_come_and_go_all_the_time(house: House, make_workers: Make) -> None:
+    """Row 22 of the failure matrix: from one to four members and back, one of them a stranger to the task, one killed.
+
+    Row 25 of the failure matrix: a storm of rebalances; something is published all the while.
+    """
+    topic = house.topic(partitions=6)
+    workers = make_workers(spec_for(house, topic), 4)
+    workers.start(0)
+    records = 60_000
+    stream = Stream(house, topic, records, per_second=2_000)
+    with always_whole(house, topic):
+        at_least = 1
+        for members in ((1,), (2, 3), (1, 2), (1, 2, 3)):
+            workers.start(*members)
+            for member in members:
+                workers.wait_for_status(member, "it has joined", state="reading")
+            at_least = published(house, topic, at_least, 40) + 1
+            workers.finish(*members)
+        with stranger(house, topic, workers.owner) as holds:
+            assert holds.wait(60), "the stranger was dealt nothing"
+            published(house, topic, at_least, 40)
+        workers.start(1)
+        workers.wait_for_status(1, "another reads", state="reading")
+        workers.kill(1)
+    stream.finish()
+    published(house, topic, records)
+    check_exactly_once(house, topic, range(records))
+
+
+def test_a_claim_that_comes_late_takes_no_partition_for_good(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 22 of the failure matrix: a member's claim lands after the partition went on to another, who reads on.
+
+    The two ends of it are driven by hand: the claim as a message to a control plane, the other member's source.
+    """
+    monkeypatch.setattr(consumer_group, "TAKEN_BACK_S", 0.5)
+    topic = house.topic(partitions=1)
+    house.produce(topic, numbered(0, 100))
+    source, plane, claims = member(house, topic)
+    source.open()
+    try:
+        first = wait_for("records", lambda: source.take(0.2), 30)
+        assert first.progress[0].generation == 1
+        late = ClaimRequest(epoch=1, topic_id=claims.topic_id, partitions=[0], new_generation=True)
+        assert plane.claim(0, late).partitions[0].generation == 2
+        source.rewind({0})  # as after a publish that was refused
+        again = wait_for("the records again", lambda: source.take(0.2), 30)
+        assert again.progress[0].generation == 3
+        assert (again.progress[0].start, again.progress[0].end) == (0, 100)
+    finally:
+        source.close()
+
+
+def member(house: House, topic: str) -> tuple[ConsumerGroupSource, MemoryControlPlane, Claims]:
+    spec = parse_task_spec({**spec_for(house, topic), "type": "index_kafka"}).spec
+    properties = {"bootstrap.servers": house.bootstrap}
+    given = Assignment(
+        task_id="t",
+        kind="consumer_group",
+        spec=spec,
+        consumer_properties=properties,
+        indexers=1,
+        deep_storage="",
+        version="v",
+    )
+    plane, watch = MemoryControlPlane(given), TopicWatch(properties, topic)
+    identity = watch.identity()
+    assert identity is not None
+    asked = StartRequest(cluster_id=identity.cluster_id, topic_id=identity.topic_id, host="", pid=1)
+    claims = Claims(plane, Control(0, 1), 0, plane.start(0, asked).epoch, identity.topic_id)
+    stored = StoredOffsets(topic, watch, claims, use_earliest=True, may_reset=False, with_generation=True)
+    return ConsumerGroupSource(properties, stored, f"group-{topic}", "member", 0.1), plane, claims

@@ -1,0 +1,260 @@
+"""What must hold after every fault, whatever the source: the invariants I1 to I8 of docs/failure-matrix.md."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from typing import Any
+
+import pyarrow.parquet as pq
+from confluent_kafka import ConsumerGroupTopicPartitions
+
+from ingestion.sources.repair import RepairSource
+from ingestion.specs import offsets
+from ingestion.specs.protocol import RepairRange
+from tests.support.house import House
+
+KEY_BITS = 44  # where a settled range's key begins
+_KEYS = """
+    SELECT k.id, k.partition, k.next_offset, s.kind, s.topic, s.current FROM segments_progresskey k
+    JOIN segments_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id
+    WHERE d.name = %s
+"""
+_RECEIPTS = """
+    SELECT r.key_id, r.publish_id, r.outcomes, r.segment_ids FROM segments_receipt r
+    JOIN segments_progresskey k ON k.id = r.key_id JOIN segments_source s ON s.id = k.source_id
+    JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s
+"""
+_SEGMENTS = """
+    SELECT s.id::text, s.path, s.rows, s.size_bytes, s.sha256 FROM segments_segment s
+    JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.used
+"""
+_PUBLISHES = """
+    SELECT w.id, p.epoch, p.abandoned, p.segment_ids FROM segments_publish p
+    JOIN segments_writer w ON w.id = p.writer_id JOIN datasources_datasource d ON d.id = w.datasource_id
+    WHERE d.name = %s ORDER BY p.created_at
+"""
+
+
+@dataclass
+class _Key:
+    """One partition of one source, and what its receipts say: by outcome, and in which segment what is stored."""
+
+    partition: int
+    next_offset: int | None
+    kind: str
+    topic: str
+    current: bool
+    by_outcome: dict[str, list[offsets.Range]] = field(default_factory=dict)
+    settled: list[offsets.Range] = field(default_factory=list)
+
+    @property
+    def ended(self) -> list[offsets.Range]:
+        """Every range that a publish ended, duplicates aside."""
+        return [r for name, ranges in self.by_outcome.items() if name != "duplicate" for r in ranges]
+
+
+def check_exactly_once(house: House, datasource: str, expected: Iterable[int]) -> dict[str, Any]:
+    """All of them; ``expected`` are the numbers that must be stored, each once. Returns the totals."""
+    wanted = set(expected)
+    _check_stored(house, datasource, wanted)
+    keys = _keys(house, datasource)
+    _check_publishes(house, datasource)
+    for key in keys.values():
+        _check_key(key)
+    _check_quarantine(house, datasource, keys)
+    _check_committed(house, datasource)
+    _check_no_record_left(house, keys.values())
+    _check_intervals(house, datasource)
+    totals = house.totals(datasource)
+    assert totals["published"] == len(wanted)
+    check_adds_up(totals)
+    return totals
+
+
+def check_adds_up(totals: dict[str, Any]) -> None:
+    """Every polled record ended in exactly one way."""
+    ended = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released")
+    assert totals["polled"] == sum(totals[name] for name in ended), totals
+    assert totals["adds_up"] is True
+
+
+def stored_numbers(house: House, datasource: str) -> tuple[Counter[int], int]:
+    """I8, then every ``n`` in the datasource's used segments with how often it is there, and the sum of ``value``."""
+    numbers: Counter[int] = Counter()
+    total = 0
+    for _, path, rows, size_bytes, sha256 in house.sql(_SEGMENTS, datasource):
+        data = (house.home.segments / path).read_bytes()
+        assert len(data) == size_bytes, f"I8: {path} has another size than registered"
+        assert hashlib.sha256(data).hexdigest() == sha256, f"I8: {path} has other bytes than registered"
+        table = pq.read_table(house.home.segments / path, columns=["n", "value"])
+        assert table.num_rows == rows, f"I8: {path} has another number of rows than registered"
+        numbers.update(table["n"].to_pylist())
+        total += sum(table["value"].to_pylist())
+    return numbers, total
+
+
+def _check_stored(house: House, datasource: str, wanted: set[int]) -> None:
+    """I1 and I8: the very records, each once."""
+    numbers, total = stored_numbers(house, datasource)
+    twice = {n: times for n, times in numbers.items() if times > 1}
+    assert not twice, f"I1: stored more than once: {len(twice)}, for example {sorted(twice)[:10]}"
+    lost = wanted - set(numbers)
+    assert not lost, f"I1: lost: {len(lost)}, for example {sorted(lost)[:10]}. {house.logs(datasource)}"
+    assert set(numbers) == wanted
+    assert total == 3 * sum(wanted)
+
+
+def _keys(house: House, datasource: str) -> dict[int, _Key]:
+    """Every partition with its receipts; I2 and the segments' rows are looked at on the way."""
+    keys = {row[0]: _Key(*row[1:]) for row in house.sql(_KEYS, datasource)}
+    rows_of: Counter[str] = Counter()
+    for key_id, _, outcomes, segment_ids in house.sql(_RECEIPTS, datasource):
+        for name, ranges in outcomes.items():
+            keys[key_id].by_outcome.setdefault(name, []).extend((r[0], r[1]) for r in ranges)
+        for start, end, index in outcomes.get("stored", []):
+            rows_of[segment_ids[index]] += end - start
+    live = {segment: rows for segment, _, rows, *_ in house.sql(_SEGMENTS, datasource)}
+    assert rows_of == live, "I2: the receipts' stored offsets are not the live segments' rows"
+    for key_id, key in keys.items():
+        key.settled = _settled(house, key_id)
+    return keys
+
+
+def _settled(house: House, key: int) -> list[offsets.Range]:
+    base = key << KEY_BITS
+    rows = house.sql(
+        "SELECT lower(span) - %s, upper(span) - %s FROM segments_settledrange WHERE span && int8range(%s, %s)",
+        *(base, base, base, base + (1 << KEY_BITS)),
+    )
+    return offsets.merged(rows)
+
+
+def _check_key(key: _Key) -> None:
+    """I2: no offset ended twice. I3 and I4: what ended is what is settled, and the stored offset is its end."""
+    where = f"{key.topic} partition {key.partition}"
+    ended = offsets.merged(key.ended)
+    assert offsets.count(key.ended) == offsets.count(ended), f"I2: an offset of {where} ended twice"
+    assert ended == key.settled, f"I4: {where}: receipts {ended}, settled {key.settled}"
+    if key.kind == "offsets" and ended:
+        assert len(ended) == 1, f"I6: {where}: offsets between {ended} were passed over"
+        assert key.next_offset == ended[-1][1], f"I3: {where}: stored {key.next_offset}, published {ended}"
+
+
+def _check_quarantine(house: House, datasource: str, keys: dict[int, _Key]) -> None:
+    """I5: what was rejected is kept, whole."""
+    kept = house.sql(
+        "SELECT k.id, q.offset FROM segments_quarantinedrecord q"
+        " JOIN datasources_datasource d ON d.id = q.datasource_id"
+        " JOIN segments_progresskey k ON k.source_id = q.source_id AND k.partition = q.partition WHERE d.name = %s",
+        datasource,
+    )
+    rejected = [(i, o) for i, k in keys.items() for o in offsets.expanded(k.by_outcome.get("unparseable", []))]
+    assert sorted(kept) == sorted(rejected), "I5: the quarantine does not hold what was rejected"
+
+
+def _check_committed(house: House, datasource: str) -> None:
+    """I4, of consumer groups that are called as the offsets' owner: Kafka is told of nothing before it is stored."""
+    rows = house.sql(
+        "SELECT s.group, k.partition, k.next_offset FROM segments_progresskey k"
+        " JOIN segments_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id"
+        " WHERE d.name = %s AND s.kind = 'offsets' AND s.current",
+        datasource,
+    )
+    committed = {group: committed_in_kafka(house, group) for group in {row[0] for row in rows}}
+    early = [row for row in rows if committed[row[0]].get(row[1], 0) > (row[2] or 0)]
+    assert not early, f"I4: Kafka was told of {committed} before these were stored: {early}"
+
+
+def _check_publishes(house: House, datasource: str) -> None:
+    """I7: of each indexer, no epoch published after a newer one had; what was abandoned registered nothing."""
+    newest: dict[int, int] = {}
+    named: Counter[str] = Counter()
+    for writer, epoch, abandoned, segment_ids in house.sql(_PUBLISHES, datasource):
+        assert epoch >= newest.get(writer, 0), f"I7: epoch {epoch} of indexer {writer} came after {newest[writer]}"
+        newest[writer] = epoch
+        assert not (abandoned and segment_ids)
+        named.update(segment_ids)
+    live = Counter(row[0] for row in house.sql(_SEGMENTS, datasource))
+    assert named == live, "I7: the segments are not those that the publishes name"
+
+
+def _check_no_record_left(house: House, keys: Iterable[_Key]) -> None:
+    """I6: below the highest settled offset, what is not settled holds no record (a marker that no repair has met)."""
+    for key in keys:
+        if not key.current or len(key.settled) < 2:
+            continue
+        holes = offsets.subtracted([(key.settled[0][0], key.settled[-1][1])], key.settled)
+        found = [n for start, end in holes for n in _records_in(house, key, start, end)]
+        assert not found, f"I6: {key.topic} partition {key.partition}: records at {found[:10]} were passed over"
+
+
+def _records_in(house: House, key: _Key, start: int, end: int) -> Iterator[int]:
+    ranges = [RepairRange(partition=key.partition, start=start, end=end)]
+    source = RepairSource({"bootstrap.servers": house.bootstrap}, key.topic, ranges)
+    while not source.exhausted():
+        batch = source.take(0)
+        assert batch is not None
+        yield from batch.offsets.tolist()
+
+
+def _check_intervals(house: House, datasource: str) -> None:
+    """What the timeline shows of an interval is the sum of its live segments."""
+    wrong = house.sql(
+        "SELECT i.start, i.segments, i.rows, i.size_bytes FROM segments_interval i"
+        " JOIN datasources_datasource d ON d.id = i.datasource_id LEFT JOIN segments_segment s"
+        " ON s.datasource_id = d.id AND s.used AND s.interval_start = i.start AND s.interval_end = i.end"
+        " WHERE d.name = %s GROUP BY i.id"
+        " HAVING (i.segments, i.rows, i.size_bytes)"
+        " IS DISTINCT FROM (count(s.id), coalesce(sum(s.rows), 0)::bigint, coalesce(sum(s.size_bytes), 0)::bigint)",
+        datasource,
+    )
+    assert not wrong, f"an interval's sums are not its segments': {wrong}"
+
+
+_TORN = f"""
+    SELECT k.partition, k.next_offset, (
+        SELECT max(upper(r.span)) - (k.id << {KEY_BITS}) FROM segments_settledrange r
+        WHERE r.span && int8range(k.id << {KEY_BITS}, (k.id + 1) << {KEY_BITS})
+    ) AS settled
+    FROM segments_progresskey k JOIN segments_source s ON s.id = k.source_id
+    JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s
+"""
+
+
+@contextmanager
+def always_whole(house: House, datasource: str) -> Iterator[None]:
+    """I3 for whoever looks meanwhile: at no time is a stored offset elsewhere than the end of what is settled."""
+    torn: list[Any] = []
+    over = Event()
+
+    def look() -> None:
+        while not over.wait(0.1):
+            torn.extend(row for row in house.sql(_TORN, datasource) if row[2] is not None and row[1] != row[2])
+
+    looking = Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        looking.join(30)
+    assert not torn, f"I3: partition, stored offset, end of what is settled: {torn[:10]}"
+
+
+def receipts_of(house: House, datasource: str, partition: int) -> dict[str, list[offsets.Range]]:
+    """Outcome → the offsets of the partition that ended so, of the topic as it is now."""
+    keys = _keys(house, datasource).values()
+    of = next(k for k in keys if k.partition == partition and k.current)
+    return {name: offsets.merged(ranges) for name, ranges in of.by_outcome.items()}
+
+
+def committed_in_kafka(house: House, group: str) -> dict[int, int]:
+    """Partition → the offset that Kafka keeps for the consumer group."""
+    asked = [ConsumerGroupTopicPartitions(group)]
+    answer = house.admin.list_consumer_group_offsets(asked)[group].result(30)
+    return {p.partition: p.offset for p in answer.topic_partitions or []}
