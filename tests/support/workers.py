@@ -73,6 +73,7 @@ class Workers:
         self._client = HttpControlPlane(house.url, self.id, token)
         self._board = Board()
         self._token = token
+        self._scratch = str(house.home.tasks / self.id / "scratch")
         self._workers: dict[int, _Worker] = {}
         self._done = threading.Event()
         self._closed = False
@@ -94,7 +95,7 @@ class Workers:
                 board=self._board.address,
                 authkey=self._board.authkey,
             )
-            process = _CONTEXT.Process(target=main, args=(order, theirs), daemon=True)
+            process = _CONTEXT.Process(target=main, args=(order, theirs, self._scratch), daemon=True)
             process.start()
             theirs.close()
             self._workers[number] = _Worker(process, ours)
