@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_exactly_once
-from tests.support.records import numbered, published
-
-
-class Endless:
-    """Records that come until it is told to finish."""
-
-    def __init__(self, house: House, topic: str) -> None:
-        self._house, self._topic = house, topic
-        self._records = 0
-        self._enough = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._enough.wait(0.1):
-            self._house.produce(self._topic, numbered(self._records, self._records + 100))
-            self._records += 100
-
-    def finish(self) -> int:
-        """How many there were."""
-        self._enough.set()
-        self._thread.join(60)
-        return self._records
+from tests.support.records import Endless, published
 
 
 def spec_of(house: House, kind: str, topic: str, **io_config: Any) -> dict[str, Any]:

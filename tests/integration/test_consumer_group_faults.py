@@ -21,7 +21,7 @@ from ingestion.task.claims import Claims
 from ingestion.task.control import Control
 from tests.support.house import House, wait_for
 from tests.support.invariants import always_whole, check_exactly_once, committed_in_kafka
-from tests.support.records import Stream, numbered, published
+from tests.support.records import Endless, numbered, published
 from tests.support.workers import Workers
 
 Make = Callable[..., Workers]
@@ -129,8 +129,7 @@ def test_members_come_and_go_all_the_time(house: House, make_workers: Make) -> N
     topic = house.topic(partitions=6)
     workers = make_workers(spec_for(house, topic), 4)
     workers.start(0)
-    records = 40_000
-    stream = Stream(house, topic, records, per_second=2_000)
+    stream = Endless(house, topic)
     with always_whole(house, topic):
         at_least = 1
         for members in ((1,), (2, 3), (1, 2, 3)):
@@ -145,7 +144,7 @@ def test_members_come_and_go_all_the_time(house: House, make_workers: Make) -> N
         workers.start(1)
         workers.wait_for_status(1, "another reads", state="reading")
         workers.kill(1)
-    stream.finish()
+    records = stream.finish()
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))
 
