@@ -235,10 +235,6 @@ class House:
             self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
         for task, *_ in self.sql(_ACTIVE):
             self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # it may have ended meanwhile
-        self.wait_until_none_runs()
-
-    def wait_until_none_runs(self) -> None:
-        """Until every task has ended."""
         wait_for("all tasks have ended", lambda: not self.sql(_ACTIVE), 180, lambda: self.sql(_ACTIVE))
 
     def indexer_pids(self, task: str) -> dict[int, int]:
