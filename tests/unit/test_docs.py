@@ -6,16 +6,11 @@ import ast
 import json
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import get_args
 
 import pytest
-from annotated_types import Ge, Le, MaxLen
 from django.urls import Resolver404, resolve
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-from pydantic_core import to_jsonable_python
 
 from controlplane.api import problems
 from controlplane.api.fallback import fallback
@@ -27,18 +22,9 @@ from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import Role
 from controlplane.teams.permissions import Action
 from ingestion.specs import (
-    Granularity,
-    KafkaIOConfig,
-    ShareGroupIOConfig,
-    SupervisorSpec,
     parse_supervisor_spec,
     parse_task_spec,
 )
-from ingestion.specs import filters as filter_models
-from ingestion.specs import input_format as format_models
-from ingestion.specs import metrics as metric_models
-from ingestion.specs import periods as period_models
-from ingestion.specs.kafka_properties import ALLOWED
 from ingestion.specs.protocol import Counters, IndexerStatus, QuarantinedRecord, Refusal
 from tests.support import pages
 from tests.support.pages import anchors, codes, first_codes, rows, without_code
@@ -65,117 +51,6 @@ def section(title: str, text: str = REFERENCE) -> str:
 
 def described(title: str) -> set[str]:
     return set(first_codes(section(title)))
-
-
-# Specs
-
-
-def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Every field of a model and of the models in it, by its path in the JSON."""
-    for name, field in model.model_fields.items():
-        path = prefix + name
-        yield path, field
-        if path.endswith("ioConfig"):
-            yield from _io_config_fields()
-            continue
-        inner, is_list = _inner_model(field.annotation)
-        if inner is not None and path not in ALIKE:
-            # `spec` may be left out, so its parts are described without it.
-            yield from fields_of(inner, "" if path == "spec" else f"{path}[]." if is_list else f"{path}.")
-
-
-def _io_config_fields() -> Iterator[tuple[str, FieldInfo]]:
-    """Those of a share group; and those of ``kafka`` that it does not have, or has otherwise."""
-    shared = dict(fields_of(ShareGroupIOConfig, "ioConfig."))
-    yield from shared.items()
-    for path, field in fields_of(KafkaIOConfig, "ioConfig."):
-        other = shared.get(path)
-        if other is None or (other.annotation, other.default) != (field.annotation, field.default):
-            yield f"kafka.{path}", field
-
-
-def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
-    for candidate in (annotation, *get_args(annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel) and candidate.__module__ not in APART:
-            return candidate, get_origin(annotation) is list
-    return None, False
-
-
-# The same fields are described with another one of the same kind.
-ALIKE = {"spec.tuningConfig.indexSpecForIntermediatePersists", "tuningConfig.indexSpecForIntermediatePersists"}
-# Their models are described by their type, not by the places where they may stand.
-APART = {m.__name__ for m in (filter_models, format_models, metric_models, period_models)}
-SPEC_FIELDS = dict(fields_of(SupervisorSpec))
-TYPED_FIELDS = {
-    f"{get_args(kind.model_fields['type'].annotation)[0]}.{name}": field
-    for models in (filter_models, metric_models, period_models)
-    for kind in vars(models).values()
-    if isinstance(kind, type) and issubclass(kind, BaseModel) and "type" in kind.model_fields
-    for name, field in kind.model_fields.items()
-}
-PLACES = {"FlattenSpec": "flattenSpec", "FlattenField": "flattenSpec.fields[]", "HeaderFormat": "headerFormat"}
-FORMAT_FIELDS = {
-    f"{PLACES.get(name) or get_args(kind.model_fields['type'].annotation)[0]}.{field.alias or key}": field
-    for name, kind in vars(format_models).items()
-    if not name.startswith("_") and isinstance(kind, type) and issubclass(kind, format_models.FormatModel)
-    for key, field in kind.model_fields.items()
-}
-FIELDS = {**SPEC_FIELDS, **TYPED_FIELDS, **FORMAT_FIELDS}
-FIELD_ROWS = {codes(row[0])[0]: row for row in rows(section("Specs")) if len(row) == 4}
-
-
-def test_every_field_is_described_and_nothing_else() -> None:
-    assert len(SPEC_FIELDS) > 40
-    assert len(TYPED_FIELDS) > 30
-    assert len(FORMAT_FIELDS) > 60
-    assert set(FIELD_ROWS) == set(FIELDS)
-
-
-@pytest.mark.parametrize("path", sorted(FIELDS))
-def test_a_field_has_its_default_its_choices_and_its_bounds(path: str) -> None:
-    field, (_, _, default, meaning) = FIELDS[path], FIELD_ROWS[path]
-    assert default == _default(field)
-    for choice in _choices(field.annotation):
-        assert f"`{choice}`" in meaning or choice == default.strip("`"), f"{path} may be {choice}"
-    for bound in _bounds(field):
-        assert f"{bound:,}" in meaning or f"`{bound}`" == default, f"{path} is bounded by {bound:,}"
-
-
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "required"
-    value = field.get_default(call_default_factory=True)
-    if isinstance(value, BaseModel):
-        return "`{}`"
-    if value is None:
-        return "none"
-    return f"`{json.dumps(to_jsonable_python(value))}`".replace('"', "")
-
-
-def _choices(annotation: Any) -> Iterator[str]:
-    if get_origin(annotation) is Literal:
-        yield from map(str, get_args(annotation))
-    else:
-        for part in get_args(annotation):
-            yield from _choices(part)
-
-
-def _bounds(field: FieldInfo) -> Iterator[int]:
-    for limit in field.metadata:
-        match limit:
-            case Ge(ge=timedelta()):
-                continue  # a period is never negative
-            case Ge():
-                yield int(str(limit.ge))
-            case Le():
-                yield int(str(limit.le))
-            case MaxLen():
-                yield limit.max_length
-
-
-def test_granularities_and_client_properties_are_all_named() -> None:
-    assert {g.value for g in Granularity} <= set(codes(section("dataSchema")))
-    assert {c for row in rows(section("consumerProperties")) for c in codes(row[0])} == ALLOWED
 
 
 # Settings and commands
