@@ -111,6 +111,10 @@ def _spark_command(task: Task) -> list[str]:
     return [*command, str(Path(settings.BASE_DIR) / APPLICATION)]
 
 
+# The driver's JVM starts jobs and waits: what it would compile well it does not run for long.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 def _environment(task: Task, token: str) -> dict[str, str]:
     return {
         **passed_on(),
@@ -118,6 +122,7 @@ def _environment(task: Task, token: str) -> dict[str, str]:
         "HEADGATE_TASK_TOKEN": token,
         "HEADGATE_URL": settings.INTERNAL_URL,
         "HEADGATE_SCRATCH": str(scratch_of(task.pk)),
+        "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", _JAVA),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": str(settings.BASE_DIR),
