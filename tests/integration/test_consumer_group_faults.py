@@ -19,6 +19,7 @@ from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import Assignment, ClaimRequest, StartRequest
 from ingestion.task.claims import Claims
 from ingestion.task.control import Control
+from tests.support.formats import HERE
 from tests.support.house import House, wait_for
 from tests.support.invariants import always_whole, check_exactly_once, committed_in_kafka
 from tests.support.records import Endless, numbered, published
@@ -184,7 +185,7 @@ def member(house: House, topic: str) -> tuple[ConsumerGroupSource, MemoryControl
         deep_storage="",
         version="v",
     )
-    plane, watch = MemoryControlPlane(given), TopicWatch(properties, topic)
+    plane, watch = MemoryControlPlane(given), TopicWatch(properties, topic, HERE)
     identity = watch.identity()
     assert identity is not None
     asked = StartRequest(cluster_id=identity.cluster_id, topic_id=identity.topic_id, host="", pid=1)

@@ -107,7 +107,8 @@ def test_a_task_that_dies_while_it_finishes(house: House, make_workers: Make) ->
 def test_a_full_disk(house: House, make_workers: Make) -> None:
     """Row 26 of the failure matrix: it pauses, publishes nothing half, and goes on when there is room."""
     topic = house.topic()
-    workers = make_workers(house.kafka_spec(topic))
+    plain = {"longEncoding": "longs", "dimensionCompression": "uncompressed", "metricCompression": "uncompressed"}
+    workers = make_workers(house.kafka_spec(topic, tuning={"indexSpec": plain}))
     workers.start(0)
     workers.wait_for_status(0, "it reads", state="reading")
     process = psutil.Process(workers.pid(0))
