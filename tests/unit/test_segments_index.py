@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import resource
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME_TYPE, joined_rows
-from ingestion.segments import DeepStorageError, LocalStorage, RowIndex, SegmentError, read_segment, write_segments
 from ingestion.segments import index as index_module
-from ingestion.specs import DataSchema, TuningConfig
+from ingestion.segments import read_segment, write_segments
 from ingestion.specs.offsets import expanded
 from ingestion.specs.protocol import SegmentFile
+from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, numbers, schema_of
 
-DAY_MS = 86_400_000
-JUNE_MS = 1_748_736_000_000
 METRICS = [
     {"type": "count", "name": "n"},
     {"type": "longSum", "name": "sum", "fieldName": "v"},
@@ -36,72 +30,6 @@ METRICS = [
     {"type": "stringLast", "name": "last", "fieldName": "v"},
 ]
 SUMS = METRICS[:5]
-
-
-def schema_of(rollup: bool = False, metrics: Sequence[dict[str, Any]] = (), granularity: str = "DAY") -> DataSchema:
-    return DataSchema.model_validate(
-        {
-            "dataSource": "d",
-            "timestampSpec": {"column": "t"},
-            "metricsSpec": list(metrics),
-            "granularitySpec": {"segmentGranularity": granularity, "rollup": rollup},
-        }
-    )
-
-
-def batch_of(times: Sequence[int], **columns: pa.Array) -> pa.Table:
-    """Rows as the decoder gives them, one for each record; times in milliseconds from June on."""
-    index = pa.array(range(len(times)), pa.int32())
-    ms = pa.array([JUNE_MS + t for t in times], pa.int64()).view(TIME_TYPE)
-    return pa.table([index, ms, *columns.values()], names=["__row", "__time", *columns])
-
-
-class Desk:
-    """An index, and where it works."""
-
-    def __init__(self, place: Path, schema: DataSchema, clock: Callable[[], float] = float, **tuning: Any) -> None:
-        self.scratch = place / "scratch"
-        self.deep = place / "deep"
-        self.storage = LocalStorage(self.deep, fsync=False)
-        self.index = RowIndex(
-            schema=schema, tuning=TuningConfig.model_validate(tuning), scratch=self.scratch, clock=clock
-        )
-        self.offset = 0
-
-    def add(self, rows: pa.Table, records: int | None = None) -> None:
-        """Rows of partition 0, the offsets going on."""
-        count = len(rows) if records is None else records
-        self.index.add(rows, np.zeros(count, np.int32), np.arange(self.offset, self.offset + count))
-        self.offset += count
-
-    def write(self) -> list[SegmentFile]:
-        return self.index.write(version="v", storage=self.storage)
-
-    def read(self, files: Sequence[SegmentFile]) -> list[dict[str, Any]]:
-        return [row for f in files for row in read_segment(self.storage, f.path).to_pylist()]
-
-    def settle(self) -> None:
-        """Wait until nothing is being persisted."""
-        with pytest.raises(DeepStorageError):
-            self.index.write(version="v", storage=LocalStorage(Path("/dev/null/nowhere")))
-
-    @property
-    def spilled(self) -> list[Path]:
-        return [p for p in self.scratch.rglob("*") if p.is_file()]
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
-    made: list[Desk] = []
-
-    def make(schema: DataSchema | None = None, **tuning: Any) -> Desk:
-        made.append(Desk(tmp_path / str(len(made)), schema or schema_of(), **tuning))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.index.close()
-        assert list(one.scratch.rglob("*")) == []
 
 
 # The same segments as of one batch
@@ -292,12 +220,6 @@ def test_records_without_rows_are_in_no_segment(desk: Callable[..., Desk]) -> No
 # Bounds
 
 
-def numbers(rows: int, seed: int = 1) -> pa.Table:
-    """Rows that can't be compressed, all of one day."""
-    random = np.random.default_rng(seed)
-    return batch_of(random.integers(0, DAY_MS, rows).tolist(), n=pa.array(random.integers(0, 2**60, rows)))
-
-
 def test_nothing_is_kept_on_disk_before_it_must(desk: Callable[..., Desk]) -> None:
     one = desk(maxRowsInMemory=101)
     one.add(numbers(100))
@@ -414,96 +336,3 @@ def test_after_clear_it_begins_anew(desk: Callable[..., Desk]) -> None:
     (file,) = one.write()
     assert [c.name for c in file.columns] == ["__time", "kept"]
     assert file.offsets == {0: [(25, 26)]}
-
-
-# What goes wrong
-
-
-@contextmanager
-def full_disk(size_bytes: int) -> Iterator[None]:
-    """No file of this process may grow beyond that, which stands for a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_a_full_disk_stops_taking_in_and_loses_nothing(desk: Callable[..., Desk]) -> None:
-    one = desk(maxRowsInMemory=20_000)
-    with full_disk(50_000):
-        one.add(numbers(20_000))  # its persist fails beside
-        for _ in range(3):
-            with pytest.raises(DeepStorageError, match="keep rows in the scratch folder") as caught:
-                add_again_and_again(one, numbers(20_000, seed=2))
-            assert not caught.value.permanent
-            assert one.spilled == []
-    held = one.index.rows
-    one.add(numbers(100, seed=3))
-    (file,) = one.write()
-    assert file.rows == held + 100
-    assert file.offsets == {0: [(0, one.offset)]}
-
-
-def add_again_and_again(one: Desk, rows: pa.Table) -> None:
-    """The one who comes when a persist is known to have failed is told; that is the third at the latest."""
-    for _ in range(3):
-        one.add(rows)
-
-
-def test_what_could_not_be_persisted_is_written_all_the_same(desk: Callable[..., Desk]) -> None:
-    """The index's folder can't be made; the segment's file is small enough for the disk."""
-    one = desk(maxRowsInMemory=10)
-    one.scratch.mkdir(parents=True)
-    one.add(numbers(5))
-    one.index._folder.write_text("a file where the folder should be")
-    one.add(numbers(5, seed=2))
-    one.settle()
-    with pytest.raises(DeepStorageError):
-        one.add(numbers(1))
-    assert one.index.rows == 10
-    (file,) = one.write()
-    assert (file.rows, file.offsets) == (10, {0: [(0, 10)]})
-    one.index._folder.unlink()
-
-
-def test_a_storage_that_refuses_may_be_asked_again(desk: Callable[..., Desk]) -> None:
-    one = desk(maxRowsInMemory=100, maxRowsPerSegment=150)
-    for seed in range(4):
-        one.add(numbers(100, seed))
-    one.deep.write_text("a file where the folder should be")
-    with pytest.raises(DeepStorageError):
-        one.write()
-    assert {p.parent for p in one.spilled} == {one.index._folder}
-    one.deep.unlink()
-    files = one.write()
-    assert [f.rows for f in files] == [150, 150, 100]
-    assert sorted(o for f in files for o in expanded(f.offsets[0])) == list(range(400))
-
-
-@pytest.mark.parametrize("damage", ["cut", "flipped", "gone"])
-def test_a_damaged_run_is_never_taken_for_whole(desk: Callable[..., Desk], damage: str) -> None:
-    one = desk(maxRowsInMemory=5_000)
-    one.add(numbers(5_000))
-    one.settle()
-    (file,) = one.spilled
-    content = bytearray(file.read_bytes())
-    if damage == "flipped":
-        content[len(content) // 2] ^= 1
-    os.truncate(file, len(content) - 1)
-    file.write_bytes(content[:-1] if damage == "cut" else content)
-    if damage == "gone":
-        file.unlink()
-    with pytest.raises(SegmentError, match=r"can't be read back|not what was written"):
-        one.write()
-    assert [p for p in one.deep.rglob("*") if p.is_file()] == []
-
-
-def test_compression_of_what_is_kept_is_chosen(desk: Callable[..., Desk]) -> None:
-    for spec, codecs in ((None, {"LZ4"}), ({"dimensionCompression": "none"}, {"UNCOMPRESSED", "ZSTD"})):
-        one = desk(maxRowsInMemory=10, **({"indexSpecForIntermediatePersists": spec} if spec else {}))
-        one.add(numbers(10))
-        one.settle()
-        group = pq.ParquetFile(one.spilled[0]).metadata.row_group(0)
-        assert {group.column(i).compression for i in range(group.num_columns)} == codecs
