@@ -9,9 +9,10 @@ unparseable.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,9 +23,10 @@ from ingestion.decode.fields import flat
 from ingestion.decode.formats.base import Reader, Texts, as_array, json_encoder
 from ingestion.specs.input_format import KafkaInputFormat
 
-# Whether a text is a JSON object, and it without its last brace, and without a comma that DuckDB lets pass there.
-_OPENED = r"""SELECT CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{') AND json_valid(j)
-  THEN regexp_replace(j, ',?\s*\}\s*$', '') END AS j FROM records"""
+Headers = tuple[tuple[str, bytes | None], ...]
+
+_VALID = "SELECT json_valid(j) FROM records"
+_SPACE = " \t\r\n"
 
 
 class KafkaReader:
@@ -42,52 +44,73 @@ class KafkaReader:
             raise DecodeError("the input format kafka needs keys, headers and times of the records")
         texts, errors = self._value.read(payloads, envelope)
         keys, bad_keys = self._keys(envelope)
-        opened = flat(self._engine.run(_OPENED, RECORDS, pa.table({"j": texts})).column(0)).to_pylist()
-        for index, payload in enumerate(payloads):
-            if payload is None:
-                opened[index] = "{"
-                errors.pop(index, None)
+        without_value = [i for i, p in enumerate(payloads) if p is None]
+        for index in without_value:
+            errors.pop(index, None)
         errors |= {i: f"the key: {e}" for i, e in bad_keys.items() if i not in errors}
-        blended: list[str | None] = [
-            None if start is None or index in errors else _joined(start, self._meta(envelope, keys, index))
-            for index, start in enumerate(opened)
-        ]
+        own = as_array(self._own_fields(envelope, keys), errors)
+        opened = pc.if_else(_at(without_value, len(texts)), "{", self._opened(texts))
+        comma = pc.if_else(pc.equal(opened, "{"), "", ",")
         # What is no JSON object is left to the next stage, which says why.
-        blended_array = as_array(blended, errors)
-        bad = pa.array([i in errors for i in range(len(blended))], pa.bool_())
-        return pc.if_else(bad, pa.scalar(None, pa.string()), pc.coalesce(blended_array, texts)), errors
+        blended = pc.coalesce(pc.binary_join_element_wise(opened, comma, own, "}", ""), texts)
+        return pc.if_else(_at(errors, len(texts)), pa.scalar(None, pa.string()), blended), errors
 
-    def _meta(self, envelope: Envelope, keys: dict[int, Any], index: int) -> str:
-        """The record's own fields as a JSON object's text."""
-        spec = self._spec
-        fields: dict[str, Any] = {}
-        if spec.headerFormat is not None:
-            encoding = spec.headerFormat.encoding
-            for name, value in envelope.headers[index]:
-                text = None if value is None else value.decode(encoding, errors="replace")
-                fields[spec.headerColumnPrefix + name] = text
-        fields.setdefault(spec.timestampColumnName, envelope.timestamps_ms[index])
-        fields.setdefault(spec.topicColumnName, envelope.topic)
-        if index in keys:
-            fields.setdefault(spec.keyColumnName, keys[index])
-        return self._encode(fields)
+    def _opened(self, texts: pa.Array) -> pa.Array:
+        """JSON objects without their last brace, nor a comma that DuckDB lets pass there; null for all else."""
+        valid = flat(self._engine.run(_VALID, RECORDS, pa.table({"j": texts})).column(0))
+        objects = pc.and_(valid, pc.starts_with(pc.utf8_ltrim(texts, _SPACE), "{"))
+        opened = _cut(pc.utf8_rtrim(texts, _SPACE))
+        with_comma = pc.ends_with(opened, ",")
+        if pc.any(with_comma).as_py():
+            opened = pc.if_else(with_comma, _cut(opened), opened)
+        return pc.if_else(objects, opened, pa.scalar(None, pa.string()))
 
-    def _keys(self, envelope: Envelope) -> tuple[dict[int, Any], dict[int, str]]:
-        """The keys' values, and errors, by index; neither for a record without a key."""
+    def _own_fields(self, envelope: Envelope, keys: dict[int, str]) -> list[str | None]:
+        """Every record's own fields as members of a JSON object. Of a name that comes twice the first one counts."""
+        time_name = self._encode(self._spec.timestampColumnName)
+        topic = self._encode({self._spec.topicColumnName: envelope.topic})[1:-1]
+        times = ["null" if t is None else str(t) for t in envelope.timestamps_ms]
+        own: list[str | None] = [f"{time_name}:{t},{topic}{keys.get(i, '')}" for i, t in enumerate(times)]
+        if self._spec.headerFormat is not None:
+            known: dict[Headers, str] = {}
+            for index, headers in enumerate(envelope.headers):
+                if headers:
+                    own[index] = f"{self._headers(tuple(headers), known)},{own[index]}"
+        return own
+
+    def _headers(self, headers: Headers, known: dict[Headers, str]) -> str:
+        """A record's headers as members; ``known``: those that were met before, for most records have the same."""
+        text = known.get(headers)
+        if text is None:
+            encoding = self._spec.headerFormat.encoding if self._spec.headerFormat else "utf-8"
+            fields = {
+                self._spec.headerColumnPrefix + name: None if value is None else value.decode(encoding, "replace")
+                for name, value in headers
+            }
+            text = known[headers] = self._encode(fields)[1:-1]
+        return text
+
+    def _keys(self, envelope: Envelope) -> tuple[dict[int, str], dict[int, str]]:
+        """The keys as members that follow others, and errors, by index; neither for a record without a key."""
         if self._key is None:
             return {}, {}
         raw = list(envelope.keys)
         texts, errors = self._key.read(raw, envelope)
-        keys: dict[int, Any] = {}
+        known: dict[str, str] = {}
+        keys: dict[int, str] = {}
         for index, text in enumerate(texts.to_pylist()):
             if raw[index] is None:
                 errors.pop(index, None)
             elif text is not None:
                 try:
-                    keys[index] = _first_field(text)
+                    keys[index] = known[text] if text in known else self._member(text)
+                    known[text] = keys[index]
                 except ValueError as error:
                     errors[index] = f"not a JSON object: {error}"
         return keys, errors
+
+    def _member(self, text: str) -> str:
+        return "," + self._encode({self._spec.keyColumnName: _first_field(text)})[1:-1]
 
 
 def _first_field(text: str) -> Any:
@@ -97,5 +120,13 @@ def _first_field(text: str) -> Any:
     return next(iter(found.values()), None)
 
 
-def _joined(opened: str, fields: str) -> str:
-    return opened + (fields[1:] if opened.rstrip() == "{" else "," + fields[1:])
+def _cut(texts: pa.Array) -> pa.Array:
+    """The texts without their last character, which is one byte, nor space before it."""
+    return pc.utf8_rtrim(pc.binary_slice(texts.cast(pa.binary()), 0, -1).view(pa.string()), _SPACE)
+
+
+def _at(indexes: Iterable[int], count: int) -> pa.Array:
+    """True there."""
+    there = np.zeros(count, np.bool_)
+    there[list(indexes)] = True
+    return pa.array(there)
