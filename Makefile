@@ -58,13 +58,13 @@ clean: ## stop it and delete its data; downloads stay
 demo: venv ## start the stack, load and ingest real data, show the result (ARGS="--exit --json FILE")
 	@exec $(STACK) demo $(ARGS)
 
-# Unit tests on both cores, then what starts services. With ARGS="-k …" one of the two may find nothing (5).
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
 test: venv-dev chromium lint ## the whole test suite; installs what it lacks
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit $(ARGS) || [ $$? -eq 5 ]
-	$(BIN)/python -m pytest --ignore=tests/unit $(ARGS) || [ $$? -eq 5 ]
+	$(PYTEST) $(ARGS)
 
 test-fast: venv-dev lint ## unit and contract tests only
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit tests/contracts $(ARGS)
+	$(PYTEST) tests/unit tests/contracts $(ARGS)
 
 lint: venv-dev ## format, style, types and layers
 	$(BIN)/python -m ruff format --check .

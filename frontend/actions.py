@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django.forms import Form
 from django.urls import reverse
@@ -11,7 +12,7 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
-from frontend.forms import ScaleForm
+from frontend.forms import ResetForm, ScaleForm
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class PageAction:
 
 
 class SupervisorActions:
-    """suspend or resume, scale, terminate."""
+    """suspend or resume, handoff, scale, reset, terminate."""
 
     @classmethod
     def for_user(cls, user: User, supervisor: Supervisor) -> dict[str, PageAction]:
@@ -44,8 +45,13 @@ class SupervisorActions:
         found: list[PageAction] = []
         if may(user, Action.OPERATE, team):
             found.append(cls._resume(supervisor) if supervisor.suspended else cls._suspend(supervisor))
+            if _stores_offsets(supervisor) and not supervisor.suspended:
+                found.append(cls._handoff(supervisor))
         if may(user, Action.ADMINISTER, team):
-            found += [cls._scale(supervisor), cls._terminate(supervisor)]
+            found.append(cls._scale(supervisor))
+            if _stores_offsets(supervisor):
+                found.append(cls._reset(supervisor))
+            found.append(cls._terminate(supervisor))
         return {action.name: action for action in found}
 
     @classmethod
@@ -71,6 +77,22 @@ class SupervisorActions:
         )
 
     @classmethod
+    def _handoff(cls, supervisor: Supervisor) -> PageAction:
+        text = (
+            "Its task publishes what it holds and ends as soon as the next one is up. Nothing is lost, nothing waits."
+        )
+        return cls._action(supervisor, "handoff", "Hand off", text)
+
+    @classmethod
+    def _reset(cls, supervisor: Supervisor) -> PageAction:
+        text = (
+            "Reading goes on at other offsets: what lies before them is never read, what is read a second time is "
+            "stored a second time, and what is in progress is given up. With all offsets forgotten, reading begins "
+            "anew where useEarliestOffset says."
+        )
+        return cls._action(supervisor, "reset", "Reset offsets", text, "danger").with_form(ResetForm())
+
+    @classmethod
     def _terminate(cls, supervisor: Supervisor) -> PageAction:
         text = (
             "Its task ends and it never starts another. The datasource and its segments stay. "
@@ -86,10 +108,20 @@ class SupervisorActions:
 
 
 def _task_count(supervisor: Supervisor) -> int | None:
-    """As the current spec says; None for a row that was not got by a selector."""
-    spec = getattr(supervisor, "spec", None) or {}
-    count = spec.get("spec", {}).get("ioConfig", {}).get("taskCount")
+    """As the current spec says."""
+    count = _io_config(supervisor).get("taskCount")
     return count if isinstance(count, int) else None
+
+
+def _stores_offsets(supervisor: Supervisor) -> bool:
+    return _io_config(supervisor).get("type") == "kafka"
+
+
+def _io_config(supervisor: Supervisor) -> dict[str, Any]:
+    """The current spec's; empty for a row that was not got by a selector."""
+    spec = getattr(supervisor, "spec", None) or {}
+    found: dict[str, Any] = spec.get("spec", {}).get("ioConfig", {})
+    return found
 
 
 class TaskActions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from django import forms
@@ -12,6 +13,7 @@ from controlplane.supervisors.models import State
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import Role, Team, User
 
+_OFFSET = re.compile(r"\s*(\d{1,9})\s*[:=,\s]\s*(\d{1,19})\s*")  # partition and offset
 _EDITOR = {"spellcheck": "false", "autocomplete": "off", "data-json-editor": "", "data-errors": "spec-errors"}
 LARGEST_SPEC = 1_000_000
 LARGEST_OFFSET = 2**44 - 1
@@ -116,6 +118,31 @@ class ScaleForm(forms.Form):
         max_value=1000,
         widget=forms.NumberInput(attrs={"class": "form-control"}),
     )
+
+
+class ResetForm(forms.Form):
+    """Where a supervisor's stored offsets are to go: some partitions', or with none given all of them forgotten."""
+
+    offsets = forms.CharField(
+        label="Partitions and their next offsets, a pair on each line, as 0: 1200. None: all offsets are forgotten.",
+        required=False,
+        max_length=100_000,
+        widget=forms.Textarea(attrs={"class": "form-control font-monospace", "rows": 4, "placeholder": "0: 1200"}),
+    )
+
+    def clean_offsets(self) -> dict[int, int]:
+        """Partition → offset; says which line can't be read."""
+        found: dict[int, int] = {}
+        for number, line in enumerate(self.cleaned_data["offsets"].splitlines(), 1):
+            if not line.strip():
+                continue
+            pair = _OFFSET.fullmatch(line)
+            if pair is None:
+                raise forms.ValidationError(f"Line {number} is no partition and offset, such as 0: 1200.")
+            if int(pair[1]) in found:
+                raise forms.ValidationError(f"Line {number} gives partition {int(pair[1])} a second time.")
+            found[int(pair[1])] = int(pair[2])
+        return found
 
 
 class _Filter(forms.Form):

@@ -40,6 +40,8 @@ SUPERVISOR = [
     path("resume/", supervisors.resume, name="supervisor-resume"),
     path("terminate/", supervisors.terminate, name="supervisor-terminate"),
     path("scale/", supervisors.scale, name="supervisor-scale"),
+    path("handoff/", supervisors.handoff, name="supervisor-handoff"),
+    path("reset/", supervisors.reset, name="supervisor-reset"),
 ]
 TASK = [
     path("", tasks.detail, name="task"),

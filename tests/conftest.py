@@ -20,6 +20,11 @@ hypothesis.settings.load_profile("house")
 from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noqa: E402 - models need Django set up
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs the stack of all services takes longest and comes first: the short tests fill up what is left."""
+    items.sort(key=lambda item: "house" not in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> Iterator[None]:
     """pytest-django asks for this before it makes the test database, and ends it after that is gone."""

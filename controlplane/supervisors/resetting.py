@@ -25,10 +25,12 @@ def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
     return _move(user, supervisor, None)
 
 
-def reset_offsets(*, user: User, supervisor: Supervisor, topic: str, offsets: Mapping[int, int]) -> Supervisor:
-    """Set some partitions' stored offsets. Raises as ``reset``."""
+def reset_offsets(
+    *, user: User, supervisor: Supervisor, offsets: Mapping[int, int], topic: str | None = None
+) -> Supervisor:
+    """Set some partitions' stored offsets. ``topic``: the one that is meant, if it is said. Raises as ``reset``."""
     io_config = _io_config(supervisor)
-    if topic != io_config["topic"]:
+    if topic not in (None, io_config["topic"]):
         raise InvalidInput(f"The supervisor reads topic {io_config['topic']!r}, not {topic!r}.")
     wrong = [p for p, o in offsets.items() if not 0 <= o <= MAX_OFFSET or p < 0]
     if wrong or not offsets:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.forms import Form
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from controlplane.supervisors import services
+from controlplane.supervisors import resetting, services
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import (
     current_task,
@@ -23,7 +24,7 @@ from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.actions import SupervisorActions
 from frontend.counters import sum_of
-from frontend.forms import ScaleForm, SupervisorFilter
+from frontend.forms import ResetForm, ScaleForm, SupervisorFilter
 from frontend.paging import numbered_page
 from frontend.progress import progress_of
 from frontend.specdiff import spec_diff
@@ -130,7 +131,7 @@ def scale(request: PageRequest, supervisor_id: str) -> HttpResponse:
     supervisor = get_supervisor(request.user, supervisor_id)
     form = ScaleForm(request.POST)
     if not form.is_valid():
-        return _not_scaled(request, supervisor, form)
+        return _asked_again(request, supervisor, "scale", form)
     count = form.cleaned_data["task_count"]
     done = f"{supervisor.id} now keeps {count} indexer{'s' if count != 1 else ''}."
     return act(
@@ -141,8 +142,37 @@ def scale(request: PageRequest, supervisor_id: str) -> HttpResponse:
     )
 
 
-def _not_scaled(request: PageRequest, supervisor: Supervisor, form: ScaleForm) -> HttpResponse:
-    chosen = SupervisorActions.for_user(request.user, supervisor).get("scale")
+@require_POST
+@page
+def handoff(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """Publish early, with the next task up before this one stops."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    done = f"{supervisor.id} hands off: the next task is started, and this one publishes then."
+    return act(request, lambda: resetting.hand_off(user=request.user, supervisor=supervisor), done, _url(supervisor))
+
+
+@require_POST
+@page
+def reset(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """Move stored offsets, or forget them all."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    form = ResetForm(request.POST)
+    if not form.is_valid():
+        return _asked_again(request, supervisor, "reset", form)
+    offsets = form.cleaned_data["offsets"]
+
+    def move() -> None:
+        if offsets:
+            resetting.reset_offsets(user=request.user, supervisor=supervisor, offsets=offsets)
+        else:
+            resetting.reset(user=request.user, supervisor=supervisor)
+
+    which = f"of {len(offsets)} partition{'s' if len(offsets) != 1 else ''}" if offsets else "of all partitions"
+    return act(request, move, f"The stored offsets {which} are reset.", _url(supervisor))
+
+
+def _asked_again(request: PageRequest, supervisor: Supervisor, action: str, form: Form) -> HttpResponse:
+    chosen = SupervisorActions.for_user(request.user, supervisor).get(action)
     if chosen is None:
         return redirect(_url(supervisor))
     context = {"action": chosen.with_form(form), "back": _url(supervisor)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from controlplane.embedded.kafka import Kafka
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_adds_up, check_exactly_once, stored_numbers
-from tests.support.records import Stream, numbered, published
+from tests.support.records import Endless, numbered, published
+from tests.support.workers import Workers
 
 
 def reading(house: House, task: str) -> int:
@@ -28,14 +30,13 @@ def test_twenty_indexers_on_four_partitions(house: House) -> None:
     topic = house.topic(partitions=4)
     supervisor = house.supervise(house.spec(topic, taskCount=6, consumersPerIndexer=1))
     task = house.running_task(topic)
-    records = 240_000
-    stream = Stream(house, topic, records, per_second=4_000)
+    stream = Endless(house, topic)
     published(house, topic, 2_000)
     house.api("POST", f"/api/v1/supervisors/{supervisor}/scale/", {"taskCount": 20})
     gaps = _longest_gap(house, topic, lambda: reading(house, task) >= 20, 150)
     house.api("POST", f"/api/v1/supervisors/{supervisor}/scale/", {"taskCount": 8})
     gaps = max(gaps, _longest_gap(house, topic, lambda: reading(house, task) <= 8, 90))
-    stream.finish()
+    records = stream.finish()
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))
     assert house.running_task(topic) == task, "the application was replaced"
@@ -86,15 +87,15 @@ def test_one_malformed_record_in_a_thousand(house: House) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_record_that_makes_the_decoder_die(house: House) -> None:
+def test_a_record_that_makes_the_decoder_die(house: House, make_workers: Callable[..., Workers]) -> None:
     """Row 19 of the failure matrix: in quarantine after it took two processes down; its neighbours are published."""
     topic = house.topic(partitions=1)
     house.fail_at(topic, crash_marker="poison-pill")
     payloads = list(numbered(0, 3_000))
     payloads.insert(1_500, b'{"time": "2025-06-01", "n": -1, "value": -3, "text": "poison-pill"}')
     house.produce(topic, payloads)
-    house.supervise(house.spec(topic, taskCount=1, consumersPerIndexer=1, lock_ms=10_000))
-    published(house, topic, 3_000, 240)
+    make_workers(house.spec(topic, taskCount=1, consumersPerIndexer=1, lock_ms=10_000)).start(0)
+    published(house, topic, 3_000)
     totals = check_exactly_once(house, topic, range(3_000))
     assert (totals["unparseable"], totals["quarantined"]) == (1, 1)
     kept = house.api("GET", f"/api/v1/datasources/{topic}/quarantine/")["results"]

@@ -17,7 +17,8 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest
-from tests.support.django_cast import Cast, spec_for
+from tests.support.django_cast import Cast, browsing_as, spec_for
+from tests.support.html import parsed
 from tests.support.publishes import request, send, settled_offsets
 
 DRUID = "/druid/indexer/v1/supervisor"
@@ -249,3 +250,55 @@ def test_all_of_them_at_once(reading: Supervisor, clients: dict[str, Client]) ->
     assert mine.filter(terminated_at=None).count() == 2
     post(clients["owner"], f"{DRUID}/terminateAll")
     assert mine.filter(terminated_at=None).count() == 0
+
+
+# On its page
+
+PAGE = "/supervisors/metrics/"
+
+
+def test_a_page_hands_off(cast: Cast, reading: Supervisor) -> None:
+    operator = browsing_as(cast, "operator")
+    page = parsed(operator.get(PAGE))
+    assert [d.attributes["id"] for d in page.all("dialog")] == ["ask-suspend", "ask-handoff"]
+    answer = parsed(operator.post(f"{PAGE}handoff/", follow=True))
+    assert "hands off" in answer.one("div", class_="alert-success").text
+    reading.refresh_from_db()
+    assert reading.handoff_asked_at is not None
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [("0: 4", {0: 4, 1: 0}), (" 1 : 7 \n\n0=2", {0: 2, 1: 7}), ("", {0: None, 1: None})],
+)
+def test_a_page_resets_offsets(cast: Cast, reading: Supervisor, typed: str, stored: dict[int, int | None]) -> None:
+    owner = browsing_as(cast, "owner")
+    assert parsed(owner.get(PAGE)).one("dialog", id="ask-reset").one("textarea", name="offsets").raw_text.strip() == ""
+    page = parsed(owner.post(f"{PAGE}reset/", {"offsets": typed}, follow=True))
+    assert "reset" in page.one("div", class_="alert-success").text
+    keys = ProgressKey.objects.filter(source=source_of(reading))
+    assert dict(keys.values_list("partition", "next_offset")) == stored
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("nonsense", "Line 1"),
+        ("0: 4\n0: 5", "Line 2 gives partition 0 a second time"),
+        ("0: -4", "Line 1"),
+        ("0", "Line 1"),
+    ],
+)
+def test_a_page_asks_again_for_offsets_that_are_none(cast: Cast, reading: Supervisor, typed: str, said: str) -> None:
+    answer = browsing_as(cast, "owner").post(f"{PAGE}reset/", {"offsets": typed})
+    assert answer.status_code == 400
+    page = parsed(answer)
+    assert said in page.one("main").one("div", role="alert").text
+    assert page.one("textarea", name="offsets").raw_text.strip() == typed
+    keys = ProgressKey.objects.filter(source=source_of(reading))
+    assert dict(keys.values_list("partition", "next_offset")) == {0: 10, 1: 0}
+
+
+def test_an_offset_beyond_all_is_refused_on_the_page(cast: Cast, reading: Supervisor) -> None:
+    page = parsed(browsing_as(cast, "owner").post(f"{PAGE}reset/", {"offsets": f"0: {10**18}"}, follow=True))
+    assert "each with an offset of 0 to" in page.one("div", class_="alert-danger").text

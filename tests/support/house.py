@@ -154,6 +154,12 @@ class House:
         with psycopg.connect(self.postgres.dsn) as connection:
             return connection.execute(query, values).fetchall()
 
+    def sql_at_once(self, value: Any, *queries: str) -> list[list[tuple[Any, ...]]]:
+        """Rows of several queries with the same value, all as of one moment."""
+        with psycopg.connect(self.postgres.dsn) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            return [connection.execute(query, (value,)).fetchall() for query in queries]
+
     # Kafka
 
     def topic(self, prefix: str = "topic", partitions: int = 4) -> str:
@@ -161,7 +167,14 @@ class House:
         return self.make_topic(f"{prefix}-{uuid.uuid4().hex[:8]}", partitions)
 
     def make_topic(self, name: str, partitions: int = 4) -> str:
+        """Make it, and wait until the producer has forgotten that one of this name was deleted, if one was."""
         self.admin.create_topics([NewTopic(name, partitions)])[name].result(30)
+
+        def known() -> bool:
+            topic = self.producer.list_topics(name, 10).topics[name]
+            return topic.error is None and len(topic.partitions) == partitions
+
+        wait_for(f"the producer knows {name}", known, 30)
         return name
 
     def produce(self, topic: str, payloads: Iterable[bytes | None], partition: int = -1) -> int:

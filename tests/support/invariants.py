@@ -111,14 +111,15 @@ def _check_stored(house: House, datasource: str, wanted: set[int]) -> None:
 
 def _keys(house: House, datasource: str) -> dict[int, _Key]:
     """Every partition with its receipts; I2 and the segments' rows are looked at on the way."""
-    keys = {row[0]: _Key(*row[1:]) for row in house.sql(_KEYS, datasource)}
+    found, receipts, segments = house.sql_at_once(datasource, _KEYS, _RECEIPTS, _SEGMENTS)  # it may be publishing
+    keys = {row[0]: _Key(*row[1:]) for row in found}
     rows_of: Counter[str] = Counter()
-    for key_id, _, outcomes, segment_ids in house.sql(_RECEIPTS, datasource):
+    for key_id, _, outcomes, segment_ids in receipts:
         for name, ranges in outcomes.items():
             keys[key_id].by_outcome.setdefault(name, []).extend((r[0], r[1]) for r in ranges)
         for start, end, index in outcomes.get("stored", []):
             rows_of[segment_ids[index]] += end - start
-    live = {segment: rows for segment, _, rows, *_ in house.sql(_SEGMENTS, datasource)}
+    live = {segment: rows for segment, _, rows, *_ in segments}
     assert rows_of == live, "I2: the receipts' stored offsets are not the live segments' rows"
     for key_id, key in keys.items():
         key.settled = _settled(house, key_id)

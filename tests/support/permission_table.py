@@ -204,6 +204,8 @@ PAGES = [
     Row("POST", f"{P_SV}resume/", PAGE_OPERATE),
     Row("POST", f"{P_SV}terminate/", PAGE_ADMINISTER),
     Row("POST", f"{P_SV}scale/", PAGE_ADMINISTER, {"task_count": 2}),
+    Row("POST", f"{P_SV}handoff/", PAGE_OPERATE),
+    Row("POST", f"{P_SV}reset/", PAGE_ADMINISTER, {"offsets": "0: 1"}),
     Row("GET", "tasks/", PAGE),
     Row("GET", "tasks/-/new/", PAGE),
     Row("POST", "tasks/-/new/", (302, 302, 403, 409, 302, 302), SPEC_FORM),
