@@ -165,6 +165,8 @@ class Writer(models.Model):
     # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
     released_before = models.BigIntegerField(default=0)
     released_now = models.BigIntegerField(default=0)
+    redundant_before = models.BigIntegerField(default=0)
+    redundant_now = models.BigIntegerField(default=0)
     redelivered_before = models.BigIntegerField(default=0)
     redelivered_now = models.BigIntegerField(default=0)
     started_at = models.DateTimeField(null=True)

@@ -116,7 +116,8 @@ def _what_became(totals: Totals) -> list[Reason]:
             "unparseable. Look at the quarantined records, then at timestampSpec and inputFormat.",
         ),
         ("duplicates", totals.duplicates, "stored before and not stored twice."),
-        ("released", totals.released, "given back to the broker without being published; they are delivered again."),
+        ("released", totals.released, "given up without being published; they are read again."),
+        ("redundant", totals.redundant, "published by another replica first."),
     )
     return [
         Reason(code if n < totals.polled else f"all_{code}", f"{_share(n, totals.polled)} were {text}")

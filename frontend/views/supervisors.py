@@ -174,5 +174,7 @@ def _live(supervisor: Supervisor) -> dict[str, Any]:
         "progress": progress_of(task.observation) if task else None,
         "reasons": why_nothing(supervisor),
         "totals": totals,
-        "sum": sum_of(totals, urls | dict.fromkeys(("thrown_away", "released", "redelivered", "duplicates"), tasks)),
+        "sum": sum_of(
+            totals, urls | dict.fromkeys(("thrown_away", "released", "redundant", "redelivered", "duplicates"), tasks)
+        ),
     }

@@ -16,7 +16,7 @@ from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
 
-_SHARED = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "polled")
+_SHARED = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "redundant", "polled")
 _DESCRIPTIVE = ("redelivered", "quarantined", "filtered", "outside_window", "processed_with_error")
 _MORE = (*_DESCRIPTIVE, "segments", "size_bytes", "publishes")
 
