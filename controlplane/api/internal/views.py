@@ -19,6 +19,7 @@ from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import Writer
 from controlplane.segments.parse_exceptions import totals_of_task
 from controlplane.segments.settled import settled_among
+from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import consumer_group, kind_and_group, owner_of
@@ -149,7 +150,10 @@ def heartbeat(request: HttpRequest, task_id: str) -> HttpResponse:
 @for_task("POST")
 def end(request: HttpRequest, task_id: str) -> HttpResponse:
     """The application's last word; its token ends with it."""
-    heartbeats.end(_task(task_id), read(request, EndRequest))
+    task = _task(task_id)
+    heartbeats.end(task, read(request, EndRequest))
+    if task.supervisor_id:
+        run_soon(task.supervisor_id)
     return message(EndAnswer())
 
 
