@@ -46,15 +46,10 @@ def is_healthy(supervisor: Supervisor) -> bool:
     return supervisor.state in _HEALTHY
 
 
-def current_task(supervisor: Supervisor) -> Task | None:
-    """The newest of its tasks that have not ended, repairs aside."""
-    mine = Task.objects.active().reading().filter(supervisor_id=supervisor.pk)
-    return mine.select_related("datasource__team").first()
-
-
 def current_tasks(supervisor: Supervisor) -> list[Task]:
-    """All of them, newest first: replicas, and those that hand over to the next."""
-    return list(Task.objects.active().reading().filter(supervisor_id=supervisor.pk))
+    """Its tasks that have not ended, repairs aside, newest first: replicas, and those that hand over to the next."""
+    mine = Task.objects.active().reading().filter(supervisor_id=supervisor.pk)
+    return list(mine.select_related("datasource__team"))
 
 
 def versions(supervisor: Supervisor) -> QuerySet[SpecVersion]:
@@ -74,11 +69,14 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
         return [Reason("terminated", "It was terminated; submit its spec again to bring it back.")]
     if supervisor.suspended:
         return [Reason("suspended", "It is suspended; resume it to read on.")]
-    task = current_task(supervisor)
+    current = current_tasks(supervisor)
     own = [*_stream(supervisor), *_backing_off(supervisor)]
-    if task is None:
+    if not current:
         return own or [Reason("starting", "Its first task is about to start.")]
-    return [*own, *tasks.why_nothing(task)]
+    of_tasks = [
+        tasks.why_nothing(t) for t in current if t == current[0] or t.replica_group == current[0].replica_group != ""
+    ]
+    return [*own, *(of_tasks[0] if all(of_tasks) else [])]  # one replica that publishes is enough
 
 
 def _stream(supervisor: Supervisor) -> list[Reason]:

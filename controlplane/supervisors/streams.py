@@ -28,6 +28,7 @@ from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.providers import Value
 
 ASKING_AT_ONCE = 32
+SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
 DEFAULT_PERIOD = timedelta(seconds=30)  # of a share group's supervisor, whose spec has none
 MESSAGE_LENGTH = 1000
 STACK_LENGTH = 8000
@@ -81,12 +82,16 @@ def claimed(supervisors: QuerySet[Supervisor]) -> list[Question]:
         mine = Supervisor.objects.filter(pk=supervisor.pk, look_due_at=supervisor.look_due_at)
         if waits:
             mine.update(look_due_at=start, next_start_at=start)
-        elif mine.update(look_due_at=now + period):
+        elif mine.update(look_due_at=now + (period if _has_asked(supervisor) else min(period, SOON))):
             Supervisor.objects.filter(pk=supervisor.pk, detailed_state="PENDING").update(
                 state=State.RUNNING, detailed_state="CONNECTING_TO_STREAM"
             )
             found.append(_question(supervisor, version))
     return found
+
+
+def _has_asked(supervisor: Supervisor) -> bool:
+    return supervisor.contacted_at is not None or supervisor.failed_runs > 0
 
 
 def _question(supervisor: Supervisor, version: SpecVersion) -> Question:

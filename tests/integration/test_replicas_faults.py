@@ -37,7 +37,10 @@ def publishes_of(house: House, workers: Workers) -> int:
 
 @pytest.mark.parametrize("place", ["decoded", "uploaded", "committed"])
 def test_the_one_that_publishes_is_killed(house: House, make_workers: Make, place: str) -> None:
-    """The other one reads already, and publishes what the dead one has not: none is lost, none is there twice."""
+    """Row 1 of the failure matrix: the other replica reads already, and publishes what the dead one has not.
+
+    Row 2 of the failure matrix: what the dead one has published, the other one drops.
+    """
     topic = house.topic(partitions=2)
     held = house.home.path / f"{topic}.held"
     house.fail_at(topic, **{place: f"hold_once:{held}"})
@@ -57,7 +60,7 @@ def test_the_one_that_publishes_is_killed(house: House, make_workers: Make, plac
 
 
 def test_the_one_that_waits_is_killed(house: House, make_workers: Make) -> None:
-    """The other one does not notice; the replacement reads on from the stored offsets."""
+    """Row 1 of the failure matrix: the other one does not notice; a replacement reads on from the stored offsets."""
     topic = house.topic()
     first = make_workers(replicated(house, topic))
     first.start(0)
@@ -77,7 +80,9 @@ def test_the_one_that_waits_is_killed(house: House, make_workers: Make) -> None:
 
 
 def test_both_publish_at_once(house: House, make_workers: Make) -> None:
-    """One wins. The other drops what is settled, counts it as redundant, and publishes when the winner is gone."""
+    """Row 4 of the failure matrix: one wins. The other drops what is settled, counts it as redundant, and publishes
+    when the winner is gone.
+    """
     topic = house.topic(partitions=2)
     house.fail_at(topic, uploaded="sleep:3")  # both have uploaded when the first of them publishes
     both = pair(house, make_workers, topic)

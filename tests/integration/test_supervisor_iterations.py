@@ -5,22 +5,26 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import NewPartitions
 from django.test import Client
-from pytest_django import Settings
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
+from controlplane.config.celery import app
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors import services, streams
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate, run, run_all
 from controlplane.supervisors.selectors import why_nothing
+from controlplane.tasks import launcher
 from controlplane.tasks.models import Status, Task
-from controlplane.tasks.services import end_task
+from controlplane.tasks.services import end_task, new_token
+from ingestion.specs.protocol import EndRequest
 from tests.support.django_cast import Cast
 from tests.support.house import House, wait_for
 
@@ -109,11 +113,10 @@ def test_nothing_starts_before_kafka_has_answered(cast: Cast, house: House) -> N
 
 def test_a_question_is_asked_once(cast: Cast, house: House) -> None:
     supervisor = submit(cast, house, house.bootstrap, house.topic(), period="PT1H")
-    mine = streams.due().filter(pk=supervisor.pk)
-    due = list(mine)
-    assert len(streams.claimed(mine)) == 1
-    assert not mine.exists(), "its period begins anew"
-    assert due[0].look_due_at is None
+    seen_by_two = [streams.due().filter(pk=supervisor.pk) for _ in range(2)]
+    assert [len(found) for found in seen_by_two] == [1, 1]
+    assert [len(streams.claimed(found)) for found in seen_by_two] == [1, 0]
+    assert not streams.due().filter(pk=supervisor.pk).exists(), "its period begins anew"
 
 
 def test_replicas_start_together_and_are_replaced(cast: Cast, house: House) -> None:
@@ -257,6 +260,37 @@ def test_tasks_that_all_fail(cast: Cast, house: House, settings: Settings) -> No
     assert supervisor.recent_errors[0]["message"] == "failure 3"
     [reason] = why_nothing(supervisor)[:1]
     assert (reason.code, "failure 3" in reason.text) == ("unhealthy_tasks", True)
+
+
+@contextmanager
+def working_here() -> Iterator[None]:
+    """The worker's part is done here, at once."""
+    app.conf.task_always_eager = True
+    try:
+        yield
+    finally:
+        app.conf.task_always_eager = False
+
+
+def test_when_a_task_ends_there_is_a_round_at_once(
+    cast: Cast,
+    house: House,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    monkeypatch.setattr(launcher, "_spark_command", lambda task: ["/bin/echo", "launched"])
+    supervisor = submit(cast, house, house.bootstrap, house.topic())
+    iterate()
+    [task] = tasks_of(supervisor)
+    Task.objects.filter(pk=task.pk).update(launched_at=timezone.now())
+    headers = {"Authorization": f"Bearer {new_token(task)}"}
+    with working_here(), django_capture_on_commit_callbacks(execute=True):
+        answer = client.post(
+            f"/internal/tasks/{task.pk}/end", EndRequest().model_dump(), "application/json", headers=headers
+        )
+    assert answer.status_code == 200
+    assert [t.status for t in tasks_of(supervisor)][1:] == ["SUCCESS"]
 
 
 def test_after_a_suspension_the_task_from_before_is_found(cast: Cast, house: House) -> None:
