@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from controlplane.segments.selectors import Totals
 
-# The six ways in which a record can end; together they are what was polled.
+# The seven ways in which a record can end; together they are what was polled.
 OUTCOMES = (
     ("published", "Published", "Rows in segments."),
     ("rolled_up", "Rolled up", "Merged into a published row."),
     ("thrown_away", "Thrown away", "By the filter, or because their time is too late or too early."),
     ("unparseable", "Unparseable", "Could not be read; kept in the quarantine."),
     ("duplicates", "Duplicates dropped", "Delivered again, but settled already."),
-    ("released", "Released", "Given back to the broker, which delivers them again."),
+    ("released", "Released", "Given up undecided; they are read again."),
+    ("redundant", "Redundant", "Read by a replica too late: another one had published them."),
 )
 DETAILS = (
     ("filtered", "Filtered", "Of those thrown away: by the spec's filter."),
@@ -41,7 +42,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class Sum:
-    """Polled, its six parts, and whether they are equal. ``missing`` is what the parts lack (or exceed, negative)."""
+    """Polled, its seven parts, and whether they are equal. ``missing`` is what the parts lack (or exceed, negative)."""
 
     polled: int
     outcomes: list[Counter]

@@ -43,13 +43,16 @@ def flag(name: str, default: bool = False) -> bool:
     raise EnvironmentProblem(f"{name} must be 1 or 0, not {value!r}")
 
 
-def number(name: str, default: int) -> int:
-    """A whole number."""
+def number(name: str, default: int, least: int | None = None) -> int:
+    """A whole number, not below ``least``."""
     value = text(name, str(default))
     try:
-        return int(value)
+        found = int(value)
     except ValueError:
         raise EnvironmentProblem(f"{name} must be a whole number, not {value!r}") from None
+    if least is not None and found < least:
+        raise EnvironmentProblem(f"{name} must be at least {least}, not {found}")
+    return found
 
 
 def duration(name: str, default: str) -> timedelta:

@@ -169,6 +169,7 @@ CELERY_BEAT_SCHEDULE = {
     for name, task, seconds in (
         ("watch tasks", "controlplane.tasks.tasks.watch", 2.0),
         ("run supervisors", "controlplane.supervisors.tasks.run_all", 2.0),
+        ("iterate supervisors", "controlplane.supervisors.tasks.iterate", 2.0),
         ("fold settled ranges", "controlplane.segments.tasks.fold", 5.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),
         ("make receipt partitions", "controlplane.segments.tasks.make_receipt_partitions", 3600.0),
@@ -191,6 +192,13 @@ SPARK_SLOTS = env.number("HEADGATE_SPARK_SLOTS", 32)
 TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_HEARTBEAT_TIMEOUT", 30))
 # The most that a supervisor waits before it starts another task after failures in a row.
 RESTART_LONGEST_DELAY = timedelta(seconds=env.number("HEADGATE_RESTART_LONGEST_DELAY", 60))
+# Druid's druid.supervisor.*: how many iterations or tasks in a row make it unhealthy, and healthy again.
+SUPERVISOR_UNHEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_UNHEALTHINESS_THRESHOLD", 3, least=1)
+SUPERVISOR_HEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_HEALTHINESS_THRESHOLD", 3, least=1)
+SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD", 3, least=1)
+SUPERVISOR_TASK_HEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_TASK_HEALTHINESS_THRESHOLD", 1, least=1)
+SUPERVISOR_STORE_STACK_TRACE = env.flag("HEADGATE_SUPERVISOR_STORE_STACK_TRACE")
+SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = env.number("HEADGATE_SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS", 10, least=1)
 TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT", 180))
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
 # A test's file that makes one datasource's applications fail at named places. Never set in production.

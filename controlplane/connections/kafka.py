@@ -40,6 +40,18 @@ class TopicOffsets:
     undecided: int = 0
 
 
+def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
+    """How many partitions the topic has; None when there is no such topic."""
+    with _admin(properties, topic) as (admin, causes):
+        try:
+            asked = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic]
+            return len(asked.result().partitions)
+        except KafkaException as error:
+            if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
+                return None
+            raise KafkaProblem(_reason(error, admin, causes)) from None
+
+
 def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets | None:
     """The topic's id and offsets; None when there is no such topic. ``ends`` is the end of what is committed."""
     with _admin(properties, topic) as (admin, causes):

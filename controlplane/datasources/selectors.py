@@ -32,6 +32,7 @@ class Totals:
     unparseable: int = 0
     duplicates: int = 0
     released: int = 0
+    redundant: int = 0
     redelivered: int = 0
     quarantined: int = 0
     filtered: int = 0
@@ -48,7 +49,8 @@ class Totals:
     @property
     def ended(self) -> int:
         """Records by outcome, summed: each polled record has exactly one."""
-        return self.published + self.rolled_up + self.thrown_away + self.unparseable + self.duplicates + self.released
+        settled = self.published + self.rolled_up + self.thrown_away + self.unparseable + self.duplicates
+        return settled + self.released + self.redundant
 
     @property
     def adds_up(self) -> bool:
@@ -82,13 +84,15 @@ _PLAIN_SUMS = (
 
 def totals_of(writers: QuerySet[Any]) -> Totals:
     """Sum rows of ``segments.Writer`` in one query. What ended without a publish counts as polled too."""
-    unpublished = Sum("released_before") + Sum("released_now")
+    released = Sum("released_before") + Sum("released_now")
+    redundant = Sum("redundant_before") + Sum("redundant_now")
     again = Sum("redelivered") + Sum("redelivered_before") + Sum("redelivered_now")
     sums = {f"sum_{name}": Coalesce(Sum(name), 0) for name in _PLAIN_SUMS}
     found = writers.aggregate(
         **sums,
-        sum_polled=Coalesce(Sum("polled") + unpublished, 0),
-        sum_released=Coalesce(unpublished, 0),
+        sum_polled=Coalesce(Sum("polled") + released + redundant, 0),
+        sum_released=Coalesce(released, 0),
+        sum_redundant=Coalesce(redundant, 0),
         sum_redelivered=Coalesce(again, 0),
         sum_started_at=Min("started_at"),
         sum_first_publish_at=Min("first_publish_at"),

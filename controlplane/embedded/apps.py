@@ -140,7 +140,7 @@ class Worker(Celery):
     ready_words = " ready"
 
     def __init__(
-        self, home: Home | Path | str, env: Environment, *, concurrency: int = 2, name: str = "worker"
+        self, home: Home | Path | str, env: Environment, *, concurrency: int = 3, name: str = "worker"
     ) -> None:
         super().__init__(home, env, name=name)
         self._concurrency = concurrency

@@ -24,23 +24,27 @@ class PublishRefused(Exception):
 
 @transaction.atomic
 def start_writer(*, task_id: str, number: int, datasource: Datasource, source: Source) -> int:
-    """Take a new epoch for an indexer and return it. What its last epoch released is kept in the totals."""
+    """Take a new epoch for an indexer and return it. What ended unpublished in its last one is kept in the totals."""
     Writer.objects.get_or_create(task_id=task_id, number=number, defaults={"datasource": datasource})
     writer = Writer.objects.select_for_update().get(task_id=task_id, number=number)
     writer.epoch += 1
     writer.source = source
     writer.started_at = writer.started_at or timezone.now()
     writer.released_before += writer.released_now
+    writer.redundant_before += writer.redundant_now
     writer.redelivered_before += writer.redelivered_now
-    writer.released_now = writer.redelivered_now = 0
+    writer.released_now = writer.redundant_now = writer.redelivered_now = 0
     writer.save()
     return writer.epoch
 
 
-def note_released(*, task_id: str, number: int, epoch: int, released: int, redelivered: int) -> None:
-    """Record what an indexer's current epoch has released so far; an older epoch's word changes nothing."""
-    Writer.objects.filter(task_id=task_id, number=number, epoch=epoch, released_now__lte=released).update(
-        released_now=released, redelivered_now=redelivered
+def note_unpublished(
+    *, task_id: str, number: int, epoch: int, released: int, redelivered: int, redundant: int = 0
+) -> None:
+    """Record what ended without a publish in an indexer's current epoch; an older epoch's word changes nothing."""
+    mine = Writer.objects.filter(task_id=task_id, number=number, epoch=epoch)
+    mine.filter(released_now__lte=released, redundant_now__lte=redundant).update(
+        released_now=released, redelivered_now=redelivered, redundant_now=redundant
     )
 
 

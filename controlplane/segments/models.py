@@ -165,6 +165,8 @@ class Writer(models.Model):
     # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
     released_before = models.BigIntegerField(default=0)
     released_now = models.BigIntegerField(default=0)
+    redundant_before = models.BigIntegerField(default=0)
+    redundant_now = models.BigIntegerField(default=0)
     redelivered_before = models.BigIntegerField(default=0)
     redelivered_now = models.BigIntegerField(default=0)
     started_at = models.DateTimeField(null=True)
@@ -269,6 +271,7 @@ class SourceEvent(models.Model):
         GAP = "gap", "Retention removed records before they were read"
         REPAIRED = "repaired", "Records that the broker had archived were read again"
         OFFSET_RESET = "offset_reset", "A stored offset was reset"
+        PARTITIONS_ADDED = "partitions_added", "Partitions were added to the topic"
         EARLY_DUPLICATE = "early_duplicate", "A record delivered for the first time was settled already"
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")

@@ -132,6 +132,7 @@ def _check_counters(request: PublishRequest, settling: dict[int, Ranges]) -> Non
         "duplicates": (said.duplicates, _counted(request, lambda o: o.duplicate)),
         "quarantined": (said.quarantined, len(request.quarantined)),
         "released": (said.released, 0),
+        "redundant": (said.redundant, 0),
     }
     wrong = [
         f"{name} is {is_} but the offsets make {should}" for name, (is_, should) in expected.items() if is_ != should

@@ -22,7 +22,8 @@ from ingestion.specs.protocol import Counters, Outcomes, PublishRequest, Segment
 
 Interval = tuple[datetime, datetime]
 
-_COUNTED = [*(n for n in Counters.model_fields if n != "released"), "segments", "size_bytes"]
+_UNPUBLISHED = ("released", "redundant")  # heartbeats tell of these
+_COUNTED = [*(n for n in Counters.model_fields if n not in _UNPUBLISHED), "segments", "size_bytes"]
 _TOTALS = f"""
     UPDATE segments_writer SET {", ".join(f"{n} = {n} + %s" for n in _COUNTED)}, publishes = publishes + 1,
         last_publish_at = %s, first_publish_at = coalesce(first_publish_at, %s) WHERE id = %s

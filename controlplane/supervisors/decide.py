@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=60)
 HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed start
-UNHEALTHY_AFTER = 3
 
 
 @dataclass(frozen=True)
 class SeenTask:
     """One of the supervisor's tasks.
 
-    ``running_goal``: it has been told nothing else than to run. ``ready``: it reads, or would if its predecessor did
-    not. ``expired``: it has read for as long as one task is to.
+    ``group``: that of its replicas; empty for a task that has none. ``running_goal``: it has been told nothing else
+    than to run. ``ready``: it reads, or would if its predecessor did not. ``expired``: it, or the first of its group,
+    has read for as long as one task is to. ``well``: it has read for ``HEALTHY_AFTER``.
     """
 
     id: str
@@ -30,6 +30,32 @@ class SeenTask:
     ended_at: datetime | None = None
     ready: bool = False
     expired: bool = False
+    group: str = ""
+    well: bool = False
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The iterations that ask Kafka: how many in a row failed, or went well.
+
+    ``stream_failed``: the last failure was Kafka's, or on the way there. ``connected``: one has reached Kafka since the
+    supervisor began.
+    """
+
+    failed: int = 0
+    good: int = 0
+    stream_failed: bool = False
+    connected: bool = False
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """How many iterations or tasks in a row make a supervisor unhealthy, and healthy again: ``druid.supervisor.*``."""
+
+    unhealthiness: int = 3
+    healthiness: int = 3
+    task_unhealthiness: int = 3
+    task_healthiness: int = 1
 
 
 @dataclass(frozen=True)
@@ -37,6 +63,7 @@ class Observed:
     """``tasks``: newest first. ``same_task``: spec versions that differ from the current one in taskCount only.
 
     ``longest_delay``: the most that a start waits after failures. ``not_before``: when the first task may start.
+    ``before``: the state and detailed state so far. ``steady``: it has been RUNNING since it began.
     """
 
     now: datetime
@@ -45,18 +72,26 @@ class Observed:
     version: int
     task_count: int
     tasks: list[SeenTask]
+    replicas: int = 1
     same_task: frozenset[int] = frozenset()
     longest_delay: timedelta = LONGEST_DELAY
     not_before: datetime | None = None
+    runs: Runs = Runs()
+    thresholds: Thresholds = Thresholds()
+    before: tuple[str, str] = ("PENDING", "PENDING")
+    steady: bool = False
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do. ``scale``: task id → indexers."""
+    """What to do. ``start``: how many tasks, in the replica group ``group`` (empty: a new one). ``scale``: task id →
+    indexers.
+    """
 
     state: str
     detailed_state: str
-    start: bool = False
+    start: int = 0
+    group: str = ""
     finish: list[str] = field(default_factory=list)
     scale: dict[str, int] = field(default_factory=dict)
     failures: int = 0
@@ -64,37 +99,33 @@ class Decision:
 
 
 def decide(seen: Observed) -> Decision:
-    """The supervisor's next step: one task of the current spec runs, unless suspended, terminated or backing off.
+    """The supervisor's next step: as many tasks of the current spec run as it has replicas, unless it is suspended,
+    terminated, backing off, or has not reached Kafka.
 
-    A task of an older spec, or one that has read long enough, reads on until the next one is ready.
+    Tasks of an older spec, or that have read long enough, read on until one of the next is ready.
     """
     active = [t for t in seen.tasks if t.active]
     if seen.terminated or seen.suspended:
         return _stopped(seen, active)
     current = [t for t in active if t.running_goal]
-    keep = next((t for t in current if _fits(seen, t) and not t.expired), None)
-    others = [t for t in current if t is not keep]
-    bridge = None if keep and keep.ready else next((t for t in others if t.reading), None)
-    finish = [t.id for t in others if t is not bridge]
-    failures = failures_in_a_row(seen.tasks)
-    if keep:
-        scale = {keep.id: seen.task_count} if keep.indexers_wanted != seen.task_count else {}
-        state, detail = _running_state(keep, bridge, failures)
-        return Decision(state, detail, finish=finish, scale=scale, failures=failures)
-    if not seen.tasks and seen.not_before is not None and seen.now < seen.not_before:
-        return Decision("PENDING", "PENDING", next_start_at=seen.not_before)
-    start_at = _next_start(seen, failures)
-    due = start_at is None or seen.now >= start_at
-    calm = "RUNNING" if failures or bridge else "PENDING"
-    state = "UNHEALTHY_TASKS" if failures >= UNHEALTHY_AFTER else calm
-    detail = "CREATING_TASKS" if due else "UNHEALTHY_TASKS" if failures >= UNHEALTHY_AFTER else "BACKING_OFF"
-    return Decision(state, detail, start=due, finish=finish, failures=failures, next_start_at=None if due else start_at)
+    keep = _kept(seen, current)
+    others = [t for t in current if t not in keep]
+    bridge = [] if any(t.ready for t in keep) else _group_that_reads(others)
+    plan = _starts(seen, keep, failures_in_a_row(seen.tasks))
+    plan = replace(
+        plan,
+        detailed_state=plan.detailed_state or _detail(seen, active, keep, bridge),
+        finish=[t.id for t in others if t not in bridge],
+        scale={t.id: seen.task_count for t in keep if t.indexers_wanted != seen.task_count},
+    )
+    state, detail = _health(seen, plan)
+    return replace(plan, state=state, detailed_state=detail)
 
 
 def failures_in_a_row(tasks: list[SeenTask]) -> int:
     """How many of the newest ended tasks failed one after the other; one that ran well begins the count anew."""
     count = 0
-    for task in (t for t in tasks if not t.active):
+    for task in (t for t in tasks if not t.active or t.well):
         if not task.failed:
             break
         count += 1
@@ -108,6 +139,31 @@ def back_off(failures: int, longest: timedelta = LONGEST_DELAY) -> timedelta:
     return min(longest, FIRST_DELAY * 2 ** min(max(0, failures - 1), 20))
 
 
+def unhealthy(runs: Runs, thresholds: Thresholds) -> str:
+    """The detailed state that so many failed iterations make; empty when they are too few."""
+    if runs.failed < thresholds.unhealthiness:
+        return ""
+    if not runs.stream_failed:
+        return "UNHEALTHY_SUPERVISOR"
+    return "LOST_CONTACT_WITH_STREAM" if runs.connected else "UNABLE_TO_CONNECT_TO_STREAM"
+
+
+def _kept(seen: Observed, current: list[SeenTask]) -> list[SeenTask]:
+    """The newest replica group that fits, those that are up first, and no more than there are to be."""
+    group = next((_group(t) for t in current if _fits(seen, t) and not t.expired), None)
+    mine = [t for t in current if _group(t) == group]
+    return sorted(mine, key=lambda t: not t.ready)[: seen.replicas]
+
+
+def _group_that_reads(tasks: list[SeenTask]) -> list[SeenTask]:
+    group = next((_group(t) for t in tasks if t.reading), None)
+    return [t for t in tasks if _group(t) == group]
+
+
+def _group(task: SeenTask) -> str:
+    return task.group or task.id
+
+
 def _fits(seen: Observed, task: SeenTask) -> bool:
     return task.spec_version == seen.version or task.spec_version in seen.same_task
 
@@ -119,10 +175,56 @@ def _stopped(seen: Observed, active: list[SeenTask]) -> Decision:
     return Decision("SUSPENDED", "SUSPENDED") if not seen.terminated else Decision("STOPPING", "TERMINATED")
 
 
-def _running_state(task: SeenTask, bridge: SeenTask | None, failures: int) -> tuple[str, str]:
-    if failures >= UNHEALTHY_AFTER and not task.ready:
+def _starts(seen: Observed, keep: list[SeenTask], failures: int) -> Decision:
+    """Which tasks to start, and the detailed state if it is that none is started now."""
+    plan = Decision("", "", failures=failures)
+    missing = seen.replicas - len(keep)
+    if not missing:
+        return plan
+    if not seen.tasks and seen.not_before is not None and seen.now < seen.not_before:
+        return replace(plan, detailed_state="PENDING", next_start_at=seen.not_before)
+    if seen.runs.failed and not seen.runs.connected:
+        return plan
+    start_at = _next_start(seen, failures)
+    if start_at is not None and seen.now < start_at:
+        return replace(plan, detailed_state="BACKING_OFF", next_start_at=start_at)
+    return replace(plan, start=missing, group=keep[0].group if keep else "")
+
+
+def _detail(seen: Observed, active: list[SeenTask], keep: list[SeenTask], bridge: list[SeenTask]) -> str:
+    """The detailed state of a supervisor that nothing holds up. But for RUNNING, of its first iterations only."""
+    if seen.steady or bridge or any(t.ready for t in keep):
+        return "RUNNING"
+    if seen.runs.failed and not seen.runs.connected:
+        return "CONNECTING_TO_STREAM"
+    if any(not t.running_goal for t in active):
+        return "DISCOVERING_INITIAL_TASKS"
+    return "CREATING_TASKS"
+
+
+def _health(seen: Observed, plan: Decision) -> tuple[str, str]:
+    """State and detailed state. What was unhealthy stays so until enough has gone well in a row."""
+    limits, (state, detail) = seen.thresholds, seen.before
+    bad = unhealthy(seen.runs, limits)
+    if bad:
+        return "UNHEALTHY_SUPERVISOR", bad
+    if plan.failures >= limits.task_unhealthiness:
         return "UNHEALTHY_TASKS", "UNHEALTHY_TASKS"
-    return ("RUNNING", "RUNNING") if task.ready or bridge else ("PENDING", "STARTING_TASK")
+    if state == "UNHEALTHY_SUPERVISOR" and seen.runs.good < limits.healthiness:
+        return state, detail
+    if state == "UNHEALTHY_TASKS" and _successes_in_a_row(seen.tasks) < limits.task_healthiness:
+        return state, detail
+    return "PENDING" if plan.detailed_state == "PENDING" else "RUNNING", plan.detailed_state
+
+
+def _successes_in_a_row(tasks: list[SeenTask]) -> int:
+    """Of the newest tasks: ended well, or reading for long enough to call it that."""
+    count = 0
+    for task in (t for t in tasks if not t.active or t.well):
+        if task.failed:
+            break
+        count += 1
+    return count
 
 
 def _next_start(seen: Observed, failures: int) -> datetime | None:

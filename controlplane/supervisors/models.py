@@ -12,7 +12,7 @@ from controlplane.teams.permissions import visible
 
 
 class State(models.TextChoices):
-    """Druid's supervisor states that occur here so far."""
+    """Druid's supervisor states."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -29,7 +29,7 @@ class SupervisorQuerySet(models.QuerySet["Supervisor"]):
 
 
 class Supervisor(models.Model):
-    """Keeps its task alive. The id is the spec's, else the datasource's name, as in Druid."""
+    """Keeps its tasks alive. The id is the spec's, else the datasource's name, as in Druid."""
 
     id = models.CharField(primary_key=True, max_length=200)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="supervisors")
@@ -42,7 +42,16 @@ class Supervisor(models.Model):
     # Failures in a row, and when the next task may start: the back-off.
     failures = models.IntegerField(default=0)
     next_start_at = models.DateTimeField(null=True)
-    recent_errors = models.JSONField(default=list)
+    recent_errors = models.JSONField(default=list)  # of its iterations and its tasks, newest first
+    # The iterations that ask Kafka, since the supervisor began: when the next is due (None: now), when one last got an
+    # answer, how many in a row failed or went well, and why. ``steady``: it has been RUNNING once.
+    look_due_at = models.DateTimeField(null=True)
+    contacted_at = models.DateTimeField(null=True)
+    failed_runs = models.IntegerField(default=0)
+    good_runs = models.IntegerField(default=0)
+    run_errors = models.JSONField(default=list)
+    steady = models.BooleanField(default=False)
+    partitions = models.IntegerField(null=True)  # of its topic
     handoff_asked_at = models.DateTimeField(null=True)  # tasks that began to read before this are to hand off
     terminations = models.JSONField(default=list)  # when, ISO 8601, and by whom: the tombstones of its history
     ran_at = models.DateTimeField(null=True)
@@ -54,6 +63,15 @@ class Supervisor(models.Model):
 
     def __str__(self) -> str:
         return self.id
+
+    def begin(self) -> None:
+        """It starts, with a new spec or after a suspension: what its iterations came to before says nothing now."""
+        self.state = State.PENDING
+        self.detailed_state = "PENDING"
+        self.look_due_at = self.contacted_at = self.partitions = None
+        self.failed_runs = self.good_runs = 0
+        self.run_errors = []
+        self.steady = False
 
 
 class SpecVersion(models.Model):

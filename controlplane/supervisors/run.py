@@ -1,4 +1,8 @@
-"""The run loop: observe, decide, apply; one at a time for a supervisor."""
+"""The run loop: observe, decide, apply; one at a time for a supervisor.
+
+Rounds over all supervisors look at the database only, and follow whatever has happened within two seconds. Once a
+supervisor's ``period`` a round is an iteration: Kafka was asked before it.
+"""
 
 from __future__ import annotations
 
@@ -7,94 +11,186 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Min
+from django.db.models import Min, Q
 from django.utils import timezone
 from pydantic import TypeAdapter
 
-from controlplane.common.errors import HeadgateError
+from controlplane.common.ids import task_id
 from controlplane.segments.models import Writer
-from controlplane.supervisors.decide import Decision, Observed, SeenTask, decide
-from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors import streams
+from controlplane.supervisors.decide import HEALTHY_AFTER, Decision, Observed, SeenTask, Thresholds, decide, unhealthy
+from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.streams import Look
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import create_task, set_goal
+from controlplane.tasks.watching import only_one
 from ingestion.specs import parse_supervisor_spec
 
 logger = logging.getLogger(__name__)
-TASKS_LOOKED_AT = 20
-ERRORS_KEPT = 10
+ENDED_LOOKED_AT = 20
+VERSIONS_LOOKED_AT = 20
 _PERIOD = TypeAdapter(timedelta)
+_ITERATION_LOCK = 0x49544552
+_UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs=0)  # its first iteration is to come
 
 
 def run_all() -> None:
-    """One round over all supervisors that are not yet at rest."""
-    for pk in Supervisor.objects.exclude(detailed_state="TERMINATED").values_list("pk", flat=True):
+    """One round over all supervisors that are not yet at rest, and have asked Kafka before."""
+    for pk in Supervisor.objects.exclude(detailed_state="TERMINATED").exclude(_UNASKED).values_list("pk", flat=True):
         try:
             run(pk)
-        except HeadgateError as error:
-            logger.warning("supervisor %s: %s", pk, error.detail)
+        except Exception:  # one supervisor's trouble is not the others'; its iterations count it
+            logger.exception("a round of supervisor %s failed", pk)
+
+
+def iterate() -> None:
+    """Ask Kafka for every supervisor whose period is over, and have a round for each as its answer comes in."""
+    with only_one(_ITERATION_LOCK) as won:
+        if won:
+            _iterate(streams.claimed(streams.due()))
+
+
+def run_now(supervisor_id: str) -> None:
+    """A round at once; an iteration if it begins."""
+    _iterate(streams.claimed(streams.due().filter(pk=supervisor_id, contacted_at=None)))
+    if not Supervisor.objects.filter(_UNASKED, pk=supervisor_id).exists():
+        run(supervisor_id)
+
+
+def _iterate(questions: list[streams.Question]) -> None:
+    for look in streams.answers(questions):
+        try:
+            run(look.supervisor_id, look)
+        except Exception as error:
+            logger.exception("an iteration of supervisor %s failed", look.supervisor_id)
+            _note_failed(look.supervisor_id, error)
 
 
 @transaction.atomic
-def run(supervisor_id: str) -> Decision | None:
-    """One round for one supervisor; None when another process is at it."""
-    # The row lock makes it one at a time; who finds it locked has nothing to add.
-    supervisor = Supervisor.objects.select_for_update(skip_locked=True).filter(pk=supervisor_id).first()
+def _note_failed(supervisor_id: str, error: Exception) -> None:
+    """The iteration failed after Kafka had answered: nothing was decided."""
+    supervisor = Supervisor.objects.select_for_update().get(pk=supervisor_id)
+    streams.note_failure(supervisor, error)
+    detail = unhealthy(streams.runs_of(supervisor), _thresholds())
+    if detail:
+        supervisor.state, supervisor.detailed_state = State.UNHEALTHY_SUPERVISOR, detail
+    supervisor.recent_errors = _recent_errors(supervisor)
+    supervisor.save()
+
+
+@transaction.atomic
+def run(supervisor_id: str, look: Look | None = None) -> Decision | None:
+    """One round for one supervisor; None when another process is at it. ``look``: what asking Kafka came to."""
+    # The row lock makes it one at a time; who finds it locked has nothing to add, but for what Kafka said.
+    locked = Supervisor.objects.select_for_update(skip_locked=look is None)
+    supervisor = locked.filter(pk=supervisor_id).first()
     if supervisor is None:
         return None
+    if look is not None:
+        streams.note(supervisor, look)
     decision = decide(observe(supervisor))
     apply(supervisor, decision)
     return decision
 
 
 def observe(supervisor: Supervisor) -> Observed:
-    """What there is of the supervisor's tasks."""
+    """What there is of the supervisor's tasks, and of its iterations."""
     version = supervisor.versions.get(version=supervisor.version)
+    io_config = version.spec["spec"]["ioConfig"]
+    tasks = _tasks(supervisor)
+    _note_partitions(supervisor, tasks)
     return Observed(
         now=timezone.now(),
         suspended=supervisor.suspended,
         terminated=supervisor.terminated_at is not None,
         version=supervisor.version,
-        task_count=version.spec["spec"]["ioConfig"]["taskCount"],
-        tasks=[_seen(t, supervisor.handoff_asked_at) for t in _tasks(supervisor)],
+        task_count=io_config["taskCount"],
+        replicas=io_config.get("replicas", 1),
+        tasks=_seen(tasks, supervisor.handoff_asked_at),
         same_task=_same_but_for_task_count(supervisor, version),
         longest_delay=settings.RESTART_LONGEST_DELAY,
-        not_before=_first_start(supervisor, version),
+        not_before=streams.first_start(supervisor, version),
+        runs=streams.runs_of(supervisor),
+        thresholds=_thresholds(),
+        before=(supervisor.state, supervisor.detailed_state),
+        steady=supervisor.steady,
     )
 
 
-def _first_start(supervisor: Supervisor, version: SpecVersion) -> datetime | None:
-    delay = version.spec["spec"]["ioConfig"].get("startDelay")
-    return None if delay is None else supervisor.created_at + _PERIOD.validate_python(delay)
+def _thresholds() -> Thresholds:
+    return Thresholds(
+        unhealthiness=settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD,
+        healthiness=settings.SUPERVISOR_HEALTHINESS_THRESHOLD,
+        task_unhealthiness=settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD,
+        task_healthiness=settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD,
+    )
 
 
 def _tasks(supervisor: Supervisor) -> list[Task]:
+    """Newest first: all that have not ended, and enough of those that have."""
     mine = Task.objects.reading().filter(supervisor_id=supervisor.pk)
-    return list(mine.prefetch_related("indexers")[:TASKS_LOOKED_AT])
+    active = mine.active().prefetch_related("indexers")
+    enough = max(
+        ENDED_LOOKED_AT,
+        settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD,
+        settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD,
+    )
+    ended = mine.filter(status__in=[Status.SUCCESS, Status.FAILED])[:enough]
+    return sorted([*active, *ended], key=lambda t: (t.created_at, t.pk), reverse=True)
 
 
-def _seen(task: Task, handoff_asked_at: datetime | None) -> SeenTask:
+def _note_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
+    """The watch over a running task sees added partitions before the next iteration does."""
+    for task in tasks:
+        seen = task.observation
+        if task.status == Status.RUNNING and task.spec_version == supervisor.version and not seen.get("error"):
+            if seen.get("topic_exists"):
+                streams.note_partitions(supervisor, seen["partitions"])
+            return
+
+
+def _seen(tasks: list[Task], handoff_asked_at: datetime | None) -> list[SeenTask]:
+    """A replica has read for as long as the first of its group has."""
+    began = _began_to_read([t.pk for t in tasks])
+    first: dict[str, datetime] = {}
+    for task in tasks:
+        if task.replica_group and task.pk in began:
+            first[task.replica_group] = min(began[task.pk], first.get(task.replica_group, began[task.pk]))
+    return [
+        _seen_task(t, began.get(t.pk), first.get(t.replica_group, began.get(t.pk)), handoff_asked_at) for t in tasks
+    ]
+
+
+def _began_to_read(task_ids: list[str]) -> dict[str, datetime]:
+    writers = Writer.objects.filter(task_id__in=task_ids, started_at__isnull=False)
+    return dict(writers.values_list("task_id").annotate(first=Min("started_at")).order_by())
+
+
+def _seen_task(
+    task: Task, reads_since: datetime | None, group_since: datetime | None, handoff_asked_at: datetime | None
+) -> SeenTask:
     states = {i.state for i in task.indexers.all()} if task.status == Status.RUNNING else set()
+    reading = "reading" in states
     return SeenTask(
         id=task.pk,
         spec_version=task.spec_version or 0,
         active=not task.ended,
-        reading="reading" in states,
+        reading=reading,
         ready=bool(states & {"reading", "waiting"}),
-        expired=_has_expired(task, handoff_asked_at),
+        expired=_has_expired(task, group_since, handoff_asked_at),
         failed=task.status == Status.FAILED,
         running_goal=task.goal == Goal.RUN,
         indexers_wanted=task.indexers_wanted,
         created_at=task.created_at,
         ended_at=task.ended_at,
+        group=task.replica_group,
+        well=reading and reads_since is not None and timezone.now() - reads_since > HEALTHY_AFTER,
     )
 
 
-def _has_expired(task: Task, handoff_asked_at: datetime | None) -> bool:
+def _has_expired(task: Task, reading_since: datetime | None, handoff_asked_at: datetime | None) -> bool:
     duration = task.spec["spec"]["ioConfig"].get("taskDuration")
-    if duration is None or task.status != Status.RUNNING:
-        return False
-    reading_since = Writer.objects.filter(task_id=task.pk).aggregate(first=Min("started_at"))["first"]
-    if reading_since is None:
+    if duration is None or task.ended or reading_since is None:
         return False
     if handoff_asked_at is not None and reading_since < handoff_asked_at:
         return True
@@ -104,7 +200,7 @@ def _has_expired(task: Task, handoff_asked_at: datetime | None) -> bool:
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> frozenset[int]:
     if current.spec["spec"]["ioConfig"].get("assignment") == "offset_range":
         return frozenset()  # who reads which partition is settled when a task begins
-    recent = supervisor.versions.filter(version__lt=current.version)[:TASKS_LOOKED_AT]
+    recent = supervisor.versions.filter(version__lt=current.version)[:VERSIONS_LOOKED_AT]
     wanted = (_without_task_count(current), current.secrets)
     return frozenset(v.version for v in recent if (_without_task_count(v), v.secrets) == wanted)
 
@@ -119,34 +215,51 @@ def apply(supervisor: Supervisor, decision: Decision) -> None:
     """Carry out a decision; the supervisor's row is locked by the caller."""
     for task in Task.objects.filter(pk__in=decision.finish):
         set_goal(task, Goal.FINISH)
-    for task_id, indexers in decision.scale.items():
-        Task.objects.active().filter(pk=task_id).update(indexers_wanted=indexers)
-    if decision.start:
-        _start_task(supervisor)
+    for pk, indexers in decision.scale.items():
+        Task.objects.active().filter(pk=pk).update(indexers_wanted=indexers)
+    _start_tasks(supervisor, decision)
     supervisor.state = decision.state
     supervisor.detailed_state = decision.detailed_state
     supervisor.failures = decision.failures
     supervisor.next_start_at = decision.next_start_at
+    supervisor.steady |= decision.detailed_state == "RUNNING"
     supervisor.recent_errors = _recent_errors(supervisor)
     supervisor.ran_at = timezone.now()
     supervisor.save()
 
 
-def _start_task(supervisor: Supervisor) -> None:
+def _start_tasks(supervisor: Supervisor, decision: Decision) -> None:
+    if not decision.start:
+        return
     version = supervisor.versions.get(version=supervisor.version)
     spec = parse_supervisor_spec(version.spec)
-    create_task(
-        datasource=supervisor.datasource,
-        spec=spec.task_spec(),
-        supervisor_id=supervisor.pk,
-        spec_version=version.version,
-        sealed=version.secrets,
-        user=version.created_by,
+    group = decision.group or (
+        task_id("replicas", spec.datasource, timezone.now()) if spec.spec.ioConfig.replicas > 1 else ""
     )
+    for _ in range(decision.start):
+        create_task(
+            datasource=supervisor.datasource,
+            spec=spec.task_spec(),
+            supervisor_id=supervisor.pk,
+            spec_version=version.version,
+            sealed=version.secrets,
+            user=version.created_by,
+            replica_group=group,
+        )
 
 
-def _recent_errors(supervisor: Supervisor) -> list[dict[str, str]]:
-    failed = Task.objects.filter(supervisor_id=supervisor.pk, status=Status.FAILED)[:ERRORS_KEPT]
-    return [
-        {"task": t.pk, "at": t.ended_at.isoformat() if t.ended_at else "", "message": t.error[:1000]} for t in failed
+def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
+    """Of iterations and tasks, the newest first."""
+    most = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS
+    failed = Task.objects.filter(supervisor_id=supervisor.pk, status=Status.FAILED)[:most]
+    of_tasks = [
+        {
+            "at": t.ended_at.isoformat() if t.ended_at else "",
+            "class": "TaskFailed",
+            "message": t.error[: streams.MESSAGE_LENGTH],
+            "stream": False,
+            "task": t.pk,
+        }
+        for t in failed
     ]
+    return sorted([*supervisor.run_errors, *of_tasks], key=lambda e: str(e["at"]), reverse=True)[:most]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
@@ -45,10 +46,10 @@ def is_healthy(supervisor: Supervisor) -> bool:
     return supervisor.state in _HEALTHY
 
 
-def current_task(supervisor: Supervisor) -> Task | None:
-    """The newest of its tasks that have not ended, repairs aside."""
+def current_tasks(supervisor: Supervisor) -> list[Task]:
+    """Its tasks that have not ended, repairs aside, newest first: replicas, and those that hand over to the next."""
     mine = Task.objects.active().reading().filter(supervisor_id=supervisor.pk)
-    return mine.select_related("datasource__team").first()
+    return list(mine.select_related("datasource__team"))
 
 
 def versions(supervisor: Supervisor) -> QuerySet[SpecVersion]:
@@ -68,22 +69,70 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
         return [Reason("terminated", "It was terminated; submit its spec again to bring it back.")]
     if supervisor.suspended:
         return [Reason("suspended", "It is suspended; resume it to read on.")]
-    task = current_task(supervisor)
-    backing_off = _backing_off(supervisor)
-    if task is None:
-        return backing_off or [Reason("starting", "Its first task is about to start.")]
-    return [*backing_off, *tasks.why_nothing(task)]
+    current = current_tasks(supervisor)
+    own = [*_stream(supervisor), *_backing_off(supervisor)]
+    if not current:
+        return own or [Reason("starting", "Its first task is about to start.")]
+    of_tasks = [
+        tasks.why_nothing(t) for t in current if t == current[0] or t.replica_group == current[0].replica_group != ""
+    ]
+    return [*own, *(of_tasks[0] if all(of_tasks) else [])]  # one replica that publishes is enough
+
+
+def _stream(supervisor: Supervisor) -> list[Reason]:
+    """What its iterations came to, in words."""
+    said = supervisor.run_errors[0].get("message", "") if supervisor.run_errors else ""
+    if supervisor.detailed_state == "CONNECTING_TO_STREAM" and not supervisor.failed_runs:
+        return [Reason("connecting", "Kafka is being asked for the topic; its task starts when it has answered.")]
+    if not supervisor.failed_runs and supervisor.state != State.UNHEALTHY_SUPERVISOR:
+        return []
+    if not supervisor.failed_runs:
+        return [_recovering(supervisor)]
+    if not supervisor.run_errors[0].get("stream"):
+        return [Reason("unhealthy_supervisor", f"{_times(supervisor)} in a row it could not do its work: {said}")]
+    if supervisor.contacted_at is None:
+        text = "No task starts before it does. Check bootstrap.servers, the login and the network."
+        return [Reason("unable_to_connect", f"Kafka has not answered yet: {said}. {text}")]
+    since = f"Kafka last answered at {supervisor.contacted_at:%Y-%m-%d %H:%M:%S} UTC: {said}."
+    return [Reason("lost_contact", f"{since} Running tasks go on by themselves when it is back.")]
+
+
+def _recovering(supervisor: Supervisor) -> Reason:
+    code = "unhealthy_supervisor" if supervisor.detailed_state == "UNHEALTHY_SUPERVISOR" else "lost_contact"
+    good = f"{supervisor.good_runs} of {settings.SUPERVISOR_HEALTHINESS_THRESHOLD} good iterations"
+    return Reason(code, f"It is well again, and called so after {good}.")
+
+
+def _times(supervisor: Supervisor) -> str:
+    return "Once" if supervisor.failed_runs == 1 else f"{supervisor.failed_runs} times"
 
 
 def _backing_off(supervisor: Supervisor) -> list[Reason]:
     if supervisor.next_start_at is None or supervisor.next_start_at <= timezone.now():
-        return []
+        return _failing(supervisor)
     if not supervisor.failures:
         return [Reason("starting", f"Its first task starts at {supervisor.next_start_at:%H:%M:%S} UTC.")]
-    last = supervisor.recent_errors[0].get("message", "") if supervisor.recent_errors else ""
+    last = _last_error(supervisor)
     failures = "1 failure" if supervisor.failures == 1 else f"{supervisor.failures} failures"
     text = f"Backing off after {failures} in a row: the next task starts at {supervisor.next_start_at:%H:%M:%S} UTC."
     return [Reason("backing_off", f"{text} Last error: {last}" if last else text)]
+
+
+def _failing(supervisor: Supervisor) -> list[Reason]:
+    if supervisor.state != State.UNHEALTHY_TASKS:
+        return []
+    what = "The last task has" if supervisor.failures == 1 else f"The last {supervisor.failures} tasks have all"
+    text = (
+        f"{what} failed; another is at work."
+        if supervisor.failures
+        else "It is well when a task has read for a minute."
+    )
+    last = _last_error(supervisor)
+    return [Reason("unhealthy_tasks", f"{text} Last error: {last}" if last else text)]
+
+
+def _last_error(supervisor: Supervisor) -> str:
+    return next((str(e.get("message", "")) for e in supervisor.recent_errors if e.get("task")), "")
 
 
 def _described(found: QuerySet[Supervisor]) -> QuerySet[Supervisor]:

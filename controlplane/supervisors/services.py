@@ -49,7 +49,7 @@ def submit_supervisor(
             if skip_unmodified and known.terminated_at is None and not _modifies(known, spec):
                 return known
             supervisor = _update(known, document, spec, user)
-    _run_soon(supervisor)
+    run_soon(supervisor.pk)
     return supervisor
 
 
@@ -65,7 +65,7 @@ def _update(supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: U
     supervisor.version += 1
     supervisor.suspended = spec.suspended
     supervisor.terminated_at = None
-    supervisor.state = supervisor.detailed_state = "PENDING"
+    supervisor.begin()
     supervisor.save()
     before = supervisor.versions.get(version=supervisor.version - 1)
     _add_version(supervisor, document, spec, user, before)
@@ -120,8 +120,8 @@ def _each(user: User, found: QuerySet[Supervisor], action: Action, change: Calla
 
 
 def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
-    """A task starts at the next round."""
-    return _set(user, supervisor, Action.OPERATE, suspended=False)
+    """It begins anew: Kafka is asked, and its tasks start."""
+    return _set(user, supervisor, Action.OPERATE, begin=True, suspended=False)
 
 
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
@@ -131,7 +131,7 @@ def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
     return _set(user, supervisor, Action.ADMINISTER, terminated_at=now, terminations=tombstones)
 
 
-def _set(user: User, supervisor: Supervisor, action: Action, **changes: Any) -> Supervisor:
+def _set(user: User, supervisor: Supervisor, action: Action, begin: bool = False, **changes: Any) -> Supervisor:
     require(user, action, supervisor.datasource.team)
     with transaction.atomic():
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
@@ -139,8 +139,10 @@ def _set(user: User, supervisor: Supervisor, action: Action, **changes: Any) -> 
             raise Conflict(f"Supervisor {locked.pk} is terminated; submit its spec again to bring it back.")
         for name, value in changes.items():
             setattr(locked, name, value)
-        locked.save(update_fields=list(changes))
-    _run_soon(locked)
+        if begin:
+            locked.begin()
+        locked.save()
+    run_soon(locked.pk)
     return locked
 
 
@@ -165,12 +167,13 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
             secrets=current.secrets,
             created_by=user,
         )
-    _run_soon(locked)
+    run_soon(locked.pk)
     return locked
 
 
-def _run_soon(supervisor: Supervisor) -> None:
+def run_soon(supervisor_id: str) -> None:
+    """Something has changed for it: have a round at once, not with the next one over all."""
     from controlplane.supervisors.tasks import run_one
 
     # Robust: without a broker the change stands, and the next round over all supervisors takes it up.
-    transaction.on_commit(lambda: run_one.delay(supervisor.pk), robust=True)
+    transaction.on_commit(lambda: run_one.delay(supervisor_id), robust=True)

@@ -14,7 +14,13 @@ def run_all() -> None:
 @shared_task
 def run_one(supervisor_id: str) -> None:
     """A round at once, after a change."""
-    run.run(supervisor_id)
+    run.run_now(supervisor_id)
+
+
+@shared_task
+def iterate() -> None:
+    """Ask Kafka for the supervisors whose period is over."""
+    run.iterate()
 
 
 @shared_task

@@ -116,7 +116,8 @@ def _what_became(totals: Totals) -> list[Reason]:
             "unparseable. Look at the quarantined records, then at timestampSpec and inputFormat.",
         ),
         ("duplicates", totals.duplicates, "stored before and not stored twice."),
-        ("released", totals.released, "given back to the broker without being published; they are delivered again."),
+        ("released", totals.released, "given up without being published; they are read again."),
+        ("redundant", totals.redundant, "published by another replica first."),
     )
     return [
         Reason(code if n < totals.polled else f"all_{code}", f"{_share(n, totals.polled)} were {text}")
@@ -168,9 +169,6 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in WITHOUT_EFFECT.items() if n in properties]
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
         found.append("ioConfig.idleConfig: a supervisor keeps its task running")
-    for name, default in _UNREAD_IO.items():
-        if io_config.get(name, default) != default:
-            found.append(f"ioConfig.{name}: supervisors are looked at every few seconds")
     tuning = _part(spec, "tuningConfig")
     for name in () if _keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
@@ -196,7 +194,6 @@ def _index_options(tuning: Mapping[str, Any], persists: bool) -> list[str]:
     return found
 
 
-_UNREAD_IO = {"period": "PT30S"}
 _NOT_OF_SHARE_GROUPS = (
     "maxTotalRows",
     "maxRowsInMemory",

@@ -7,7 +7,7 @@ from typing import cast
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.segments.fence import note_released
+from controlplane.segments.fence import note_unpublished
 from controlplane.segments.models import SourceEvent, Writer
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.tasks.services import end_task
@@ -89,11 +89,12 @@ def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
     ]
     Indexer.objects.bulk_create(rows, update_conflicts=True, unique_fields=["task", "number"], update_fields=_SHOWN)
     for i in indexers:
-        if i.unpublished.released or i.unpublished.redelivered:
-            note_released(
+        if i.unpublished.polled or i.unpublished.redelivered:
+            note_unpublished(
                 task_id=task.pk,
                 number=i.number,
                 epoch=i.epoch,
                 released=i.unpublished.released,
                 redelivered=i.unpublished.redelivered,
+                redundant=i.unpublished.redundant,
             )

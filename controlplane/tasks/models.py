@@ -57,6 +57,8 @@ class Task(models.Model):
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="tasks")
     supervisor_id = models.CharField(max_length=200, blank=True, db_index=True)
     spec_version = models.IntegerField(null=True)
+    # Tasks with the same name here read the same offsets: replicas of each other. Empty for a task that has none.
+    replica_group = models.CharField(max_length=300, blank=True, default="", db_default="")
     spec = models.JSONField()
     secrets = models.TextField(blank=True)
     ranges = models.JSONField(default=list)

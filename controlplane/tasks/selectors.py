@@ -171,11 +171,13 @@ def _totals_of_one(writer: Writer | None) -> Totals:
         return Totals()
     same = {name: getattr(writer, name) for name in Totals.__dataclass_fields__ if name not in _SUMMED}
     released = writer.released_before + writer.released_now
+    redundant = writer.redundant_before + writer.redundant_now
     redelivered = writer.redelivered + writer.redelivered_before + writer.redelivered_now
-    return Totals(**same, polled=writer.polled + released, released=released, redelivered=redelivered)
+    polled = writer.polled + released + redundant
+    return Totals(**same, polled=polled, released=released, redundant=redundant, redelivered=redelivered)
 
 
-_SUMMED = ("polled", "released", "redelivered")
+_SUMMED = ("polled", "released", "redundant", "redelivered")
 
 
 def _parse_exceptions(task: Task) -> list[QuarantinedRecord | FaultyRecord]:

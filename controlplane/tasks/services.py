@@ -37,6 +37,8 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
     check_slots(spec.spec.ioConfig.taskCount)
     check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     check_complete(document, spec.spec.ioConfig.consumerProperties)
+    if spec.spec.ioConfig.replicas > 1:
+        raise InvalidInput("ioConfig.replicas is for supervisors: a task that is submitted by hand is the only one.")
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
@@ -61,8 +63,9 @@ def create_task(
     supervisor_id: str = "",
     spec_version: int | None = None,
     sealed: str | None = None,
+    replica_group: str = "",
 ) -> Task:
-    """A PENDING task, launched once the transaction commits."""
+    """A PENDING task, launched once the transaction commits. ``replica_group``: see ``Task``."""
     canonical, hidden = spec_secrets.split(spec.canonical())
     now = timezone.now()
     identifier = spec.id or task_id(spec.type, datasource.name, now)
@@ -74,6 +77,7 @@ def create_task(
         datasource=datasource,
         supervisor_id=supervisor_id,
         spec_version=spec_version,
+        replica_group=replica_group,
         spec=canonical,
         secrets=seal(hidden) if sealed is None else sealed,
         indexers_wanted=spec.spec.ioConfig.taskCount,

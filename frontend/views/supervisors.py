@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from controlplane.supervisors import resetting, services
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import (
-    current_task,
+    current_tasks,
     get_supervisor,
     list_supervisors,
     supervisor_totals,
@@ -193,7 +193,8 @@ def _frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, 
 
 
 def _live(supervisor: Supervisor) -> dict[str, Any]:
-    task = current_task(supervisor)
+    tasks_now = current_tasks(supervisor)
+    task = tasks_now[0] if tasks_now else None
     totals = supervisor_totals(supervisor)
     tasks = f"{reverse('frontend:tasks')}?supervisor={supervisor.id}"
     quarantine = reverse("frontend:datasource-quarantine", args=[supervisor.datasource.name])
@@ -201,8 +202,11 @@ def _live(supervisor: Supervisor) -> dict[str, Any]:
     urls = {"published": segments, "unparseable": quarantine, "quarantined": quarantine}
     return {
         "task": task,
+        "current": tasks_now,
         "progress": progress_of(task.observation) if task else None,
         "reasons": why_nothing(supervisor),
         "totals": totals,
-        "sum": sum_of(totals, urls | dict.fromkeys(("thrown_away", "released", "redelivered", "duplicates"), tasks)),
+        "sum": sum_of(
+            totals, urls | dict.fromkeys(("thrown_away", "released", "redundant", "redelivered", "duplicates"), tasks)
+        ),
     }

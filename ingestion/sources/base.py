@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -110,8 +110,14 @@ class Source(Protocol):
     def published(self, ends: dict[int, int]) -> None:
         """Of a source that gathers: each partition is published up to this offset, which is stored now."""
 
-    def lost(self) -> set[int]:
-        """Partitions that went to another member since this was last asked: what is in progress of them is void."""
+    def look(self) -> None:
+        """Of a source that gathers: ask now whether another replica has published; ``lost`` says of what."""
+
+    def lost(self) -> Mapping[int, int | None]:
+        """Partitions of which what is in progress is void, since this was last asked.
+
+        Each went to another member (None), or is stored up to this offset by another replica and goes on there.
+        """
 
     def exhausted(self) -> bool:
         """Whether there will never be another batch."""

@@ -109,9 +109,12 @@ class ConsumerGroupSource:
         for place in self._reader.add(starts):
             self._reader.consumer.seek(place)
 
-    def lost(self) -> set[int]:
+    def look(self) -> None:
+        """Two members never read the same partition."""
+
+    def lost(self) -> dict[int, None]:
         gone, self._lost = self._lost, set()
-        return gone
+        return dict.fromkeys(gone)
 
     def published(self, ends: dict[int, int]) -> None:
         """Tell Kafka too, for those who watch the group's lag there. Nothing here reads it."""

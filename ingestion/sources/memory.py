@@ -86,8 +86,11 @@ class MemorySource:
     def published(self, ends: dict[int, int]) -> None:
         pass
 
-    def lost(self) -> set[int]:
-        return set()
+    def look(self) -> None:
+        pass
+
+    def lost(self) -> dict[int, None]:
+        return {}
 
     def exhausted(self) -> bool:
         return self._stopped or not self._waiting

@@ -12,6 +12,7 @@ from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import StoredOffsets
 
 LOOK_FOR_PARTITIONS_S = 10.0
+LOOK_FOR_REPLICAS_S = 2.0
 
 
 class OffsetRangeSource:
@@ -32,7 +33,9 @@ class OffsetRangeSource:
         self._mine = mine
         self._reader = Reader(stored.topic, properties, "headgate", client_id, poll_s)
         self._looked_at = 0.0
-        self._lost: set[int] = set()
+        self._goes_on: dict[int, int] = {}  # what is stored of each partition, as far as known here
+        self._replicas_looked_at = 0.0
+        self._lost: dict[int, int | None] = {}
 
     def open(self) -> None:
         """Raises ``OffsetsUnavailable`` and ``SourceProblem``."""
@@ -52,22 +55,34 @@ class OffsetRangeSource:
             self._reader.complain(str(problem))  # what is read already goes on when Kafka does
 
     def _take_up(self, partitions: Iterable[int], new_process: bool = False) -> None:
-        assigned = self._reader.add(self._stored.starts(partitions, new_process))
+        starts = self._stored.starts(partitions, new_process)
+        self._goes_on.update({p: s.stored for p, s in starts.items()})
+        assigned = self._reader.add(starts)
         if assigned:
             self._reader.consumer.incremental_assign(assigned)
 
     def take(self, timeout_s: float) -> Batch | None:
         if time.monotonic() - self._looked_at > LOOK_FOR_PARTITIONS_S:
             self._look_again()
+        if time.monotonic() - self._replicas_looked_at > LOOK_FOR_REPLICAS_S:
+            self.look()
         if not self._reader.partitions:
             time.sleep(timeout_s)
             return None
         try:
             return self._reader.read(timeout_s)
         except Astray as astray:
-            self._lost |= astray.partitions
+            self._lost.update(dict.fromkeys(astray.partitions))
             self.rewind(astray.partitions)
             return None
+
+    def look(self) -> None:
+        """What another replica has published is read here in vain: go on behind it."""
+        self._replicas_looked_at = time.monotonic()
+        moved = self._stored.moved(self._goes_on) if self._stored.replicas > 1 else {}
+        if moved:
+            self._lost.update(moved)
+            self.rewind(moved)
 
     def _take_up_again(self, partitions: Iterable[int]) -> None:
         again = list(partitions)
@@ -85,10 +100,11 @@ class OffsetRangeSource:
         self._take_up_again(self._reader.partitions & set(partitions))
 
     def published(self, ends: dict[int, int]) -> None:
+        self._goes_on.update(ends)
         self._reader.published(ends)
 
-    def lost(self) -> set[int]:
-        gone, self._lost = self._lost, set()
+    def lost(self) -> dict[int, int | None]:
+        gone, self._lost = self._lost, {}
         return gone
 
     def exhausted(self) -> bool:

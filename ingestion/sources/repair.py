@@ -132,8 +132,11 @@ class RepairSource:
     def published(self, ends: dict[int, int]) -> None:
         pass
 
-    def lost(self) -> set[int]:
-        return set()
+    def look(self) -> None:
+        pass
+
+    def lost(self) -> dict[int, None]:
+        return {}
 
     def exhausted(self) -> bool:
         return not self._left

@@ -248,8 +248,11 @@ class ShareGroupSource:
     def published(self, ends: dict[int, int]) -> None:
         pass
 
-    def lost(self) -> set[int]:
-        return set()
+    def look(self) -> None:
+        pass
+
+    def lost(self) -> dict[int, None]:
+        return {}
 
     def exhausted(self) -> bool:
         return False

@@ -10,7 +10,7 @@ from ingestion.sources.base import OffsetsUnavailable, TopicChanged
 from ingestion.sources.topic import LogBounds, TopicWatch
 from ingestion.specs.protocol import ClaimAnswer, Claimed, Outcomes, Reset
 
-SUSPECT_FROM = 3  # processes that began at the same place
+SUSPECT_FROM = 3  # processes that began at the same place, of each replica
 
 
 class Claim(Protocol):
@@ -47,7 +47,10 @@ class Start:
 
 @dataclass(frozen=True)
 class StoredOffsets:
-    """``use_earliest``: where to begin with a topic that was never read. ``may_reset``: tuningConfig's word."""
+    """``use_earliest``: where to begin with a topic that was never read. ``may_reset``: tuningConfig's word.
+
+    ``replicas``: how many processes begin at each place when all is well.
+    """
 
     topic: str
     watch: TopicWatch
@@ -55,6 +58,7 @@ class StoredOffsets:
     use_earliest: bool
     may_reset: bool
     with_generation: bool = False
+    replicas: int = 1
 
     def starts(self, partitions: Iterable[int], new_process: bool = False, again: bool = False) -> dict[int, Start]:
         """Where these partitions go on. ``new_process``: this one begins. ``again``: under the generation they have.
@@ -69,6 +73,12 @@ class StoredOffsets:
         if any(not bounds[p].low <= claimed[p].stored <= bounds[p].high for p in wanted):
             self._check_topic()
         return {p: self._start(p, claimed[p], bounds[p]) for p in wanted}
+
+    def moved(self, known: Mapping[int, int]) -> dict[int, int | None]:
+        """Where these go on now, of those for which that is not the offset in ``known``."""
+        answer = self.claim(sorted(known)) if known else None
+        now = {} if answer is None else {p: c.next_offset for p, c in answer.partitions.items()}
+        return {p: offset for p, offset in now.items() if offset != known[p]}
 
     def _check_topic(self) -> None:
         """Offsets that are not there may be those of a topic that was made again, which has others."""
@@ -96,7 +106,7 @@ class StoredOffsets:
     def _stored(self, offset: int, claimed: Claimed) -> Start:
         # The generation of the first answer: a later one may be another member's.
         generation = claimed.generation if self.with_generation else None
-        return Start(offset, offset, generation, claimed.attempts >= SUSPECT_FROM)
+        return Start(offset, offset, generation, claimed.attempts >= SUSPECT_FROM * self.replicas)
 
     def _start(self, partition: int, start: Start, log: LogBounds) -> Start:
         stored = start.stored

@@ -39,6 +39,7 @@ def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Call
             use_earliest=io_config.useEarliestOffset,
             may_reset=assignment.spec.tuningConfig.resetOffsetAutomatically,
             with_generation=in_group,
+            replicas=io_config.replicas,
         )
         if in_group:
             return ConsumerGroupSource(admissible(properties, policy), stored, assignment.group, client_id, poll_s)

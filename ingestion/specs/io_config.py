@@ -77,9 +77,19 @@ class ShareGroupIOConfig(_TopicIOConfig):
     groupId: str = Field(min_length=1, max_length=249)
     pollTimeout: int = Field(default=2000, ge=1, le=60_000)
     useEarliestOffset: bool = True
-    replicas: Literal[1] = 1
+    replicas: int = 1
     consumersPerIndexer: int = Field(default=4, ge=1, le=32)
     groupConfig: GroupConfig = Field(default_factory=GroupConfig)
+
+    @field_validator("replicas")
+    @classmethod
+    def _no_replicas(cls, value: int) -> int:
+        if value != 1:
+            raise ValueError(
+                "must be 1: a second reader of a share group takes other records, it does not repeat the first one's. "
+                "What a reader held that died is delivered to another; for more readers raise taskCount"
+            )
+        return value
 
     @property
     def source_kind(self) -> SourceKind:
@@ -99,7 +109,7 @@ class KafkaIOConfig(_TopicIOConfig):
     groupId: str | None = Field(default=None, min_length=1, max_length=249)
     pollTimeout: int = Field(default=100, ge=1, le=60_000)
     useEarliestOffset: bool = False
-    replicas: Literal[1] = 1
+    replicas: int = Field(default=1, ge=1, le=10)
     taskDuration: timedelta = Field(default=timedelta(hours=1), gt=timedelta())
     startDelay: timedelta = Field(default=timedelta(seconds=5), ge=timedelta())
     period: timedelta = Field(default=timedelta(seconds=30), gt=timedelta())
@@ -109,6 +119,15 @@ class KafkaIOConfig(_TopicIOConfig):
     def _a_group_only_for_groups(self) -> Self:
         if self.groupId is not None and self.assignment != "consumer_group":
             raise ValueError('groupId is for "assignment": "consumer_group" only')
+        return self
+
+    @model_validator(mode="after")
+    def _replicas_of_offset_ranges_only(self) -> Self:
+        if self.replicas > 1 and self.assignment == "consumer_group":
+            raise ValueError(
+                'replicas: more than 1 needs "assignment": "offset_range". In a consumer group each partition is read '
+                "by one member alone; when a member dies, Kafka gives its partitions to the others"
+            )
         return self
 
     @property

@@ -62,9 +62,10 @@ class StartRequest(Message):
     topic_id: str
     host: str
     pid: int
-    # What this process's last epoch released and no heartbeat has said yet.
+    # What ended in this process's last epoch without a publish, and no heartbeat has said yet.
     previous_epoch: int = 0
     released: int = Field(default=0, ge=0)
+    redundant: int = Field(default=0, ge=0)
     redelivered: int = Field(default=0, ge=0)
 
 
@@ -166,9 +167,10 @@ class Outcomes(Message):
 
 
 class Counters(Message):
-    """How many records ended how, in one batch or in all. ``polled`` is the sum of the six outcomes.
+    """How many records ended how, in one batch or in all. ``polled`` is the sum of the seven outcomes.
 
-    ``published`` counts rows written; ``rolled_up`` records merged into such a row; ``redelivered`` (delivery count
+    ``published`` counts rows written; ``rolled_up`` records merged into such a row; ``redundant`` those that a replica
+    read and another one published first; ``redelivered`` (delivery count
     above 1), ``quarantined``, ``processed_with_error`` (of published and rolled_up: a field was no good) and
     ``input_bytes`` describe records that are counted in an outcome already.
     """
@@ -180,6 +182,7 @@ class Counters(Message):
     unparseable: int = Field(default=0, ge=0)
     duplicates: int = Field(default=0, ge=0)
     released: int = Field(default=0, ge=0)
+    redundant: int = Field(default=0, ge=0)
     redelivered: int = Field(default=0, ge=0)
     quarantined: int = Field(default=0, ge=0)
     filtered: int = Field(default=0, ge=0)  # of thrown_away: by the filter
@@ -195,7 +198,8 @@ class Counters(Message):
 
     @property
     def ended(self) -> int:
-        return self.published + self.rolled_up + self.thrown_away + self.unparseable + self.duplicates + self.released
+        settled = self.published + self.rolled_up + self.thrown_away + self.unparseable + self.duplicates
+        return settled + self.released + self.redundant
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(**{name: getattr(self, name) + getattr(other, name) for name in Counters.model_fields})

@@ -58,8 +58,14 @@ class Control:
 
     def count_released(self, records: int, redelivered: int) -> None:
         """Records that ended as released."""
+        self._count(Counters(polled=records, released=records, redelivered=redelivered))
+
+    def count_redundant(self, records: int) -> None:
+        """Records that another replica has published."""
+        self._count(Counters(polled=records, redundant=records))
+
+    def _count(self, more: Counters) -> None:
         with self._lock:
-            more = Counters(polled=records, released=records, redelivered=redelivered)
             self._status = self._status.model_copy(update={"unpublished": self._status.unpublished + more})
 
     def count_deliveries(self, counts: dict[int, int]) -> None:

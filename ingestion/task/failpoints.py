@@ -1,11 +1,12 @@
 """Named places where a test makes an indexer fail. The control plane hands them out; in production there are none.
 
-Values: ``hold:<file>`` writes the file and waits there to be killed; ``hold_once:<file>`` only when the file does not
-exist yet; ``sleep:<seconds>`` waits.
+Values: ``hold:<file>`` writes its process id to the file and waits there to be killed; ``hold_once:<file>`` only when
+the file does not exist yet; ``sleep:<seconds>`` waits.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +28,8 @@ class Failpoints:
 
     def _hold(self, file: Path, once: bool) -> None:
         try:
-            file.touch(exist_ok=not once)  # one process only makes it
+            with file.open("x" if once else "w") as held:  # one process only makes it
+                held.write(str(os.getpid()))
         except FileExistsError:
             return
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,6 +46,12 @@ class _Part:
             gap=offsets.merged(r for o in self.without_record for r in o.gap),
             skipped=offsets.merged(r for o in self.without_record for r in o.skipped),
         )
+
+    def records_below(self, offset: int) -> int:
+        """How many of the records have a lower one. What is no record is in ``without_record``."""
+        below = [(self.progress.start, max(self.progress.start, min(offset, self.progress.end)))]
+        nothing = [r for o in self.without_record for r in (*o.empty, *o.gap, *o.skipped)]
+        return offsets.count(offsets.subtracted(below, offsets.merged(nothing)))
 
 
 @dataclass
@@ -108,10 +114,14 @@ class Gathered:
         if ledger.faults:
             part.processed_with_error += ledger.processed_with_error_among(mask)
 
-    def drop(self, partitions: Iterable[int]) -> int:
-        """Forget what is of these; returns how many records that were."""
-        gone = [self.parts.pop(p) for p in partitions if p in self.parts]
-        return sum(part.records for part in gone)
+    def drop(self, partitions: Iterable[int], stored: Mapping[int, int | None]) -> tuple[int, int]:
+        """Forget what is of these. Returns how many records others have published, and how many are yet to be.
+
+        ``stored``: partition → the offset up to which others have; none of those that it does not name, or names None.
+        """
+        gone = {p: self.parts.pop(p) for p in partitions if p in self.parts}
+        redundant = sum(part.records_below(stored.get(p) or 0) for p, part in gone.items())
+        return redundant, sum(part.records for part in gone.values()) - redundant
 
     def request(self, epoch: int, topic_id: str, segments: list[SegmentFile]) -> PublishRequest:
         """The publish of all of it under a new publish id."""

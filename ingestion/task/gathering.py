@@ -1,9 +1,13 @@
-"""Batches of a source with stored offsets gather until handoff: then their rows become segments in one publish."""
+"""Batches of a source with stored offsets gather until handoff: then their rows become segments in one publish.
+
+Replicas gather the same records each by itself. Who publishes first has published for all: the others drop what they
+hold of it and go on from the stored offsets, ready to publish the next part if nobody else does.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,6 +23,15 @@ from ingestion.task.gathered import Gathered
 from ingestion.task.indexes import Indexes
 
 QUARANTINE_BYTES = 8 * 1024 * 1024  # payloads of poison records that one publish carries, about
+HEAD_START_S = 5.0  # that the replica which published last has over the others, so that they upload nothing in vain
+LOOK_S = 0.5  # how often those look meanwhile
+
+
+@dataclass
+class _Turn:
+    """``behind``: another replica has published what this one held, and is expected to do so again."""
+
+    behind: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,6 +40,7 @@ class Gatherer(Epoch):
 
     gathered: Gathered = field(default_factory=Gathered)
     indexes: Indexes = field(init=False)
+    turn: _Turn = field(default_factory=_Turn)
 
     def __post_init__(self) -> None:
         apart = self.assignment.kind == "consumer_group"
@@ -42,7 +56,7 @@ class Gatherer(Epoch):
             self.give_up()
             raise
         except Lapsed:
-            self._start_over("gave up a batch", set(batch.progress))
+            self._start_over("gave up a batch", batch.progress)
             return
         self.parse_exceptions.gather(ledger)
         self.failpoints.reach("decoded")
@@ -71,6 +85,7 @@ class Gatherer(Epoch):
 
     def hand_off(self) -> None:
         """Register what has gathered. Raises ``TopicChanged``, ``Fenced``, ``StorageRefused``."""
+        self._let_another_publish()
         if not self.gathered:
             return
         try:
@@ -82,20 +97,31 @@ class Gatherer(Epoch):
         except (TopicChanged, StorageRefused):
             self.give_up()
             raise
+        self.turn.behind = False
         self._clear()
+
+    def _let_another_publish(self) -> None:
+        """Look whether another replica has; wait for the one that has the turn."""
+        if self.assignment.spec.ioConfig.replicas == 1:
+            return
+        end = time.monotonic() + (HEAD_START_S if self.turn.behind else 0.0)
+        while self.gathered and self.control.directive == "continue":
+            self.source.look()
+            self.drop(self.source.lost())
+            if time.monotonic() >= end:
+                return
+            self.control.pause(LOOK_S)
 
     def _registered(self, give_up: float) -> bool:
         """False: partitions that are stored elsewhere by now were left out, and the rest is still to be registered."""
         try:
             self._register(give_up)
         except PublishRefused as refused:
-            moved = set(refused.refusal.stored)
-            if not moved:
+            stored = refused.refusal.stored
+            if not stored:
                 raise Fenced(str(refused)) from None
             self.log.warning("left out what is stored elsewhere", reason=str(refused))
-            self.drop(moved)
-            if self.control.directive == "continue":
-                self.source.rewind(moved)
+            self._void(stored if refused.refusal.code == "offsets" else dict.fromkeys(stored), set())
             return False
         return True
 
@@ -108,16 +134,32 @@ class Gatherer(Epoch):
         self.failpoints.reach("committed")
         self.source.published({p: a.progress.end for p, a in self.gathered.parts.items()})
 
-    def drop(self, partitions: set[int]) -> None:
-        """These went to another member: what is in progress of them is void."""
-        mine = partitions & self.gathered.parts.keys()
+    def drop(self, lost: Mapping[int, int | None]) -> None:
+        """What is in progress of these is void; see ``Source.lost``."""
+        self._void(lost, set(lost))
+
+    def _void(self, lost: Mapping[int, int | None], rewound: set[int]) -> None:
+        """``rewound``: those that the source has gone back on already."""
+        mine = lost.keys() & self.gathered.parts.keys()
         if not mine:
             return
+        self.turn.behind |= any(offset is not None for offset in lost.values())
         if self.indexes.drop(mine):
-            self.control.count_released(self.gathered.drop(mine), 0)
-            self.control.show(in_flight=self.gathered.records)
-        else:
-            self._start_over("rows of a partition that is read anew can't be told from others")
+            self._forget(mine, lost)
+        else:  # their rows can't be told from the others'
+            mine = set(self.gathered.parts)
+            self._forget(mine, lost)
+            self._clear()
+        if mine - rewound and self.control.directive == "continue":
+            self.source.rewind(mine - rewound)
+
+    def _forget(self, partitions: Iterable[int], stored: Mapping[int, int | None]) -> None:
+        redundant, released = self.gathered.drop(partitions, stored)
+        if redundant:
+            self.control.count_redundant(redundant)
+        if released:
+            self.control.count_released(released, 0)
+        self.control.show(in_flight=self.gathered.records)
 
     def end(self) -> None:
         """Finish publishes what has gathered; stop leaves it to whoever reads next."""
@@ -131,9 +173,7 @@ class Gatherer(Epoch):
 
     def give_up(self) -> None:
         """Nothing of what has gathered is published: it is read again from the stored offsets."""
-        records = self.gathered.records
-        if records:
-            self.control.count_released(records, 0)
+        self._forget(list(self.gathered.parts), {})
         self._clear()
 
     def _start_over(self, reason: str, more: Iterable[int] = ()) -> None:

@@ -140,6 +140,7 @@ class Indexer:
             pid=before.pid,
             previous_epoch=before.epoch,
             released=before.unpublished.released,
+            redundant=before.unpublished.redundant,
             redelivered=before.unpublished.redelivered,
         )
         while self._control.directive == "continue":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -52,7 +53,7 @@ class Settler(Epoch):
     def hand_off(self) -> None:
         """Nothing is left to register."""
 
-    def drop(self, partitions: set[int]) -> None:
+    def drop(self, lost: Mapping[int, int | None]) -> None:
         """Nothing is in progress between batches."""
 
     def end(self) -> None:

@@ -211,11 +211,11 @@ def test_a_topic_made_again_gets_a_source_of_its_own(source: Source) -> None:
 
 def test_what_an_epoch_released_is_kept_when_the_next_begins(source: Source) -> None:
     epoch = start(source)
-    fence.note_released(task_id=TASK, number=0, epoch=epoch, released=7, redelivered=2)
-    fence.note_released(task_id=TASK, number=0, epoch=epoch, released=5, redelivered=1)  # a late heartbeat
+    fence.note_unpublished(task_id=TASK, number=0, epoch=epoch, released=7, redelivered=2)
+    fence.note_unpublished(task_id=TASK, number=0, epoch=epoch, released=5, redelivered=1)  # a late heartbeat
     newer = start(source)
-    fence.note_released(task_id=TASK, number=0, epoch=epoch, released=9, redelivered=9)  # from before
-    fence.note_released(task_id=TASK, number=0, epoch=newer, released=1, redelivered=0)
+    fence.note_unpublished(task_id=TASK, number=0, epoch=epoch, released=9, redelivered=9)  # from before
+    fence.note_unpublished(task_id=TASK, number=0, epoch=newer, released=1, redelivered=0)
     writer = Writer.objects.get()
     assert (writer.released_before, writer.released_now) == (7, 1)
 

@@ -78,7 +78,7 @@ def check_exactly_once(house: House, datasource: str, expected: Iterable[int]) -
 
 def check_adds_up(totals: dict[str, Any]) -> None:
     """Every polled record ended in exactly one way."""
-    ended = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released")
+    ended = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "redundant")
     assert totals["polled"] == sum(totals[name] for name in ended), totals
     assert totals["adds_up"] is True
 

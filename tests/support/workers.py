@@ -31,9 +31,9 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.support.worker_process"])  # as Spark's daemon does: it imports once
 BEAT_S = 0.5
 _INSERT = """
-    INSERT INTO tasks_task (id, kind, datasource_id, supervisor_id, spec, secrets, ranges, status, goal,
+    INSERT INTO tasks_task (id, kind, datasource_id, supervisor_id, replica_group, spec, secrets, ranges, status, goal,
         indexers_wanted, slots, token_hash, created_at, launched_at, error, message, observation)
-    SELECT %s, %s, d.id, %s, %s, '', '[]', 'PENDING', 'continue', %s, %s, %s, now(), now(), '', '', '{}'
+    SELECT %s, %s, d.id, %s, %s, %s, '', '[]', 'PENDING', 'continue', %s, %s, %s, now(), now(), '', '', '{}'
     FROM datasources_datasource d WHERE d.name = %s RETURNING 1
 """
 
@@ -50,6 +50,7 @@ class Workers:
     """The driver of one task. ``number``: an indexer's. What dies of itself is started again, as by Spark's driver.
 
     ``owner``: whose stored offsets they are; tasks of one owner follow each other. None: a task submitted by hand.
+    With ``replicas`` in the spec, tasks of one owner are replicas of each other instead.
     """
 
     def __init__(self, house: House, spec: dict[str, Any], indexers: int = 1, owner: str | None = "") -> None:
@@ -68,7 +69,8 @@ class Workers:
         if isinstance(io_config, ShareGroupIOConfig):
             properties = {name: str(value) for name, value in io_config.consumerProperties.items()}
             configure_group(properties, io_config, HERE)
-        values = (self.id, kind, self.owner, json.dumps(parsed.canonical()), indexers, indexers, hashed)
+        group = self.owner if io_config.replicas > 1 else ""
+        values = (self.id, kind, self.owner, group, json.dumps(parsed.canonical()), indexers, indexers, hashed)
         house.sql(_INSERT, *values, self.datasource)
         self._client = HttpControlPlane(house.url, self.id, token)
         self._board = Board()

@@ -50,8 +50,13 @@ def _io_config_fields() -> Iterator[tuple[str, FieldInfo]]:
     yield from shared.items()
     for path, field in fields_of(KafkaIOConfig, "ioConfig."):
         other = shared.get(path)
-        if other is None or (other.annotation, other.default) != (field.annotation, field.default):
+        if other is None or _told(other) != _told(field):
             yield f"kafka.{path}", field
+
+
+def _told(field: FieldInfo) -> tuple[Any, ...]:
+    """Type, default and bounds."""
+    return field.annotation, field.default, field.metadata
 
 
 def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, bool]:

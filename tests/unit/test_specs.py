@@ -231,7 +231,7 @@ def test_an_empty_object_names_what_is_required() -> None:
             "ioConfig",
             "not both",
         ),
-        ([("ioConfig/replicas", 2)], "ioConfig.replicas", "1"),
+        ([("ioConfig/replicas", 2)], "ioConfig.replicas", "takes other records"),
         (
             [("ioConfig/consumerProperties/security.protocol", "TLS")],
             "ioConfig.consumerProperties['security.protocol']",
@@ -329,3 +329,26 @@ def test_kafka_properties() -> None:
         "sasl.mechanisms": "PLAIN",
         "sasl.password": "secret",
     }
+
+
+def of_kafka(**io_config: Any) -> dict[str, Any]:
+    """The document's spec as one with stored offsets."""
+    kept = {k: v for k, v in SEED["ioConfig"].items() if k in ("topic", "consumerProperties", "inputFormat")}
+    return {**SEED, "type": "kafka", "ioConfig": {**kept, **io_config}}
+
+
+def test_replicas_read_offset_ranges() -> None:
+    assert parse_supervisor_spec(of_kafka(replicas=3)).task_spec().spec.ioConfig.replicas == 3
+
+
+@pytest.mark.parametrize(
+    ("io_config", "message"),
+    [
+        ({"replicas": 0}, "greater than or equal to 1"),
+        ({"replicas": 11}, "less than or equal to 10"),
+        ({"replicas": 2, "assignment": "consumer_group"}, "each partition is read by one member alone"),
+    ],
+)
+def test_replicas_that_make_no_sense(io_config: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        parse_supervisor_spec(of_kafka(**io_config))

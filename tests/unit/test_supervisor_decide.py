@@ -7,10 +7,29 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.supervisors.decide import Decision, Observed, SeenTask, back_off, decide, failures_in_a_row
+from controlplane.supervisors.decide import (
+    Decision,
+    Observed,
+    Runs,
+    SeenTask,
+    Thresholds,
+    back_off,
+    decide,
+    failures_in_a_row,
+)
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
-CALM = Observed(now=NOW, suspended=False, terminated=False, version=1, task_count=2, tasks=[])
+CALM = Observed(
+    now=NOW,
+    suspended=False,
+    terminated=False,
+    version=1,
+    task_count=2,
+    tasks=[],
+    runs=Runs(good=9, connected=True),
+    before=("RUNNING", "RUNNING"),
+    steady=True,
+)
 RUNNING = SeenTask(
     id="running",
     spec_version=1,
@@ -25,6 +44,10 @@ RUNNING = SeenTask(
 
 STARTING = replace(RUNNING, id="starting", reading=False, ready=False)
 WAITING = replace(STARTING, id="waiting", ready=True)
+FRESH = replace(CALM, runs=Runs(), before=("PENDING", "PENDING"), steady=False)
+REACHED = replace(FRESH, runs=Runs(good=1, connected=True))
+UNREACHED = Runs(failed=1, stream_failed=True)
+LOST = Runs(failed=1, stream_failed=True, connected=True)
 
 
 def failed(seconds_ago: float, lived: float = 5) -> SeenTask:
@@ -42,24 +65,45 @@ def failed(seconds_ago: float, lived: float = 5) -> SeenTask:
 
 
 TABLE: dict[str, tuple[Observed, Decision]] = {
-    "nothing runs: start": (CALM, Decision("PENDING", "CREATING_TASKS", start=True)),
+    "nothing runs: start": (CALM, Decision("RUNNING", "RUNNING", start=1)),
     "nothing ran yet, and it is too soon": (
-        replace(CALM, not_before=NOW + timedelta(seconds=5)),
+        replace(FRESH, not_before=NOW + timedelta(seconds=5)),
         Decision("PENDING", "PENDING", next_start_at=NOW + timedelta(seconds=5)),
     ),
     "it was too soon before": (
-        replace(CALM, not_before=NOW - timedelta(seconds=5)),
-        Decision("PENDING", "CREATING_TASKS", start=True),
+        replace(REACHED, not_before=NOW - timedelta(seconds=5)),
+        Decision("RUNNING", "CREATING_TASKS", start=1),
     ),
     "it runs: nothing to do": (replace(CALM, tasks=[RUNNING]), Decision("RUNNING", "RUNNING")),
-    "it starts": (replace(CALM, tasks=[STARTING]), Decision("PENDING", "STARTING_TASK")),
+    "first iterations: Kafka answered, a task is made": (REACHED, Decision("RUNNING", "CREATING_TASKS", start=1)),
+    "first iterations: Kafka did not answer, nothing is started": (
+        replace(FRESH, runs=UNREACHED),
+        Decision("RUNNING", "CONNECTING_TO_STREAM"),
+    ),
+    "first iterations: the task starts": (
+        replace(REACHED, tasks=[STARTING]),
+        Decision("RUNNING", "CREATING_TASKS"),
+    ),
+    "first iterations after a suspension: the task from before still publishes": (
+        replace(REACHED, tasks=[replace(RUNNING, running_goal=False)]),
+        Decision("RUNNING", "DISCOVERING_INITIAL_TASKS", start=1),
+    ),
+    "first iterations: the task reads": (replace(REACHED, tasks=[RUNNING]), Decision("RUNNING", "RUNNING")),
+    "later on a task that starts is nothing new": (
+        replace(CALM, tasks=[STARTING]),
+        Decision("RUNNING", "RUNNING"),
+    ),
     "another task count: scale": (
         replace(CALM, task_count=5, tasks=[RUNNING]),
         Decision("RUNNING", "RUNNING", scale={"running": 5}),
     ),
     "another spec: start the new, and let the old read on": (
-        replace(CALM, version=2, tasks=[RUNNING]),
-        Decision("RUNNING", "CREATING_TASKS", start=True),
+        replace(REACHED, version=2, tasks=[RUNNING]),
+        Decision("RUNNING", "RUNNING", start=1),
+    ),
+    "another spec, and Kafka is away: the old reads on alone": (
+        replace(FRESH, runs=UNREACHED, version=2, tasks=[RUNNING]),
+        Decision("RUNNING", "RUNNING"),
     ),
     "another spec: the new is starting": (
         replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2), RUNNING]),
@@ -71,7 +115,7 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
     ),
     "another spec before the last one's task was up: that one ends, the one that reads goes on": (
         replace(CALM, version=3, tasks=[replace(STARTING, spec_version=2), RUNNING]),
-        Decision("RUNNING", "CREATING_TASKS", start=True, finish=["starting"]),
+        Decision("RUNNING", "RUNNING", start=1, finish=["starting"]),
     ),
     "another spec whose task failed: the old reads on": (
         replace(CALM, version=2, tasks=[failed(0.5), RUNNING]),
@@ -79,7 +123,7 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
     ),
     "it has read long enough: the next one starts": (
         replace(CALM, tasks=[replace(RUNNING, expired=True)]),
-        Decision("RUNNING", "CREATING_TASKS", start=True),
+        Decision("RUNNING", "RUNNING", start=1),
     ),
     "it has read long enough, and the next one waits: it finishes": (
         replace(CALM, tasks=[WAITING, replace(RUNNING, expired=True)]),
@@ -111,11 +155,108 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
     ),
     "one failure, time is over": (
         replace(CALM, tasks=[failed(1.5)]),
-        Decision("RUNNING", "CREATING_TASKS", start=True, failures=1),
+        Decision("RUNNING", "RUNNING", start=1, failures=1),
     ),
     "four failures in a row: 8 s, unhealthy": (
         replace(CALM, tasks=[failed(1), failed(20), failed(40), failed(60)]),
         Decision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS", failures=4, next_start_at=NOW + timedelta(seconds=7)),
+    ),
+    "failures in a row, and the next task reads, but not for long": (
+        replace(CALM, tasks=[RUNNING, failed(10), failed(20), failed(40)]),
+        Decision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS", failures=3),
+    ),
+    "failures in a row, and the next task has read for a minute": (
+        replace(
+            CALM,
+            tasks=[replace(RUNNING, well=True), failed(100), failed(120), failed(140)],
+            before=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
+        ),
+        Decision("RUNNING", "RUNNING"),
+    ),
+    "one good task is not enough where two are asked for": (
+        replace(
+            CALM,
+            tasks=[replace(RUNNING, well=True), failed(100), failed(120), failed(140)],
+            before=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
+            thresholds=Thresholds(task_healthiness=2),
+        ),
+        Decision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
+    ),
+    "Kafka was never reached, for the third time": (
+        replace(FRESH, runs=replace(UNREACHED, failed=3), before=("RUNNING", "CONNECTING_TO_STREAM")),
+        Decision("UNHEALTHY_SUPERVISOR", "UNABLE_TO_CONNECT_TO_STREAM"),
+    ),
+    "Kafka is lost, but not for long": (replace(CALM, runs=LOST, tasks=[RUNNING]), Decision("RUNNING", "RUNNING")),
+    "Kafka is lost, for the third time: tasks are looked after": (
+        replace(CALM, runs=replace(LOST, failed=3), tasks=[failed(1.5)]),
+        Decision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM", start=1, failures=1),
+    ),
+    "its iterations fail, and not because of Kafka": (
+        replace(CALM, runs=Runs(failed=3, connected=True), tasks=[RUNNING]),
+        Decision("UNHEALTHY_SUPERVISOR", "UNHEALTHY_SUPERVISOR"),
+    ),
+    "Kafka is back, but not for long enough": (
+        replace(
+            CALM,
+            runs=Runs(good=2, connected=True),
+            tasks=[RUNNING],
+            before=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+        ),
+        Decision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+    ),
+    "Kafka is back": (
+        replace(
+            CALM,
+            runs=Runs(good=3, connected=True),
+            tasks=[RUNNING],
+            before=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+        ),
+        Decision("RUNNING", "RUNNING"),
+    ),
+}
+
+PAIR = [replace(RUNNING, id="a", group="g"), replace(RUNNING, id="b", group="g")]
+TWO = replace(CALM, replicas=2)
+NEXT = [replace(STARTING, id="c", group="h"), replace(STARTING, id="d", group="h")]
+
+REPLICAS: dict[str, tuple[Observed, Decision]] = {
+    "nothing runs: all start": (TWO, Decision("RUNNING", "RUNNING", start=2)),
+    "all run: nothing to do": (replace(TWO, tasks=PAIR), Decision("RUNNING", "RUNNING")),
+    "one died: another joins its group after the back-off": (
+        replace(TWO, tasks=[failed(1.5), PAIR[0]]),
+        Decision("RUNNING", "RUNNING", start=1, group="g", failures=1),
+    ),
+    "one died a moment ago": (
+        replace(TWO, tasks=[failed(0.5), PAIR[0]]),
+        Decision("RUNNING", "BACKING_OFF", failures=1, next_start_at=NOW + timedelta(seconds=0.5)),
+    ),
+    "one of two fails again and again, while the other reads well": (
+        replace(TWO, tasks=[failed(1), failed(20), failed(40), replace(PAIR[0], well=True), failed(999)]),
+        Decision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS", failures=3, next_start_at=NOW + timedelta(seconds=3)),
+    ),
+    "one too many: one that is not up yet finishes": (
+        replace(CALM, tasks=[replace(PAIR[0], ready=False, reading=False), PAIR[1]]),
+        Decision("RUNNING", "RUNNING", finish=["a"]),
+    ),
+    "they have read long enough: a new group starts": (
+        replace(TWO, tasks=[replace(t, expired=True) for t in PAIR]),
+        Decision("RUNNING", "RUNNING", start=2),
+    ),
+    "the next group is starting: the old one reads on": (
+        replace(TWO, tasks=[*NEXT, *(replace(t, expired=True) for t in PAIR)]),
+        Decision("RUNNING", "RUNNING"),
+    ),
+    "one of the next group waits: all of the old one finish": (
+        replace(TWO, tasks=[NEXT[0], replace(NEXT[1], ready=True), *(replace(t, expired=True) for t in PAIR)]),
+        Decision("RUNNING", "RUNNING", finish=["a", "b"]),
+    ),
+    "another spec with fewer replicas: a new group": (
+        replace(CALM, version=2, tasks=PAIR),
+        Decision("RUNNING", "RUNNING", start=1),
+    ),
+    "suspended: all finish": (
+        replace(TWO, suspended=True, tasks=PAIR),
+        Decision("STOPPING", "STOPPING", finish=["a", "b"]),
     ),
 }
 
@@ -123,6 +264,12 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
 @pytest.mark.parametrize("case", TABLE)
 def test_decision(case: str) -> None:
     seen, expected = TABLE[case]
+    assert decide(seen) == expected
+
+
+@pytest.mark.parametrize("case", REPLICAS)
+def test_decision_with_replicas(case: str) -> None:
+    seen, expected = REPLICAS[case]
     assert decide(seen) == expected
 
 

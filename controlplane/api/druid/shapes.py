@@ -16,7 +16,7 @@ from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
 
-_SHARED = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "polled")
+_SHARED = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "redundant", "polled")
 _DESCRIPTIVE = ("redelivered", "quarantined", "filtered", "outside_window", "processed_with_error")
 _MORE = (*_DESCRIPTIVE, "segments", "size_bytes", "publishes")
 
@@ -119,7 +119,7 @@ def supervisor_status(supervisor: Any, tasks: list[Task], progress: list[Partiti
         "dataSource": supervisor.datasource.name,
         "stream": io_config["topic"],
         "partitions": len(progress),
-        "replicas": 1,
+        "replicas": io_config.get("replicas", 1),
         "activeTasks": [_task_line(t) for t in tasks if t not in publishing],
         "publishingTasks": [_task_line(t) for t in publishing],
         "latestOffsets": _by_partition(progress, "end_offset"),
@@ -130,17 +130,22 @@ def supervisor_status(supervisor: Any, tasks: list[Task], progress: list[Partiti
         "healthy": is_healthy(supervisor),
         "state": supervisor.state,
         "detailedState": supervisor.detailed_state,
-        "recentErrors": [
-            {
-                "timestamp": e.get("at", ""),
-                "exceptionClass": "TaskFailed",
-                "message": e.get("message", ""),
-                "task": e.get("task"),
-            }
-            for e in supervisor.recent_errors
-        ],
+        "recentErrors": [_exception_event(e) for e in supervisor.recent_errors],
     }
     return {"id": supervisor.pk, "generationTime": instant(timezone.now()), "payload": payload}
+
+
+def _exception_event(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Druid's form, and of a failed task beside it which one it was."""
+    at = error.get("at")
+    event = {
+        "timestamp": instant(datetime.fromisoformat(at)) if at else None,
+        "exceptionClass": error.get("class", "TaskFailed"),
+        "message": error.get("message", ""),
+        "streamException": bool(error.get("stream")),
+    }
+    more = {"task": error.get("task"), "stackTrace": error.get("stack")}
+    return event | {name: value for name, value in more.items() if value}
 
 
 def supervisor_stats(rates: Rates, totals: Mapping[str, Totals]) -> dict[str, Any]:

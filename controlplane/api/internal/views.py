@@ -19,6 +19,7 @@ from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import Writer
 from controlplane.segments.parse_exceptions import totals_of_task
 from controlplane.segments.settled import settled_among
+from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import consumer_group, kind_and_group, owner_of
@@ -81,22 +82,28 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         cluster_id=asked.cluster_id,
         topic_id=asked.topic_id,
     )
-    fence.note_released(
+    fence.note_unpublished(
         task_id=task_id,
         number=number,
         epoch=asked.previous_epoch,
         released=asked.released,
         redelivered=asked.redelivered,
+        redundant=asked.redundant,
     )
     epoch = fence.start_writer(task_id=task_id, number=number, datasource=task.datasource, source=source)
     return message(StartAnswer(epoch=epoch, parse_exceptions=totals_of_task(task_id)))
 
 
 def _await_predecessor(task: Task) -> None:
-    """An older task of the same supervisor publishes first: the next one goes on where that ends."""
+    """An older task of the same supervisor publishes first: the next one goes on where that ends.
+
+    Replicas do not wait for each other: they read the same, and the first to publish wins.
+    """
     if task.kind not in (Task.Kind.OFFSET_RANGE, Task.Kind.CONSUMER_GROUP) or not task.supervisor_id:
         return
     older = Task.objects.active().reading().filter(supervisor_id=task.supervisor_id, created_at__lt=task.created_at)
+    if task.replica_group:
+        older = older.exclude(replica_group=task.replica_group)
     before = older.order_by("created_at").first()
     if before is not None:
         raise PublishRefused(Refusal(code="predecessor", detail=f"Task {before.pk} has not ended yet."))
@@ -143,7 +150,10 @@ def heartbeat(request: HttpRequest, task_id: str) -> HttpResponse:
 @for_task("POST")
 def end(request: HttpRequest, task_id: str) -> HttpResponse:
     """The application's last word; its token ends with it."""
-    heartbeats.end(_task(task_id), read(request, EndRequest))
+    task = _task(task_id)
+    heartbeats.end(task, read(request, EndRequest))
+    if task.supervisor_id:
+        run_soon(task.supervisor_id)
     return message(EndAnswer())
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet
 from rich.table import Table
 
-OUTCOMES = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released")
+OUTCOMES = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "redundant")
 COUNTS = {
     "polled": "polled",
     "published": "published",

@@ -21,6 +21,25 @@ class SupervisorsQuery(SearchQuery):
     state = serializers.ChoiceField(State.choices, required=False)
 
 
+class RecentErrorSerializer(serializers.Serializer[Any]):
+    """``task``: the one that failed; empty for an error of the supervisor itself."""
+
+    at = serializers.CharField()
+    error_class = serializers.SerializerMethodField()
+    message = serializers.CharField()
+    stream_error = serializers.SerializerMethodField(help_text="Kafka did not answer, or refused.")
+    task = serializers.SerializerMethodField()
+
+    def get_error_class(self, error: dict[str, Any]) -> str:
+        return str(error.get("class", "TaskFailed"))
+
+    def get_stream_error(self, error: dict[str, Any]) -> bool:
+        return bool(error.get("stream"))
+
+    def get_task(self, error: dict[str, Any]) -> str:
+        return str(error.get("task", ""))
+
+
 class SupervisorSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     datasource = serializers.CharField(source="datasource.name")
@@ -32,12 +51,15 @@ class SupervisorSerializer(serializers.Serializer[Any]):
     suspended = serializers.BooleanField()
     terminated_at = serializers.DateTimeField(allow_null=True)
     task_count = serializers.SerializerMethodField()
+    replicas = serializers.SerializerMethodField()
     topic = serializers.SerializerMethodField()
     group = serializers.SerializerMethodField()
+    partitions = serializers.IntegerField(allow_null=True, help_text="Of the topic, when it was last asked for.")
     current_task = serializers.CharField(source="current_task_id", allow_null=True)
     failures = serializers.IntegerField(help_text="In a row.")
     next_start_at = serializers.DateTimeField(allow_null=True)
-    recent_errors = serializers.ListField(child=serializers.DictField(child=serializers.CharField()))
+    contacted_at = serializers.DateTimeField(allow_null=True, help_text="When Kafka last answered its iteration.")
+    recent_errors = RecentErrorSerializer(many=True)
     created_at = serializers.DateTimeField()
 
     def get_healthy(self, supervisor: Supervisor) -> bool:
@@ -45,6 +67,9 @@ class SupervisorSerializer(serializers.Serializer[Any]):
 
     def get_task_count(self, supervisor: Supervisor) -> int:
         return int(_io_config(supervisor)["taskCount"])
+
+    def get_replicas(self, supervisor: Supervisor) -> int:
+        return int(_io_config(supervisor).get("replicas", 1))
 
     def get_topic(self, supervisor: Supervisor) -> str:
         return str(_io_config(supervisor)["topic"])

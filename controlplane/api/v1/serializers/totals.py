@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 
 class TotalsSerializer(serializers.Serializer[Any]):
-    """``polled`` is the sum of published, rolled_up, thrown_away, unparseable, duplicates and released."""
+    """``polled`` is the sum of published, rolled_up, thrown_away, unparseable, duplicates, released, redundant."""
 
     polled = serializers.IntegerField()
     published = serializers.IntegerField()
@@ -17,6 +17,7 @@ class TotalsSerializer(serializers.Serializer[Any]):
     unparseable = serializers.IntegerField()
     duplicates = serializers.IntegerField()
     released = serializers.IntegerField()
+    redundant = serializers.IntegerField(help_text="Read by a replica when another one had published them.")
     redelivered = serializers.IntegerField(help_text="Of all polled: delivered before.")
     quarantined = serializers.IntegerField(help_text="Of the unparseable: kept whole.")
     filtered = serializers.IntegerField(help_text="Of those thrown away: by the filter.")

@@ -1,0 +1,187 @@
+"""The iterations of the run loop: each supervisor asks Kafka for its topic once a ``period``.
+
+Kafka is asked outside of every transaction and lock, for many supervisors side by side: one that does not answer holds
+up no other. What came of it is noted when the supervisor's row is locked again, together with what is decided then.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from pydantic import TypeAdapter
+
+from controlplane.connections import kafka
+from controlplane.connections.secrets import unseal
+from controlplane.segments.models import SourceEvent
+from controlplane.supervisors.decide import Runs
+from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.tasks.sources import sources_of
+from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.providers import Value
+
+ASKING_AT_ONCE = 32
+SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
+DEFAULT_PERIOD = timedelta(seconds=30)  # of a share group's supervisor, whose spec has none
+MESSAGE_LENGTH = 1000
+STACK_LENGTH = 8000
+_PERIOD = TypeAdapter(timedelta)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask for a supervisor. ``problem``: why it can't be asked. Properties hold secrets: never shown."""
+
+    supervisor_id: str
+    version: int
+    topic: str
+    properties: Mapping[str, Value]
+    problem: Exception | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What came of it: how many partitions the topic has (None: there is no such topic), or why that is not known."""
+
+    supervisor_id: str
+    version: int
+    partitions: int | None = None
+    problem: Exception | None = None
+
+
+def first_start(supervisor: Supervisor, version: SpecVersion) -> datetime | None:
+    """When its first task may start, if its spec says so."""
+    delay = _io_config(version).get("startDelay")
+    return None if delay is None else supervisor.created_at + _PERIOD.validate_python(delay)
+
+
+def due() -> QuerySet[Supervisor]:
+    """Supervisors whose period is over, or which began anew."""
+    at_work = Supervisor.objects.filter(suspended=False, terminated_at=None)
+    # Those that answered last come first: of the others one asks for long.
+    return at_work.filter(Q(look_due_at=None) | Q(look_due_at__lte=timezone.now())).order_by("failed_runs", "id")
+
+
+def claimed(supervisors: QuerySet[Supervisor]) -> list[Question]:
+    """What to ask for these, each for one caller only; left out is what has another, and what waits to start."""
+    now = timezone.now()
+    found = []
+    for supervisor in supervisors:
+        version = supervisor.versions.get(version=supervisor.version)
+        start = first_start(supervisor, version)
+        waits = start is not None and now < start
+        period = _PERIOD.validate_python(_io_config(version).get("period", DEFAULT_PERIOD))
+        # The row count decides who asks.
+        mine = Supervisor.objects.filter(pk=supervisor.pk, look_due_at=supervisor.look_due_at)
+        if waits:
+            mine.update(look_due_at=start, next_start_at=start)
+        elif mine.update(look_due_at=now + (period if _has_asked(supervisor) else min(period, SOON))):
+            Supervisor.objects.filter(pk=supervisor.pk, detailed_state="PENDING").update(
+                state=State.RUNNING, detailed_state="CONNECTING_TO_STREAM"
+            )
+            found.append(_question(supervisor, version))
+    return found
+
+
+def _has_asked(supervisor: Supervisor) -> bool:
+    return supervisor.contacted_at is not None or supervisor.failed_runs > 0
+
+
+def _question(supervisor: Supervisor, version: SpecVersion) -> Question:
+    io_config = _io_config(version)
+    problem, secrets = None, {}
+    try:
+        secrets = spec_secrets.of_kafka(unseal(version.secrets))
+    except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
+        problem = error
+    properties = {**io_config["consumerProperties"], **secrets}
+    return Question(supervisor.pk, version.version, io_config["topic"], properties, problem)
+
+
+def _io_config(version: SpecVersion) -> dict[str, Any]:
+    found: dict[str, Any] = version.spec["spec"]["ioConfig"]
+    return found
+
+
+def answers(questions: list[Question]) -> Iterator[Look]:
+    """Each as it comes in. No database in the threads."""
+    with ThreadPoolExecutor(ASKING_AT_ONCE) as pool:
+        for asked in as_completed([pool.submit(_ask, question) for question in questions]):
+            yield asked.result()
+
+
+def _ask(question: Question) -> Look:
+    try:
+        if question.problem is not None:
+            raise question.problem
+        partitions = kafka.partition_count(question.properties, question.topic)
+    except Exception as problem:  # a client's own faults too
+        return Look(question.supervisor_id, question.version, problem=problem)
+    return Look(question.supervisor_id, question.version, partitions)
+
+
+def note(supervisor: Supervisor, look: Look) -> None:
+    """Count an iteration on the supervisor, whose row is locked; one of an older spec says nothing of this one."""
+    if look.version != supervisor.version:
+        return
+    if look.problem is not None:
+        note_failure(supervisor, look.problem)
+        return
+    supervisor.contacted_at = timezone.now()
+    supervisor.failed_runs = 0
+    supervisor.good_runs += 1
+    if look.partitions is not None:
+        note_partitions(supervisor, look.partitions, fewer=True)
+
+
+def note_failure(supervisor: Supervisor, problem: Exception) -> None:
+    """Count a failed iteration and keep its error, as many of them as are to be kept."""
+    supervisor.failed_runs += 1
+    supervisor.good_runs = 0
+    stack = (
+        "".join(traceback.format_exception(problem))[-STACK_LENGTH:] if settings.SUPERVISOR_STORE_STACK_TRACE else ""
+    )
+    event = {
+        "at": timezone.now().isoformat(),
+        "class": type(problem).__name__,
+        "message": str(problem)[:MESSAGE_LENGTH],
+        "stream": isinstance(problem, kafka.KafkaProblem),
+        "stack": stack,
+    }
+    supervisor.run_errors = [event, *supervisor.run_errors][: settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS]
+
+
+def runs_of(supervisor: Supervisor) -> Runs:
+    """Its iterations so far."""
+    last = supervisor.run_errors[0] if supervisor.run_errors else {}
+    return Runs(
+        failed=supervisor.failed_runs,
+        good=supervisor.good_runs,
+        stream_failed=bool(last.get("stream")),
+        connected=supervisor.contacted_at is not None,
+    )
+
+
+def note_partitions(supervisor: Supervisor, count: int, fewer: bool = False) -> None:
+    """Keep how many partitions the topic has; more than before are an event. ``fewer``: whether less is believed."""
+    known = supervisor.partitions
+    if known == count or (known is not None and count < known and not fewer):
+        return
+    supervisor.partitions = count
+    if known is None or count < known:
+        return
+    io_config = _io_config(supervisor.versions.get(version=supervisor.version))
+    source = sources_of(supervisor.datasource_id, io_config, supervisor.pk).filter(current=True).first()
+    SourceEvent.objects.create(
+        datasource_id=supervisor.datasource_id,
+        source=source,
+        kind=SourceEvent.Kind.PARTITIONS_ADDED,
+        detail=f"Topic {io_config['topic']!r} has {count} partitions; it had {known}. The new ones are read too.",
+    )

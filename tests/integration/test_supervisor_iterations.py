@@ -1,0 +1,307 @@
+"""The iterations of the run loop: Kafka is asked, or is not there; what comes of it is a state, an error, an event."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
+
+from controlplane.config.celery import app
+from controlplane.segments.models import SourceEvent
+from controlplane.supervisors import services, streams
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.run import iterate, run, run_all
+from controlplane.supervisors.selectors import why_nothing
+from controlplane.tasks import launcher
+from controlplane.tasks.models import Status, Task
+from controlplane.tasks.services import end_task, new_token
+from ingestion.specs.protocol import EndRequest
+from tests.support.django_cast import Cast
+from tests.support.house import House, wait_for
+
+DRUID = "/druid/indexer/v1/supervisor"
+
+
+class Forwarder:
+    """Passes connections on to a broker until it is closed, as a network does."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.partition(":")
+        self._target = (host, int(port))
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                ours, _ = self._listening.accept()
+                theirs = socket.create_connection(self._target)
+                self._open += [ours, theirs]
+                for one, other in ((ours, theirs), (theirs, ours)):
+                    threading.Thread(target=self._pass_on, args=(one, other), daemon=True).start()
+
+    def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65536):
+                other.sendall(data)
+
+    def close(self) -> None:
+        # An accept that is under way would keep the port open.
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        for one in (self._listening, *self._open):
+            one.close()
+
+
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """An address where nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+def submit(cast: Cast, house: House, bootstrap: str, name: str, **io_config: Any) -> Supervisor:
+    """A supervisor that is due for an iteration whenever it is asked."""
+    spec = house.kafka_spec(name, **{"startDelay": "PT0S", "period": "PT0.000001S", **io_config})
+    spec["ioConfig"]["consumerProperties"] = {"bootstrap.servers": bootstrap}
+    return services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+
+
+def states(supervisor: Supervisor) -> tuple[str, str]:
+    supervisor.refresh_from_db()
+    return supervisor.state, supervisor.detailed_state
+
+
+def tasks_of(supervisor: Supervisor) -> list[Task]:
+    return list(Task.objects.filter(supervisor_id=supervisor.pk))
+
+
+def reads(task: Task) -> None:
+    """As its heartbeats would say."""
+    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING)
+    task.indexers.create(number=0, state="reading")
+
+
+def test_nothing_starts_before_kafka_has_answered(cast: Cast, house: House) -> None:
+    supervisor = submit(cast, house, house.bootstrap, house.topic(partitions=2))
+    run_all()
+    assert (states(supervisor), tasks_of(supervisor)) == (("PENDING", "PENDING"), [])
+    [question] = streams.claimed(streams.due().filter(pk=supervisor.pk))
+    assert states(supervisor) == ("RUNNING", "CONNECTING_TO_STREAM")
+    assert why_nothing(supervisor)[0].code == "connecting"
+    [look] = streams.answers([question])
+    run(supervisor.pk, look)
+    assert states(supervisor) == ("RUNNING", "CREATING_TASKS")
+    [task] = tasks_of(supervisor)
+    assert supervisor.partitions == 2
+    reads(task)
+    run_all()
+    assert states(supervisor) == ("RUNNING", "RUNNING")
+
+
+def test_a_question_is_asked_once(cast: Cast, house: House) -> None:
+    supervisor = submit(cast, house, house.bootstrap, house.topic(), period="PT1H")
+    seen_by_two = [streams.due().filter(pk=supervisor.pk) for _ in range(2)]
+    assert [len(found) for found in seen_by_two] == [1, 1]
+    assert [len(streams.claimed(found)) for found in seen_by_two] == [1, 0]
+    assert not streams.due().filter(pk=supervisor.pk).exists(), "its period begins anew"
+
+
+def test_replicas_start_together_and_are_replaced(cast: Cast, house: House) -> None:
+    supervisor = submit(cast, house, house.bootstrap, house.topic(), replicas=2)
+    iterate()
+    first, second = tasks_of(supervisor)
+    assert first.replica_group == second.replica_group != ""
+    reads(second)
+    end_task(first, error="killed for the test")
+    wait_for("another one", lambda: run(supervisor.pk) and len(tasks_of(supervisor)) == 3, 30)
+    assert {t.replica_group for t in tasks_of(supervisor)} == {first.replica_group}
+    assert states(supervisor) == ("RUNNING", "RUNNING")
+
+
+def test_partitions_that_are_added_are_an_event_and_no_alarm(cast: Cast, house: House) -> None:
+    topic = house.topic(partitions=2)
+    supervisor = submit(cast, house, house.bootstrap, topic)
+    iterate()
+    house.admin.create_partitions([NewPartitions(topic, 5)])[topic].result(30)
+
+    def noticed() -> bool:
+        iterate()
+        supervisor.refresh_from_db()
+        return supervisor.partitions == 5
+
+    wait_for("it notices", noticed, 30)
+    iterate()
+    event = SourceEvent.objects.get(datasource=supervisor.datasource, kind="partitions_added")
+    assert "has 5 partitions; it had 2" in event.detail
+    assert not event.alarm
+
+
+def test_what_a_running_task_sees_of_partitions_needs_no_iteration(cast: Cast, house: House) -> None:
+    supervisor = submit(cast, house, house.bootstrap, house.topic(partitions=2))
+    iterate()
+    assert len(tasks_of(supervisor)) == 1
+    for partitions in (3, 2):  # the second is what was seen before
+        Task.objects.update(status=Status.RUNNING, observation={"topic_exists": True, "partitions": partitions})
+        run(supervisor.pk)
+    supervisor.refresh_from_db()
+    assert supervisor.partitions == 3
+    assert SourceEvent.objects.filter(kind="partitions_added").count() == 1
+
+
+def test_kafka_is_not_there_and_never_was(
+    cast: Cast, house: House, nowhere: str, settings: Settings, client: Client
+) -> None:
+    """No task is started for it; the errors are shown as Druid shows them; and another supervisor does not wait."""
+    settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = 2
+    lost, well = (submit(cast, house, where, house.topic()) for where in (nowhere, house.bootstrap))
+    looks = list(streams.answers(streams.claimed(streams.due().filter(pk__in=[lost.pk, well.pk]))))
+    assert [look.supervisor_id for look in looks] == [well.pk, lost.pk]
+    for look in looks:
+        run(look.supervisor_id, look)
+    assert states(lost) == ("RUNNING", "CONNECTING_TO_STREAM")
+    assert states(well)[0] == "RUNNING" and tasks_of(well)
+    iterate()
+    assert states(lost) == ("UNHEALTHY_SUPERVISOR", "UNABLE_TO_CONNECT_TO_STREAM")
+    assert tasks_of(lost) == []
+    assert why_nothing(lost)[0].code == "unable_to_connect"
+    client.force_login(cast.users["viewer"])
+    payload = client.get(f"{DRUID}/{lost.pk}/status").json()["payload"]
+    assert (payload["healthy"], payload["detailedState"]) == (False, "UNABLE_TO_CONNECT_TO_STREAM")
+    assert len(payload["recentErrors"]) == 2
+    for event in payload["recentErrors"]:
+        assert event.keys() == {"timestamp", "exceptionClass", "message", "streamException"}
+        assert (event["exceptionClass"], event["streamException"]) == ("KafkaProblem", True)
+    assert client.get(f"{DRUID}/{lost.pk}/health").status_code == 503
+    assert b"Kafka has not answered yet" in client.get(f"/supervisors/{lost.pk}/", secure=True).content
+
+
+def test_kafka_is_lost_and_comes_back(cast: Cast, house: House, settings: Settings) -> None:
+    settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD = 1
+    settings.SUPERVISOR_HEALTHINESS_THRESHOLD = 2
+    settings.SUPERVISOR_STORE_STACK_TRACE = True
+    forwarder = Forwarder(house.bootstrap)
+    supervisor = submit(cast, house, forwarder.address, house.topic())
+    iterate()
+    [task] = tasks_of(supervisor)
+    reads(task)
+    forwarder.close()
+    iterate()
+    assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
+    assert why_nothing(supervisor)[0].code == "lost_contact"
+    assert "KafkaProblem" in supervisor.recent_errors[0]["stack"]
+    task.refresh_from_db()
+    assert (task.status, task.goal) == ("RUNNING", "continue"), "it goes on by itself"
+    answered = streams.Look(supervisor.pk, supervisor.version, partitions=4)
+    run(supervisor.pk, answered)
+    assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
+    assert "1 of 2 good iterations" in why_nothing(supervisor)[0].text
+    run(supervisor.pk, answered)
+    assert states(supervisor) == ("RUNNING", "RUNNING")
+
+
+def test_secrets_that_are_lost_make_the_supervisor_itself_unhealthy(
+    cast: Cast, house: House, settings: Settings
+) -> None:
+    topic = house.topic()
+    spec = house.kafka_spec(topic, startDelay="PT0S", period="PT0.000001S")
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
+    spec["ioConfig"]["consumerProperties"] |= login
+    supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    settings.SECRET_KEY = "another key, and the old one is not kept; long enough to be taken for one"
+    for _ in range(settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD):
+        iterate()
+    assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "UNHEALTHY_SUPERVISOR")
+    [reason] = why_nothing(supervisor)[:1]
+    assert (reason.code, "HEADGATE_OLD_SECRET_KEYS" in reason.text) == ("unhealthy_supervisor", True)
+
+
+def test_a_round_that_fails_is_counted_and_stops_no_other(cast: Cast, house: House) -> None:
+    broken, well = (submit(cast, house, house.bootstrap, house.topic()) for _ in range(2))
+    # What no submitted spec can be.
+    broken.versions.all()._raw_delete(broken.versions.db)
+    broken.versions.model.objects.bulk_create(
+        [broken.versions.model(supervisor=broken, version=1, spec=_without_task_count(well))]
+    )
+    for _ in range(3):
+        iterate()
+    assert states(broken) == ("UNHEALTHY_SUPERVISOR", "UNHEALTHY_SUPERVISOR")
+    assert broken.recent_errors[0]["class"] == "KeyError"
+    assert tasks_of(well)
+
+
+def _without_task_count(like: Supervisor) -> dict[str, Any]:
+    spec = like.versions.get().spec
+    del spec["spec"]["ioConfig"]["taskCount"]
+    found: dict[str, Any] = spec
+    return found
+
+
+def test_tasks_that_all_fail(cast: Cast, house: House, settings: Settings) -> None:
+    settings.RESTART_LONGEST_DELAY = timedelta(0)
+    supervisor = submit(cast, house, house.bootstrap, house.topic())
+    iterate()
+    for failures in (1, 2, 3):
+        end_task(tasks_of(supervisor)[0], error=f"failure {failures}")
+        wait_for("the next one", lambda n=failures: run(supervisor.pk) and len(tasks_of(supervisor)) == n + 1, 30)
+    assert states(supervisor) == ("UNHEALTHY_TASKS", "UNHEALTHY_TASKS")
+    assert supervisor.recent_errors[0]["message"] == "failure 3"
+    [reason] = why_nothing(supervisor)[:1]
+    assert (reason.code, "failure 3" in reason.text) == ("unhealthy_tasks", True)
+
+
+@contextmanager
+def working_here() -> Iterator[None]:
+    """The worker's part is done here, at once."""
+    app.conf.task_always_eager = True
+    try:
+        yield
+    finally:
+        app.conf.task_always_eager = False
+
+
+def test_when_a_task_ends_there_is_a_round_at_once(
+    cast: Cast,
+    house: House,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    monkeypatch.setattr(launcher, "_spark_command", lambda task: ["/bin/echo", "launched"])
+    supervisor = submit(cast, house, house.bootstrap, house.topic())
+    iterate()
+    [task] = tasks_of(supervisor)
+    Task.objects.filter(pk=task.pk).update(launched_at=timezone.now())
+    headers = {"Authorization": f"Bearer {new_token(task)}"}
+    with working_here(), django_capture_on_commit_callbacks(execute=True):
+        answer = client.post(
+            f"/internal/tasks/{task.pk}/end", EndRequest().model_dump(), "application/json", headers=headers
+        )
+    assert answer.status_code == 200
+    assert [t.status for t in tasks_of(supervisor)][1:] == ["SUCCESS"]
+
+
+def test_after_a_suspension_the_task_from_before_is_found(cast: Cast, house: House) -> None:
+    supervisor = submit(cast, house, house.bootstrap, house.topic())
+    iterate()
+    reads(tasks_of(supervisor)[0])
+    services.suspend(user=cast.users["owner"], supervisor=supervisor)
+    run(supervisor.pk)
+    assert states(supervisor) == ("STOPPING", "STOPPING")
+    services.resume(user=cast.users["owner"], supervisor=supervisor)
+    assert states(supervisor) == ("PENDING", "PENDING")
+    iterate()
+    assert states(supervisor) == ("RUNNING", "DISCOVERING_INITIAL_TASKS")
+    assert len(tasks_of(supervisor)) == 2
