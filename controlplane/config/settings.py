@@ -169,6 +169,7 @@ CELERY_BEAT_SCHEDULE = {
     for name, task, seconds in (
         ("watch tasks", "controlplane.tasks.tasks.watch", 2.0),
         ("run supervisors", "controlplane.supervisors.tasks.run_all", 2.0),
+        ("drop old samples of lag", "controlplane.segments.tasks.drop_old_lag", 60.0),
         ("fold settled ranges", "controlplane.segments.tasks.fold", 5.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),
         ("make receipt partitions", "controlplane.segments.tasks.make_receipt_partitions", 3600.0),
@@ -193,6 +194,8 @@ TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_HEARTBEAT_T
 RESTART_LONGEST_DELAY = timedelta(seconds=env.number("HEADGATE_RESTART_LONGEST_DELAY", 60))
 TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT", 180))
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
+# How long the coarsest samples of lag are kept.
+LAG_RETENTION = env.duration("HEADGATE_LAG_RETENTION", "P30D")
 # A test's file that makes one datasource's applications fail at named places. Never set in production.
 FAILPOINTS_FILE = env.text("HEADGATE_FAILPOINTS", "")
 

@@ -101,6 +101,8 @@ REST = [
     Row("POST", SV, (200, 403, 403, 409, 401, 200), KNOWN_DATASOURCE),
     Row("GET", ONE_SV, SEE),
     Row("GET", f"{ONE_SV}versions/", SEE),
+    Row("GET", f"{ONE_SV}lag/", SEE),
+    Row("GET", f"{ONE_SV}lag/series/", SEE),
     Row("POST", f"{ONE_SV}suspend/", OPERATE),
     Row("POST", f"{ONE_SV}resume/", OPERATE),
     Row("POST", f"{ONE_SV}terminate/", ADMINISTER),

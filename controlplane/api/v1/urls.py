@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.v1 import auth, datasources, records, sampling, supervisors, tasks, teams
+from controlplane.api.v1 import auth, datasources, lag, records, sampling, supervisors, tasks, teams
 
 app_name = "api"
 urlpatterns = [
@@ -24,6 +24,8 @@ urlpatterns = [
     path("supervisors/", supervisors.SupervisorsView.as_view(), name="supervisors"),
     path("supervisors/<str:supervisor_id>/", supervisors.SupervisorView.as_view(), name="supervisor"),
     path("supervisors/<str:supervisor_id>/versions/", supervisors.VersionsView.as_view(), name="versions"),
+    path("supervisors/<str:supervisor_id>/lag/", lag.LagView.as_view(), name="lag"),
+    path("supervisors/<str:supervisor_id>/lag/series/", lag.LagSeriesView.as_view(), name="lag-series"),
     path("supervisors/<str:supervisor_id>/suspend/", supervisors.SuspendView.as_view(), name="suspend"),
     path("supervisors/<str:supervisor_id>/resume/", supervisors.ResumeView.as_view(), name="resume"),
     path("supervisors/<str:supervisor_id>/terminate/", supervisors.TerminateView.as_view(), name="terminate"),
