@@ -188,6 +188,8 @@ INTERNAL_URL = env.text("HEADGATE_INTERNAL_URL", "http://127.0.0.1:8000")
 DEFAULT_BOOTSTRAP = env.text("HEADGATE_DEFAULT_BOOTSTRAP", "")
 SPARK_MASTER = env.text("HEADGATE_SPARK_MASTER", "local")
 SPARK_SLOTS = env.number("HEADGATE_SPARK_SLOTS", 32)
+# How many indexers run at once, of all tasks; 0 for no limit.
+WORKER_CAPACITY = env.number("HEADGATE_WORKER_CAPACITY", 0)
 # A task whose heartbeat is older than this is lost.
 TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_HEARTBEAT_TIMEOUT", 30))
 # The most that a supervisor waits before it starts another task after failures in a row.

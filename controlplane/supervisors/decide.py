@@ -16,7 +16,8 @@ class SeenTask:
     """One of the supervisor's tasks.
 
     ``running_goal``: it has been told nothing else than to run. ``ready``: it reads, or would if its predecessor did
-    not. ``expired``: it has read for as long as one task is to.
+    not. ``expired``: it has read for as long as one task is to. ``crowded_out``: there is room for it only when its
+    predecessor has ended.
     """
 
     id: str
@@ -30,6 +31,7 @@ class SeenTask:
     ended_at: datetime | None = None
     ready: bool = False
     expired: bool = False
+    crowded_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def decide(seen: Observed) -> Decision:
     current = [t for t in active if t.running_goal]
     keep = next((t for t in current if _fits(seen, t) and not t.expired), None)
     others = [t for t in current if t is not keep]
-    bridge = None if keep and keep.ready else next((t for t in others if t.reading), None)
+    bridge = None if keep and (keep.ready or keep.crowded_out) else next((t for t in others if t.reading), None)
     finish = [t.id for t in others if t is not bridge]
     failures = failures_in_a_row(seen.tasks)
     if keep:

@@ -15,6 +15,7 @@ from controlplane.common.errors import HeadgateError
 from controlplane.segments.models import Writer
 from controlplane.supervisors.decide import Decision, Observed, SeenTask, decide
 from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.tasks import capacity
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import create_task, set_goal
 from ingestion.specs import parse_supervisor_spec
@@ -81,12 +82,18 @@ def _seen(task: Task, handoff_asked_at: datetime | None) -> SeenTask:
         reading="reading" in states,
         ready=bool(states & {"reading", "waiting"}),
         expired=_has_expired(task, handoff_asked_at),
+        crowded_out=_is_crowded_out(task),
         failed=task.status == Status.FAILED,
         running_goal=task.goal == Goal.RUN,
         indexers_wanted=task.indexers_wanted,
         created_at=task.created_at,
         ended_at=task.ended_at,
     )
+
+
+def _is_crowded_out(task: Task) -> bool:
+    waits = task.status == Status.PENDING and task.launched_at is None and settings.WORKER_CAPACITY
+    return bool(waits) and capacity.must_give_way(capacity.pool(), task.pk, timezone.now())
 
 
 def _has_expired(task: Task, handoff_asked_at: datetime | None) -> bool:
@@ -117,10 +124,11 @@ def _without_task_count(version: SpecVersion) -> dict[str, object]:
 
 def apply(supervisor: Supervisor, decision: Decision) -> None:
     """Carry out a decision; the supervisor's row is locked by the caller."""
+    # First what takes the pool's lock: a launch takes it before a task's row, too.
+    for task_id, indexers in decision.scale.items():
+        capacity.scale(task_id, indexers)
     for task in Task.objects.filter(pk__in=decision.finish):
         set_goal(task, Goal.FINISH)
-    for task_id, indexers in decision.scale.items():
-        Task.objects.active().filter(pk=task_id).update(indexers_wanted=indexers)
     if decision.start:
         _start_task(supervisor)
     supervisor.state = decision.state

@@ -15,7 +15,7 @@ from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.checking import read_spec
-from controlplane.tasks.services import check_slots
+from controlplane.tasks.services import check_room, check_slots
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
 from ingestion.specs import SupervisorSpec, parse_supervisor_spec
@@ -32,7 +32,7 @@ def submit_supervisor(
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
     spec = read_spec(document, parse_supervisor_spec)
-    check_slots(spec.spec.ioConfig.taskCount)
+    check_room(spec.spec.ioConfig)
     check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     with transaction.atomic():
         datasource = datasource_for_ingestion(
@@ -149,7 +149,7 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     if isinstance(task_count, bool) or not isinstance(task_count, int) or task_count < 1:
         raise InvalidInput("taskCount must be a whole number of at least 1.")
-    check_slots(task_count)
+    check_slots("taskCount", task_count)
     with transaction.atomic():
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:

@@ -23,7 +23,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a task. ``observation``: as the observer wrote it; ``indexer_states``: by the last heartbeat."""
+    """What is known of a task. ``observation``: as the observer wrote it; ``indexer_states``: by the last heartbeat.
+
+    ``no_room``: why it can't be launched yet.
+    """
 
     status: str
     spec: Mapping[str, Any]
@@ -32,12 +35,15 @@ class Facts:
     indexer_states: Sequence[str] = ()
     slots: int = 0
     error: str = ""
+    no_room: str = ""
 
 
 def why_nothing(facts: Facts) -> list[Reason]:
     """Every reason found, the most telling first; none once rows are published."""
     if facts.totals.published:
         return []
+    if facts.status == "PENDING" and facts.no_room:
+        return [Reason("waiting_for_capacity", facts.no_room)]
     if facts.status == "PENDING":
         return [Reason("starting", "The application is being started; the first heartbeat is awaited.")]
     failed = [Reason("failed", facts.error)] if facts.status == "FAILED" and facts.error else []

@@ -19,7 +19,7 @@ from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.segments import lag as lag_series
 from controlplane.segments.models import ProgressKey
 from controlplane.segments.settled import settled_ranges
-from controlplane.tasks import hearing, launcher, services
+from controlplane.tasks import capacity, hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, sources_of
 from ingestion.specs import KafkaIOConfig, TaskSpec, offsets, parse_task_spec
@@ -240,7 +240,6 @@ def _patience(task: Task) -> timedelta:
 
 
 def _relaunch_forgotten() -> None:
-    """A PENDING task whose launch message was lost is handed to the launcher again (it launches once)."""
-    old = timezone.now() - timedelta(seconds=30)
-    for task in Task.objects.filter(status=Status.PENDING, launched_at=None, created_at__lt=old):
+    """What waits and need not is handed to the launcher again (it launches once)."""
+    for task in capacity.launchable(forgotten_since=timezone.now() - timedelta(seconds=30)):
         services.launch_on_commit(task)

@@ -69,6 +69,10 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
         replace(CALM, version=2, tasks=[replace(WAITING, spec_version=2), RUNNING]),
         Decision("RUNNING", "RUNNING", finish=["running"]),
     ),
+    "another spec: there is no room for the new beside the old, which finishes": (
+        replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, crowded_out=True), RUNNING]),
+        Decision("PENDING", "STARTING_TASK", finish=["running"]),
+    ),
     "another spec before the last one's task was up: that one ends, the one that reads goes on": (
         replace(CALM, version=3, tasks=[replace(STARTING, spec_version=2), RUNNING]),
         Decision("RUNNING", "CREATING_TASKS", start=True, finish=["starting"]),

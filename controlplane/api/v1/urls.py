@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.v1 import auth, datasources, lag, records, sampling, supervisors, tasks, teams
+from controlplane.api.v1 import auth, capacity, datasources, lag, records, sampling, supervisors, tasks, teams
 
 app_name = "api"
 urlpatterns = [
@@ -37,6 +37,7 @@ urlpatterns = [
     path("tasks/<str:task_id>/report/", tasks.ReportView.as_view(), name="report"),
     path("tasks/<str:task_id>/log/", tasks.LogView.as_view(), name="log"),
     path("tasks/<str:task_id>/stop/", tasks.StopView.as_view(), name="stop"),
+    path("capacity/", capacity.CapacityView.as_view(), name="capacity"),
     path("records/", records.RecordsView.as_view(), name="records"),
     path("sampler/", sampling.SamplerView.as_view(), name="sampler"),
     path("validate/", records.ValidateView.as_view(), name="validate"),
