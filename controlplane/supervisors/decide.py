@@ -38,6 +38,7 @@ class SeenTask:
 class Observed:
     """``tasks``: newest first. ``same_task``: spec versions that differ from the current one in taskCount only.
 
+    ``scales_in_place``: a running task takes up another task count; else the next one does.
     ``longest_delay``: the most that a start waits after failures. ``not_before``: when the first task may start.
     """
 
@@ -48,6 +49,7 @@ class Observed:
     task_count: int
     tasks: list[SeenTask]
     same_task: frozenset[int] = frozenset()
+    scales_in_place: bool = True
     longest_delay: timedelta = LONGEST_DELAY
     not_before: datetime | None = None
 
@@ -111,6 +113,8 @@ def back_off(failures: int, longest: timedelta = LONGEST_DELAY) -> timedelta:
 
 
 def _fits(seen: Observed, task: SeenTask) -> bool:
+    if not seen.scales_in_place and task.indexers_wanted != seen.task_count:
+        return False
     return task.spec_version == seen.version or task.spec_version in seen.same_task
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
+from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.teams.models import User
@@ -44,6 +45,10 @@ class Supervisor(models.Model):
     next_start_at = models.DateTimeField(null=True)
     recent_errors = models.JSONField(default=list)
     handoff_asked_at = models.DateTimeField(null=True)  # tasks that began to read before this are to hand off
+    # The autoscaler's: what it has decided, when it last looked, since when it may (a spec and a resume begin anew).
+    decided_task_count = models.IntegerField(null=True)
+    scaling_checked_at = models.DateTimeField(null=True)
+    scaling_since = models.DateTimeField(default=timezone.now)
     terminations = models.JSONField(default=list)  # when, ISO 8601, and by whom: the tombstones of its history
     ran_at = models.DateTimeField(null=True)
 
@@ -54,6 +59,20 @@ class Supervisor(models.Model):
 
     def __str__(self) -> str:
         return self.id
+
+
+class ScaleAction(models.Model):
+    """The autoscaler changed the number of indexers."""
+
+    supervisor = models.ForeignKey(Supervisor, on_delete=models.CASCADE, related_name="scale_actions")
+    at = models.DateTimeField()
+    before = models.IntegerField()
+    after = models.IntegerField()
+    reason = models.TextField()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["supervisor", "-id"], name="scale_action_by_supervisor")]
 
 
 class SpecVersion(models.Model):

@@ -13,6 +13,8 @@ from pydantic import TypeAdapter
 
 from controlplane.common.errors import HeadgateError
 from controlplane.segments.models import Writer
+from controlplane.supervisors import scaling
+from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import Decision, Observed, SeenTask, decide
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks import capacity
@@ -42,6 +44,7 @@ def run(supervisor_id: str) -> Decision | None:
     supervisor = Supervisor.objects.select_for_update(skip_locked=True).filter(pk=supervisor_id).first()
     if supervisor is None:
         return None
+    scaling.look(supervisor, supervisor.versions.get(version=supervisor.version).spec["spec"]["ioConfig"])
     decision = decide(observe(supervisor))
     apply(supervisor, decision)
     return decision
@@ -55,9 +58,10 @@ def observe(supervisor: Supervisor) -> Observed:
         suspended=supervisor.suspended,
         terminated=supervisor.terminated_at is not None,
         version=supervisor.version,
-        task_count=version.spec["spec"]["ioConfig"]["taskCount"],
+        task_count=wanted_task_count(version.spec["spec"]["ioConfig"], supervisor.decided_task_count),
         tasks=[_seen(t, supervisor.handoff_asked_at) for t in _tasks(supervisor)],
         same_task=_same_but_for_task_count(supervisor, version),
+        scales_in_place=not _deals_out_by_number(version),
         longest_delay=settings.RESTART_LONGEST_DELAY,
         not_before=_first_start(supervisor, version),
     )
@@ -109,16 +113,21 @@ def _has_expired(task: Task, handoff_asked_at: datetime | None) -> bool:
 
 
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> frozenset[int]:
-    if current.spec["spec"]["ioConfig"].get("assignment") == "offset_range":
-        return frozenset()  # who reads which partition is settled when a task begins
+    if _deals_out_by_number(current):
+        return frozenset()
     recent = supervisor.versions.filter(version__lt=current.version)[:TASKS_LOOKED_AT]
     wanted = (_without_task_count(current), current.secrets)
     return frozenset(v.version for v in recent if (_without_task_count(v), v.secrets) == wanted)
 
 
+def _deals_out_by_number(version: SpecVersion) -> bool:
+    """Who reads which partition is settled when a task begins."""
+    return bool(version.spec["spec"]["ioConfig"].get("assignment") == "offset_range")
+
+
 def _without_task_count(version: SpecVersion) -> dict[str, object]:
     spec = version.spec["spec"]
-    io_config = {k: v for k, v in spec["ioConfig"].items() if k != "taskCount"}
+    io_config = {k: v for k, v in spec["ioConfig"].items() if k not in ("taskCount", "autoScalerConfig")}
     return {**spec, "ioConfig": io_config}
 
 
@@ -145,7 +154,7 @@ def _start_task(supervisor: Supervisor) -> None:
     spec = parse_supervisor_spec(version.spec)
     create_task(
         datasource=supervisor.datasource,
-        spec=spec.task_spec(),
+        spec=spec.task_spec(wanted_task_count(version.spec["spec"]["ioConfig"], supervisor.decided_task_count)),
         supervisor_id=supervisor.pk,
         spec_version=version.version,
         sealed=version.secrets,

@@ -13,6 +13,7 @@ from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.services import datasource_for_ingestion
+from controlplane.supervisors.autoscale import config_of
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_room, check_slots
@@ -62,6 +63,9 @@ def _modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
 
 
 def _update(supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User) -> Supervisor:
+    if spec.spec.ioConfig.auto_scaler is None or supervisor.terminated_at is not None:
+        supervisor.decided_task_count = None
+    supervisor.scaling_since = timezone.now()
     supervisor.version += 1
     supervisor.suspended = spec.suspended
     supervisor.terminated_at = None
@@ -121,7 +125,7 @@ def _each(user: User, found: QuerySet[Supervisor], action: Action, change: Calla
 
 def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
     """A task starts at the next round."""
-    return _set(user, supervisor, Action.OPERATE, suspended=False)
+    return _set(user, supervisor, Action.OPERATE, suspended=False, scaling_since=timezone.now())
 
 
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
@@ -155,6 +159,11 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
         if locked.terminated_at is not None:
             raise Conflict(f"Supervisor {locked.pk} is terminated.")
         current = locked.versions.get(version=locked.version)
+        if config_of(current.spec["spec"]["ioConfig"]) is not None:
+            raise Conflict(
+                f"The autoscaler of {locked.pk} sets the number of its indexers; change taskCountMin and taskCountMax "
+                "in its autoScalerConfig, or turn it off."
+            )
         spec = {**current.spec["spec"], "ioConfig": {**current.spec["spec"]["ioConfig"], "taskCount": task_count}}
         locked.version += 1
         locked.save(update_fields=["version"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane.datasources.selectors import Totals
+from controlplane.segments.lag import FINEST
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
 from ingestion.specs.io_config import IdleConfig
@@ -177,6 +178,12 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     for name, default in _UNREAD_IO.items():
         if io_config.get(name, default) != default:
             found.append(f"ioConfig.{name}: supervisors are looked at every few seconds")
+    scaler = io_config.get("autoScalerConfig") or {}
+    if scaler and not supervised:
+        found.append("ioConfig.autoScalerConfig: a task that was submitted by hand has no supervisor to scale it")
+    elif 0 < scaler.get("lagCollectionIntervalMillis", 0) < FINEST.seconds * 1000:
+        path = "ioConfig.autoScalerConfig.lagCollectionIntervalMillis"
+        found.append(f"{path}: the lag is kept every {FINEST.seconds} seconds")
     tuning = _part(spec, "tuningConfig")
     for name in () if _keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):

@@ -34,7 +34,7 @@ ERROR_LENGTH = 4000
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
     """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
     spec = read_spec(document, parse_task_spec)
-    check_room(spec.spec.ioConfig)
+    check_slots("taskCount", spec.spec.ioConfig.taskCount)
     check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     check_complete(document, spec.spec.ioConfig.consumerProperties)
     with transaction.atomic():
@@ -45,8 +45,12 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
 
 
 def check_room(io_config: IOConfig) -> None:
-    """Raise ``InvalidInput`` when there are more indexers than can ever run: they would wait for ever."""
-    check_slots("taskCount", io_config.taskCount, io_config.replicas)
+    """Raise ``InvalidInput`` when a supervisor may want more indexers than can ever run: they would wait for ever."""
+    scaler = io_config.auto_scaler
+    if scaler is None:
+        check_slots("taskCount", io_config.taskCount, io_config.replicas)
+    else:
+        check_slots("autoScalerConfig.taskCountMax", scaler.bounds[1], io_config.replicas)
 
 
 def check_slots(field: str, indexers: int, replicas: int = 1) -> None:

@@ -109,6 +109,7 @@ REST = [
     Row("POST", f"{ONE_SV}reset/", (400, 403, 403, 404, 401, 400), {}),
     Row("POST", f"{ONE_SV}handoff/", (400, 400, 403, 404, 401, 400)),
     Row("POST", f"{ONE_SV}scale/", ADMINISTER, {"taskCount": 2}),
+    Row("GET", f"{ONE_SV}scale-actions/", SEE),
     Row("GET", TASK, LOGGED_IN),
     Row("POST", TASK, SUBMIT, KNOWN_DATASOURCE),
     Row("GET", ONE_TASK, SEE),

@@ -57,6 +57,14 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
         replace(CALM, task_count=5, tasks=[RUNNING]),
         Decision("RUNNING", "RUNNING", scale={"running": 5}),
     ),
+    "another task count, which the next task takes up: it starts": (
+        replace(CALM, task_count=5, scales_in_place=False, tasks=[RUNNING]),
+        Decision("RUNNING", "CREATING_TASKS", start=True),
+    ),
+    "another task count: the next task waits for the old, which finishes": (
+        replace(CALM, task_count=5, scales_in_place=False, tasks=[replace(WAITING, indexers_wanted=5), RUNNING]),
+        Decision("RUNNING", "RUNNING", finish=["running"]),
+    ),
     "another spec: start the new, and let the old read on": (
         replace(CALM, version=2, tasks=[RUNNING]),
         Decision("RUNNING", "CREATING_TASKS", start=True),

@@ -32,6 +32,9 @@ urlpatterns = [
     path("supervisors/<str:supervisor_id>/reset/", supervisors.ResetView.as_view(), name="reset"),
     path("supervisors/<str:supervisor_id>/handoff/", supervisors.HandOffView.as_view(), name="handoff"),
     path("supervisors/<str:supervisor_id>/scale/", supervisors.ScaleView.as_view(), name="scale"),
+    path(
+        "supervisors/<str:supervisor_id>/scale-actions/", supervisors.ScaleActionsView.as_view(), name="scale-actions"
+    ),
     path("tasks/", tasks.TasksView.as_view(), name="tasks"),
     path("tasks/<str:task_id>/", tasks.TaskView.as_view(), name="task"),
     path("tasks/<str:task_id>/report/", tasks.ReportView.as_view(), name="report"),
