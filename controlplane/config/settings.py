@@ -170,6 +170,7 @@ CELERY_BEAT_SCHEDULE = {
         ("watch tasks", "controlplane.tasks.tasks.watch", 2.0),
         ("run supervisors", "controlplane.supervisors.tasks.run_all", 2.0),
         ("iterate supervisors", "controlplane.supervisors.tasks.iterate", 2.0),
+        ("drop old samples of lag", "controlplane.segments.tasks.drop_old_lag", 60.0),
         ("fold settled ranges", "controlplane.segments.tasks.fold", 5.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),
         ("make receipt partitions", "controlplane.segments.tasks.make_receipt_partitions", 3600.0),
@@ -188,6 +189,8 @@ INTERNAL_URL = env.text("HEADGATE_INTERNAL_URL", "http://127.0.0.1:8000")
 DEFAULT_BOOTSTRAP = env.text("HEADGATE_DEFAULT_BOOTSTRAP", "")
 SPARK_MASTER = env.text("HEADGATE_SPARK_MASTER", "local")
 SPARK_SLOTS = env.number("HEADGATE_SPARK_SLOTS", 32)
+# How many indexers run at once, of all tasks; 0 for no limit.
+WORKER_CAPACITY = env.number("HEADGATE_WORKER_CAPACITY", 0)
 # A task whose heartbeat is older than this is lost.
 TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_HEARTBEAT_TIMEOUT", 30))
 # The most that a supervisor waits before it starts another task after failures in a row.
@@ -201,6 +204,8 @@ SUPERVISOR_STORE_STACK_TRACE = env.flag("HEADGATE_SUPERVISOR_STORE_STACK_TRACE")
 SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = env.number("HEADGATE_SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS", 10, least=1)
 TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT", 180))
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
+# How long the coarsest samples of lag are kept.
+LAG_RETENTION = env.duration("HEADGATE_LAG_RETENTION", "P30D")
 # A test's file that makes one datasource's applications fail at named places. Never set in production.
 FAILPOINTS_FILE = env.text("HEADGATE_FAILPOINTS", "")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 
 from django.contrib.postgres.constraints import ExclusionConstraint
-from django.contrib.postgres.fields import BigIntegerRangeField, RangeOperators
+from django.contrib.postgres.fields import ArrayField, BigIntegerRangeField, RangeOperators
 from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 
@@ -125,6 +125,30 @@ class ProgressKey(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["source", "partition"], name="one_key_per_partition")]
+
+
+class LagSample(models.Model):
+    """What a source's lag was in a stretch of ``resolution_s`` seconds from ``at`` on, for charts and autoscaling.
+
+    ``lag``: the largest that was seen, in offsets, and ``partitions`` what it consisted of, by partition number.
+    ``processed`` (records that became rows) and ``redelivered``: of the source's whole life, when last seen.
+    """
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="lag_samples")
+    resolution_s = models.IntegerField()
+    at = models.DateTimeField()
+    observed_at = models.DateTimeField()
+    lag = models.BigIntegerField()
+    partitions = ArrayField(models.BigIntegerField())
+    in_flight = models.BigIntegerField()
+    processed = models.BigIntegerField()
+    redelivered = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "resolution_s", "at"], name="one_sample_a_stretch_of_time")
+        ]
+        indexes = [models.Index(fields=["resolution_s", "at"], name="lag_sample_by_age")]
 
 
 class SettledRange(models.Model):

@@ -4,7 +4,7 @@ from celery import shared_task
 from celery.utils.log import get_task_logger
 from django.conf import settings
 
-from controlplane.segments import orphans, services, settled
+from controlplane.segments import lag, orphans, services, settled
 
 CLEAN_UP_S = 200.0  # under the time limit of tasks; the next run goes on elsewhere
 _log = get_task_logger(__name__)
@@ -14,6 +14,12 @@ _log = get_task_logger(__name__)
 def fold() -> int:
     """Join settled neighbours."""
     return settled.fold()
+
+
+@shared_task
+def drop_old_lag() -> int:
+    """Delete samples of lag that have been kept for long enough."""
+    return lag.drop_old()
 
 
 @shared_task

@@ -16,7 +16,8 @@ class SeenTask:
 
     ``group``: that of its replicas; empty for a task that has none. ``running_goal``: it has been told nothing else
     than to run. ``ready``: it reads, or would if its predecessor did not. ``expired``: it, or the first of its group,
-    has read for as long as one task is to. ``well``: it has read for ``HEALTHY_AFTER``.
+    has read for as long as one task is to. ``crowded_out``: there is room for it only when its predecessor has ended.
+    ``well``: it has read for ``HEALTHY_AFTER``.
     """
 
     id: str
@@ -30,6 +31,7 @@ class SeenTask:
     ended_at: datetime | None = None
     ready: bool = False
     expired: bool = False
+    crowded_out: bool = False
     group: str = ""
     well: bool = False
 
@@ -62,6 +64,7 @@ class Thresholds:
 class Observed:
     """``tasks``: newest first. ``same_task``: spec versions that differ from the current one in taskCount only.
 
+    ``scales_in_place``: a running task takes up another task count; else the next one does.
     ``longest_delay``: the most that a start waits after failures. ``not_before``: when the first task may start.
     ``before``: the state and detailed state so far. ``steady``: it has been RUNNING since it began.
     """
@@ -74,6 +77,7 @@ class Observed:
     tasks: list[SeenTask]
     replicas: int = 1
     same_task: frozenset[int] = frozenset()
+    scales_in_place: bool = True
     longest_delay: timedelta = LONGEST_DELAY
     not_before: datetime | None = None
     runs: Runs = Runs()
@@ -110,7 +114,7 @@ def decide(seen: Observed) -> Decision:
     current = [t for t in active if t.running_goal]
     keep = _kept(seen, current)
     others = [t for t in current if t not in keep]
-    bridge = [] if any(t.ready for t in keep) else _group_that_reads(others)
+    bridge = [] if any(t.ready or t.crowded_out for t in keep) else _group_that_reads(others)
     plan = _starts(seen, keep, failures_in_a_row(seen.tasks))
     plan = replace(
         plan,
@@ -165,6 +169,8 @@ def _group(task: SeenTask) -> str:
 
 
 def _fits(seen: Observed, task: SeenTask) -> bool:
+    if not seen.scales_in_place and task.indexers_wanted != seen.task_count:
+        return False
     return task.spec_version == seen.version or task.spec_version in seen.same_task
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
+from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.teams.models import User
@@ -53,6 +54,10 @@ class Supervisor(models.Model):
     steady = models.BooleanField(default=False)
     partitions = models.IntegerField(null=True)  # of its topic
     handoff_asked_at = models.DateTimeField(null=True)  # tasks that began to read before this are to hand off
+    # The autoscaler's: what it has decided, when it last looked, since when it may (a spec and a resume begin anew).
+    decided_task_count = models.IntegerField(null=True)
+    scaling_checked_at = models.DateTimeField(null=True)
+    scaling_since = models.DateTimeField(default=timezone.now)
     terminations = models.JSONField(default=list)  # when, ISO 8601, and by whom: the tombstones of its history
     ran_at = models.DateTimeField(null=True)
 
@@ -72,6 +77,20 @@ class Supervisor(models.Model):
         self.failed_runs = self.good_runs = 0
         self.run_errors = []
         self.steady = False
+
+
+class ScaleAction(models.Model):
+    """The autoscaler changed the number of indexers."""
+
+    supervisor = models.ForeignKey(Supervisor, on_delete=models.CASCADE, related_name="scale_actions")
+    at = models.DateTimeField()
+    before = models.IntegerField()
+    after = models.IntegerField()
+    reason = models.TextField()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["supervisor", "-id"], name="scale_action_by_supervisor")]
 
 
 class SpecVersion(models.Model):

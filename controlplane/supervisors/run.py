@@ -17,10 +17,12 @@ from pydantic import TypeAdapter
 
 from controlplane.common.ids import task_id
 from controlplane.segments.models import Writer
-from controlplane.supervisors import streams
+from controlplane.supervisors import scaling, streams
+from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import HEALTHY_AFTER, Decision, Observed, SeenTask, Thresholds, decide, unhealthy
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.streams import Look
+from controlplane.tasks import capacity
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import create_task, set_goal
 from controlplane.tasks.watching import only_one
@@ -88,6 +90,7 @@ def run(supervisor_id: str, look: Look | None = None) -> Decision | None:
         return None
     if look is not None:
         streams.note(supervisor, look)
+    scaling.look(supervisor, supervisor.versions.get(version=supervisor.version).spec["spec"]["ioConfig"])
     decision = decide(observe(supervisor))
     apply(supervisor, decision)
     return decision
@@ -104,10 +107,11 @@ def observe(supervisor: Supervisor) -> Observed:
         suspended=supervisor.suspended,
         terminated=supervisor.terminated_at is not None,
         version=supervisor.version,
-        task_count=io_config["taskCount"],
+        task_count=wanted_task_count(io_config, supervisor.decided_task_count),
         replicas=io_config.get("replicas", 1),
         tasks=_seen(tasks, supervisor.handoff_asked_at),
         same_task=_same_but_for_task_count(supervisor, version),
+        scales_in_place=not _deals_out_by_number(version),
         longest_delay=settings.RESTART_LONGEST_DELAY,
         not_before=streams.first_start(supervisor, version),
         runs=streams.runs_of(supervisor),
@@ -178,6 +182,7 @@ def _seen_task(
         reading=reading,
         ready=bool(states & {"reading", "waiting"}),
         expired=_has_expired(task, group_since, handoff_asked_at),
+        crowded_out=_is_crowded_out(task),
         failed=task.status == Status.FAILED,
         running_goal=task.goal == Goal.RUN,
         indexers_wanted=task.indexers_wanted,
@@ -186,6 +191,11 @@ def _seen_task(
         group=task.replica_group,
         well=reading and reads_since is not None and timezone.now() - reads_since > HEALTHY_AFTER,
     )
+
+
+def _is_crowded_out(task: Task) -> bool:
+    waits = task.status == Status.PENDING and task.launched_at is None and settings.WORKER_CAPACITY
+    return bool(waits) and capacity.must_give_way(capacity.pool(), task.pk, timezone.now())
 
 
 def _has_expired(task: Task, reading_since: datetime | None, handoff_asked_at: datetime | None) -> bool:
@@ -198,25 +208,31 @@ def _has_expired(task: Task, reading_since: datetime | None, handoff_asked_at: d
 
 
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> frozenset[int]:
-    if current.spec["spec"]["ioConfig"].get("assignment") == "offset_range":
-        return frozenset()  # who reads which partition is settled when a task begins
+    if _deals_out_by_number(current):
+        return frozenset()
     recent = supervisor.versions.filter(version__lt=current.version)[:VERSIONS_LOOKED_AT]
     wanted = (_without_task_count(current), current.secrets)
     return frozenset(v.version for v in recent if (_without_task_count(v), v.secrets) == wanted)
 
 
+def _deals_out_by_number(version: SpecVersion) -> bool:
+    """Who reads which partition is settled when a task begins."""
+    return bool(version.spec["spec"]["ioConfig"].get("assignment") == "offset_range")
+
+
 def _without_task_count(version: SpecVersion) -> dict[str, object]:
     spec = version.spec["spec"]
-    io_config = {k: v for k, v in spec["ioConfig"].items() if k != "taskCount"}
+    io_config = {k: v for k, v in spec["ioConfig"].items() if k not in ("taskCount", "autoScalerConfig")}
     return {**spec, "ioConfig": io_config}
 
 
 def apply(supervisor: Supervisor, decision: Decision) -> None:
     """Carry out a decision; the supervisor's row is locked by the caller."""
+    # First what takes the pool's lock: a launch takes it before a task's row, too.
+    for pk, indexers in decision.scale.items():
+        capacity.scale(pk, indexers)
     for task in Task.objects.filter(pk__in=decision.finish):
         set_goal(task, Goal.FINISH)
-    for pk, indexers in decision.scale.items():
-        Task.objects.active().filter(pk=pk).update(indexers_wanted=indexers)
     _start_tasks(supervisor, decision)
     supervisor.state = decision.state
     supervisor.detailed_state = decision.detailed_state
@@ -233,13 +249,14 @@ def _start_tasks(supervisor: Supervisor, decision: Decision) -> None:
         return
     version = supervisor.versions.get(version=supervisor.version)
     spec = parse_supervisor_spec(version.spec)
+    task_count = wanted_task_count(version.spec["spec"]["ioConfig"], supervisor.decided_task_count)
     group = decision.group or (
         task_id("replicas", spec.datasource, timezone.now()) if spec.spec.ioConfig.replicas > 1 else ""
     )
     for _ in range(decision.start):
         create_task(
             datasource=supervisor.datasource,
-            spec=spec.task_spec(),
+            spec=spec.task_spec(task_count),
             supervisor_id=supervisor.pk,
             spec_version=version.version,
             sealed=version.secrets,

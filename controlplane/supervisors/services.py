@@ -13,9 +13,10 @@ from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.services import datasource_for_ingestion
+from controlplane.supervisors.autoscale import config_of
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.checking import read_spec
-from controlplane.tasks.services import check_slots
+from controlplane.tasks.services import check_room, check_slots
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
 from ingestion.specs import SupervisorSpec, parse_supervisor_spec
@@ -32,7 +33,7 @@ def submit_supervisor(
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
     spec = read_spec(document, parse_supervisor_spec)
-    check_slots(spec.spec.ioConfig.taskCount)
+    check_room(spec.spec.ioConfig)
     check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     with transaction.atomic():
         datasource = datasource_for_ingestion(
@@ -62,6 +63,9 @@ def _modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
 
 
 def _update(supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User) -> Supervisor:
+    if spec.spec.ioConfig.auto_scaler is None or supervisor.terminated_at is not None:
+        supervisor.decided_task_count = None
+    supervisor.scaling_since = timezone.now()
     supervisor.version += 1
     supervisor.suspended = spec.suspended
     supervisor.terminated_at = None
@@ -121,7 +125,8 @@ def _each(user: User, found: QuerySet[Supervisor], action: Action, change: Calla
 
 def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
     """It begins anew: Kafka is asked, and its tasks start."""
-    return _set(user, supervisor, Action.OPERATE, begin=True, suspended=False)
+    now = timezone.now()
+    return _set(user, supervisor, Action.OPERATE, begin=True, suspended=False, scaling_since=now)
 
 
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
@@ -151,12 +156,17 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     if isinstance(task_count, bool) or not isinstance(task_count, int) or task_count < 1:
         raise InvalidInput("taskCount must be a whole number of at least 1.")
-    check_slots(task_count)
+    check_slots("taskCount", task_count)
     with transaction.atomic():
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:
             raise Conflict(f"Supervisor {locked.pk} is terminated.")
         current = locked.versions.get(version=locked.version)
+        if config_of(current.spec["spec"]["ioConfig"]) is not None:
+            raise Conflict(
+                f"The autoscaler of {locked.pk} sets the number of its indexers; change taskCountMin and taskCountMax "
+                "in its autoScalerConfig, or turn it off."
+            )
         spec = {**current.spec["spec"], "ioConfig": {**current.spec["spec"]["ioConfig"], "taskCount": task_count}}
         locked.version += 1
         locked.save(update_fields=["version"])

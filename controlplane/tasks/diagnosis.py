@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane.datasources.selectors import Totals
+from controlplane.segments.lag import FINEST
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
 from ingestion.specs.io_config import IdleConfig
@@ -23,7 +24,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a task. ``observation``: as the observer wrote it; ``indexer_states``: by the last heartbeat."""
+    """What is known of a task. ``observation``: as the observer wrote it; ``indexer_states``: by the last heartbeat.
+
+    ``no_room``: why it can't be launched yet.
+    """
 
     status: str
     spec: Mapping[str, Any]
@@ -32,12 +36,15 @@ class Facts:
     indexer_states: Sequence[str] = ()
     slots: int = 0
     error: str = ""
+    no_room: str = ""
 
 
 def why_nothing(facts: Facts) -> list[Reason]:
     """Every reason found, the most telling first; none once rows are published."""
     if facts.totals.published:
         return []
+    if facts.status == "PENDING" and facts.no_room:
+        return [Reason("waiting_for_capacity", facts.no_room)]
     if facts.status == "PENDING":
         return [Reason("starting", "The application is being started; the first heartbeat is awaited.")]
     failed = [Reason("failed", facts.error)] if facts.status == "FAILED" and facts.error else []
@@ -169,6 +176,12 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in WITHOUT_EFFECT.items() if n in properties]
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
         found.append("ioConfig.idleConfig: a supervisor keeps its task running")
+    scaler = io_config.get("autoScalerConfig") or {}
+    if scaler and not supervised:
+        found.append("ioConfig.autoScalerConfig: a task that was submitted by hand has no supervisor to scale it")
+    elif 0 < scaler.get("lagCollectionIntervalMillis", 0) < FINEST.seconds * 1000:
+        path = "ioConfig.autoScalerConfig.lagCollectionIntervalMillis"
+        found.append(f"{path}: the lag is kept every {FINEST.seconds} seconds")
     tuning = _part(spec, "tuningConfig")
     for name in () if _keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):

@@ -20,6 +20,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.common.processes import passed_on
+from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import end_task, new_token
 
@@ -29,8 +30,14 @@ APPLICATION = Path("ingestion") / "spark" / "index.py"
 
 
 def launch(task_id: str) -> bool:
-    """Start a PENDING task's application. Called twice, it starts one: False when there was nothing to start."""
+    """Start a PENDING task's application. Called twice, it starts one: False when there was nothing to start.
+
+    Without room for it, it goes on waiting: the watch hands it over again.
+    """
     with transaction.atomic():
+        waiting = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None).first()
+        if waiting is None or not may_launch(waiting):
+            return False
         # The row count decides who launches when the message is delivered twice.
         won = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None).update(
             launched_at=timezone.now()

@@ -17,7 +17,7 @@ from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent, Writer
 from controlplane.segments.selectors import Totals, list_faulty, list_quarantined, totals_of
-from controlplane.tasks import diagnosis
+from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
@@ -206,6 +206,7 @@ def _reasons(task: Task, totals: Totals, states: list[str]) -> list[Reason]:
         indexer_states=states,
         slots=task.slots,
         error=task.error,
+        no_room=capacity.waits_for_room(task),
     )
     return diagnosis.why_nothing(facts)
 

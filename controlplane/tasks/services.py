@@ -25,7 +25,7 @@ from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import TaskSpec, parse_task_spec
+from ingestion.specs import IOConfig, TaskSpec, parse_task_spec
 from ingestion.specs import secrets as spec_secrets
 
 ERROR_LENGTH = 4000
@@ -34,7 +34,7 @@ ERROR_LENGTH = 4000
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
     """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
     spec = read_spec(document, parse_task_spec)
-    check_slots(spec.spec.ioConfig.taskCount)
+    check_slots("taskCount", spec.spec.ioConfig.taskCount)
     check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     check_complete(document, spec.spec.ioConfig.consumerProperties)
     if spec.spec.ioConfig.replicas > 1:
@@ -46,12 +46,27 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         return create_task(datasource=datasource, spec=spec, user=user)
 
 
-def check_slots(indexers: int) -> None:
-    """Raise ``InvalidInput`` when there are more indexers than Spark slots: they would wait for ever."""
+def check_room(io_config: IOConfig) -> None:
+    """Raise ``InvalidInput`` when a supervisor may want more indexers than can ever run: they would wait for ever."""
+    scaler = io_config.auto_scaler
+    if scaler is None:
+        check_slots("taskCount", io_config.taskCount, io_config.replicas)
+    else:
+        check_slots("autoScalerConfig.taskCountMax", scaler.bounds[1], io_config.replicas)
+
+
+def check_slots(field: str, indexers: int, replicas: int = 1) -> None:
+    """The same for one number of a spec: of Spark's slots a task has its own, the pool is shared by all."""
     if indexers > settings.SPARK_SLOTS:
         raise InvalidInput(
-            f"ioConfig.taskCount is {indexers}, but Spark has {settings.SPARK_SLOTS} slots an application; "
+            f"ioConfig.{field} is {indexers}, but Spark has {settings.SPARK_SLOTS} slots an application; "
             "ask for fewer, or raise HEADGATE_SPARK_SLOTS."
+        )
+    if settings.WORKER_CAPACITY and indexers * replicas > settings.WORKER_CAPACITY:
+        times = f" (times {replicas} replicas)" if replicas > 1 else ""
+        raise InvalidInput(
+            f"ioConfig.{field} is {indexers}{times}, but this installation runs {settings.WORKER_CAPACITY} indexers "
+            "at most; ask for fewer, or raise HEADGATE_WORKER_CAPACITY."
         )
 
 

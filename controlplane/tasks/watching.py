@@ -16,9 +16,10 @@ from django.utils import timezone
 
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost, unseal
+from controlplane.segments import lag as lag_series
 from controlplane.segments.models import ProgressKey
 from controlplane.segments.settled import settled_ranges
-from controlplane.tasks import hearing, launcher, services
+from controlplane.tasks import capacity, hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, sources_of
 from ingestion.specs import KafkaIOConfig, TaskSpec, offsets, parse_task_spec
@@ -147,7 +148,8 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
     sources = sources_of(task.datasource_id, task.spec["spec"]["ioConfig"], owner_of(task))
     source = sources.filter(topic_id=topic.topic_id).first()
     keys = {k.partition: k for k in source.keys.all()} if source else {}
-    settled, lag = 0, topic.undecided
+    settled = 0
+    lags: dict[int, int] = {}
     unsettled: dict[str, list[list[int]]] = {}
     for partition, end in topic.ends.items():
         key = keys.get(partition)
@@ -155,13 +157,16 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
         base = _first_offset(spec, topic, key, partition, ranges)
         left = offsets.subtracted([(base, end)], ranges) if base < end else []
         settled += offsets.count(ranges)
-        lag += offsets.count(left)
+        lags[partition] = offsets.count(left)
         if left:
             unsettled[str(partition)] = [list(r) for r in left[:100]]
         if key:
             ProgressKey.objects.filter(pk=key.pk).update(
                 end_offset=end, log_start_offset=topic.starts[partition], observed_at=timezone.now()
             )
+    if source:
+        in_flight = sum(i.in_flight for i in task.indexers.all())
+        lag_series.note(source, lags, more=topic.undecided, in_flight=in_flight)
     return {
         "topic_exists": True,
         "topic_id": topic.topic_id,
@@ -169,7 +174,7 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
         "end_offsets": {str(p): o for p, o in topic.ends.items()},
         "log_start_offsets": {str(p): o for p, o in topic.starts.items()},
         "settled": settled,
-        "lag": lag,
+        "lag": sum(lags.values()) + topic.undecided,
         "undecided": topic.undecided,
         "unsettled": unsettled,
     }
@@ -235,7 +240,6 @@ def _patience(task: Task) -> timedelta:
 
 
 def _relaunch_forgotten() -> None:
-    """A PENDING task whose launch message was lost is handed to the launcher again (it launches once)."""
-    old = timezone.now() - timedelta(seconds=30)
-    for task in Task.objects.filter(status=Status.PENDING, launched_at=None, created_at__lt=old):
+    """What waits and need not is handed to the launcher again (it launches once)."""
+    for task in capacity.launchable(forgotten_since=timezone.now() - timedelta(seconds=30)):
         services.launch_on_commit(task)

@@ -3,6 +3,7 @@
 ``parse_task_spec`` and ``parse_supervisor_spec`` are the two doors; both raise ``SpecError`` with every error at once.
 """
 
+from ingestion.specs.auto_scaler import AutoScalerConfig
 from ingestion.specs.data_schema import (
     DataSchema,
     DimensionSchema,
@@ -30,6 +31,7 @@ from ingestion.specs.periods import AnyGranularity, DurationGranularity, PeriodG
 
 __all__ = [
     "AnyGranularity",
+    "AutoScalerConfig",
     "DataSchema",
     "DimensionSchema",
     "DimensionsSpec",

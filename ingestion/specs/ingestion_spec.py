@@ -112,11 +112,13 @@ class SupervisorSpec(_Submitted):
     type: Literal["index_kafka_share_group", "kafka"]
     suspended: bool = False
 
-    def task_spec(self) -> TaskSpec:
-        """The spec of one of its tasks."""
+    def task_spec(self, task_count: int) -> TaskSpec:
+        """The spec of one of its tasks, with so many indexers."""
         task_type: Literal["index_kafka_share_group", "index_kafka"]
         task_type = "index_kafka" if self.type == "kafka" else self.type
-        return TaskSpec(type=task_type, context=self.context, spec=self.spec)
+        io_config = self.spec.ioConfig.model_copy(update={"taskCount": task_count})
+        spec = self.spec.model_copy(update={"ioConfig": io_config})
+        return TaskSpec(type=task_type, context=self.context, spec=spec)
 
 
 def parse_task_spec(document: Any) -> TaskSpec:

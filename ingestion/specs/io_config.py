@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from ingestion.specs.auto_scaler import AutoScalerConfig
 from ingestion.specs.base import SpecModel, utc
 from ingestion.specs.input_format import InputFormat
 from ingestion.specs.kafka_reading import KafkaProperties
@@ -42,6 +43,7 @@ class _TopicIOConfig(SpecModel):
     consumerProperties: KafkaProperties
     inputFormat: InputFormat
     taskCount: int = Field(default=1, ge=1, le=1000)
+    autoScalerConfig: AutoScalerConfig | None = None
     lateMessageRejectionStartDateTime: datetime | None = None
     lateMessageRejectionPeriod: timedelta | None = None
     earlyMessageRejectionPeriod: timedelta | None = None
@@ -64,6 +66,12 @@ class _TopicIOConfig(SpecModel):
         if self.lateMessageRejectionPeriod is not None and self.lateMessageRejectionStartDateTime is not None:
             raise ValueError("give lateMessageRejectionPeriod or lateMessageRejectionStartDateTime, not both")
         return self
+
+    @property
+    def auto_scaler(self) -> AutoScalerConfig | None:
+        """The autoscaler, if there is one and it is enabled."""
+        found = self.autoScalerConfig
+        return found if found is not None and found.enableTaskAutoScaler else None
 
     @property
     def bootstrap_servers(self) -> str:

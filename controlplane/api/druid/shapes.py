@@ -13,6 +13,7 @@ from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.segments.selectors import PartitionProgress, Rates, Totals
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import is_healthy
+from controlplane.tasks.capacity import Pool
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
 
@@ -86,6 +87,12 @@ def row_stats(totals: Totals) -> dict[str, int]:
         "thrownAway": totals.thrown_away,
         "unparseable": totals.unparseable,
     }
+
+
+def worker_capacity(pool: Pool) -> dict[str, int]:
+    """``/totalWorkerCapacity``. No workers are added here, so both capacities are the same; -1: no limit."""
+    size = -1 if pool.size is None else pool.size
+    return {"currentClusterCapacity": size, "maximumCapacityWithAutoScale": size, "usedClusterCapacity": pool.used}
 
 
 def supervisor_state(supervisor: Supervisor) -> dict[str, Any]:

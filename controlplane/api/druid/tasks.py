@@ -18,7 +18,7 @@ from controlplane.api.druid import shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.api.v1.tasks import log_response
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.tasks import selectors, services
+from controlplane.tasks import capacity, selectors, services
 from controlplane.tasks.models import Status, Task
 from ingestion.specs import TaskSpec
 
@@ -118,6 +118,13 @@ class ShutdownView(DruidView):
         """Ask a task to end; what it holds is released."""
         services.stop_task(user=self.actor, task=selectors.get_task(self.actor, task_id))
         return Response({"task": task_id})
+
+
+class CapacityView(DruidView):
+    @extend_schema(operation_id="druid_total_worker_capacity", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        """The pool of indexers; -1 where there is no limit."""
+        return Response(shapes.worker_capacity(capacity.pool()))
 
 
 def _in_state(found: QuerySet[Task], state: str) -> QuerySet[Task]:

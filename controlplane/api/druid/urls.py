@@ -13,6 +13,7 @@ urlpatterns = [
     path("task/<str:task_id>/reports", tasks.ReportsView.as_view(), name="task-reports"),
     path("task/<str:task_id>/log", tasks.LogView.as_view(), name="task-log"),
     path("task/<str:task_id>/shutdown", tasks.ShutdownView.as_view(), name="task-shutdown"),
+    path("totalWorkerCapacity", tasks.CapacityView.as_view(), name="total-worker-capacity"),
     path("sampler", sampler.SamplerView.as_view(), name="sampler"),
     path("supervisor", supervisors.SupervisorsView.as_view(), name="supervisors"),
     path("supervisor/history", supervisors.AllHistoryView.as_view(), name="supervisors-history"),

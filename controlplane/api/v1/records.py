@@ -13,7 +13,7 @@ from controlplane.connections.admission import check_connections
 from controlplane.segments.selectors import record_fate
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.selectors import shown_spec
-from controlplane.tasks.services import check_slots
+from controlplane.tasks.services import check_room
 from ingestion.specs import SupervisorSpec, TaskSpec, parse_supervisor_spec, parse_task_spec
 
 
@@ -44,7 +44,7 @@ class ValidateView(HeadgateView):
             check_connections(body["spec"], spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
         except InvalidInput as error:
             raise _in_body(error) from None
-        check_slots(spec.spec.ioConfig.taskCount)
+        check_room(spec.spec.ioConfig)
         return Response({"valid": True, "canonical": shown_spec(spec.canonical())})
 
 

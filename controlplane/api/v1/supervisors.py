@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import supervisors as shapes
-from controlplane.supervisors import resetting, selectors, services
+from controlplane.supervisors import resetting, scaling, selectors, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec
@@ -25,6 +25,7 @@ def detail(user: User, supervisor_id: str) -> dict[str, Any]:
     found: Any = selectors.get_supervisor(user, supervisor_id)
     found.totals = selectors.supervisor_totals(found)
     found.why_nothing = selectors.why_nothing(found)
+    found.auto_scaler = scaling.auto_scaler(found)
     return dict(shapes.SupervisorDetailSerializer(found).data)
 
 
@@ -78,6 +79,22 @@ class VersionsView(HeadgateView):
         found = selectors.versions(selectors.get_supervisor(self.actor, supervisor_id))
         page = page_of(request, found, [Key("version", int, descending=True)], query)
         return page_response(page, shapes.VersionSerializer)
+
+
+class ScaleActionsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_scale_actions",
+        tags=["supervisors"],
+        parameters=[PageQuery],
+        responses=paged(shapes.ScaleActionSerializer),
+    )
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """What its autoscaler did, newest first: when, from how many indexers to how many, and why."""
+        query = query_of(request, PageQuery)
+        found = selectors.get_supervisor(self.actor, supervisor_id).scale_actions.all()
+        return page_response(
+            page_of(request, found, [Key("id", int, descending=True)], query), shapes.ScaleActionSerializer
+        )
 
 
 def _answer(user: User, supervisor_id: str, change: Callable[..., Supervisor], **values: Any) -> Response:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.v1 import auth, datasources, records, sampling, supervisors, tasks, teams
+from controlplane.api.v1 import auth, capacity, datasources, lag, records, sampling, supervisors, tasks, teams
 
 app_name = "api"
 urlpatterns = [
@@ -24,17 +24,23 @@ urlpatterns = [
     path("supervisors/", supervisors.SupervisorsView.as_view(), name="supervisors"),
     path("supervisors/<str:supervisor_id>/", supervisors.SupervisorView.as_view(), name="supervisor"),
     path("supervisors/<str:supervisor_id>/versions/", supervisors.VersionsView.as_view(), name="versions"),
+    path("supervisors/<str:supervisor_id>/lag/", lag.LagView.as_view(), name="lag"),
+    path("supervisors/<str:supervisor_id>/lag/series/", lag.LagSeriesView.as_view(), name="lag-series"),
     path("supervisors/<str:supervisor_id>/suspend/", supervisors.SuspendView.as_view(), name="suspend"),
     path("supervisors/<str:supervisor_id>/resume/", supervisors.ResumeView.as_view(), name="resume"),
     path("supervisors/<str:supervisor_id>/terminate/", supervisors.TerminateView.as_view(), name="terminate"),
     path("supervisors/<str:supervisor_id>/reset/", supervisors.ResetView.as_view(), name="reset"),
     path("supervisors/<str:supervisor_id>/handoff/", supervisors.HandOffView.as_view(), name="handoff"),
     path("supervisors/<str:supervisor_id>/scale/", supervisors.ScaleView.as_view(), name="scale"),
+    path(
+        "supervisors/<str:supervisor_id>/scale-actions/", supervisors.ScaleActionsView.as_view(), name="scale-actions"
+    ),
     path("tasks/", tasks.TasksView.as_view(), name="tasks"),
     path("tasks/<str:task_id>/", tasks.TaskView.as_view(), name="task"),
     path("tasks/<str:task_id>/report/", tasks.ReportView.as_view(), name="report"),
     path("tasks/<str:task_id>/log/", tasks.LogView.as_view(), name="log"),
     path("tasks/<str:task_id>/stop/", tasks.StopView.as_view(), name="stop"),
+    path("capacity/", capacity.CapacityView.as_view(), name="capacity"),
     path("records/", records.RecordsView.as_view(), name="records"),
     path("sampler/", sampling.SamplerView.as_view(), name="sampler"),
     path("validate/", records.ValidateView.as_view(), name="validate"),

@@ -5,6 +5,7 @@ Those that take a datasource or a source trust the caller to have got it from a 
 
 from controlplane.datasources.selectors import Totals, totals_of
 from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, record_fate
+from controlplane.segments.selectors.lag import LagPoint, LagSeries, lag_samples, lag_series
 from controlplane.segments.selectors.lists import (
     get_quarantined,
     list_events,
@@ -21,11 +22,15 @@ __all__ = [
     "Fate",
     "FateSegment",
     "FateSource",
+    "LagPoint",
+    "LagSeries",
     "PartitionProgress",
     "Rates",
     "Timeline",
     "Totals",
     "get_quarantined",
+    "lag_samples",
+    "lag_series",
     "list_events",
     "list_faulty",
     "list_quarantined",

@@ -17,7 +17,8 @@ class PartitionProgress:
 
     ``settled``: offsets that have ended for good, ``settled_upto`` the end of the highest of them. ``holes``: gaps
     below that, holding ``open_offsets`` offsets. ``lag``: unsettled offsets from the group's first settled one to the
-    log's end as last observed; None while the end is unknown.
+    log's end as last observed; None while the end is unknown. ``next_offset``: the stored offset of a source that has
+    one.
     """
 
     source: Source
@@ -31,6 +32,7 @@ class PartitionProgress:
     end_offset: int | None
     lag: int | None
     observed_at: datetime | None
+    next_offset: int | None
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ def _of_partition(source: Source, key: ProgressKey, settled: _Settled | None) ->
         end_offset=key.end_offset,
         lag=_lag(key, first, count),
         observed_at=key.observed_at,
+        next_offset=key.next_offset,
     )
 
 

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from controlplane.api.base import BodySerializer
 from controlplane.api.pagination import SearchQuery
 from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
+from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.selectors import shown_spec
@@ -50,7 +51,7 @@ class SupervisorSerializer(serializers.Serializer[Any]):
     healthy = serializers.SerializerMethodField()
     suspended = serializers.BooleanField()
     terminated_at = serializers.DateTimeField(allow_null=True)
-    task_count = serializers.SerializerMethodField()
+    task_count = serializers.SerializerMethodField(help_text="Indexers that it wants: the autoscaler's, if it has one.")
     replicas = serializers.SerializerMethodField()
     topic = serializers.SerializerMethodField()
     group = serializers.SerializerMethodField()
@@ -66,7 +67,7 @@ class SupervisorSerializer(serializers.Serializer[Any]):
         return is_healthy(supervisor)
 
     def get_task_count(self, supervisor: Supervisor) -> int:
-        return int(_io_config(supervisor)["taskCount"])
+        return wanted_task_count(_io_config(supervisor), supervisor.decided_task_count)
 
     def get_replicas(self, supervisor: Supervisor) -> int:
         return int(_io_config(supervisor).get("replicas", 1))
@@ -78,7 +79,21 @@ class SupervisorSerializer(serializers.Serializer[Any]):
         return kind_and_group(_io_config(supervisor), supervisor.pk)[1]
 
 
+class ScaleActionSerializer(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    before = serializers.IntegerField()
+    after = serializers.IntegerField()
+    reason = serializers.CharField()
+
+
+class AutoScalerSerializer(serializers.Serializer[Any]):
+    task_count_min = serializers.IntegerField(source="least")
+    task_count_max = serializers.IntegerField(source="most")
+    last_action = ScaleActionSerializer(allow_null=True)
+
+
 class SupervisorDetailSerializer(SupervisorSerializer):
+    auto_scaler = AutoScalerSerializer(allow_null=True, help_text="Null: it has none, or it is not enabled.")
     spec = serializers.SerializerMethodField()
     totals = TotalsSerializer()
     why_nothing = ReasonSerializer(many=True)

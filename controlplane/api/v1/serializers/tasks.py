@@ -14,7 +14,7 @@ from controlplane.api.pagination import SearchQuery
 from controlplane.api.v1.serializers.datasources import EventSerializer, QuarantinedSerializer
 from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.selectors import Report, shown_spec, task_duration
+from controlplane.tasks.selectors import Report, shown_spec, task_duration, why_nothing
 
 
 class TasksQuery(SearchQuery):
@@ -58,10 +58,15 @@ class TaskSerializer(serializers.Serializer[Any]):
 class TaskDetailSerializer(TaskSerializer):
     spec = serializers.SerializerMethodField()
     observation = serializers.JSONField(help_text="What was last seen of the topic.")
+    why_nothing = serializers.SerializerMethodField()
 
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_spec(self, task: Task) -> dict[str, Any]:
         return shown_spec(task.spec)
+
+    @extend_schema_field(ReasonSerializer(many=True))
+    def get_why_nothing(self, task: Task) -> Any:
+        return ReasonSerializer(why_nothing(task), many=True).data
 
 
 class IndexerSerializer(serializers.Serializer[Any]):

@@ -1,0 +1,48 @@
+"""A supervisor's lag."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.api.v1.serializers.datasources import WindowQuery
+from controlplane.segments.lag import RESOLUTIONS
+
+
+class SeriesQuery(WindowQuery):
+    resolution = serializers.ChoiceField([r.name for r in RESOLUTIONS], required=False)
+    partition = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 2)
+
+
+class PartitionLagSerializer(serializers.Serializer[Any]):
+    partition = serializers.IntegerField()
+    end_offset = serializers.IntegerField(allow_null=True, help_text="Of what is committed, exclusive.")
+    next_offset = serializers.IntegerField(allow_null=True, help_text="The stored offset; null for a share group.")
+    settled = serializers.IntegerField(help_text="Offsets that have ended for good.")
+    settled_upto = serializers.IntegerField(allow_null=True)
+    lag = serializers.IntegerField(allow_null=True)
+    observed_at = serializers.DateTimeField(allow_null=True)
+
+
+class LagSerializer(serializers.Serializer[Any]):
+    lag = serializers.IntegerField(allow_null=True, help_text="Offsets of all partitions that are not settled.")
+    observed_at = serializers.DateTimeField(allow_null=True)
+    problem = serializers.CharField(help_text="Why the lag is not known, or not as of now; empty when it is.")
+    in_flight = serializers.IntegerField(help_text="Records that indexers hold.")
+    partitions = PartitionLagSerializer(many=True)
+
+
+class LagPointSerializer(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    lag = serializers.IntegerField(help_text="The largest of this stretch of time.")
+    in_flight = serializers.IntegerField()
+    processed_per_s = serializers.FloatField(allow_null=True, help_text="Records that became rows.")
+    redelivered_per_s = serializers.FloatField(allow_null=True)
+
+
+class LagSeriesSerializer(serializers.Serializer[Any]):
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
+    resolution = serializers.CharField()
+    points = LagPointSerializer(many=True)

@@ -1,0 +1,86 @@
+"""The series of a source's lag: one sample every few seconds, coarser ones beside it that are kept for longer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
+
+from controlplane.segments.models import LagSample, Source
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How long a stretch of time a sample stands for. ``kept``: None, as long as the setting says."""
+
+    name: str
+    seconds: int
+    kept: timedelta | None
+
+
+RESOLUTIONS = (
+    Resolution("5s", 5, timedelta(hours=2)),
+    Resolution("1m", 60, timedelta(hours=48)),
+    Resolution("1h", 3600, None),
+)
+FINEST = RESOLUTIONS[0]
+
+
+def kept_for(resolution: Resolution) -> timedelta:
+    """For how long samples of this resolution are kept."""
+    longest: timedelta = settings.LAG_RETENTION
+    return longest if resolution.kept is None else min(resolution.kept, longest)
+
+
+def note(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: int = 0) -> None:
+    """Keep what was seen just now; nothing if these few seconds have a sample already.
+
+    ``lags``: offsets by partition. ``more``: what belongs to the lag and to none of them. ``in_flight``: records that
+    indexers hold.
+    """
+    now = timezone.now()
+    by_number = [lags.get(partition, 0) for partition in range(max(lags, default=-1) + 1)]
+    seen: list[Any] = [now, sum(by_number) + more, by_number, in_flight]
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP_ONE, [source.pk, FINEST.seconds, begin_of(now, FINEST), *seen, source.pk])
+        if cursor.rowcount:
+            for coarser in RESOLUTIONS[1:]:
+                cursor.execute(_KEEP_LARGEST, [source.pk, coarser.seconds, begin_of(now, coarser), *seen, source.pk])
+
+
+def begin_of(time: datetime, resolution: Resolution) -> datetime:
+    """Where the stretch begins that ``time`` lies in."""
+    return datetime.fromtimestamp(time.timestamp() // resolution.seconds * resolution.seconds, UTC)
+
+
+_INSERT = """
+    INSERT INTO segments_lagsample AS kept (
+        source_id, resolution_s, at, observed_at, lag, partitions, in_flight, processed, redelivered
+    )
+    SELECT %s, %s, %s, %s, %s, %s::int8[], %s, coalesce(sum(published + rolled_up), 0),
+           coalesce(sum(redelivered + redelivered_before + redelivered_now), 0)
+    FROM segments_writer WHERE source_id = %s
+"""
+_KEEP_ONE = f"{_INSERT} ON CONFLICT DO NOTHING"
+# A peak is what a chart of days must still show; the two sums are the last ones, so that rates come out right.
+_KEEP_LARGEST = f"""{_INSERT}
+    ON CONFLICT (source_id, resolution_s, at) DO UPDATE SET
+        observed_at = excluded.observed_at, processed = excluded.processed, redelivered = excluded.redelivered,
+        in_flight = greatest(kept.in_flight, excluded.in_flight), lag = greatest(kept.lag, excluded.lag),
+        partitions = CASE WHEN excluded.lag > kept.lag THEN excluded.partitions ELSE kept.partitions END
+"""
+
+
+def drop_old() -> int:
+    """Delete what has been kept for long enough; returns how many samples that were."""
+    now = timezone.now()
+    old = Q()
+    for resolution in RESOLUTIONS:
+        old |= Q(resolution_s=resolution.seconds, at__lt=now - kept_for(resolution))
+    return LagSample.objects.filter(old).delete()[0]

@@ -1,0 +1,127 @@
+"""The series of a source's lag, as charts and the autoscaler read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.segments.lag import RESOLUTIONS, Resolution, kept_for
+from controlplane.segments.models import LagSample, Source
+
+MOST_POINTS = 3000
+USUAL_WINDOW = timedelta(hours=1)
+_LONGEST_GAP = 3  # samples further apart than this many stretches have no rate between them
+
+
+@dataclass(frozen=True)
+class LagPoint:
+    """One sample. Rates are since the sample before, None where there is none close enough."""
+
+    at: datetime
+    lag: int
+    in_flight: int
+    processed_per_s: float | None
+    redelivered_per_s: float | None
+
+
+@dataclass(frozen=True)
+class LagSeries:
+    """Half-open from ``start`` to ``end``; points in the order of time."""
+
+    start: datetime
+    end: datetime
+    resolution: str
+    points: list[LagPoint]
+
+
+def lag_series(
+    sources: QuerySet[Source],
+    *,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    resolution: str = "",
+    partition: int | None = None,
+) -> LagSeries:
+    """The lag of one reader (its topic may have been made again: then it has had more than one source).
+
+    Without ``start`` the hour before ``end``; without ``end`` up to now; without ``resolution`` the finest that reaches
+    back that far. With ``partition`` its lag alone. Raises ``InvalidInput``.
+    """
+    now = timezone.now()
+    end = end or now
+    start = start or end - USUAL_WINDOW
+    if start >= end:
+        raise InvalidInput("The window is empty.", [FieldError("", "must be before to", "from")])
+    chosen = _named(resolution, end - start) if resolution else resolution_for(start, end, now)
+    samples = LagSample.objects.filter(source__in=sources, resolution_s=chosen.seconds, at__lt=end)
+    before = samples.filter(at__gte=start - timedelta(seconds=_LONGEST_GAP * chosen.seconds))
+    rows = list(before.order_by("source_id", "at").defer("partitions").annotate(**_chosen(partition)))
+    points = [p for p in _points(rows, chosen) if p.at >= start]
+    return LagSeries(start, end, chosen.name, sorted(points, key=lambda p: p.at))
+
+
+def resolution_for(start: datetime, end: datetime, now: datetime) -> Resolution:
+    """The finest resolution that is kept since ``start`` and makes no more than 3,000 points of the window."""
+    for resolution in RESOLUTIONS[:-1]:
+        if now - start <= kept_for(resolution) and _count(end - start, resolution) <= MOST_POINTS:
+            return resolution
+    return RESOLUTIONS[-1]
+
+
+def lag_samples(source: Source, *, since: datetime, until: datetime) -> list[tuple[datetime, int]]:
+    """(when, lag) of one source's samples in ``(since, until]``, in the order of time."""
+    chosen = resolution_for(since, until, until)
+    samples = LagSample.objects.filter(source=source, resolution_s=chosen.seconds)
+    found = samples.filter(observed_at__gt=since, observed_at__lte=until).order_by("observed_at")
+    return list(found.values_list("observed_at", "lag"))
+
+
+def _chosen(partition: int | None) -> dict[str, F]:
+    return {"chosen": F("lag") if partition is None else F(f"partitions__{partition}")}
+
+
+def _named(name: str, window: timedelta) -> Resolution:
+    known = {r.name: r for r in RESOLUTIONS}
+    if name not in known:
+        raise _fault(f"must be one of {', '.join(known)}")
+    if _count(window, known[name]) > MOST_POINTS:
+        raise _fault(
+            f"makes more than {MOST_POINTS:,} points of this window; ask for a coarser one or a shorter window"
+        )
+    return known[name]
+
+
+def _fault(message: str) -> InvalidInput:
+    return InvalidInput("The query parameters have faults.", [FieldError("", message, "resolution")])
+
+
+def _count(window: timedelta, resolution: Resolution) -> float:
+    return window / timedelta(seconds=resolution.seconds)
+
+
+def _points(rows: Sequence[LagSample], resolution: Resolution) -> list[LagPoint]:
+    pairs = zip([None, *rows], rows, strict=False)
+    return [_point(row, _neighbour(before, row, resolution)) for before, row in pairs]
+
+
+def _neighbour(before: LagSample | None, row: LagSample, resolution: Resolution) -> LagSample | None:
+    if before is None or before.source_id != row.source_id:
+        return None
+    near = row.at - before.at <= timedelta(seconds=_LONGEST_GAP * resolution.seconds)
+    return before if near and row.observed_at > before.observed_at else None
+
+
+def _point(row: LagSample, before: LagSample | None) -> LagPoint:
+    def rate(name: str) -> float | None:
+        if before is None:
+            return None
+        grown = max(0, getattr(row, name) - getattr(before, name))
+        return float(grown / (row.observed_at - before.observed_at).total_seconds())
+
+    lag: int = getattr(row, "chosen", row.lag) or 0
+    return LagPoint(row.at, lag, row.in_flight, rate("processed"), rate("redelivered"))

@@ -1,0 +1,110 @@
+"""How many indexers a supervisor's lag asks for: Druid's lag-based autoscaler, a pure function of what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from ingestion.specs import AutoScalerConfig
+
+Samples = Sequence[tuple[datetime, int]]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Another number of indexers, and why."""
+
+    before: int
+    after: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class SeenLag:
+    """``samples``: (when, lag) in the order of time. ``since``: when the autoscaler began. ``last_action_at``: its own.
+
+    ``partitions``: beyond so many indexers some would have nothing to read; None where that is not so.
+    ``steady``: the task reads, and none before it is still publishing. ``granted``: as many indexers run as it wants.
+    """
+
+    now: datetime
+    config: AutoScalerConfig
+    task_count: int
+    since: datetime
+    samples: Samples = ()
+    last_action_at: datetime | None = None
+    last_check_at: datetime | None = None
+    partitions: int | None = None
+    steady: bool = True
+    granted: bool = True
+
+
+def config_of(io_config: Mapping[str, Any]) -> AutoScalerConfig | None:
+    """The autoscaler of a stored ioConfig, if there is one and it is enabled."""
+    written = io_config.get("autoScalerConfig") or {}
+    return AutoScalerConfig.model_validate(written) if written.get("enableTaskAutoScaler") else None
+
+
+def wanted_task_count(io_config: Mapping[str, Any], decided: int | None) -> int:
+    """How many indexers a supervisor wants. ``decided``: by its autoscaler, perhaps under an older spec."""
+    config = config_of(io_config)
+    if config is None:
+        return int(io_config["taskCount"])
+    least, most = config.bounds
+    start = config.taskCountStart or least
+    return min(max(start if decided is None else decided, least), most)
+
+
+def is_due(seen: SeenLag) -> bool:
+    """Whether it is time to look at the lag."""
+    config, now = seen.config, seen.now
+    if now < seen.since + _ms(config.scaleActionStartDelayMillis):
+        return False
+    return seen.last_check_at is None or now >= seen.last_check_at + _ms(config.scaleActionPeriodMillis)
+
+
+def window_start(seen: SeenLag) -> datetime:
+    """Older samples do not count: those beyond the range, and those from before the last action."""
+    beginnings = [seen.now - _ms(seen.config.lagCollectionRangeMillis), seen.since, seen.last_action_at]
+    return max(b for b in beginnings if b is not None)
+
+
+def autoscale(seen: SeenLag) -> Scaling | None:
+    """What to do about the lag; None: nothing."""
+    config = seen.config
+    pause = _ms(config.minTriggerScaleActionFrequencyMillis)
+    if not seen.steady or (seen.last_action_at is not None and seen.now < seen.last_action_at + pause):
+        return None
+    lags = _collected(seen)
+    if not lags:
+        return None
+    least, most = (min(bound, seen.partitions or bound) for bound in config.bounds)
+    above = sum(lag >= config.scaleOutThreshold for lag in lags)
+    below = sum(lag <= config.scaleInThreshold for lag in lags)
+    if above >= config.triggerScaleOutFractionThreshold * len(lags):
+        if seen.task_count >= most or not seen.granted:
+            return None
+        after = min(seen.task_count + config.scaleOutStep, most)
+        return Scaling(seen.task_count, after, _reason(seen, lags, above, "at least", config.scaleOutThreshold))
+    if below >= config.triggerScaleInFractionThreshold * len(lags) and seen.task_count > least:
+        after = max(seen.task_count - config.scaleInStep, least)
+        return Scaling(seen.task_count, after, _reason(seen, lags, below, "at most", config.scaleInThreshold))
+    return None
+
+
+def _collected(seen: SeenLag) -> list[int]:
+    """The last lag of every collection interval in the window."""
+    start, step = window_start(seen), _ms(seen.config.lagCollectionIntervalMillis)
+    by_interval = {(at - start) // step: lag for at, lag in seen.samples if start < at <= seen.now}
+    return list(by_interval.values())
+
+
+def _reason(seen: SeenLag, lags: list[int], how_many: int, relation: str, threshold: int) -> str:
+    samples = "sample" if len(lags) == 1 else "samples"
+    return f"The lag was {relation} {threshold:,} in {how_many:,} of {len(lags):,} {samples}; it is {lags[-1]:,} now."
+
+
+def _ms(milliseconds: int) -> timedelta:
+    return timedelta(milliseconds=milliseconds)

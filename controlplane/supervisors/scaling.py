@@ -1,0 +1,95 @@
+"""The autoscaler at work: what it observes, and what becomes of its decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.utils import timezone
+
+from controlplane.segments.models import Source
+from controlplane.segments.selectors import lag_samples
+from controlplane.supervisors.autoscale import (
+    Scaling,
+    SeenLag,
+    autoscale,
+    config_of,
+    is_due,
+    wanted_task_count,
+    window_start,
+)
+from controlplane.supervisors.models import ScaleAction, Supervisor
+from controlplane.tasks.models import Goal, Task
+from controlplane.tasks.sources import sources_of
+from ingestion.specs import AutoScalerConfig
+
+ACTIONS_KEPT = 1000
+
+
+def look(supervisor: Supervisor, io_config: dict[str, Any]) -> None:
+    """Let the autoscaler decide, if it is time to; the supervisor's row is locked and saved by the caller."""
+    if supervisor.suspended or supervisor.terminated_at is not None:
+        return
+    config = config_of(io_config)
+    source = sources_of(supervisor.datasource_id, io_config, supervisor.pk).filter(current=True).last()
+    if config is None or source is None:
+        return
+    seen = _observe(supervisor, config, source, wanted_task_count(io_config, supervisor.decided_task_count))
+    if not is_due(seen):
+        return
+    supervisor.scaling_checked_at = seen.now
+    action = autoscale(replace(seen, samples=lag_samples(source, since=window_start(seen), until=seen.now)))
+    if action is not None:
+        supervisor.decided_task_count = action.after
+        _keep(supervisor, action)
+
+
+@dataclass(frozen=True)
+class AutoScaler:
+    """An autoscaler as it is shown: its bounds, and what it did last."""
+
+    least: int
+    most: int
+    last_action: ScaleAction | None
+
+
+def auto_scaler(supervisor: Supervisor) -> AutoScaler | None:
+    """None if there is none, or it is not enabled."""
+    config = config_of(supervisor.versions.get(version=supervisor.version).spec["spec"]["ioConfig"])
+    return None if config is None else AutoScaler(*config.bounds, last_action(supervisor))
+
+
+def last_action(supervisor: Supervisor) -> ScaleAction | None:
+    """What its autoscaler did last."""
+    return supervisor.scale_actions.first()
+
+
+def _observe(supervisor: Supervisor, config: AutoScalerConfig, source: Source, count: int) -> SeenLag:
+    """All but the samples, which need not be read when it is not time yet."""
+    last = last_action(supervisor)
+    tasks = list(Task.objects.active().reading().filter(supervisor_id=supervisor.pk).prefetch_related("indexers"))
+    return SeenLag(
+        now=timezone.now(),
+        config=config,
+        task_count=count,
+        since=supervisor.scaling_since,
+        last_action_at=last.at if last else None,
+        last_check_at=supervisor.scaling_checked_at,
+        partitions=source.keys.count() if source.kind == Source.Kind.OFFSETS else None,
+        steady=_is_steady(tasks),
+        granted=all(t.indexers_wanted >= count for t in tasks),
+    )
+
+
+def _is_steady(tasks: list[Task]) -> bool:
+    reads = any(i.state == "reading" for t in tasks for i in t.indexers.all())
+    return reads and all(t.goal == Goal.RUN for t in tasks)
+
+
+def _keep(supervisor: Supervisor, action: Scaling) -> None:
+    now = timezone.now()
+    ScaleAction.objects.create(
+        supervisor=supervisor, at=now, before=action.before, after=action.after, reason=action.reason
+    )
+    older = supervisor.scale_actions.values_list("pk", flat=True)[ACTIONS_KEPT:]
+    ScaleAction.objects.filter(pk__in=list(older)).delete()

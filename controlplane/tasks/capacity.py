@@ -1,0 +1,200 @@
+"""The pool of indexers that the installation runs at once: which of the waiting tasks may start, and what is in use.
+
+Repairs take no place: they are small, and what waits for them is never lost for want of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Count, Q, QuerySet
+
+from controlplane.tasks.models import Status, Task
+
+# How long a supervisor's next task waits for a place of others before its predecessor must give its own back first.
+PATIENCE = timedelta(seconds=20)
+_LOCK = 0x43415041
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A task that waits to be launched. ``held``: places that it gets back from those before it once they have ended.
+
+    ``follows``: a task of its supervisor reads until this one is up, or has just ended for it.
+    """
+
+    id: str
+    indexers: int
+    asked_at: datetime
+    follows: bool = False
+    held: int = 0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """``size``: None for no limit. ``used``: places of tasks that were launched. ``waiting``: oldest first."""
+
+    size: int | None
+    used: int
+    waiting: Sequence[Asking] = ()
+
+    @property
+    def free(self) -> int | None:
+        """None for no limit. Never negative, although a pool may be made smaller while tasks run."""
+        return None if self.size is None else max(0, self.size - self.used)
+
+    @property
+    def asked(self) -> int:
+        """Places that waiting tasks ask for."""
+        return sum(a.indexers for a in self.waiting)
+
+
+def admitted(pool: Pool) -> list[str]:
+    """Who may be launched now, in this order. Who follows a task of its own goes first, then who has waited longest.
+
+    Nobody overtakes a task that has to wait for more places, or a large one would wait for ever; only one that asks
+    for more than the pool will ever have holds nobody up.
+    """
+    if pool.free is None:
+        return [a.id for a in pool.waiting]
+    free, found = pool.free, []
+    for asking in _in_turn(pool):
+        if asking.indexers > free:
+            break
+        free -= asking.indexers
+        found.append(asking.id)
+    return found
+
+
+def _in_turn(pool: Pool) -> list[Asking]:
+    possible = [a for a in pool.waiting if a.indexers <= (pool.size or 0)]
+    return sorted(possible, key=lambda a: not (a.follows and _fits_after(pool, a)))
+
+
+def _fits_after(pool: Pool, asking: Asking) -> bool:
+    """Whether there is room for it once those before it have ended."""
+    return pool.size is not None and asking.indexers <= pool.size - pool.used + asking.held
+
+
+def must_give_way(pool: Pool, task_id: str, now: datetime) -> bool:
+    """Whether a task can only start when its predecessor, which reads on until then, has ended first."""
+    asking = next((a for a in pool.waiting if a.id == task_id), None)
+    if asking is None or not asking.held or task_id in admitted(pool):
+        return False
+    return now - asking.asked_at >= PATIENCE and _fits_after(pool, asking)
+
+
+def pool() -> Pool:
+    """The pool as it is now."""
+    launched = list(_running())
+    return Pool(
+        size=settings.WORKER_CAPACITY or None,
+        used=sum(_places(t) for t in launched),
+        waiting=[_asking(t, launched) for t in _waiting()],
+    )
+
+
+def _running() -> QuerySet[Task]:
+    alive = Count("indexers", filter=~Q(indexers__state="stopped"))
+    return Task.objects.active().reading().exclude(launched_at=None).annotate(alive=alive)
+
+
+def _waiting() -> QuerySet[Task]:
+    return Task.objects.reading().filter(status=Status.PENDING, launched_at=None).order_by("created_at", "id")
+
+
+def _places(task: Task) -> int:
+    """Indexers that are to end hold theirs until they have."""
+    alive: int = task.alive  # type: ignore[attr-defined]  # annotated
+    return max(task.indexers_wanted, alive)
+
+
+def _asking(task: Task, launched: list[Task]) -> Asking:
+    before = [t for t in launched if task.supervisor_id and t.supervisor_id == task.supervisor_id]
+    if task.replica_group:
+        before = [t for t in before if t.replica_group != task.replica_group]
+    return Asking(
+        id=task.pk,
+        indexers=task.indexers_wanted,
+        asked_at=task.created_at,
+        follows=bool(before) or _has_just_followed(task),
+        held=sum(_places(t) for t in before),
+    )
+
+
+def _has_just_followed(task: Task) -> bool:
+    mine = Task.objects.reading().filter(supervisor_id=task.supervisor_id, ended_at__gte=task.created_at)
+    return bool(task.supervisor_id) and mine.exclude(launched_at=None).exists()
+
+
+def may_launch(task: Task) -> bool:
+    """Whether a task that waits may be launched now. In a transaction: until its end nobody else decides."""
+    if not settings.WORKER_CAPACITY or task.kind == Task.Kind.REPAIR:
+        return True
+    _one_at_a_time()
+    return task.pk in admitted(pool())
+
+
+def launchable(forgotten_since: datetime) -> list[Task]:
+    """Those that wait although they need not: their launch message was lost, or there was no room before."""
+    waiting = Task.objects.filter(status=Status.PENDING, launched_at=None)
+    old = Q(created_at__lt=forgotten_since)
+    if settings.WORKER_CAPACITY:
+        old = Q(old, kind=Task.Kind.REPAIR) | Q(pk__in=admitted(pool()))
+    return list(waiting.filter(old))
+
+
+@transaction.atomic
+def scale(task_id: str, indexers: int) -> int:
+    """Let an active task run so many indexers, or as many more as there is room for; returns how many.
+
+    Tasks that wait come before indexers more of one that runs.
+    """
+    task = Task.objects.active().filter(pk=task_id).first()
+    if task is None:
+        return 0
+    if settings.WORKER_CAPACITY and task.launched_at is not None and indexers > task.indexers_wanted:
+        _one_at_a_time()
+        now = pool()
+        room = 0 if _in_turn(now) else now.free or 0
+        indexers = min(indexers, task.indexers_wanted + room)
+    Task.objects.active().filter(pk=task_id).update(indexers_wanted=indexers)
+    return indexers
+
+
+def _one_at_a_time() -> None:
+    """Two workers that both saw the last free place would both take it: the lock ends with the transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+
+
+def waits_for_room(task: Task) -> str:
+    """Why a task that was not launched is not; empty when it need not wait, and of one that was."""
+    if task.status != Status.PENDING or task.launched_at is not None or not settings.WORKER_CAPACITY:
+        return ""
+    now = pool()
+    if task.kind == Task.Kind.REPAIR or task.pk in admitted(now):
+        return ""
+    asks = f"It asks for {task.indexers_wanted} of the {now.size} indexers of this installation"
+    if task.indexers_wanted > settings.WORKER_CAPACITY:
+        return f"{asks}, more than will ever be free. Ask for a smaller taskCount, or raise HEADGATE_WORKER_CAPACITY."
+    turn = [a.id for a in _in_turn(now)].index(task.pk)
+    before = f", and {turn} {'task comes' if turn == 1 else 'tasks come'} first" if turn else ""
+    return (
+        f"{asks}; {now.free} {'is' if now.free == 1 else 'are'} free{before}. It starts by itself when there is room."
+    )
+
+
+def lacks_overlap(indexers: int) -> str:
+    """What a supervisor's ``indexers`` (replicas × taskCount) mean for its handovers; empty when there is room."""
+    size = settings.WORKER_CAPACITY
+    if not size or 2 * indexers <= size:
+        return ""
+    return (
+        f"This installation runs {size} indexers at most: too few for two tasks of {indexers} side by side. When one "
+        "task hands over to the next, reading pauses until the first has ended."
+    )

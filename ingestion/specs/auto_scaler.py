@@ -1,0 +1,53 @@
+"""How a supervisor changes its number of indexers by itself: Druid's ``autoScalerConfig``."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from ingestion.specs.base import SpecModel
+
+
+class AutoScalerConfig(SpecModel):
+    """Druid's lag-based autoscaler. While it is enabled, ``taskCount`` is not read. Times are in milliseconds.
+
+    As in Druid, what is written of an autoscaler that is not enabled need not fit together.
+    """
+
+    enableTaskAutoScaler: bool = False
+    taskCountMax: int | None = Field(default=None, ge=1, le=1000)
+    taskCountMin: int | None = Field(default=None, ge=1, le=1000)
+    taskCountStart: int | None = Field(default=None, ge=1, le=1000)
+    minTriggerScaleActionFrequencyMillis: int = Field(default=600_000, ge=0)
+    autoScalerStrategy: Literal["lagBased"] = "lagBased"
+    lagCollectionIntervalMillis: int = Field(default=30_000, ge=1)
+    lagCollectionRangeMillis: int = Field(default=600_000, ge=1, le=172_800_000)
+    scaleOutThreshold: int = Field(default=6_000_000, ge=0)
+    triggerScaleOutFractionThreshold: float = Field(default=0.3, ge=0, le=1)
+    scaleInThreshold: int = Field(default=1_000_000, ge=0)
+    triggerScaleInFractionThreshold: float = Field(default=0.9, ge=0, le=1)
+    scaleActionStartDelayMillis: int = Field(default=300_000, ge=0)
+    scaleActionPeriodMillis: int = Field(default=60_000, ge=1)
+    scaleInStep: int = Field(default=1, ge=1)
+    scaleOutStep: int = Field(default=2, ge=1)
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        if not self.enableTaskAutoScaler:
+            return self
+        if self.taskCountMax is None or self.taskCountMin is None:
+            raise ValueError("taskCountMax and taskCountMin are required while enableTaskAutoScaler is true")
+        if self.taskCountMax < self.taskCountMin:
+            raise ValueError(f"taskCountMax ({self.taskCountMax}) is less than taskCountMin ({self.taskCountMin})")
+        start = self.taskCountStart
+        if start is not None and not self.taskCountMin <= start <= self.taskCountMax:
+            raise ValueError(f"taskCountStart ({start}) is not between taskCountMin and taskCountMax")
+        if self.lagCollectionIntervalMillis > self.lagCollectionRangeMillis:
+            raise ValueError("lagCollectionIntervalMillis is longer than lagCollectionRangeMillis")
+        return self
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """taskCountMin and taskCountMax of one that is enabled."""
+        return self.taskCountMin or 1, self.taskCountMax or 1

@@ -1,0 +1,209 @@
+"""The autoscaler in a supervisor's rounds on a real PostgreSQL: what is changed, kept, shown and refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.segments.models import LagSample, ProgressKey, Source
+from controlplane.supervisors import scaling, services
+from controlplane.supervisors.models import ScaleAction, Supervisor
+from controlplane.supervisors.run import run
+from controlplane.tasks.models import Goal, Indexer, Status, Task
+from tests.integration.test_supervisor_services import submit
+from tests.support.django_cast import Cast, spec_for
+
+CONFIG = {
+    "enableTaskAutoScaler": True,
+    "taskCountMin": 1,
+    "taskCountMax": 4,
+    "scaleOutThreshold": 1000,
+    "scaleInThreshold": 10,
+    "scaleActionStartDelayMillis": 0,
+}
+
+
+def scaled_spec(name: str, kind: str = "share_group", **changes: Any) -> dict[str, Any]:
+    spec = spec_for(name, autoScalerConfig={**CONFIG, **changes})
+    if kind != "share_group":
+        spec["type"] = "kafka"
+        del spec["tuningConfig"], spec["ioConfig"]["groupId"]
+        spec["ioConfig"] |= {"assignment": kind, "startDelay": "PT0S"}
+    return spec
+
+
+def reading(supervisor: Supervisor, kind: str = "share_group", partitions: int = 4) -> Source:
+    """Its task reads, and its source is known."""
+    run(supervisor.pk)
+    task = Task.objects.reading().get(supervisor_id=supervisor.pk)
+    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, started_at=timezone.now(), launched_at=timezone.now())
+    Indexer.objects.create(task=task, number=0, state="reading")
+    io_config = task.spec["spec"]["ioConfig"]
+    source = Source.objects.create(
+        datasource=supervisor.datasource,
+        kind=Source.Kind.SHARE_GROUP if kind == "share_group" else Source.Kind.OFFSETS,
+        cluster_id="cluster",
+        group=io_config.get("groupId", supervisor.pk),
+        topic=io_config["topic"],
+        topic_id=f"id-of-{supervisor.pk}",
+    )
+    ProgressKey.objects.bulk_create(ProgressKey(source=source, partition=p) for p in range(partitions))
+    return source
+
+
+def saw(source: Source, lag: int) -> None:
+    """A lag was seen just now."""
+    now = timezone.now()
+    LagSample.objects.create(
+        source=source,
+        resolution_s=5,
+        at=now,
+        observed_at=now,
+        lag=lag,
+        partitions=[lag],
+        in_flight=0,
+        processed=0,
+        redelivered=0,
+    )
+
+
+def long_ago(supervisor: Supervisor) -> None:
+    """The autoscaler may act again."""
+    Supervisor.objects.filter(pk=supervisor.pk).update(scaling_checked_at=None)
+    for action in ScaleAction.objects.filter(supervisor=supervisor):
+        ScaleAction.objects.filter(pk=action.pk).update(at=action.at - timedelta(hours=1))
+    for sample in LagSample.objects.all():
+        LagSample.objects.filter(pk=sample.pk).update(observed_at=sample.observed_at - timedelta(hours=1))
+
+
+def wanted(supervisor: Supervisor) -> list[tuple[int, str]]:
+    """(indexers, goal) of its tasks, oldest first."""
+    tasks = Task.objects.filter(supervisor_id=supervisor.pk).order_by("created_at")
+    return list(tasks.values_list("indexers_wanted", "goal"))
+
+
+@pytest.mark.parametrize("kind", ["share_group", "consumer_group"])
+def test_the_running_task_is_scaled_out_and_in(cast: Cast, clients: dict[str, Client], kind: str) -> None:
+    supervisor = submit(cast, scaled_spec("swinging", kind))
+    source = reading(supervisor, kind)
+    assert wanted(supervisor) == [(1, Goal.RUN)]
+    saw(source, 5000)
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(3, Goal.RUN)]
+    saw(source, 5000)
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(3, Goal.RUN)], "it acted again too soon"
+    long_ago(supervisor)
+    saw(source, 0)
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(2, Goal.RUN)]
+    supervisor.refresh_from_db()
+    assert (supervisor.version, supervisor.decided_task_count) == (1, 2)
+    shown = clients["viewer"].get("/api/v1/supervisors/swinging/").json()
+    assert (shown["task_count"], shown["spec"]["spec"]["ioConfig"]["taskCount"]) == (2, 1)
+    assert (shown["auto_scaler"]["task_count_min"], shown["auto_scaler"]["task_count_max"]) == (1, 4)
+    assert "at most 10 in 1 of 1 sample" in shown["auto_scaler"]["last_action"]["reason"]
+    actions = clients["viewer"].get("/api/v1/supervisors/swinging/scale-actions/").json()["results"]
+    assert [(a["before"], a["after"]) for a in actions] == [(3, 2), (1, 3)]
+
+
+def test_partitions_dealt_out_by_number_are_dealt_out_anew_by_the_next_task(cast: Cast) -> None:
+    supervisor = submit(cast, scaled_spec("by-number", "offset_range"))
+    source = reading(supervisor, "offset_range", partitions=2)
+    saw(source, 5000)
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(1, Goal.RUN), (2, Goal.RUN)], "no more than there are partitions"
+    new = Task.objects.filter(supervisor_id=supervisor.pk).latest("created_at")
+    Task.objects.filter(pk=new.pk).update(status=Status.RUNNING)
+    Indexer.objects.create(task=new, number=0, state="waiting")
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(1, Goal.FINISH), (2, Goal.RUN)]
+    assert new.spec["spec"]["ioConfig"]["taskCount"] == 2
+
+
+def test_nothing_is_decided_while_it_rests_or_nothing_reads(cast: Cast) -> None:
+    supervisor = submit(cast, scaled_spec("resting"))
+    source = reading(supervisor)
+    saw(source, 5000)
+    Indexer.objects.filter(task__supervisor_id=supervisor.pk).update(state="starting")
+    run(supervisor.pk)
+    services.suspend(user=cast.users["owner"], supervisor=supervisor)
+    run(supervisor.pk)
+    assert not ScaleAction.objects.exists()
+
+
+def test_what_was_decided_outlives_tasks_and_versions_but_not_the_autoscaler(cast: Cast) -> None:
+    supervisor = submit(cast, scaled_spec("lasting"))
+    saw(reading(supervisor), 5000)
+    run(supervisor.pk)
+    submit(cast, scaled_spec("lasting", taskCountMax=2))
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(2, Goal.RUN)], "the task goes on, within the new bounds"
+    submit(cast, spec_for("lasting", taskCount=4))
+    run(supervisor.pk)
+    supervisor.refresh_from_db()
+    assert (wanted(supervisor), supervisor.decided_task_count) == ([(4, Goal.RUN)], None)
+
+
+def test_a_resume_begins_anew(cast: Cast) -> None:
+    supervisor = submit(cast, scaled_spec("anew", scaleActionStartDelayMillis=60_000))
+    began = supervisor.scaling_since
+    saw(reading(supervisor), 5000)
+    Supervisor.objects.filter(pk=supervisor.pk).update(scaling_since=began - timedelta(minutes=2))
+    services.suspend(user=cast.users["owner"], supervisor=supervisor)
+    services.resume(user=cast.users["owner"], supervisor=supervisor)
+    run(supervisor.pk)
+    assert not ScaleAction.objects.exists()
+
+
+def test_scaling_by_hand_is_refused_meanwhile(cast: Cast) -> None:
+    supervisor = submit(cast, scaled_spec("by-itself"))
+    with pytest.raises(Conflict, match="autoscaler"):
+        services.scale(user=cast.users["owner"], supervisor=supervisor, task_count=2)
+
+
+def test_it_may_not_want_more_than_there_can_be(cast: Cast, settings: LazySettings) -> None:
+    with pytest.raises(InvalidInput, match=r"autoScalerConfig\.taskCountMax is 33"):
+        submit(cast, scaled_spec("greedy", taskCountMax=33))
+    settings.WORKER_CAPACITY = 3
+    with pytest.raises(InvalidInput, match="HEADGATE_WORKER_CAPACITY"):
+        submit(cast, scaled_spec("greedy"))
+
+
+def test_it_is_given_what_the_pool_has(cast: Cast, settings: LazySettings) -> None:
+    Task.objects.all().delete()
+    settings.WORKER_CAPACITY = 4
+    supervisor = submit(cast, scaled_spec("modest", scaleOutStep=3))
+    source = reading(supervisor)
+    Task.objects.create(
+        id="neighbour",
+        kind=Task.Kind.SHARE_GROUP,
+        datasource=cast.datasource,
+        spec={},
+        indexers_wanted=2,
+        created_at=timezone.now(),
+        launched_at=timezone.now(),
+    )
+    saw(source, 5000)
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(2, Goal.RUN)]
+    Task.objects.filter(pk="neighbour").delete()
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(4, Goal.RUN)]
+
+
+def test_its_history_is_bounded(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaling, "ACTIONS_KEPT", 3)
+    supervisor = submit(cast, scaled_spec("busy", minTriggerScaleActionFrequencyMillis=0, scaleActionPeriodMillis=1))
+    source = reading(supervisor)
+    for n in range(5):
+        saw(source, 5000 if n % 2 == 0 else 0)
+        run(supervisor.pk)
+        long_ago(supervisor)
+    assert ScaleAction.objects.filter(supervisor=supervisor).count() == 3

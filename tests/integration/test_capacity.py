@@ -1,0 +1,166 @@
+"""The pool of indexers on a real PostgreSQL: launches that may not overfill it, handovers, what is said of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.common.errors import InvalidInput
+from controlplane.supervisors import services as supervisors
+from controlplane.supervisors.run import run
+from controlplane.tasks import capacity, launcher, services, watching
+from controlplane.tasks.models import Goal, Indexer, Status, Task
+from tests.integration.test_supervisor_services import side_by_side, submit
+from tests.support.django_cast import Cast, spec_for
+
+
+@pytest.fixture(autouse=True)
+def pool(cast: Cast, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six places, none of them taken."""
+    settings.WORKER_CAPACITY = 6
+    Task.objects.all().delete()
+    # What is launched does not matter here, but whether.
+    monkeypatch.setattr(launcher, "_spark_command", lambda task: ["/bin/echo", "launched"])
+
+
+def ask(cast: Cast, name: str, count: int) -> Task:
+    document = spec_for(name, taskCount=count)
+    return services.submit_task(user=cast.users["owner"], document=document, team_name="alpha")
+
+
+def launched() -> set[str]:
+    return set(Task.objects.exclude(launched_at=None).values_list("datasource__name", flat=True))
+
+
+def test_what_fits_is_launched_and_what_does_not_waits_and_says_so(cast: Cast, clients: dict[str, Client]) -> None:
+    first, second, third = ask(cast, "first", 4), ask(cast, "second", 3), ask(cast, "third", 1)
+    assert [launcher.launch(t.pk) for t in (third, second, first)] == [False, False, True]
+    assert launched() == {"first"}
+    client = clients["owner"]
+    [reason] = client.get(f"/api/v1/tasks/{third.pk}/").json()["why_nothing"]
+    assert reason["code"] == "waiting_for_capacity"
+    assert "1 of the 6 indexers" in reason["text"]
+    assert "2 are free, and 1 task comes first" in reason["text"]
+    assert client.get("/api/v1/capacity/").json() == {
+        "capacity": 6,
+        "used": 4,
+        "free": 2,
+        "waiting_tasks": 2,
+        "waiting_indexers": 4,
+    }
+    assert client.get("/druid/indexer/v1/totalWorkerCapacity").json() == {
+        "currentClusterCapacity": 6,
+        "maximumCapacityWithAutoScale": 6,
+        "usedClusterCapacity": 4,
+    }
+    services.end_task(first)
+    assert {t.pk for t in capacity.launchable(timezone.now() - timedelta(seconds=30))} == {second.pk, third.pk}
+
+
+def test_without_a_limit_all_start(cast: Cast, settings: LazySettings, clients: dict[str, Client]) -> None:
+    settings.WORKER_CAPACITY = 0
+    assert [launcher.launch(ask(cast, f"many-{n}", 30).pk) for n in range(3)] == [True] * 3
+    answer = clients["viewer"].get("/api/v1/capacity/").json()
+    assert (answer["capacity"], answer["free"], answer["used"]) == (None, None, 90)
+    assert clients["viewer"].get("/druid/indexer/v1/totalWorkerCapacity").json()["currentClusterCapacity"] == -1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_side_by_side_do_not_overfill_it(cast: Cast) -> None:
+    tasks = iter([ask(cast, f"crowd-{n}", 2).pk for n in range(6)])
+    assert sum(side_by_side(lambda: launcher.launch(next(tasks)))) <= 3
+    for task in capacity.launchable(timezone.now()):
+        launcher.launch(task.pk)
+    assert len(launched()) == 3
+
+
+def test_an_indexer_that_is_still_ending_holds_its_place(cast: Cast) -> None:
+    task = ask(cast, "shrinking", 5)
+    launcher.launch(task.pk)
+    for number in range(5):
+        Indexer.objects.create(task=task, number=number, state="reading")
+    assert capacity.scale(task.pk, 2) == 2
+    assert capacity.pool().used == 5
+    Indexer.objects.filter(number__gte=2).update(state="stopped")
+    assert capacity.pool().used == 2
+
+
+def test_a_running_task_grows_by_what_is_free_once_nobody_waits(cast: Cast) -> None:
+    task = ask(cast, "growing", 3)
+    launcher.launch(task.pk)
+    waiting = ask(cast, "waiting", 4)
+    assert capacity.scale(task.pk, 5) == 3
+    services.set_goal(waiting, Goal.STOP)
+    assert capacity.scale(task.pk, 20) == 6
+    assert capacity.scale(task.pk, 1) == 1
+
+
+def test_more_than_the_whole_pool_is_refused(cast: Cast, clients: dict[str, Client]) -> None:
+    with pytest.raises(InvalidInput, match="HEADGATE_WORKER_CAPACITY"):
+        ask(cast, "huge", 7)
+    with pytest.raises(InvalidInput, match="runs 6 indexers"):
+        submit(cast, spec_for("huge", taskCount=7))
+    body = {"kind": "task", "spec": spec_for("huge", taskCount=7)}
+    assert clients["owner"].post("/api/v1/validate/", body, content_type="application/json").status_code == 400
+    supervisor = submit(cast, spec_for("fine", taskCount=6))
+    with pytest.raises(InvalidInput):
+        supervisors.scale(user=cast.users["owner"], supervisor=supervisor, task_count=7)
+
+
+def test_a_task_from_before_the_pool_was_made_smaller_says_that_it_never_fits(
+    cast: Cast, settings: LazySettings
+) -> None:
+    task, small = ask(cast, "large", 6), ask(cast, "small", 1)
+    settings.WORKER_CAPACITY = 4
+    assert [launcher.launch(t.pk) for t in (task, small)] == [False, True]
+    assert "more than will ever be free" in capacity.waits_for_room(task)
+
+
+def test_a_repair_waits_for_nobody(cast: Cast) -> None:
+    task = ask(cast, "full", 6)
+    launcher.launch(task.pk)
+    repair = services.create_repair(like=task, holes=[])
+    assert capacity.may_launch(repair)
+    assert (capacity.pool().used, capacity.waits_for_room(repair)) == (6, "")
+
+
+def test_in_a_full_pool_the_predecessor_hands_off_first(cast: Cast) -> None:
+    """The next task waits for places that its predecessor holds: neither waits for ever."""
+    supervisor = submit(cast, spec_for("handover", taskCount=4))
+    run(supervisor.pk)
+    first = Task.objects.get(supervisor_id=supervisor.pk)
+    launcher.launch(first.pk)
+    Task.objects.filter(pk=first.pk).update(status=Status.RUNNING, started_at=timezone.now())
+    Indexer.objects.create(task=first, number=0, state="reading")
+    submit(cast, spec_for("handover", taskCount=4, pollTimeout=100))
+    run(supervisor.pk)
+    run(supervisor.pk)
+    second = Task.objects.filter(supervisor_id=supervisor.pk).latest("created_at")
+    first.refresh_from_db()
+    assert (launcher.launch(second.pk), first.goal) == (False, Goal.RUN)
+    other = ask(cast, "other", 1)
+    Task.objects.filter(pk=second.pk).update(created_at=timezone.now() - capacity.PATIENCE)
+    run(supervisor.pk)
+    first.refresh_from_db()
+    assert first.goal == Goal.FINISH
+    assert launcher.launch(other.pk) is False
+    services.end_task(first)
+    assert [launcher.launch(t.pk) for t in (second, other)] == [True, True]
+
+
+def test_the_watch_launches_what_has_room_again(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed_over: list[Any] = []
+    monkeypatch.setattr(services, "launch_on_commit", handed_over.append)
+    first, second = ask(cast, "early", 6), ask(cast, "late", 1)
+    launcher.launch(first.pk)
+    handed_over.clear()
+    watching._relaunch_forgotten()
+    assert handed_over == []
+    services.end_task(first)
+    watching._relaunch_forgotten()
+    assert [t.pk for t in handed_over] == [second.pk]

@@ -1,0 +1,181 @@
+"""The series of lag: how samples are kept, thinned and read, on a real PostgreSQL, and the REST that shows it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.common.errors import InvalidInput
+from controlplane.segments import lag
+from controlplane.segments.models import LagSample, ProgressKey, Source, Writer
+from controlplane.segments.selectors import lag_samples, lag_series
+from controlplane.segments.selectors.lag import resolution_for
+from controlplane.tasks.models import Indexer, Task
+from tests.support.django_cast import Cast
+from tests.support.publishes import make_source
+
+FLIGHTS = "/api/v1/supervisors/flights/lag/"
+
+
+@pytest.fixture
+def source(db: None) -> Source:
+    return make_source("lagging")
+
+
+def sample(source: Source, at: datetime, seconds: int = 5, **values: Any) -> LagSample:
+    known = {"lag": 0, "partitions": [0], "in_flight": 0, "processed": 0, "redelivered": 0, **values}
+    return LagSample.objects.create(source=source, resolution_s=seconds, at=at, observed_at=at, **known)
+
+
+def test_a_look_leaves_a_sample_of_each_resolution_and_no_second_one_at_once(source: Source) -> None:
+    lag.note(source, {0: 10, 2: 5}, more=15, in_flight=7)
+    began = LagSample.objects.get(source=source, resolution_s=5).at
+    lag.note(source, {0: 900})
+    fine = LagSample.objects.filter(source=source, resolution_s=5, at=began).get()
+    assert (fine.lag, fine.partitions, fine.in_flight) == (30, [10, 0, 5], 7)
+    assert set(LagSample.objects.values_list("resolution_s", flat=True)) == {5, 60, 3600}
+
+
+def test_coarse_samples_keep_the_peak_with_its_partitions_and_the_last_sums(source: Source) -> None:
+    writer = Writer.objects.create(task_id="t", number=0, datasource=source.datasource, source=source, published=100)
+    lag.note(source, {0: 10, 1: 80}, in_flight=5)
+    _make_room(source)
+    Writer.objects.filter(pk=writer.pk).update(published=400, rolled_up=50, redelivered=3, redelivered_now=4)
+    lag.note(source, {0: 20, 1: 30}, in_flight=9)
+    hours = LagSample.objects.filter(source=source, resolution_s=3600).order_by("at")
+    assert (hours[0].lag, hours[0].partitions) == (90, [10, 80])
+    last = hours.latest("at")
+    assert (last.processed, last.redelivered, last.in_flight) == (450, 7, 9)
+
+
+def _make_room(source: Source) -> None:
+    """As if the last look had been five seconds ago."""
+    for row in LagSample.objects.filter(source=source, resolution_s=5):
+        LagSample.objects.filter(pk=row.pk).update(at=row.at - timedelta(seconds=5))
+
+
+def test_what_is_old_is_dropped_by_its_resolution(source: Source) -> None:
+    now = timezone.now()
+    kept = {
+        sample(source, now - timedelta(hours=1)).pk,
+        sample(source, now - timedelta(hours=47), 60).pk,
+        sample(source, now - timedelta(days=29), 3600).pk,
+    }
+    sample(source, now - timedelta(hours=3))
+    sample(source, now - timedelta(hours=49), 60)
+    sample(source, now - timedelta(days=31), 3600)
+    assert lag.drop_old() == 3
+    assert set(LagSample.objects.values_list("pk", flat=True)) == kept
+
+
+def test_rates_are_differences_and_a_gap_has_none(source: Source) -> None:
+    end = timezone.now()
+    begin = end - timedelta(minutes=2)
+    sample(source, begin - timedelta(seconds=5), processed=100)
+    sample(source, begin, processed=600, redelivered=10, lag=7)
+    sample(source, begin + timedelta(seconds=5), processed=700, redelivered=10)
+    sample(source, begin + timedelta(seconds=60), processed=900)
+    points = lag_series(Source.objects.filter(pk=source.pk), start=begin, end=end).points
+    assert [p.processed_per_s for p in points] == [100, 20, None]
+    assert (points[0].redelivered_per_s, points[0].lag) == (2, 7)
+
+
+def test_two_topics_of_one_name_are_one_series_without_a_rate_between_them(source: Source) -> None:
+    now = timezone.now()
+    again = make_source("lagging", "topic-id-2")
+    sample(source, now - timedelta(seconds=20), processed=500, lag=1)
+    sample(again, now - timedelta(seconds=15), lag=2)
+    series = lag_series(Source.objects.filter(group=source.group))
+    assert [(p.lag, p.processed_per_s) for p in series.points] == [(1, None), (2, None)]
+
+
+@pytest.mark.parametrize(
+    ("ago", "length", "name"),
+    [
+        (timedelta(hours=1), timedelta(hours=1), "5s"),
+        (timedelta(hours=3), timedelta(hours=1), "1m"),
+        (timedelta(hours=40), timedelta(hours=40), "1m"),
+        (timedelta(days=3), timedelta(hours=1), "1h"),
+    ],
+)
+def test_the_finest_resolution_that_reaches_back(ago: timedelta, length: timedelta, name: str) -> None:
+    now = timezone.now()
+    assert resolution_for(now - ago, now - ago + length, now).name == name
+
+
+def test_a_window_that_makes_too_many_points_is_refused(source: Source) -> None:
+    now = timezone.now()
+    window = {"start": now - timedelta(days=2), "end": now}
+    with pytest.raises(InvalidInput):
+        lag_series(Source.objects.all(), **window, resolution="5s")
+    with pytest.raises(InvalidInput):
+        lag_series(Source.objects.all(), start=now, end=now)
+
+
+def test_what_the_autoscaler_reads(source: Source) -> None:
+    now = timezone.now()
+    for seconds in (40, 30, 20):
+        sample(source, now - timedelta(seconds=seconds), lag=seconds)
+    since = now - timedelta(seconds=40)
+    assert [n for _, n in lag_samples(source, since=since, until=now)] == [30, 20]
+
+
+# REST
+
+
+@pytest.fixture
+def viewer(clients: dict[str, Client]) -> Client:
+    return clients["viewer"]
+
+
+def test_lag_now(viewer: Client, cast: Cast) -> None:
+    ProgressKey.objects.update(observed_at=timezone.now())
+    Task.objects.update(observation={"error": "", "topic_exists": True})
+    Indexer.objects.filter(number=1).update(in_flight=12)
+    answer = viewer.get(FLIGHTS).json()
+    assert (answer["lag"], answer["problem"], answer["in_flight"]) == (410, "", 12)
+    assert [(p["partition"], p["end_offset"], p["settled"], p["lag"]) for p in answer["partitions"]] == [
+        (0, 1000, 990, 10),
+        (1, 1000, 600, 400),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("observation", "status", "part"),
+    [
+        ({"error": "timed out"}, "RUNNING", "Kafka can't be reached: timed out"),
+        ({"error": "", "topic_exists": False}, "RUNNING", "no such topic"),
+        ({"error": "", "topic_exists": True}, "RUNNING", "more than a minute"),
+        ({}, "FAILED", "No task runs"),
+    ],
+)
+def test_a_lag_that_is_not_known_as_of_now_says_why(
+    viewer: Client, cast: Cast, observation: dict[str, Any], status: str, part: str
+) -> None:
+    Task.objects.update(observation=observation, status=status)
+    answer = viewer.get(FLIGHTS).json()
+    assert part in answer["problem"]
+    assert answer["lag"] == 410
+
+
+def test_the_series_over_rest(viewer: Client, cast: Cast) -> None:
+    at = timezone.now().replace(microsecond=0) - timedelta(minutes=1)
+    sample(cast.source, at, lag=50, partitions=[20, 30], in_flight=3)
+    whole = viewer.get(f"{FLIGHTS}series/").json()
+    assert (whole["resolution"], [(p["lag"], p["in_flight"]) for p in whole["points"]]) == ("5s", [(50, 3)])
+    one = viewer.get(f"{FLIGHTS}series/", {"partition": 1}).json()
+    assert [p["lag"] for p in one["points"]] == [30]
+    assert [p["lag"] for p in viewer.get(f"{FLIGHTS}series/", {"partition": 7}).json()["points"]] == [0]
+    empty = viewer.get(f"{FLIGHTS}series/", {"from": "2025-01-01T00:00:00Z", "to": "2025-01-02T00:00:00Z"}).json()
+    assert (empty["resolution"], empty["points"]) == ("1h", [])
+
+
+@pytest.mark.parametrize(
+    "query", [{"resolution": "2s"}, {"partition": -1}, {"from": "x"}, {"from": "2030-01-01T00:00:00Z"}, {"odd": 1}]
+)
+def test_bad_questions(viewer: Client, query: dict[str, Any]) -> None:
+    assert viewer.get(f"{FLIGHTS}series/", query).status_code == 400
