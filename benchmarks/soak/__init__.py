@@ -12,8 +12,10 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from benchmarks.soak.faults import Faults
 from benchmarks.soak.lanes import PARTITIONS, Lane, open_lanes, published
 from benchmarks.soak.producers import Producing
 from benchmarks.soak.storm import storm
-from benchmarks.soak.verdict import Log, Verdict, judge, read_log, settled
+from benchmarks.soak.verdict import Verdict, judge, read_log, settled
 from controlplane.embedded.home import Home, temporary_home
 from tests.support.house import House, wait_for
 
@@ -58,45 +60,58 @@ def _soak(house: House, options: argparse.Namespace, seed: int) -> dict[str, Any
     lanes = open_lanes(house)
     faults = Faults(house, lanes, chance, say=lambda line: print(line, flush=True))
     streams = {lane.kind: Producing(house.bootstrap, lane.topic, options.rate, str(seed)) for lane in lanes}
-    for lane in lanes:
-        _await(house, lane, f"{lane.kind} publishes", lambda lane=lane: published(house, lane), options)
+    waiting = Waiting(house, options.settle)
+    waiting.for_each(lanes, "publishes", lambda lane: published(house, lane))
     faults.note("all kinds publish")
     problems = storm(house, lanes[-1], options.storm, chance, faults.note) if options.storm else []
     faults.run(60 * options.minutes, options.gap)
     faults.undo_all()
-    problems += _last_records(house, lanes, streams, options, seed)
+    waiting.for_each(lanes, "follows its last spec", lambda lane: _follows(house, lane))
+    for lane in lanes:
+        streams[lane.kind].finish()
+        streams[lane.kind].send(LAST_RECORDS, f"{seed} last")
+    waiting.for_each(lanes, "has every column in a segment", lambda lane: set(lane.added()) <= _columns(house, lane))
     faults.note("no more records")
     logs = {lane.kind: read_log(house.bootstrap, lane.topic, PARTITIONS) for lane in lanes}
-    problems += _settle(house, lanes, streams, logs, options)
-    faults.note("settled")
+    waiting.for_each(
+        lanes, "has settled", lambda lane: settled(house, lane, streams[lane.kind].ledger, logs[lane.kind])
+    )
+    faults.note("settled" if not waiting.in_vain else "given up")
     house.rest()
     verdicts = {lane.kind: judge(house, lane, streams[lane.kind].ledger, logs[lane.kind]) for lane in lanes}
+    problems += waiting.in_vain
     problems += [f"{kind}: {line}" for kind, verdict in verdicts.items() for line in verdict.wrong]
     _tell(house, problems, seed, options)
     return _results(verdicts, problems, faults, options)
 
 
-def _await(house: House, lane: Lane, what: str, condition: Any, options: argparse.Namespace) -> None:
-    wait_for(what, condition, options.settle, lambda: house.logs(lane.datasource))
+@dataclass
+class Waiting:
+    """Waits that may be in vain: what never came is a finding, and the rest is looked at all the same."""
 
+    house: House
+    seconds: float
+    in_vain: list[str] = field(default_factory=list)
 
-def _last_records(
-    house: House, lanes: list[Lane], streams: dict[str, Producing], options: argparse.Namespace, seed: int
-) -> list[str]:
-    """Once the last specs are followed, records of which every column must be seen; what is missing, if anything."""
-    for lane in lanes:
-        _await(house, lane, f"{lane.kind} follows its last spec", lambda lane=lane: _follows(house, lane), options)
-    for stream in streams.values():
-        stream.finish()
-    for lane in lanes:
-        streams[lane.kind].send(LAST_RECORDS, f"{seed} last")
-    missing = []
-    for lane in lanes:
-        try:
-            _await(house, lane, "its columns", lambda lane=lane: set(lane.added()) <= _columns(house, lane), options)
-        except AssertionError:
-            missing.append(f"{lane.kind}: no segment has {set(lane.added()) - _columns(house, lane)}")
-    return missing
+    def for_each(self, lanes: list[Lane], what: str, condition: Callable[[Lane], Any]) -> None:
+        """Until every lane is so far; the time is that of them together."""
+        end = time.monotonic() + self.seconds
+        for lane in lanes:
+            left = max(1.0, end - time.monotonic())
+            try:
+                wait_for(what, partial(condition, lane), left)
+            except AssertionError:
+                self.in_vain.append(f"{lane.kind}: not within {self.seconds:g} s: {what}. {self._tasks(lane)}")
+
+    def _tasks(self, lane: Lane) -> list[tuple[Any, ...]]:
+        """The lane's active tasks and their indexers, as the control plane sees them."""
+        return self.house.sql(
+            "SELECT t.id, t.status, t.goal, t.spec_version, t.message, i.number, i.state, i.in_flight, i.message"
+            " FROM tasks_task t JOIN datasources_datasource d ON d.id = t.datasource_id"
+            " LEFT JOIN tasks_indexer i ON i.task_id = t.id"
+            " WHERE d.name = %s AND t.status IN ('PENDING', 'RUNNING') ORDER BY t.created_at, i.number",
+            lane.datasource,
+        )
 
 
 def _follows(house: House, lane: Lane) -> bool:
@@ -120,21 +135,6 @@ def _columns(house: House, lane: Lane) -> set[str]:
         lane.datasource,
     )
     return {name for (name,) in rows}
-
-
-def _settle(
-    house: House, lanes: list[Lane], streams: dict[str, Producing], logs: dict[str, Log], options: argparse.Namespace
-) -> list[str]:
-    """Wait until nothing is left to do; which lanes never came to that point."""
-    late = []
-    for lane in lanes:
-        ledger, log = streams[lane.kind].ledger, logs[lane.kind]
-        try:
-            done = lambda lane=lane, ledger=ledger, log=log: settled(house, lane, ledger, log)  # noqa: E731
-            _await(house, lane, f"{lane.kind} has settled", done, options)
-        except AssertionError:
-            late.append(f"{lane.kind}: not all was published within {options.settle:g} s")
-    return late
 
 
 def _tell(house: House, problems: list[str], seed: int, options: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import random
 import threading
 import time
@@ -24,6 +25,9 @@ POISON = 0.004
 LATE = 0.05
 TOO_LATE = 0.01
 ABORTED = 0.25
+# What is wrong comes as an error of a call; of a broker that is away, and of fencing, nothing is printed.
+QUIET = {"log_level": 0, "logger": logging.getLogger("soak.quiet")}
+logging.getLogger("soak.quiet").setLevel(logging.CRITICAL + 1)
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 
 
@@ -95,7 +99,7 @@ class Producing:
     def _plain_producer(self) -> Producer:
         # Idempotent and without an end to its patience: what it has taken stands in the log once.
         config = {"enable.idempotence": True, "message.timeout.ms": 0, "linger.ms": 5}
-        return Producer({"bootstrap.servers": self._bootstrap, "log_level": 0, **config})
+        return Producer({"bootstrap.servers": self._bootstrap, **QUIET, **config})
 
     def _note(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
@@ -135,7 +139,7 @@ class Producing:
     def _transactional(self) -> Producer:
         """A new one under the same id: whatever its predecessor left open is aborted first."""
         config = {"transactional.id": f"soak-{self.topic}", "transaction.timeout.ms": 20_000, "linger.ms": 5}
-        producer = Producer({"bootstrap.servers": self._bootstrap, "log_level": 0, **config})
+        producer = Producer({"bootstrap.servers": self._bootstrap, **QUIET, **config})
         _patiently(lambda: producer.init_transactions(10))
         return producer
 
