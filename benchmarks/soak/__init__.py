@@ -28,6 +28,9 @@ from benchmarks.soak.storm import storm
 from benchmarks.soak.verdict import Verdict, judge, read_log, settled
 from controlplane.embedded.home import Home, temporary_home
 from tests.support.house import House, wait_for
+from tests.support.invariants import check_exactly_once
+from tests.support.kills import survive_kills
+from tests.support.workers import Workers
 
 LAST_RECORDS = 300
 
@@ -39,6 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=int, default=200, help="records a second to each topic (%(default)s)")
     parser.add_argument("--gap", type=float, default=5.0, help="seconds between two faults, about (%(default)g)")
     parser.add_argument("--storm", type=float, default=30.0, help="seconds of rebalances before them (%(default)g)")
+    parser.add_argument("--kills", type=int, default=0, help="of a share group's indexers at named places, before all")
     parser.add_argument("--settle", type=float, default=300.0, help="seconds for all to settle (%(default)g)")
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="keep all logs there when something is wrong")
 
@@ -50,12 +54,33 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     with temporary_home() as home, _nothing_left(home):
         house = House(home)
         try:
-            return {"seed": seed, **_soak(house, options, seed)}
+            killed = _kills(house, options.kills, random.Random(f"{seed} kills")) if options.kills else []
+            return {"seed": seed, **_soak(house, options, seed, killed)}
         finally:
             house.close()
 
 
-def _soak(house: House, options: argparse.Namespace, seed: int) -> dict[str, Any]:
+def _kills(house: House, kills: int, chance: random.Random) -> list[str]:
+    """What is wrong after so many kills at the places between poll and acknowledgement."""
+    made: list[Workers] = []
+
+    def make_workers(spec: dict[str, Any], indexers: int) -> Workers:
+        made.append(Workers(house, spec, indexers))
+        return made[-1]
+
+    try:
+        datasource, records, places = survive_kills(house, make_workers, chance, kills)
+        check_exactly_once(house, datasource, range(records))
+        print(f"{records} records, each once, after kills at {dict(places)}", flush=True)
+        return []
+    except AssertionError as problem:
+        return [f"kills: {str(problem)[:4_000]}"]
+    finally:
+        for workers in made:
+            workers.close()
+
+
+def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[str]) -> dict[str, Any]:
     chance = random.Random(seed)
     lanes = open_lanes(house)
     faults = Faults(house, lanes, chance, say=lambda line: print(line, flush=True))
@@ -63,7 +88,7 @@ def _soak(house: House, options: argparse.Namespace, seed: int) -> dict[str, Any
     waiting = Waiting(house, options.settle)
     waiting.for_each(lanes, "publishes", lambda lane: published(house, lane))
     faults.note("all kinds publish")
-    problems = storm(house, lanes[-1], options.storm, chance, faults.note) if options.storm else []
+    problems += storm(house, lanes[-1], options.storm, chance, faults.note) if options.storm else []
     faults.run(60 * options.minutes, options.gap)
     faults.undo_all()
     waiting.for_each(lanes, "follows its last spec", lambda lane: _follows(house, lane))
