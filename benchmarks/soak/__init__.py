@@ -102,7 +102,7 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
         lanes, "has settled", lambda lane: settled(house, lane, streams[lane.kind].ledger, logs[lane.kind])
     )
     faults.note("settled" if not waiting.in_vain else "given up")
-    house.rest()
+    waiting.until("every task has ended", house.rest)
     verdicts = {lane.kind: judge(house, lane, streams[lane.kind].ledger, logs[lane.kind]) for lane in lanes}
     problems += waiting.in_vain
     problems += [f"{kind}: {line}" for kind, verdict in verdicts.items() for line in verdict.wrong]
@@ -123,19 +123,21 @@ class Waiting:
         end = time.monotonic() + self.seconds
         for lane in lanes:
             left = max(1.0, end - time.monotonic())
-            try:
-                wait_for(what, partial(condition, lane), left)
-            except AssertionError:
-                self.in_vain.append(f"{lane.kind}: not within {self.seconds:g} s: {what}. {self._tasks(lane)}")
+            self.until(f"{lane.kind} {what}", partial(wait_for, what, partial(condition, lane), left, self._tasks))
 
-    def _tasks(self, lane: Lane) -> list[tuple[Any, ...]]:
-        """The lane's active tasks and their indexers, as the control plane sees them."""
+    def until(self, what: str, wait: Callable[[], Any]) -> None:
+        """A wait that raises ``AssertionError`` when it is in vain."""
+        try:
+            wait()
+        except AssertionError as problem:
+            self.in_vain.append(f"in vain: {what}: {str(problem)[:4_000]}")
+
+    def _tasks(self) -> list[tuple[Any, ...]]:
+        """The active tasks and their indexers, as the control plane sees them."""
         return self.house.sql(
             "SELECT t.id, t.status, t.goal, t.spec_version, t.message, i.number, i.state, i.in_flight, i.message"
-            " FROM tasks_task t JOIN datasources_datasource d ON d.id = t.datasource_id"
-            " LEFT JOIN tasks_indexer i ON i.task_id = t.id"
-            " WHERE d.name = %s AND t.status IN ('PENDING', 'RUNNING') ORDER BY t.created_at, i.number",
-            lane.datasource,
+            " FROM tasks_task t LEFT JOIN tasks_indexer i ON i.task_id = t.id"
+            " WHERE t.status IN ('PENDING', 'RUNNING') ORDER BY t.created_at, i.number"
         )
 
 

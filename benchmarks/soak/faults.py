@@ -18,6 +18,7 @@ import psutil
 import psycopg
 
 from benchmarks.soak.lanes import Lane
+from benchmarks.soak.producers import COLUMNS
 from controlplane.embedded.processes import Identity
 from controlplane.embedded.service import Service
 from controlplane.embedded.spark_tasks import running_applications
@@ -210,6 +211,8 @@ class Faults:
 
     def _add_a_column(self) -> str:
         lane = self.chance.choice(self.lanes)
+        if lane.columns == COLUMNS:
+            return ""
         lane.columns += 1
         lane.submit(self.house)
         return f"{lane.kind}: new spec with {lane.added()[-1]}"

@@ -20,7 +20,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 STEP_S = 0.1
-COLUMNS = 40
+COLUMNS = 40  # that a spec may ask for in time
 POISON = 0.004
 LATE = 0.05
 TOO_LATE = 0.01
