@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ("share", "offsets", "latency", "memory", "publish", "index", "decode")
+NAMES = ("share", "offsets", "latency", "memory", "publish", "index", "decode", "soak")
 
 
 def main() -> int:
     """Exit code 0 when the benchmark ran and nothing was lost or doubled."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as at Ctrl-C, what was started is stopped
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name not in NAMES:
         print(f"usage: python -m benchmarks {{{','.join(NAMES)}}} [options]", file=sys.stderr)
@@ -29,10 +32,10 @@ def main() -> int:
     _print(name, results)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n")
-    return 1 if results.get("lost") or results.get("duplicated") else 0
+    return 1 if any(results.get(key) for key in ("lost", "duplicated", "wrong")) else 0
 
 
-def _print(name: str, results: dict[str, float | str | None]) -> None:
+def _print(name: str, results: dict[str, Any]) -> None:
     table = Table(title=f"benchmark {name}")
     table.add_column("what")
     table.add_column("value", justify="right")
@@ -41,7 +44,9 @@ def _print(name: str, results: dict[str, float | str | None]) -> None:
     Console().print(table)
 
 
-def _text(value: float | str | None) -> str:
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return str(len(value))
     if value is None or isinstance(value, str):
         return value or "-"
     return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"

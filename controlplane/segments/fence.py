@@ -50,10 +50,14 @@ def note_unpublished(
 
 @dataclass(frozen=True)
 class LockedWriter:
-    """An indexer's row, locked: what a publish needs of it. ``version`` is what its datasource's new intervals get."""
+    """An indexer's row, locked: what a publish needs of it.
+
+    ``folder``: its datasource's in deep storage. ``version`` is what its datasource's new intervals get.
+    """
 
     id: int
     datasource: int
+    folder: str
     version: str
     source: int
     topic: str
@@ -65,7 +69,7 @@ def lock_writer(task_id: str, number: int, epoch: int) -> LockedWriter:
     """Lock the writer's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
     with cursor() as c:
         row = c.execute(
-            "SELECT w.epoch, w.id, w.datasource_id, d.created_at, w.source_id, s.topic, s.topic_id, s.kind"
+            "SELECT w.epoch, w.id, w.datasource_id, d.name, d.created_at, w.source_id, s.topic, s.topic_id, s.kind"
             " FROM segments_writer w"
             " JOIN datasources_datasource d ON d.id = w.datasource_id JOIN segments_source s ON s.id = w.source_id"
             " WHERE w.task_id = %s AND w.number = %s FOR UPDATE OF w",
@@ -76,8 +80,8 @@ def lock_writer(task_id: str, number: int, epoch: int) -> LockedWriter:
         raise PublishRefused(
             Refusal(code="fenced", detail=f"Epoch {epoch} of indexer {number} is over (current: {current}).")
         )
-    _, writer, datasource, created_at, *source = row
-    return LockedWriter(writer, datasource, append_version(created_at), *source)
+    _, writer, datasource, name, created_at, *source = row
+    return LockedWriter(writer, datasource, name, append_version(created_at), *source)
 
 
 @transaction.atomic

@@ -223,5 +223,6 @@ def _note_alarms(writer: LockedWriter, task_id: str, request: PublishRequest) ->
         note(
             SourceEvent.Kind.EARLY_DUPLICATE,
             f"{request.early_duplicates} records that were delivered for the first time were settled already. "
-            "They were dropped; if the topic's records were not settled by a repair, look into it.",
+            "They were dropped. A repair that settled them explains it, or a restart of Kafka, which forgets "
+            "deliveries; otherwise look into it.",
         )

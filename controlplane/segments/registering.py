@@ -84,8 +84,7 @@ class Registration:
         PostgreSQL raises 23P01 when one of the ranges in ``settling`` overlaps what is settled.
         """
         files = self.request.segments
-        if len({f.path for f in files}) != len(files):
-            raise InvalidInput("Two segments have the same path.")
+        self._check_paths([f.path for f in files])
         numbers = self._partition_numbers()
         ids = [uuid.uuid4() for _ in files]
         shown = Jsonb([str(i) for i in ids])
@@ -101,6 +100,15 @@ class Registration:
             if settling:
                 c.execute(_SETTLE, (settling,))
         return [str(i) for i in ids]
+
+    def _check_paths(self, paths: list[str]) -> None:
+        """A task names files in its own datasource's folder, whatever has become of its application."""
+        if len(set(paths)) != len(paths):
+            raise InvalidInput("Two segments have the same path.")
+        for path in paths:
+            folder, *below = path.split("/")
+            if folder != self.writer.folder or not below or "\0" in path or {"", ".", ".."} & set(below):
+                raise InvalidInput(f"{path!r} is not the path of a file in the folder {self.writer.folder}.")
 
     def _partition_numbers(self) -> dict[Interval, tuple[str, itertools.count[int]]]:
         """Take numbers for each interval and add to its sums, its row locked from here on.

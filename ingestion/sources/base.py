@@ -132,7 +132,10 @@ class Source(Protocol):
         """Stop polling and hand out what is held, so that it can be published or released."""
 
     def close(self) -> None:
-        """Leave; what is still held is left to the source's own rules. Safe to call twice."""
+        """Leave; what is still held is left to the source's own rules. Safe to call twice.
+
+        Raises ``SourceProblem`` when it has not left after a while: then it goes with the process.
+        """
 
     @property
     def ack_failures(self) -> int:

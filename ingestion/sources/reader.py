@@ -6,6 +6,7 @@ offsets of a batch are whole: from where the last one ended to where this one do
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -25,6 +26,7 @@ MOST_RECORDS = 20_000  # of a batch
 FEWEST_RECORDS = 100
 BATCH_BYTES = 8 * 1024 * 1024
 COMPLAINT_S = 15.0
+CLOSE_S = 10.0
 LOOK_S = 10.0
 FOREVER = float("inf")
 _OUT_OF_RANGE = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)
@@ -68,6 +70,7 @@ class Reader:
         self._left_out: list[Batch] = []
         self._most = MOST_RECORDS
         self._complaint = ("", 0.0)
+        self._leaving: threading.Thread | None = None
 
     @property
     def partitions(self) -> set[int]:
@@ -221,7 +224,18 @@ class Reader:
         self._complaint = (text, time.monotonic())
 
     def close(self) -> None:
-        """Leave; safe to call twice."""
+        """Leave; safe to call twice. Raises ``SourceProblem`` when the client does not come to an end.
+
+        It waits until the broker has answered its last commits: while that is away for as long, and at times for ever.
+        """
+        if self._leaving is None:
+            self._leaving = threading.Thread(target=self._leave, name="leaving", daemon=True)
+            self._leaving.start()
+        self._leaving.join(CLOSE_S)
+        if self._leaving.is_alive():
+            raise SourceProblem(f"Reading {self.topic}: the client has not closed within {CLOSE_S:.0f} s")
+
+    def _leave(self) -> None:
         try:
             self.consumer.close()
         except (KafkaException, RuntimeError):

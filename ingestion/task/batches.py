@@ -21,6 +21,7 @@ from ingestion.specs.protocol import (
     QuarantinedRecord,
     SegmentFile,
 )
+from ingestion.task.quarantine import fitting
 
 ERROR_LENGTH = 2000
 KEPT_BYTES = 64 * 1024  # of the payload of a record with a faulty field
@@ -155,8 +156,8 @@ class Ledger:
         return {p: offsets.ranges_of(numbers[partitions == p].tolist()) for p in np.unique(partitions).tolist()}
 
     def quarantined(self) -> list[QuarantinedRecord]:
-        """What could not be decoded, whole."""
-        return [self._quarantined(i) for i in self.indexes(UNPARSEABLE).tolist()]
+        """What could not be decoded, whole as long as a publish can carry it."""
+        return fitting([self._quarantined(i) for i in self.indexes(UNPARSEABLE).tolist()])
 
     def _quarantined(self, index: int) -> QuarantinedRecord:
         reason, error = self.errors[index]

@@ -60,6 +60,7 @@ class Indexer:
             datasource=assignment.spec.dataSchema.dataSource, task=assignment.task_id, indexer=self._number
         )
         self._parse_exceptions = ParseExceptions(assignment.spec.tuningConfig, self._log)
+        self._stuck = ""  # why the last source did not close
 
     def run(self) -> None:
         """Index until told to end.
@@ -76,6 +77,8 @@ class Indexer:
                         return
                     except TopicChanged as changed:
                         self._log.warning("starting anew", reason=str(changed))
+                        if self._stuck:  # it may still be dealt partitions: it goes with this process alone
+                            raise SourceProblem(self._stuck) from None
         finally:
             decoders.close()
             self._control.show(state="stopped", in_flight=0)
@@ -113,9 +116,17 @@ class Indexer:
             self._control.show(state="finishing")
             work.end()
         finally:
-            source.close()
+            self._leave(source)
             work.close()
             self._control.show(in_flight=0)
+
+    def _leave(self, source: Source) -> None:
+        """One that does not close keeps nobody from ending: what it held is published, or read by another."""
+        try:
+            source.close()
+        except SourceProblem as problem:
+            self._stuck = str(problem)
+            self._log.warning("the source was left as it is", reason=self._stuck)
 
     def _await_topic(self) -> TopicIdentity | None:
         while self._control.directive == "continue":

@@ -155,19 +155,23 @@ def _with_registry() -> dict[str, Any]:
 
 
 def test_row_6_no_answer_and_no_page_tells(house: House, told: dict[str, str]) -> None:
+    """Row 6 of the security checklist: no answer and no page tells."""
     assert answers_that_tell(house, told["task"], told["supervisor"]) == []
 
 
 def test_row_6_no_row_tells(house: House, told: dict[str, str]) -> None:
+    """Row 6 of the security checklist: no row tells."""
     assert rows_that_tell(house) == []
 
 
 def test_row_8_no_file_tells(house: House, told: dict[str, str]) -> None:
+    """Row 8 of the security checklist: no file tells."""
     assert (house.home.tasks / told["task"] / "spark.log").stat().st_size > 0
     assert files_that_tell(house.home.path) == []
 
 
 def test_row_8_no_refusal_tells(house: House, told: dict[str, str]) -> None:
+    """Row 8 of the security checklist: no refusal tells."""
     spec = house.spec(
         "x", consumerProperties={"bootstrap.servers": "x", **KEYS, **JAAS, "plugin.library.paths": CANARY}
     )
@@ -177,6 +181,7 @@ def test_row_8_no_refusal_tells(house: House, told: dict[str, str]) -> None:
 
 
 def test_row_9_no_process_tells(house: House, told: dict[str, str]) -> None:
+    """Row 9 of the security checklist: no process tells."""
     pid = house.application_pid(told["task"])
     assert pid is not None, "the task runs on"
     application = psutil.Process(pid)
@@ -185,6 +190,24 @@ def test_row_9_no_process_tells(house: House, told: dict[str, str]) -> None:
     secret = {n for n in application.environ() if re.search("SECRET|PASSWORD|KEY|DATABASE_URL|REDIS", n)}
     assert {n for n in secret if not n.startswith("AWS_")} == set()
     assert processes_that_tell() == []
+
+
+def test_no_process_of_an_application_speaks_to_the_database(house: House, told: dict[str, str]) -> None:
+    """Row 12 of the security checklist: it has no login for it, and holds no connection to it or to the queue."""
+    pid = house.application_pid(told["task"])
+    assert pid is not None, "the task runs on"
+    ports: set[int] = set()
+    known = ""
+    for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+        try:
+            ports |= {c.raddr.port for c in process.net_connections() if c.raddr}
+            known += " ".join(process.environ().values())
+        except psutil.Error:
+            continue  # it has ended meanwhile
+    assert house.kafka.port in ports, "what it is connected to can be seen"
+    assert not ports & {house.postgres.port, house.valkey.port}
+    assert house.postgres.password not in known
+    assert f":{house.postgres.port}" not in known
 
 
 def test_a_canary_would_be_found(tmp_path: Path) -> None:

@@ -188,6 +188,7 @@ def test_duplicates_are_refused_by_name(plane: ControlPlane) -> None:
 
 
 def test_an_old_epoch_is_fenced(plane: ControlPlane) -> None:
+    """Row 11 of the security checklist: a token does not revive an indexer that another has followed."""
     old = begin(plane)
     begin(plane)
     with pytest.raises(PublishRefused) as refused:
@@ -266,6 +267,7 @@ def test_the_end_is_heard(plane: ControlPlane) -> None:
 
 
 def test_a_token_is_for_its_task_and_ends_with_it(live_server: Any) -> None:
+    """Row 11 of the security checklist: the client of the product meets the same."""
     task, other = make_task(), make_task()
     token = new_token(task)
     with pytest.raises(TaskOver):

@@ -279,7 +279,7 @@ def test_what_is_published_shows_at_once(viewer: Client, cast: Cast) -> None:
 def published_file(day: int, first_offset: int, rows: int) -> SegmentFile:
     start = DAY + timedelta(days=day)
     return SegmentFile(
-        path=f"/published/{uuid.uuid4()}.parquet",
+        path=f"published/{uuid.uuid4()}.parquet",
         interval_start=start,
         interval_end=start + timedelta(days=1),
         rows=rows,

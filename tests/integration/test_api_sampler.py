@@ -158,7 +158,7 @@ def test_bytes_that_are_no_text_are_in_base64(owner: Client) -> None:
 
 
 def test_an_operator_may_a_viewer_may_not(clients: dict[str, Client], cast: Cast) -> None:
-    """Where no datasource is named, too: it reads a Kafka as a task would."""
+    """Row 5 of the security checklist. Where no datasource is named, too: it reads a Kafka as a task would."""
     unnamed, new = pasted("{}"), pasted("{}", schema={"dataSource": "brand-new"})
     for body in (unnamed, new):
         expected = {"owner": 200, "operator": 200, "viewer": 403, "outsider": 200, "superuser": 200, "anonymous": 401}
@@ -185,6 +185,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("spec", "pointer"), FAULTS)
 def test_what_a_spec_may_not_say_a_sample_may_not_either(owner: Client, spec: Any, pointer: str) -> None:
+    """Row 5 of the security checklist: the sampler checks what creating a supervisor checks."""
     answer = ask(owner, {"type": "kafka", "spec": spec})
     assert answer.status_code == 400
     pointers = [e["pointer"] for e in answer.json()["errors"]]
@@ -198,6 +199,7 @@ def test_what_a_spec_may_not_say_a_sample_may_not_either(owner: Client, spec: An
     "config", [{"numRows": 0}, {"numRows": 1001}, {"timeoutMs": 15_001}, {"timeoutMs": 1}, {"x": 1}]
 )
 def test_more_than_the_limits_is_refused(owner: Client, config: Any) -> None:
+    """Row 5 of the security checklist: rows, bytes and time have limits."""
     answer = ask(owner, {**pasted("{}"), "samplerConfig": config})
     assert answer.status_code == 400
     assert [e["pointer"] for e in answer.json()["errors"]] == [f"/samplerConfig/{next(iter(config))}"]
@@ -249,7 +251,10 @@ def test_a_kafka_that_does_not_answer_is_unavailable(owner: Client, silent_kafka
 
 
 def test_a_process_that_dies_is_an_error_and_harms_nobody(cast: Cast, silent_kafka: str) -> None:
-    """It is killed from outside while it waits; its order, with a secret in it, is nowhere to be seen."""
+    """Row 8 of the security checklist.
+
+    It is killed from outside while it waits; its order, with a secret in it, is nowhere to be seen.
+    """
     caught: list[Exception] = []
     document = from_kafka(silent_kafka)
     order = sampling._admitted(document, sampling.parse_sampler_spec(document).order)
@@ -276,6 +281,7 @@ def test_a_process_that_dies_is_an_error_and_harms_nobody(cast: Cast, silent_kaf
 def test_a_process_that_does_not_end_is_killed(
     owner: Client, monkeypatch: pytest.MonkeyPatch, silent_kafka: str
 ) -> None:
+    """Row 5 of the security checklist: a sample takes no longer than it may."""
     monkeypatch.setattr(sampling, "START_AND_DECODE_S", 0.1)
     answer = ask(owner, from_kafka(silent_kafka, 100))
     assert answer.status_code == 503
@@ -284,6 +290,7 @@ def test_a_process_that_does_not_end_is_killed(
 
 
 def test_only_so_many_at_once(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 5 of the security checklist: a few samples at once, no more."""
     monkeypatch.setattr(sampling, "WAIT_S", 0.05)
     for _ in range(sampling.AT_ONCE):
         assert sampling._slots.acquire(timeout=1)

@@ -134,12 +134,14 @@ def test_other_periods_are_refused(duration: str, root: Path) -> None:
     ],
 )
 def test_what_headgate_did_not_put_there_stays(cast: Cast, put: Put, root: Path, path: str) -> None:
+    """Row 14 of the security checklist: nor what is not Headgate's."""
     put(99 * DAY, path)
     cleaned_up("--older-than", "PT0S")
     assert left(root) == {path}
 
 
 def test_nothing_is_followed_out_of_the_root(cast: Cast, put: Put, root: Path, tmp_path: Path) -> None:
+    """Row 14 of the security checklist: cleaning up deletes nothing elsewhere."""
     outside = tmp_path / "outside" / PLACE
     outside.mkdir(parents=True)
     file = outside / f"{uuid.uuid4()}.parquet"

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
 from ingestion.client import MemoryControlPlane
-from ingestion.sources import consumer_group
+from ingestion.sources import SourceProblem, consumer_group
 from ingestion.sources.consumer_group import ConsumerGroupSource
 from ingestion.sources.stored_offsets import StoredOffsets
 from ingestion.sources.topic import TopicWatch
@@ -171,6 +171,31 @@ def test_a_claim_that_comes_late_takes_no_partition_for_good(house: House, monke
         assert (again.progress[0].start, again.progress[0].end) == (0, 100)
     finally:
         source.close()
+
+
+def test_a_member_ends_while_kafka_does_not_answer(house: House) -> None:
+    """Row 14 of the failure matrix: a commit to Kafka that nobody answers keeps no task from ending."""
+    topic = house.topic(partitions=1)
+    house.produce(topic, numbered(0, 100))
+    source, _, _ = member(house, topic)
+    source.open()
+    wait_for("records", lambda: source.take(0.2), 30)
+    house.kafka.pause()
+    try:
+        source.published({0: 100})
+        with pytest.raises(SourceProblem, match="has not closed"):
+            source.close()
+    finally:
+        house.kafka.resume()
+
+    def closed() -> bool:
+        try:
+            source.close()
+        except SourceProblem:
+            return False
+        return True
+
+    wait_for("it closes when Kafka answers", closed, 60)
 
 
 def member(house: House, topic: str) -> tuple[ConsumerGroupSource, MemoryControlPlane, Claims]:

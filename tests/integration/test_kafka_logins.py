@@ -199,6 +199,7 @@ def test_a_share_consumer_reads_too(secured: Secured) -> None:
 
 
 def test_row_8_a_wrong_password_is_told_without_it(secured: Secured) -> None:
+    """Row 8 of the security checklist: a wrong password is told without it."""
     properties = read(login(secured, "LOGINTLS", "PLAIN", PLAIN.replace("4711", "canary")))
     with pytest.raises(kafka.KafkaProblem, match=r"(?i)authentication") as caught:
         kafka.topic_offsets(properties, secured.topic)
@@ -206,6 +207,7 @@ def test_row_8_a_wrong_password_is_told_without_it(secured: Secured) -> None:
 
 
 def test_row_3_brokers_that_are_advertised_at_a_denied_address_are_not_followed(secured: Secured) -> None:
+    """Row 3 of the security checklist: brokers that are advertised at a denied address are not followed."""
     properties = read({"bootstrap.servers": secured.addresses["ELSEWHERE"]})
     message = r"broker 1 is advertised as 169\.254\.169\.254 is a cloud's metadata service"
     with pytest.raises(kafka.KafkaProblem, match=message):
@@ -220,6 +222,7 @@ def test_row_3_brokers_that_are_advertised_at_a_denied_address_are_not_followed(
 
 
 def test_row_3_no_client_is_made_for_a_denied_address(secured: Secured, settings: Any) -> None:
+    """Row 3 of the security checklist: no client is made for a denied address."""
     settings.ADDRESS_POLICY = AddressPolicy()
     properties = read(login(secured, "LOGIN", "PLAIN", PLAIN))
     with pytest.raises(kafka.KafkaProblem, match="is a loopback address"):

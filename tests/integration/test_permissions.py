@@ -37,7 +37,10 @@ def log(cast: Cast, empty_cache: None) -> Iterator[None]:
 
 
 def test_the_table_knows_every_address() -> None:
-    """A new one must be given rows: all methods of a class, at least one of a function."""
+    """Row 13 of the security checklist.
+
+    A new one must be given rows: all methods of a class, at least one of a function.
+    """
     known = {(row.method, row.pattern) for row in TABLE}
     patterns = {pattern for _, pattern in known}
     declared = {(method, route.pattern) for route in ROUTES.values() for method in route.methods}
@@ -57,6 +60,7 @@ def ask(row: Row, role: str, cast: Cast) -> HttpResponseBase:
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda r: f"{r.method} /{r.pattern}{r.query}")
 def test_who_may_do_what(row: Row, cast: Cast) -> None:
+    """Row 13 of the security checklist: every address, asked by everybody."""
     for role, expected in zip(ROLES, row.statuses, strict=True):
         with transaction.atomic():
             check(row, role, expected, cast)
@@ -105,6 +109,7 @@ def test_who_may_make_a_datasource(cast: Cast, role: str, status: int, team: str
 
 
 def test_lists_and_counts_hold_what_is_ones_own(cast: Cast) -> None:
+    """Row 13 of the security checklist: lists and counts too."""
     mine = Datasource.objects.create(name="outsiders-own", team=cast.beta)
     outsider, superuser = speaking_as(cast, "outsider"), speaking_as(cast, "superuser")
     assert [d["name"] for d in outsider.get("/api/v1/datasources/").json()["results"]] == [mine.name]
@@ -130,6 +135,7 @@ def test_a_user_who_is_turned_off_sees_nothing(cast: Cast) -> None:
 
 
 def test_a_token_of_a_user_does_not_open_a_task(cast: Cast) -> None:
+    """Row 13 of the security checklist: nor does a user's token open what is an application's."""
     assert Client().get(f"/internal/tasks/{cast.task.pk}/assignment").status_code == 401
 
 

@@ -97,6 +97,7 @@ def _faults(answer: Any) -> dict[str, str]:
     ],
 )
 def test_row_3_brokers_that_are_refused(owner: Client, servers: str, message: str) -> None:
+    """Row 3 of the security checklist: brokers that are refused."""
     found = refusals(owner, with_properties(**{"bootstrap.servers": servers}))
     assert list(found) == ["/ioConfig/consumerProperties/bootstrap.servers"]
     assert message in found["/ioConfig/consumerProperties/bootstrap.servers"]
@@ -115,6 +116,7 @@ def test_row_3_brokers_that_are_refused(owner: Client, servers: str, message: st
     ],
 )
 def test_row_4_registries_that_are_refused(owner: Client, changes: dict[str, Any], pointer: str, message: str) -> None:
+    """Row 4 of the security checklist: registries that are refused."""
     found = refusals(owner, with_registry(**changes))
     assert list(found) == [f"/ioConfig/inputFormat/valueFormat/avroBytesDecoder{pointer}"]
     assert message in next(iter(found.values()))
@@ -149,6 +151,7 @@ def test_the_page_that_checks_a_spec_says_the_same(owner: Client, cast: Cast) ->
 def test_row_10_insecure_properties_need_the_administrator(
     owner: Client, settings: Any, given: dict[str, Any], name: str
 ) -> None:
+    """Row 10 of the security checklist: insecure properties need the administrator."""
     found = refusals(owner, with_properties(**given))
     assert list(found) == [f"/ioConfig/consumerProperties/{name}"]
     assert "HEADGATE_ALLOW_INSECURE_KAFKA" in found[f"/ioConfig/consumerProperties/{name}"]
@@ -158,6 +161,7 @@ def test_row_10_insecure_properties_need_the_administrator(
 
 @pytest.mark.parametrize("variable", ["HEADGATE_SECRET_KEY", "DATABASE_URL", "SPEC_SECRET_", "PATH", "spec_secret_a"])
 def test_row_7_other_variables_of_the_environment_are_refused(owner: Client, variable: str) -> None:
+    """Row 7 of the security checklist: other variables of the environment are refused."""
     found = refusals(owner, with_properties(**{"sasl.password": {"type": "environment", "variable": variable}}))
     assert found == {
         "/ioConfig/consumerProperties/sasl.password": (
@@ -167,6 +171,7 @@ def test_row_7_other_variables_of_the_environment_are_refused(owner: Client, var
 
 
 def test_row_7_a_variable_that_is_not_there_and_one_that_is(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 7 of the security checklist: a variable that is not there and one that is."""
     spec = with_properties(**{"sasl.password": {"type": "environment", "variable": "SPEC_SECRET_KAFKA"}})
     assert "SPEC_SECRET_KAFKA is not set" in next(iter(refusals(owner, spec).values()))
     monkeypatch.setenv("SPEC_SECRET_KAFKA", CANARY)
@@ -180,6 +185,7 @@ def test_row_7_a_variable_that_is_not_there_and_one_that_is(owner: Client, monke
 
 @pytest.mark.parametrize("prefix", ["HEADGATE_", "HEADGATE_SECRET_KE", "D", ""])
 def test_row_7_the_prefix_fits_none_of_the_settings(monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
+    """Row 7 of the security checklist: the prefix fits none of the settings."""
     monkeypatch.setenv("HEADGATE_SECRET_PREFIX", prefix)
     with pytest.raises(env.EnvironmentProblem, match="HEADGATE_SECRET_PREFIX must not be the beginning of"):
         env.prefix("HEADGATE_SECRET_PREFIX", "SPEC_SECRET_")
@@ -221,6 +227,7 @@ def read_store(place: str, kind: str = "PKCS12", password: str = "x", store: str
     ],
 )
 def test_row_2_only_stores_in_the_folder_are_read(tmp_path: Path, settings: Any, place: str, message: str) -> None:
+    """Row 2 of the security checklist: only stores in the folder are read."""
     folder = tmp_path / "keys"
     folder.mkdir()
     (tmp_path / "secret").write_text(CANARY)
@@ -260,6 +267,7 @@ def assigned(task_id: str) -> Assignment:
 def test_row_6_a_registrys_secrets_are_sealed_and_go_to_the_application_alone(
     owner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Row 6 of the security checklist: a registry's secrets are sealed and go to the application alone."""
     monkeypatch.setenv("SPEC_SECRET_TOKEN", "from the environment")
     access = {
         "config": {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": f"fred:{CANARY}"},
@@ -280,6 +288,7 @@ def versions(name: str) -> list[dict[str, str]]:
 
 
 def test_row_6_secrets_are_kept_while_the_connection_stays_the_same(owner: Client) -> None:
+    """Row 6 of the security checklist: secrets are kept while the connection stays the same."""
     first = with_properties("kept", **LOGIN, **KEYS, **{"sasl.password": CANARY})
     assert post(owner, SUPERVISORS, first).status_code == 201
     shown = {k: v for k, v in KEYS.items() if k != "ssl.keystore.key"}
@@ -299,6 +308,7 @@ def test_row_6_secrets_are_kept_while_the_connection_stays_the_same(owner: Clien
     ],
 )
 def test_row_6_kept_secrets_are_not_sent_elsewhere(owner: Client, change: dict[str, str]) -> None:
+    """Row 6 of the security checklist: kept secrets are not sent elsewhere."""
     assert post(owner, SUPERVISORS, with_properties("kept", **LOGIN, **{"sasl.password": CANARY})).status_code == 201
     answer = post(owner, SUPERVISORS, with_properties("kept", **{**LOGIN, **change}))
     assert list(_faults(answer)) == ["/ioConfig/consumerProperties/sasl.password"]
@@ -306,6 +316,7 @@ def test_row_6_kept_secrets_are_not_sent_elsewhere(owner: Client, change: dict[s
 
 
 def test_row_6_a_registrys_secrets_are_kept_for_that_registry_only(owner: Client) -> None:
+    """Row 6 of the security checklist: a registry's secrets are kept for that registry only."""
     assert post(owner, SUPERVISORS, with_registry("kept", headers={"X-Key": CANARY})).status_code == 201
     post(owner, SUPERVISORS, with_registry("kept"))
     post(owner, SUPERVISORS, with_registry("kept", url="http://10.6.6.6:8081"))
@@ -314,6 +325,7 @@ def test_row_6_a_registrys_secrets_are_kept_for_that_registry_only(owner: Client
 
 
 def test_row_6_keys_are_rotated(owner: Client, settings: Any) -> None:
+    """Row 6 of the security checklist: keys are rotated."""
     login = {**LOGIN, "sasl.password": CANARY}
     for count in (1, 2):
         spec = with_properties("turning", **login)
@@ -356,6 +368,7 @@ def test_sealing_nothing_gives_nothing() -> None:
 
 
 def test_row_16_a_spec_sets_no_option_of_spark(owner: Client) -> None:
+    """Row 16 of the security checklist: a spec sets no option of Spark."""
     plain = post(owner, TASKS, spec_for("flights")).json()["id"]
     odd = {"spark.driver.extraJavaOptions": CANARY, "spark.jars": CANARY, "sparkConf": {"spark.submit.pyFiles": CANARY}}
     other = post(owner, TASKS, {**spec_for("flights"), "context": odd}).json()["id"]

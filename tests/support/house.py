@@ -20,6 +20,7 @@ from controlplane.embedded import apps
 from controlplane.embedded.home import Home
 from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.postgres import Postgres
+from controlplane.embedded.spark_tasks import running_applications
 from controlplane.embedded.valkey import Valkey
 from tests.support.fault_proxy import FaultProxy
 
@@ -105,8 +106,9 @@ class House:
         self._http = httpx2.Client(base_url=self.web.url, timeout=30.0, trust_env=False)
         answer = self._http.post("/api/v1/auth/login/", auth=(self.username, self.password)).raise_for_status()
         self._http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
-        self.producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
-        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        quiet = {"bootstrap.servers": self.bootstrap, "log_level": 0}  # of a broker that is away they would never stop
+        self.producer = Producer({**quiet, "linger.ms": 5})
+        self.admin = AdminClient(quiet)
 
     @contextmanager
     def set_up_with(self, **settings: str) -> Iterator[None]:
@@ -134,8 +136,8 @@ class House:
         return self.kafka.bootstrap
 
     def close(self) -> None:
-        for task in self.sql("SELECT id FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"):
-            self.kill_application(task[0])
+        for task, _ in running_applications(self.home.tasks):  # by their files: the store may be away
+            self.kill_application(task)
         for service in (self.beat, self.worker, self.web, self.kafka, self.valkey, self.postgres):
             service.stop()
         self.proxy.close()

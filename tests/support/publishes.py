@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments import fence, settled
-from controlplane.segments.models import Source
+from controlplane.segments.models import Source, Writer
 from controlplane.segments.publish import publish
 from controlplane.teams.models import Team
 from ingestion.specs.protocol import Advance, Column, Counters, Outcomes, PublishRequest, SegmentFile
@@ -90,7 +90,11 @@ def request(
 
 
 def send(what: PublishRequest, number: int = 0, task: str = TASK) -> list[str]:
-    return publish(task_id=task, number=number, request=what).segment_ids
+    """The segments' ids. Files are where an indexer puts them: in its datasource's folder."""
+    writer = Writer.objects.filter(task_id=task, number=number).select_related("datasource").first()
+    folder = writer.datasource.name if writer else "flights"
+    files = [s.model_copy(update={"path": f"{folder}/{s.path.rpartition('/')[2]}"}) for s in what.segments]
+    return publish(task_id=task, number=number, request=what.model_copy(update={"segments": files})).segment_ids
 
 
 def settled_offsets(source: Source) -> dict[int, list[tuple[int, int]]]:

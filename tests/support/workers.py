@@ -102,6 +102,11 @@ class Workers:
             theirs.close()
             self._workers[number] = _Worker(process, ours)
 
+    @property
+    def numbers(self) -> list[int]:
+        """Those that were started."""
+        return list(self._workers)
+
     def pid(self, number: int) -> int:
         pid = self._workers[number].process.pid
         assert pid is not None

@@ -56,6 +56,7 @@ def policy(allowed: str = "", denied: str = "", ports: str = "1-65535") -> Addre
     ],
 )
 def test_row_3_addresses_that_are_refused(address: str, reason: str) -> None:
+    """Row 3 of the security checklist: addresses that are refused."""
     assert reason in PRODUCTION.refusal(address, 9092)
 
 
@@ -63,6 +64,7 @@ def test_row_3_addresses_that_are_refused(address: str, reason: str) -> None:
     "address", ["10.0.0.1", "172.16.3.4", "192.168.1.1", "8.8.8.8", "fd00::1", "2001:db8::1", "::ffff:10.0.0.1"]
 )
 def test_row_3_private_and_public_addresses_are_allowed(address: str) -> None:
+    """Row 3 of the security checklist: private and public addresses are allowed."""
     assert PRODUCTION.refusal(address, 9092) == ""
 
 
@@ -91,12 +93,14 @@ def test_the_most_specific_network_decides(rules: dict[str, str], address: str, 
 
 @pytest.mark.parametrize(("port", "allowed"), [(22, False), (25, False), (80, True), (443, True), (1023, False)])
 def test_row_3_ports(port: int, allowed: bool) -> None:
+    """Row 3 of the security checklist: ports."""
     assert (PRODUCTION.refusal("10.0.0.1", port) == "") is allowed
     assert PRODUCTION.refusal("10.0.0.1", 9092) == ""
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "localhost", "::1"])
 def test_row_3_other_ways_to_write_loopback(host: str) -> None:
+    """Row 3 of the security checklist: other ways to write loopback."""
     with pytest.raises(AddressRefused, match="is a loopback address: Headgate does not connect there"):
         PRODUCTION.resolve(host, 9092)
 
@@ -115,12 +119,14 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]
 
 
 def test_row_3_all_addresses_of_a_name_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 3 of the security checklist: all addresses of a name are checked."""
     answering(monkeypatch, ["10.0.0.1", "127.0.0.1"])
     with pytest.raises(AddressRefused, match=r"kafka \(127.0.0.1\) is a loopback address"):
         PRODUCTION.resolve("kafka", 9092)
 
 
 def test_row_3_rebinding_a_client_without_tls_connects_to_what_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 3 of the security checklist: rebinding a client without TLS connects to what was checked."""
     asked = answering(monkeypatch, ["10.0.0.1", "10.0.0.2", "fd00::1"], ["127.0.0.1"])
     config = admitted({"bootstrap.servers": "kafka:9092"}, PRODUCTION)
     assert config["bootstrap.servers"] == "10.0.0.1:9092,10.0.0.2:9092,[fd00::1]:9092"
@@ -133,6 +139,7 @@ def test_row_3_rebinding_a_client_without_tls_connects_to_what_was_checked(monke
 def test_row_3_a_client_with_tls_keeps_the_name_that_the_certificate_is_for(
     monkeypatch: pytest.MonkeyPatch, protocol: str
 ) -> None:
+    """Row 3 of the security checklist: a client with TLS keeps the name that the certificate is for."""
     answering(monkeypatch, ["10.0.0.1"], ["127.0.0.1"])
     properties = {"bootstrap.servers": "kafka:9092", "security.protocol": protocol}
     assert admitted(properties, PRODUCTION)["bootstrap.servers"] == "kafka:9092"

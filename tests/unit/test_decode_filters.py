@@ -151,6 +151,7 @@ def test_time_is_milliseconds() -> None:
 
 @pytest.mark.parametrize("name", ["a.b", "it's", 'q"', "/", "~", "😀", "\0", "); DROP TABLE records; --", "$1"])
 def test_any_field_name_and_value(name: str) -> None:
+    """Row 18 of the security checklist: fields' names in the decoder's SQL."""
     condition = {"type": "selector", "dimension": name, "value": name}
     assert kept(condition, f"{json.dumps(name)}:{json.dumps(name)}", f"{json.dumps(name)}:1") == [0]
 

@@ -34,6 +34,7 @@ def test_other_durations_are_refused(monkeypatch: pytest.MonkeyPatch, text: str)
 def test_the_data_plane_gets_what_deep_storage_needs_and_no_secret_of_the_control_plane(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Row 12 of the security checklist: no login of the database is among it."""
     needed = ("AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS")
     for name in (*needed, "HEADGATE_SECRET_KEY", "HEADGATE_REDIS_URL", "DATABASE_URL", "MY_PASSWORD"):
         monkeypatch.setenv(name, "value")

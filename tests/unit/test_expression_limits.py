@@ -60,6 +60,7 @@ def engine() -> Iterator[Engine]:
     ids=lambda value: value[:40],
 )
 def test_what_could_cost_much_is_refused(engine: Engine, text: str, message: str) -> None:
+    """Row 17 of the security checklist: an expression that could take all time or memory."""
     began = time.thread_time()
     with pytest.raises(BadExpression, match=message) as caught:
         parsed(text, engine)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestion.client import MemoryControlPlane, Unreachable
-from ingestion.sources import ACCEPT, REJECT
+from ingestion.sources import ACCEPT, REJECT, SourceProblem
 from ingestion.sources.memory import MemorySource
 from ingestion.specs.protocol import Assignment, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task.control import Control
@@ -238,3 +238,21 @@ def test_too_many_parse_exceptions_end_the_indexer_with_nothing_published(run_in
     assert ACCEPT not in source.verdicts.values()
     run_indexer(MemorySource([(0, 0, record(1)), (0, 1, b"not JSON")]), plane, tuningConfig={"maxParseExceptions": 1})
     assert total(plane).unparseable == 1
+
+
+class Stuck(MemorySource):
+    """Does not close, as a client that waits for its broker."""
+
+    def close(self) -> None:
+        raise SourceProblem("it has not closed")
+
+
+def test_a_source_that_does_not_close_keeps_no_indexer_from_ending(run_indexer: Any, tmp_path: Path) -> None:
+    plane = run_indexer(Stuck([(0, n, record(n)) for n in range(10)]))
+    assert stored(plane, tmp_path) == list(range(10))
+
+
+def test_a_source_that_does_not_close_goes_with_its_process(run_indexer: Any, tmp_path: Path) -> None:
+    """Not another one beside it: it may still be dealt partitions, which nobody would read."""
+    with pytest.raises(SourceProblem, match="it has not closed"):
+        run_indexer(Stuck([(0, n, record(n)) for n in range(10)]), topic=FixedTopic(change_after=1))

@@ -101,6 +101,7 @@ def test_login_modules_that_are_not_read(text: str, message: str) -> None:
     ],
 )
 def test_row_1_other_login_modules_are_refused(module: str, named: str) -> None:
+    """Row 1 of the security checklist: other login modules are refused."""
     found = faults(**{"sasl.jaas.config": f'{module} required user.provider.url="ldap://x/y" password="{CANARY}";'})
     assert found["/sasl.jaas.config"].startswith(f"{named} is refused")
 
@@ -186,6 +187,10 @@ ROW_2 = [
 @pytest.mark.parametrize("name", [*ROW_1, *ROW_2])
 @pytest.mark.parametrize("value", [CANARY, True, None, {"type": "default", "password": CANARY}, [CANARY]], ids=str)
 def test_rows_1_and_2_what_is_not_on_the_list_is_refused(name: str, value: Any) -> None:
+    """Row 1 of the security checklist: what is not on the list is refused.
+
+    Row 2 of the security checklist: the same list.
+    """
     found = faults(**{name: value})
     assert list(found) == [f"/{name}"]
     assert "is not allowed" in found[f"/{name}"]
@@ -249,6 +254,7 @@ def test_every_fault_is_told_at_once() -> None:
     ],
 )
 def test_row_10_what_only_an_administrator_can_allow(given: dict[str, Any], names: set[str]) -> None:
+    """Row 10 of the security checklist: what only an administrator can allow."""
     assert set(insecure(read(**given))) == names
 
 
@@ -256,6 +262,7 @@ def test_row_10_what_only_an_administrator_can_allow(given: dict[str, Any], name
 
 
 def test_row_6_druids_providers_become_texts_and_references() -> None:
+    """Row 6 of the security checklist: Druid's providers become texts and references."""
     found = read(
         **{
             "sasl.username": "me",
@@ -287,6 +294,7 @@ def test_a_map_of_strings_is_read_like_what_stands_beside_it() -> None:
 
 
 def test_row_7_a_reference_outside_of_a_secret_is_refused_at_its_place() -> None:
+    """Row 7 of the security checklist: a reference outside of a secret is refused at its place."""
     provider = {"type": "environment", "variables": {"client.id": "DATABASE_URL", "plugin.library.paths": "X"}}
     assert set(faults(**{"druid.dynamic.config.provider": provider})) == {
         "/druid.dynamic.config.provider/variables/client.id",

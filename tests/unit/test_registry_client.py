@@ -102,6 +102,7 @@ def test_a_login_and_headers_are_sent(access: dict[str, Any], header: str) -> No
 
 
 def test_row_4_no_connection_to_what_the_policy_denies() -> None:
+    """Row 4 of the security checklist: no connection to what the policy denies."""
     with serving(whole(GOOD)) as server:
         with pytest.raises(RegistryUnreachable, match="is a loopback address: Headgate does not connect there"):
             asked(server, AddressPolicy(ports=((1, 65535),)))
@@ -109,6 +110,7 @@ def test_row_4_no_connection_to_what_the_policy_denies() -> None:
 
 
 def test_row_4_rebinding_it_connects_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 4 of the security checklist: rebinding it connects to the address that was checked."""
     real, names = socket.getaddrinfo, []
 
     def resolver(host: str, port: int, *rest: Any, **more: Any) -> Any:
@@ -124,6 +126,7 @@ def test_row_4_rebinding_it_connects_to_the_address_that_was_checked(monkeypatch
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
 def test_row_4_no_redirect_is_followed(status: str) -> None:
+    """Row 4 of the security checklist: no redirect is followed."""
     with (
         serving(whole(GOOD)) as elsewhere,
         serving(whole(GOOD, status, f"Location: http://127.0.0.1:{elsewhere.port}/x\r\n")) as server,
@@ -134,6 +137,7 @@ def test_row_4_no_redirect_is_followed(status: str) -> None:
 
 
 def test_row_4_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 4 of the security checklist: a proxy of the environment is not asked."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     with serving(whole(GOOD)) as server:
         assert asked(server) == '"string"'
@@ -163,6 +167,7 @@ def silence(one: socket.socket) -> None:
     ids=["nothing", "slow head", "slow body"],
 )
 def test_row_4_slow_answers_come_to_an_end(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
+    """Row 4 of the security checklist: slow answers come to an end."""
     monkeypatch.setattr(client, "TIMEOUT_S", 0.4)
     with serving(answer) as server:
         with pytest.raises(RegistryUnreachable, match="does not answer"):
@@ -187,6 +192,7 @@ def test_row_4_slow_answers_come_to_an_end(monkeypatch: pytest.MonkeyPatch, answ
     ids=["huge", "blank", "long head", "many heads", "gzip", "deep", "list", "no code", "no http", "empty"],
 )
 def test_row_4_odd_answers_are_no_answers(answer: bytes) -> None:
+    """Row 4 of the security checklist: odd answers are no answers."""
     with serving(answer) as server, pytest.raises(RegistryUnreachable, match=r"does not answer|answers with status"):
         asked(server)
 

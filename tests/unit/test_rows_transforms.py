@@ -188,6 +188,7 @@ def test_filters_see_what_transforms_make() -> None:
 
 @pytest.mark.parametrize("name", ["", 'q"', "a\\b", "a.b", "\0x", "é", "a\nb", "x" * 500])
 def test_odd_names_in_filters_after_transforms(name: str) -> None:
+    """Row 18 of the security checklist: and in filters."""
     condition = {"type": "equals", "column": name or "a", "matchValue": 1}
     assert kept(condition, {name or "a": 1}, {name or "a": 2}, other="1") == [0]
 
@@ -227,6 +228,7 @@ BREAKOUTS += ["CASE WHEN a THEN " * 500 + "1" + " END" * 500, "1" + "+1" * 4999,
 
 @pytest.mark.parametrize("text", BREAKOUTS, ids=lambda text: repr(text[:40]))
 def test_nothing_but_scalar_expressions_is_taken(engine: Engine, text: str) -> None:
+    """Row 17 of the security checklist: no way out of the grammar."""
     with pytest.raises(BadExpression) as caught:
         ExpressionRunner(engine, text)
     assert len(str(caught.value)) < 400
@@ -320,6 +322,7 @@ WORDS = st.sampled_from(
 @example(text="' SELECT '")
 @given(text=st.lists(WORDS, min_size=1, max_size=8).map(" ".join) | st.text(max_size=20))
 def test_any_text_is_an_expression_or_is_refused(engine: Engine, text: str) -> None:
+    """Row 17 of the security checklist: any text at all."""
     try:
         found = parsed(text, engine)
     except BadExpression:

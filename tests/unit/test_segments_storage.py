@@ -82,6 +82,7 @@ def test_what_is_missing(storage: DeepStorage, local: Path) -> None:
     "path", ["", "/", "/etc/passwd", "..", "../x", "a/../../x", "a/..", "./a", "a//b", "a/", "a/./b", "a\0b", "a/\0"]
 )
 def test_paths_that_lead_elsewhere_are_refused(storage: DeepStorage, local: Path, path: str) -> None:
+    """Row 14 of the security checklist: no path leads out of deep storage."""
     for action in (
         lambda: storage.put(local, path),
         lambda: storage.exists(path),
@@ -97,6 +98,7 @@ def test_paths_that_lead_elsewhere_are_refused(storage: DeepStorage, local: Path
 
 @given(path=st.lists(st.sampled_from(["..", ".", "", "a", "\0", "...", "..a", "a.."]), max_size=5).map("/".join))
 def test_no_path_gets_out(path: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Row 14 of the security checklist: whatever it is made of."""
     root = tmp_path_factory.getbasetemp() / "root"
     try:
         url = LocalStorage(root).url(path)
@@ -107,6 +109,7 @@ def test_no_path_gets_out(path: str, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_symbolic_links_are_not_followed(storage: DeepStorage, local: Path, tmp_path: Path) -> None:
+    """Row 14 of the security checklist: nor does a link."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_bytes(b"secret")

@@ -1,0 +1,255 @@
+"""What is done to the stack, by chance of a seed: begun, and undone some seconds later; several at once."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import httpx2
+import psutil
+import psycopg
+
+from benchmarks.soak.lanes import Lane
+from benchmarks.soak.producers import COLUMNS
+from controlplane.embedded.processes import Identity
+from controlplane.embedded.service import Service
+from controlplane.embedded.spark_tasks import running_applications
+from tests.support.house import House
+
+MOST_INDEXERS = 3
+LOOK_S = 0.1
+
+Undo = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the log: when (seconds since the beginning), what was done."""
+
+    at_s: float
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.at_s:7.1f} s  {self.what}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One kind. ``do`` says what it did, "" when it could not; it may plan what ends it."""
+
+    weight: float
+    needs: frozenset[str]
+    do: Callable[[], str]
+
+
+@dataclass
+class Faults:
+    """Runs until its time is over, then undoes what is still being done. One thread."""
+
+    house: House
+    lanes: list[Lane]
+    chance: random.Random
+    say: Callable[[str], None] = print
+    log: list[Entry] = field(default_factory=list)
+    _began: float = field(default_factory=time.monotonic)
+    _away: set[str] = field(default_factory=set)
+    _planned: list[tuple[float, int, Undo]] = field(default_factory=list)
+    _number: itertools.count[int] = field(default_factory=itertools.count)
+
+    def note(self, what: str) -> None:
+        """To the log, and said."""
+        entry = Entry(time.monotonic() - self._began, what)
+        self.log.append(entry)
+        self.say(str(entry))
+
+    def run(self, seconds: float, gap_s: float) -> None:
+        """A fault every ``gap_s`` seconds or so; those that wait for others to end leave it to the next."""
+        end = time.monotonic() + seconds
+        kinds = self._kinds()
+        while time.monotonic() < end:
+            self._rest(min(self.chance.uniform(0.4, 1.6) * gap_s, end - time.monotonic()))
+            possible = [kind for kind in kinds if not kind.needs & self._away]
+            kind = self.chance.choices(possible, [k.weight for k in possible])[0]
+            self._try(kind.do)
+
+    def undo_all(self) -> None:
+        """Whatever is away comes back, whatever sleeps wakes, and every supervisor follows its spec."""
+        while self._planned:
+            heapq.heappop(self._planned)[2]()
+        for lane in self.lanes:
+            lane.suspended = False
+            lane.submit(self.house)
+        self.note("all faults are over; every supervisor has its last spec")
+
+    def _kinds(self) -> list[Fault]:
+        store, api = frozenset({"postgres"}), frozenset({"postgres", "web"})
+        kinds = [
+            Fault(5, store, self._kill_an_indexer),
+            Fault(3, store, self._put_an_indexer_to_sleep),
+            Fault(2.5, frozenset(), self._kill_an_application),
+            Fault(1.5, api, self._add_a_column),
+            Fault(1.5, api, self._scale),
+            Fault(1, api, self._suspend),
+            Fault(1.5, frozenset({"proxy"}), self._break_publishes),
+            Fault(1, frozenset({"kafka"}), lambda: self._away_for(self.house.kafka, Service.kill, 1, 8)),
+            Fault(1, frozenset({"kafka"}), lambda: self._away_for(self.house.kafka, Service.stop, 1, 5)),
+            Fault(1, frozenset({"kafka"}), lambda: self._pause(self.house.kafka)),
+            Fault(1.5, store, lambda: self._away_for(self.house.postgres, _stop_at_once, 0.2, 6)),
+        ]
+        for service in (self.house.web, self.house.worker, self.house.beat):
+            killed = partial(self._away_for, service, Service.kill, 0.2, 8)
+            kinds.append(Fault(1, frozenset({service.name}), killed))
+        return kinds
+
+    def _try(self, do: Callable[[], str]) -> None:
+        """What the stack refuses in the state it is in is noted, and no failure."""
+        try:
+            what = do()
+        except (AssertionError, httpx2.HTTPError, psycopg.OperationalError) as problem:
+            what = f"not done: {type(problem).__name__} {str(problem)[:200]}"
+        if what:
+            self.note(what)
+
+    def _rest(self, seconds: float) -> None:
+        """Time passes; what is due is undone."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            while self._planned and self._planned[0][0] <= time.monotonic():
+                heapq.heappop(self._planned)[2]()
+            time.sleep(LOOK_S)
+
+    def _plan(self, seconds: float, undo: Undo) -> None:
+        heapq.heappush(self._planned, (time.monotonic() + seconds, next(self._number), undo))
+
+    # Processes
+
+    def _an_indexer(self) -> tuple[Lane, Identity] | None:
+        rows = self.house.sql(
+            "SELECT d.name, i.pid FROM tasks_indexer i JOIN tasks_task t ON t.id = i.task_id"
+            " JOIN datasources_datasource d ON d.id = t.datasource_id"
+            " WHERE t.status = 'RUNNING' AND i.pid > 0 AND i.state <> 'stopped' ORDER BY d.name, i.number"
+        )
+        while rows:
+            name, pid = rows.pop(self.chance.randrange(len(rows)))
+            with suppress(psutil.Error):  # a row may outlive its process
+                return next(lane for lane in self.lanes if lane.datasource == name), Identity.of(pid)
+        return None
+
+    def _kill_an_indexer(self) -> str:
+        found = self._an_indexer()
+        if found is None:
+            return ""
+        lane, process = found
+        os.kill(process.pid, signal.SIGKILL)
+        return f"{lane.kind}: indexer with pid {process.pid} killed"
+
+    def _put_an_indexer_to_sleep(self) -> str:
+        found = self._an_indexer()
+        if found is None:
+            return ""
+        lane, process = found
+        seconds = self.chance.uniform(1, 20)
+        os.kill(process.pid, signal.SIGSTOP)
+        self._plan(seconds, lambda: _wake(process))
+        return f"{lane.kind}: indexer with pid {process.pid} sleeps for {seconds:.1f} s"
+
+    def _kill_an_application(self) -> str:
+        running = [task for task, _ in running_applications(self.house.home.tasks)]
+        if not running:
+            return ""
+        task = self.chance.choice(running)
+        self.house.kill_application(task)
+        return f"application of task {task} killed"
+
+    # Services
+
+    def _away_for(self, service: Service, how: Callable[[Service], None], least_s: float, most_s: float) -> str:
+        seconds = self.chance.uniform(least_s, most_s)
+        self._away.add(service.name)
+        how(service)
+        self._plan(seconds, lambda: self._back(service))
+        return f"{service.name}: {how.__name__.strip('_').replace('_', ' ')}, away for {seconds:.1f} s"
+
+    def _back(self, service: Service) -> None:
+        service.restart()
+        self._away.discard(service.name)
+        self.note(f"{service.name}: is back")
+
+    def _pause(self, service: Service) -> str:
+        seconds = self.chance.uniform(2, 15)
+        self._away.add(service.name)
+        service.pause()
+        self._plan(seconds, lambda: self._resume(service))
+        return f"{service.name}: paused for {seconds:.1f} s"
+
+    def _resume(self, service: Service) -> None:
+        service.resume()
+        service.wait_ready()
+        self._away.discard(service.name)
+        self.note(f"{service.name}: goes on")
+
+    def _break_publishes(self) -> str:
+        fault, seconds = self.chance.choice(["refuse", "lose_answer", "cut"]), self.chance.uniform(0.5, 8)
+        self._away.add("proxy")
+        self.house.proxy.set(fault)
+        self._plan(seconds, self._publishes_pass)
+        return f"publishes meet a proxy that does this for {seconds:.1f} s: {fault}"
+
+    def _publishes_pass(self) -> None:
+        self.house.proxy.set("pass")
+        self._away.discard("proxy")
+
+    # Supervisors
+
+    def _add_a_column(self) -> str:
+        lane = self.chance.choice(self.lanes)
+        if lane.columns == COLUMNS:
+            return ""
+        lane.columns += 1
+        lane.submit(self.house)
+        return f"{lane.kind}: new spec with {lane.added()[-1]}"
+
+    def _scale(self) -> str:
+        lane = self.chance.choice(self.lanes)
+        count = self.chance.randint(1, MOST_INDEXERS)
+        self.house.api("POST", f"/api/v1/supervisors/{lane.datasource}/scale/", {"taskCount": count})
+        lane.task_count = count
+        return f"{lane.kind}: taskCount {count}"
+
+    def _suspend(self) -> str:
+        lane = self.chance.choice([lane for lane in self.lanes if not lane.suspended] or self.lanes)
+        self.house.api("POST", f"/druid/indexer/v1/supervisor/{lane.datasource}/suspend")
+        lane.suspended = True
+        seconds = self.chance.uniform(2, 12)
+        self._plan(seconds, lambda: self._try(lambda: self._go_on(lane)))
+        return f"{lane.kind}: suspended for {seconds:.1f} s"
+
+    def _go_on(self, lane: Lane) -> str:
+        """While the control plane is away it is asked again a second later."""
+        if self._away & {"postgres", "web"}:
+            self._plan(1, lambda: self._try(lambda: self._go_on(lane)))
+            return ""
+        self.house.api("POST", f"/druid/indexer/v1/supervisor/{lane.datasource}/resume")
+        lane.suspended = False
+        return f"{lane.kind}: resumed"
+
+
+def _stop_at_once(postgres: Service) -> None:
+    """PostgreSQL's immediate stop."""
+    os.kill(postgres.pid, signal.SIGQUIT)
+    with suppress(psutil.Error):
+        psutil.Process(postgres.pid).wait(20)
+
+
+def _wake(process: Identity) -> None:
+    if found := process.find():
+        with suppress(psutil.Error):
+            found.send_signal(signal.SIGCONT)

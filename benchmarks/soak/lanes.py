@@ -1,0 +1,68 @@
+"""What runs under the faults: a supervisor of each kind, each on a topic of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.house import House
+
+KINDS = ("share_group", "offset_range", "consumer_group")
+PARTITIONS = 6
+LOCK_MS = 5_000
+LATE_AFTER = "P1D"  # ioConfig.lateMessageRejectionPeriod
+
+
+@dataclass
+class Lane:
+    """One supervisor and its spec as it is to be. ``columns``: how many a spec has added to those of the first."""
+
+    kind: str
+    topic: str
+    task_count: int = 2
+    columns: int = 0
+    suspended: bool = False
+    strangers: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def datasource(self) -> str:
+        return self.topic
+
+    def spec(self, house: House) -> dict[str, Any]:
+        """The whole document, secrets and state included."""
+        io_config: dict[str, Any] = {"taskCount": self.task_count, "lateMessageRejectionPeriod": LATE_AFTER}
+        if self.kind == "share_group":
+            spec = house.spec(self.topic, lock_ms=LOCK_MS, **io_config)
+        else:
+            spec = house.kafka_spec(self.topic, assignment=self.kind, startDelay="PT0S", **io_config)
+        numbers = [{"type": "long", "name": name} for name in ("n", "value")]
+        spec["dataSchema"]["dimensionsSpec"] = {"dimensions": [*numbers, "category", *self.added()]}
+        spec["dataSchema"]["granularitySpec"]["segmentGranularity"] = "HOUR"
+        return {**spec, "suspended": self.suspended}
+
+    def added(self) -> list[str]:
+        """The columns that later specs have."""
+        return [f"column_{n}" for n in range(self.columns)]
+
+    def submit(self, house: House) -> None:
+        """Have the supervisor follow the spec as it is now."""
+        house.supervise(self.spec(house))
+
+
+def open_lanes(house: House) -> list[Lane]:
+    """A topic for each kind, and its supervisor."""
+    lanes = [Lane(kind, house.topic(kind.replace("_", "-"), PARTITIONS)) for kind in KINDS]
+    for lane in lanes:
+        lane.submit(house)
+    return lanes
+
+
+def published(house: House, lane: Lane) -> int:
+    """Rows so far, by the metadata store."""
+    rows = house.sql(
+        "SELECT coalesce(sum(w.published), 0) FROM segments_writer w"
+        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
+        lane.datasource,
+    )
+    return int(rows[0][0])

@@ -1,0 +1,174 @@
+"""Every record that stands in the log against what became of it, id by id; then the invariants."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from benchmarks.soak.lanes import Lane, published
+from benchmarks.soak.producers import Ledger
+from ingestion.specs import offsets
+from tests.support.house import House
+from tests.support.invariants import check_exactly_once, stored_numbers
+
+SHOWN = 10
+Place = tuple[int, int]  # partition, offset
+
+
+@dataclass
+class Log:
+    """What a reader of committed records finds: places by id. An id that was sent once has one."""
+
+    places: dict[int, list[Place]] = field(default_factory=dict)
+
+    def among(self, numbers: Iterable[int]) -> set[int]:
+        return set(numbers) & set(self.places)
+
+
+def read_log(bootstrap: str, topic: str, partitions: int) -> Log:
+    """The whole topic, from its first offset to the end it has now."""
+    config = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "soak-verdict",
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    }
+    consumer, log, left = Consumer(config), Log(), set(range(partitions))
+    consumer.assign([TopicPartition(topic, p, 0) for p in left])
+    give_up = time.monotonic() + 120
+    try:
+        while left:
+            for message in consumer.consume(5_000, 1.0):
+                if message.error() is None:
+                    log.places.setdefault(int(message.key()), []).append((message.partition(), message.offset()))
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    left.discard(message.partition())
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"{topic} could not be read to its end: partitions {sorted(left)}")
+    finally:
+        consumer.close()
+    return log
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one lane. ``wrong``: a line for each kind of fault found, with ids and their places."""
+
+    lost: int
+    duplicated: int
+    wrong: list[str]
+    stored: int
+    quarantined: int
+    thrown_away: int
+    totals: dict[str, Any]
+    alarms: dict[str, int]
+
+
+def settled(house: House, lane: Lane, ledger: Ledger, log: Log) -> bool:
+    """Whether as many rows and quarantined records are there as the log holds."""
+    return published(house, lane) >= len(log.among(ledger.good)) and len(_quarantined(house, lane)) >= len(
+        log.among(ledger.poison)
+    )
+
+
+def judge(house: House, lane: Lane, ledger: Ledger, log: Log) -> Verdict:
+    """Compare; nothing of the lane runs any more."""
+    good, poison, too_late = (log.among(ids) for ids in (ledger.good, ledger.poison, ledger.too_late))
+    stored, _ = stored_numbers(house, lane.datasource)
+    kept, ended = _quarantined(house, lane), _ended(house, lane)
+    twice = {n for n, times in stored.items() if times > 1}
+    findings = [
+        ("lost", good - set(stored)),
+        ("stored more than once", twice),
+        ("stored although it is no row", set(stored) - good),
+        ("poison that is not in quarantine once", _not_once(poison, log, kept)),
+        ("in quarantine although it is no poison", _numbers(kept, log) - poison),
+        ("too late and not thrown away once", _not_once(too_late, log, ended.get("thrown_away", Counter()))),
+        ("aborted, and yet in the log", ledger.aborted & set(log.places)),
+        ("acknowledged by the broker, and not in the log", ledger.acknowledged - set(log.places)),
+        ("in the log more than once", {n for n, places in log.places.items() if len(places) > 1}),
+    ]
+    wrong = [_line(what, numbers, log, ended) for what, numbers in findings if numbers]
+    totals, broken = _invariants(house, lane, good)
+    return Verdict(
+        lost=len(good - set(stored)),
+        duplicated=sum(stored[n] - 1 for n in twice),
+        wrong=[*wrong, *broken],
+        stored=len(stored),
+        quarantined=len(kept),
+        thrown_away=sum(ended.get("thrown_away", Counter()).values()),
+        totals=totals,
+        alarms=_alarms(house, lane),
+    )
+
+
+def _invariants(house: House, lane: Lane, good: set[int]) -> tuple[dict[str, Any], list[str]]:
+    try:
+        return check_exactly_once(house, lane.datasource, good), []
+    except AssertionError as problem:
+        return {}, [str(problem)[:4_000]]
+
+
+def _alarms(house: House, lane: Lane) -> dict[str, int]:
+    rows = house.sql(
+        "SELECT e.kind, count(*) FROM segments_sourceevent e JOIN datasources_datasource d ON d.id = e.datasource_id"
+        " WHERE d.name = %s AND e.alarm GROUP BY 1",
+        lane.datasource,
+    )
+    return {str(kind): int(times) for kind, times in rows}
+
+
+def _quarantined(house: House, lane: Lane) -> Counter[Place]:
+    return Counter(
+        (partition, offset)
+        for partition, offset in house.sql(
+            "SELECT q.partition, q.offset FROM segments_quarantinedrecord q"
+            " JOIN datasources_datasource d ON d.id = q.datasource_id WHERE d.name = %s",
+            lane.datasource,
+        )
+    )
+
+
+def _ended(house: House, lane: Lane) -> dict[str, Counter[Place]]:
+    """Outcome → every place that ended so, with how often, by the receipts."""
+    ended: dict[str, Counter[Place]] = {}
+    rows = house.sql(
+        "SELECT k.partition, r.outcomes FROM segments_receipt r JOIN segments_progresskey k ON k.id = r.key_id"
+        " JOIN segments_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id"
+        " WHERE d.name = %s",
+        lane.datasource,
+    )
+    for partition, outcomes in rows:
+        for name, ranges in outcomes.items():
+            places = ended.setdefault(name, Counter())
+            places.update((partition, o) for o in offsets.expanded((r[0], r[1]) for r in ranges))
+    return ended
+
+
+def _not_once(numbers: set[int], log: Log, found: Counter[Place]) -> set[int]:
+    return {n for n in numbers if [found[place] for place in log.places[n]] != [1]}
+
+
+def _numbers(places: Counter[Place], log: Log) -> set[int]:
+    by_place = {place: n for n, found in log.places.items() for place in found}
+    return {by_place.get(place, -1) for place in places}
+
+
+def _line(what: str, numbers: set[int], log: Log, ended: dict[str, Counter[Place]]) -> str:
+    shown = [f"{n} at {_where(log.places.get(n, []), ended)}" for n in sorted(numbers)[:SHOWN]]
+    return f"{what}: {len(numbers)} ids: {'; '.join(shown)}"
+
+
+def _where(places: list[Place], ended: dict[str, Counter[Place]]) -> str:
+    """Partition and offset, and what the receipts say of them."""
+    return ", ".join(f"{p}/{o} ({_fate((p, o), ended)})" for p, o in places) or "no place in the log"
+
+
+def _fate(place: Place, ended: dict[str, Counter[Place]]) -> str:
+    return ", ".join(f"{name} ×{found[place]}" for name, found in ended.items() if found[place]) or "never ended"

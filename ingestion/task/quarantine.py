@@ -1,0 +1,40 @@
+"""What is kept of poison records that one publish could not carry whole."""
+
+from __future__ import annotations
+
+from ingestion.specs.protocol import QuarantinedRecord
+
+# Keys and payloads of one batch. The control plane takes messages of 64 MiB, and bytes travel as base64; what gathers
+# until a handoff has this much beside what gathered before.
+MOST_BYTES = 16 * 1024 * 1024
+
+
+def fitting(records: list[QuarantinedRecord], most_bytes: int = MOST_BYTES) -> list[QuarantinedRecord]:
+    """All of them; when they are larger than this together, the longest are cut to the same length, and say so."""
+    sizes = [_size(r) for r in records]
+    if sum(sizes) <= most_bytes:
+        return records
+    share = _share(sizes, most_bytes)
+    return [_cut(r, share) if size > share else r for r, size in zip(records, sizes, strict=True)]
+
+
+def _size(record: QuarantinedRecord) -> int:
+    return len(record.key or b"") + len(record.payload or b"")
+
+
+def _share(sizes: list[int], most_bytes: int) -> int:
+    """The length to which the longest have to be cut."""
+    left = most_bytes
+    for place, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - place)
+        if size > share:
+            return share
+        left -= size
+    return left
+
+
+def _cut(record: QuarantinedRecord, share: int) -> QuarantinedRecord:
+    key = None if record.key is None else record.key[: share // 2]
+    payload = None if record.payload is None else record.payload[: share - len(key or b"")]
+    error = f"{record.error} (Only the first {share:,} of its {_size(record):,} bytes are kept.)"
+    return record.model_copy(update={"key": key, "payload": payload, "error": error})

@@ -1,0 +1,48 @@
+"""What a supervisor shows of its trouble, and of what is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from tests.support.house import House, wait_for
+from tests.support.invariants import check_exactly_once
+from tests.support.records import numbered, published
+
+POISONED = 80
+POISON = b"{broken" + bytes(900_000)
+
+
+def status(house: House, supervisor: str) -> dict[str, Any]:
+    found: dict[str, Any] = house.api("GET", f"/druid/indexer/v1/supervisor/{supervisor}/status")["payload"]
+    return found
+
+
+@pytest.mark.timeout(400)
+def test_offsets_that_are_gone_and_records_that_are_too_large(house: House) -> None:
+    """Row 9 of the failure matrix: the supervisor is unhealthy, and names exactly what is lost.
+
+    Row 19 of the failure matrix: poison records near the size that a topic takes, in number, are no trouble.
+    """
+    topic = house.topic(partitions=1)
+    house.produce(topic, [*numbered(0, 2000), *([POISON] * POISONED)])
+    supervisor = house.supervise(house.kafka_spec(topic, startDelay="PT0S"))
+    published(house, topic, 2000)
+    wait_for("all of it is counted", lambda: house.totals(topic)["unparseable"] == POISONED, 60)
+    seen = status(house, supervisor)
+    assert (seen["state"], seen["healthy"], seen["recentErrors"]) == ("RUNNING", True, [])
+    house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/suspend")
+    wait_for("it rests", lambda: status(house, supervisor)["state"] == "SUSPENDED", 60)
+    house.produce(topic, numbered(2000, 3000))
+    for future in house.admin.delete_records([TopicPartition(topic, 0, 2500)]).values():
+        future.result(30)
+    house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/resume")
+    wait_for("it is unhealthy", lambda: status(house, supervisor)["state"] == "UNHEALTHY_TASKS", 150)
+    seen = status(house, supervisor)
+    assert seen["healthy"] is False
+    assert seen["recentErrors"]
+    assert all("partition 0" in str(e) and "offsets 2080 to 2499" in str(e) for e in seen["recentErrors"])
+    house.api("GET", f"/druid/indexer/v1/supervisor/{supervisor}/health", expect=503)
+    check_exactly_once(house, topic, range(2000))

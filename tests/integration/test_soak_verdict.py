@@ -1,0 +1,49 @@
+"""The soak's verdict finds what is lost, doubled or in the wrong place, and names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks.soak.lanes import PARTITIONS, Lane, published
+from benchmarks.soak.producers import Producing
+from benchmarks.soak.verdict import judge, read_log, settled
+from tests.support.house import House, wait_for
+from tests.support.workers import Workers
+
+
+def test_the_verdict_finds_what_is_wrong(house: House, make_workers: Callable[..., Workers]) -> None:
+    lane = Lane("offset_range", house.topic("verdict", PARTITIONS))
+    workers = make_workers({name: part for name, part in lane.spec(house).items() if name != "suspended"})
+    workers.start(0)
+    stream = Producing(house.bootstrap, lane.topic, 2_000, "seed")
+    wait_for("plain records and transactions, some aborted", lambda: stream.ledger.aborted, 60)
+    stream.finish()
+    log = read_log(house.bootstrap, lane.topic, PARTITIONS)
+    wait_for("all is published", lambda: settled(house, lane, stream.ledger, log), 60, lambda: published(house, lane))
+    workers.finish(0)
+    assert log.among(stream.ledger.poison)
+    assert log.among(stream.ledger.too_late)
+    clean = judge(house, lane, stream.ledger, log)
+    assert (clean.lost, clean.duplicated, clean.wrong) == (0, 0, [])
+    assert clean.stored == len(log.among(stream.ledger.good))
+
+    phantom = max(log.places) + 1
+    stream.ledger.acknowledged.add(phantom)
+    ((partition, offset),) = house.sql(
+        "DELETE FROM segments_quarantinedrecord WHERE id = (SELECT min(q.id) FROM segments_quarantinedrecord q"
+        ' JOIN datasources_datasource d ON d.id = q.datasource_id WHERE d.name = %s) RETURNING partition, "offset"',
+        lane.datasource,
+    )
+    ((rows,),) = house.sql(
+        "UPDATE segments_segment SET used = false WHERE id = (SELECT s.id FROM segments_segment s"
+        " JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s LIMIT 1) RETURNING rows",
+        lane.datasource,
+    )
+    found = judge(house, lane, stream.ledger, log)
+    assert (found.lost, found.duplicated) == (rows, 0)
+    lost, poison, not_there, *_ = found.wrong
+    assert lost.startswith(f"lost: {rows} ids: ")
+    assert "(stored ×1)" in lost, "with what the receipts say of it"
+    assert poison.startswith("poison that is not in quarantine once: 1 ids: ")
+    assert f"at {partition}/{offset} (unparseable ×1)" in poison
+    assert f"acknowledged by the broker, and not in the log: 1 ids: {phantom} at no place in the log" in not_there
