@@ -10,6 +10,7 @@ from django.contrib.auth.forms import AuthenticationForm
 
 from controlplane.supervisors.models import State
 from controlplane.tasks.models import Status, Task
+from controlplane.teams.audit import ACTIONS
 from controlplane.teams.models import Role, Team, User
 
 _EDITOR = {"spellcheck": "false", "autocomplete": "off", "data-json-editor": "", "data-errors": "spec-errors"}
@@ -159,6 +160,21 @@ class DatasourceFilter(_Filter):
     """Which datasources to list."""
 
     search = forms.CharField(required=False, max_length=200, label="Name contains", widget=_text("Part of the name"))
+
+
+class AuditFilter(_Filter):
+    """Which entries of the audit trail to list."""
+
+    team = forms.ChoiceField(required=False, widget=_select())
+    user = forms.CharField(required=False, max_length=150, widget=_text("Name"))
+    target = forms.ChoiceField(
+        required=False, label="What", choices=[("", "Any"), *((name, name) for name in ACTIONS)], widget=_select()
+    )
+    target_id = forms.CharField(required=False, max_length=300, label="Its id", widget=_text("Id"))
+
+    def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["team"].choices = [(name, name) for name in teams]  # type: ignore[attr-defined]
 
 
 class RecordForm(forms.Form):

@@ -8,7 +8,7 @@ from django.urls import URLPattern, include, path
 from django.urls.resolvers import URLResolver
 from django.views.generic import RedirectView
 
-from frontend.views import accounts, datasources, records, segments, specs, supervisors, tasks
+from frontend.views import accounts, audit, datasources, records, segments, specs, supervisors, tasks
 
 app_name = "frontend"
 
@@ -65,4 +65,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/-/new/", specs.new_task, name="new-task"),
     path("tasks/<str:task_id>/", include(TASK)),
     path("records/", records.find, name="records"),
+    path("audit/", audit.index, name="audit"),
 ]

@@ -23,6 +23,7 @@ from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments.settled import Hole
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Goal, Status, Task
+from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import TaskSpec, parse_task_spec
@@ -41,7 +42,9 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
         )
-        return create_task(datasource=datasource, spec=spec, user=user)
+        task = create_task(datasource=datasource, spec=spec, user=user)
+        _note(user, task, "submit")
+        return task
 
 
 def check_slots(indexers: int) -> None:
@@ -116,10 +119,16 @@ def launch_on_commit(task: Task) -> None:
 def stop_task(*, user: User, task: Task, finish: bool = False) -> Task:
     """Ask a task to end: with ``finish`` it publishes what it holds, else it releases it. Raises ``Conflict``."""
     require(user, Action.OPERATE, task.datasource.team)
-    if not set_goal(task, Goal.FINISH if finish else Goal.STOP):
-        raise Conflict(f"Task {task.pk} has ended already.")
+    with transaction.atomic():
+        if not set_goal(task, Goal.FINISH if finish else Goal.STOP):
+            raise Conflict(f"Task {task.pk} has ended already.")
+        _note(user, task, "finish" if finish else "stop")
     task.refresh_from_db()
     return task
+
+
+def _note(user: User, task: Task, action: str) -> None:
+    audit.record(user=user, team=task.datasource.team, target="task", target_id=task.pk, action=action)
 
 
 def set_goal(task: Task, goal: Goal) -> bool:

@@ -26,6 +26,11 @@ def get_team(user: User, name: str) -> Team:
     return team
 
 
+def teams_administered(user: User) -> QuerySet[Team]:
+    """Those of ``list_teams`` in which the user is admin."""
+    return list_teams(user).filter(role=Role.ADMIN)
+
+
 def list_members(team: Team) -> QuerySet[Membership]:
     """The team's memberships by user name; each with ``username`` and its user."""
     return team.memberships.select_related("user").annotate(username=F("user__username")).order_by("user__username")

@@ -89,6 +89,7 @@ REST = [
     Row("GET", TEAM, SEE),
     Row("PUT", f"{TEAM}<str:username>/", ADMINISTER, {"role": "operator"}),
     Row("DELETE", f"{TEAM}<str:username>/", instead(ADMINISTER, success=204)),
+    Row("GET", f"{V1}teams/<str:name>/audit/", ADMINISTER),
     Row("GET", DS, LOGGED_IN),
     Row("GET", ONE_DS, SEE),
     Row("GET", f"{ONE_DS}segments/", SEE),
@@ -214,6 +215,7 @@ PAGES = [
     Row("GET", f"{P_TASK}confirm/<str:action>/", PAGE_MAY_OPERATE),
     Row("POST", f"{P_TASK}stop/", PAGE_OPERATE),
     Row("POST", f"{P_TASK}finish/", PAGE_OPERATE),
+    Row("GET", "audit/", (200, 403, 403, 200, 302, 200)),
     Row("GET", "records/", PAGE),
     Row("GET", "records/", PAGE_SEE, query="?topic=flights-topic&partition=0&offset=0"),
 ]

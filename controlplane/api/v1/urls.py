@@ -13,6 +13,7 @@ urlpatterns = [
     path("teams/", teams.TeamsView.as_view(), name="teams"),
     path("teams/<str:name>/members/", teams.MembersView.as_view(), name="members"),
     path("teams/<str:name>/members/<str:username>/", teams.MemberView.as_view(), name="member"),
+    path("teams/<str:name>/audit/", teams.AuditView.as_view(), name="audit"),
     path("datasources/", datasources.DatasourcesView.as_view(), name="datasources"),
     path("datasources/<str:name>/", datasources.DatasourceView.as_view(), name="datasource"),
     path("datasources/<str:name>/segments/", datasources.SegmentsView.as_view(), name="segments"),
