@@ -20,6 +20,8 @@ from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
+from controlplane.segments import replaying
+from controlplane.segments.models import Source
 from controlplane.segments.settled import Hole
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Goal, Status, Task
@@ -108,6 +110,30 @@ def create_repair(*, like: Task, holes: list[Hole]) -> Task:
     return task
 
 
+def create_replay(
+    *, identifier: str, source: Source, mode: Task.Replay, spec: dict[str, Any], sealed: str, user: User, **more: Any
+) -> Task:
+    """A task for quarantined records of a source that it holds already, under this id.
+
+    ``spec``: canonical, its secrets in ``sealed``. ``more``: the supervisor's id and spec version, if it has one.
+    """
+    task = Task.objects.create(
+        id=identifier,
+        kind=Task.Kind.REPLAY,
+        datasource=source.datasource,
+        spec=spec,
+        secrets=sealed,
+        replay_mode=mode,
+        replay_source=source,
+        indexers_wanted=1,
+        submitted_by=user,
+        created_at=timezone.now(),
+        **more,
+    )
+    launch_on_commit(task)
+    return task
+
+
 def launch_on_commit(task: Task) -> None:
     """Hand the task to the launcher once its row can be seen."""
     from controlplane.tasks.tasks import launch
@@ -134,10 +160,14 @@ def _note(user: User, task: Task, action: str) -> None:
 def set_goal(task: Task, goal: Goal) -> bool:
     """Change what a task is to do; a PENDING one that is not to run ends here. False when it has ended."""
     unlaunched = Task.objects.filter(pk=task.pk, status=Status.PENDING, launched_at=None)
-    if goal is not Goal.RUN and unlaunched.update(
-        status=Status.FAILED, error="Stopped before it was launched.", ended_at=timezone.now(), goal=goal
-    ):
-        return True
+    if goal is not Goal.RUN:
+        with transaction.atomic():
+            if unlaunched.update(
+                status=Status.FAILED, error="Stopped before it was launched.", ended_at=timezone.now(), goal=goal
+            ):
+                if task.kind == Task.Kind.REPLAY:
+                    replaying.give_back(task.pk)
+                return True
     return bool(Task.objects.active().filter(pk=task.pk).update(goal=goal))
 
 
@@ -165,7 +195,11 @@ def end_task(task: Task, *, error: str = "") -> bool:
     """Mark a task ended: FAILED when there is an error, else SUCCESS. False when it had ended."""
     ended = Task.objects.active().filter(pk=task.pk)
     status = Status.FAILED if error else Status.SUCCESS
-    return bool(ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now()))
+    with transaction.atomic():
+        won = ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now())
+        if won and task.kind == Task.Kind.REPLAY:
+            replaying.give_back(task.pk)
+    return bool(won)
 
 
 def fail_lost(heard_since: datetime) -> list[str]:

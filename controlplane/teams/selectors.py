@@ -28,7 +28,11 @@ def get_team(user: User, name: str) -> Team:
 
 def teams_administered(user: User) -> QuerySet[Team]:
     """Those of ``list_teams`` in which the user is admin."""
-    return list_teams(user).filter(role=Role.ADMIN)
+    teams = list_teams(user)
+    if user.is_superuser:
+        return teams
+    mine = Membership.objects.filter(user_id=user.pk, role=Role.ADMIN)
+    return teams.filter(pk__in=mine.values("team"))
 
 
 def list_members(team: Team) -> QuerySet[Membership]:
