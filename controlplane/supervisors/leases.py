@@ -98,11 +98,15 @@ def warnings_of(sums: LeaseSums, hold: Hold, delivery_limit: int) -> list[Warned
         found.append(Warned("long_hold", text))
     if sums.lock_expired:
         text = (
-            f"{sums.lock_expired} records were held until their lock had ended. They are delivered again, and each "
-            f"delivery counts towards the limit of {delivery_limit}."
+            f"{_records(sums.lock_expired)} held until the lock had ended, to be delivered again. Each delivery counts "
+            f"towards the limit of {delivery_limit}."
         )
         found.append(Warned("locks_expired", text))
     last = sum(n for delivery, n in sums.deliveries.items() if delivery >= delivery_limit)
     if last:
-        found.append(Warned("last_deliveries", f"{last} records came with their last delivery ({delivery_limit})."))
+        found.append(Warned("last_deliveries", f"{_records(last)} delivered for the last time ({delivery_limit})."))
     return found
+
+
+def _records(count: int) -> str:
+    return "1 record was" if count == 1 else f"{count:,} records were"

@@ -191,6 +191,16 @@ def from_ms(value: int | None) -> datetime | None:
 
 
 @register.filter
+def listed(value: Any) -> str:
+    """A value of an entry's detail: lists and mappings one after the other; None stands for all."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {listed(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(listed, value))
+    return "all" if value is None else str(value)
+
+
+@register.filter
 def get(mapping: dict[Any, Any] | None, key: Any) -> Any:
     """One value of a mapping."""
     return (mapping or {}).get(key)

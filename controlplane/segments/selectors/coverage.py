@@ -18,8 +18,8 @@ from ingestion.specs import offsets
 CELLS = 200
 MOST_PARTITIONS = 64
 MOST_HOLES = 50
-# Receipts of a partition that are looked at, the newest: what older ones ended is shown as settled.
-MOST_RECEIPTS = 20_000
+# Receipts that are looked at, the newest of each partition: what older ones ended is shown as settled.
+MOST_RECEIPTS = 40_000
 # Every offset of a partition ends (or waits) in one of these ways; duplicates are deliveries beside them.
 STATES = (
     "stored",
@@ -37,7 +37,7 @@ STATES = (
 _RECEIPTS = """
     WITH newest AS (
         SELECT outcomes, replay FROM segments_receipt WHERE key_id = %(key)s AND hull && %(hull)s
-        ORDER BY created_at DESC, id DESC LIMIT %(most)s
+        ORDER BY created_at DESC LIMIT %(most)s
     )
     SELECT o.key, newest.replay, cell,
            sum(least(r.high, %(low)s + (cell + 1) * %(width)s) - greatest(r.low, %(low)s + cell * %(width)s))::int8
@@ -48,6 +48,7 @@ _RECEIPTS = """
 """
 Cells = dict[str, list[int]]
 Hull = tuple[int, int, int]  # partition, start, end
+ReceiptRow = tuple[str, bool, int, int]  # outcome, whether of a replay, cell, offsets
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,13 @@ def coverage(source: Source, held: Iterable[Hull] = ()) -> list[PartitionCoverag
     hulls: dict[int, Ranges] = {}
     for partition, start, end in held:
         hulls.setdefault(partition, []).append((start, end))
-    keys = source.keys.order_by("partition")[:MOST_PARTITIONS]
-    found = (_of_partition(key, offsets.merged(hulls.get(key.partition, []))) for key in keys)
+    keys = list(source.keys.order_by("partition")[:MOST_PARTITIONS])
+    most = MOST_RECEIPTS // max(1, len(keys))
+    found = (_of_partition(key, offsets.merged(hulls.get(key.partition, [])), most) for key in keys)
     return [partition for partition in found if partition is not None]
 
 
-def _of_partition(key: ProgressKey, held: Ranges) -> PartitionCoverage | None:
+def _of_partition(key: ProgressKey, held: Ranges, most: int) -> PartitionCoverage | None:
     settled = settled_ranges(key)
     bounds = _bounds(key, settled, held)
     if bounds is None:
@@ -93,7 +95,7 @@ def _of_partition(key: ProgressKey, held: Ranges) -> PartitionCoverage | None:
     highest = settled[-1][1] if settled else start
     free = offsets.subtracted(unsettled, held)
     holes = [(low, high) for low, high in free if high <= highest]
-    cells, complete = _ended(key, bounds, width, settled)
+    cells, complete = _ended(_receipt_cells(key, bounds, width, most), by_cell(settled, start, width))
     cells["in_flight"] = by_cell(offsets.subtracted(unsettled, free), start, width)
     cells["hole"] = by_cell(holes, start, width)
     cells["waiting"] = by_cell(offsets.subtracted(free, holes), start, width)
@@ -108,21 +110,20 @@ def _bounds(key: ProgressKey, settled: Ranges, held: Ranges) -> offsets.Range | 
     return (min(starts), max(ends)) if ends and max(ends) > min(starts) else None
 
 
-def _ended(key: ProgressKey, bounds: offsets.Range, width: int, settled: Ranges) -> tuple[Cells, bool]:
-    """What is settled by how it ended; what no receipt explains is ``settled``. And whether receipts were left out."""
-    cells = from_receipts(_receipt_cells(key, bounds, width))
-    all_settled = by_cell(settled, bounds[0], width)
+def _ended(rows: Iterable[ReceiptRow], all_settled: list[int]) -> tuple[Cells, bool]:
+    """What is settled by how it ended; what no receipt explains is ``settled``. And whether there is none of that."""
+    cells = from_receipts(rows)
     explained = [sum(cells[s][n] for s in STATES if s in cells) for n in range(CELLS)]
     cells["settled"] = [max(0, here - known) for here, known in zip(all_settled, explained, strict=True)]
     return cells, not any(cells["settled"])
 
 
-def _receipt_cells(key: ProgressKey, bounds: offsets.Range, width: int) -> list[tuple[str, bool, int, int]]:
+def _receipt_cells(key: ProgressKey, bounds: offsets.Range, width: int, most: int) -> list[ReceiptRow]:
     low, high = bounds
     values = {
         "key": key.pk,
         "hull": span(key.pk, low, high),
-        "most": MOST_RECEIPTS,
+        "most": most,
         "low": low,
         "high": high,
         "width": width,
@@ -132,8 +133,8 @@ def _receipt_cells(key: ProgressKey, bounds: offsets.Range, width: int) -> list[
         return list(cursor.fetchall())
 
 
-def from_receipts(rows: Iterable[tuple[str, bool, int, int]]) -> Cells:
-    """Offsets by outcome and cell. ``rows``: outcome, whether of a replay, cell, offsets.
+def from_receipts(rows: Iterable[ReceiptRow]) -> Cells:
+    """Offsets by outcome and cell.
 
     What a replay stored or threw away had been unparseable before; what it could not read still is.
     """
