@@ -48,6 +48,10 @@ class Reach:
     def may_submit_supervisors(self) -> bool:
         return self._has(Role.ADMIN)
 
+    @property
+    def may_read_audit(self) -> bool:
+        return self._has(Role.ADMIN)
+
     def _has(self, *roles: Role) -> bool:
         if self._user is None:
             return False

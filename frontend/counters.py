@@ -23,6 +23,7 @@ DETAILS = (
     ("processed_with_error", "With a faulty field", "Stored, but a field did not fit its type and is null."),
     ("redelivered", "Redelivered", "Polled with a delivery count above 1."),
     ("quarantined", "Quarantined", "Poison records, kept whole before they were rejected."),
+    ("replayed", "Replayed", "Taken from the quarantine later, and ingested as the replay's report says."),
 )
 # A number above zero here is worth a look.
 _WORRYING = frozenset({"unparseable", "quarantined", "processed_with_error"})

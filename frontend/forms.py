@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, get_args
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
+from django.http import QueryDict
 
+from controlplane.segments.models import QuarantinedRecord
+from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
 from controlplane.supervisors.models import State
 from controlplane.tasks.models import Status, Task
+from controlplane.teams.audit import ACTIONS
 from controlplane.teams.models import Role, Team, User
+from ingestion.specs.protocol import QuarantinedRecord as WireRecord
 
 _OFFSET = re.compile(r"\s*(\d{1,9})\s*[:=,\s]\s*(\d{1,19})\s*")  # partition and offset
 _EDITOR = {"spellcheck": "false", "autocomplete": "off", "data-json-editor": "", "data-errors": "spec-errors"}
 LARGEST_SPEC = 1_000_000
 LARGEST_OFFSET = 2**44 - 1
+REASONS = get_args(WireRecord.model_fields["reason"].annotation)
 
 
 class LoginForm(AuthenticationForm):
@@ -161,6 +167,10 @@ def _text(placeholder: str) -> forms.TextInput:
     return forms.TextInput(attrs={"class": "form-control", "placeholder": placeholder, "type": "search"})
 
 
+def _moment() -> forms.DateTimeInput:
+    return forms.DateTimeInput(attrs={"class": "form-control", "type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
+
 class TaskFilter(_Filter):
     """Which tasks to list."""
 
@@ -186,6 +196,66 @@ class DatasourceFilter(_Filter):
     """Which datasources to list."""
 
     search = forms.CharField(required=False, max_length=200, label="Name contains", widget=_text("Part of the name"))
+
+
+class AuditFilter(_Filter):
+    """Which entries of the audit trail to list."""
+
+    team = forms.ChoiceField(required=False, widget=_select())
+    user = forms.CharField(required=False, max_length=150, widget=_text("Name"))
+    target = forms.ChoiceField(
+        required=False, label="What", choices=[("", "Any"), *((name, name) for name in ACTIONS)], widget=_select()
+    )
+    target_id = forms.CharField(required=False, max_length=300, label="Its id", widget=_text("Id"))
+
+    def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["team"].choices = [(name, name) for name in teams]  # type: ignore[attr-defined]
+
+
+class QuarantineFilterForm(_Filter):
+    """Which quarantined records to list, and to act on. Its values are those of a ``QuarantineFilter``."""
+
+    reason = forms.ChoiceField(
+        required=False,
+        choices=[("", "Any"), *((r, r.replace("_", " ")) for r in REASONS)],
+        widget=_select(),
+    )
+    state = forms.ChoiceField(required=False, choices=[("", "Any"), *QuarantinedRecord.State.choices], widget=_select())
+    topic = forms.CharField(required=False, max_length=249, widget=_text("Name"))
+    partition = forms.IntegerField(
+        required=False, min_value=0, max_value=2**31 - 1, widget=forms.NumberInput(attrs={"class": "form-control"})
+    )
+    since = forms.DateTimeField(required=False, label="Quarantined from (UTC)", widget=_moment())
+    until = forms.DateTimeField(required=False, label="to (UTC)", widget=_moment())
+    task = forms.CharField(required=False, max_length=300, label="By task", widget=_text("Id"))
+
+    @property
+    def wanted(self) -> QuarantineFilter:
+        """What is chosen; a choice that can't be read filters nothing."""
+        self.is_valid()
+        return QuarantineFilter.of(self.cleaned_data)
+
+
+class ChosenForm(forms.Form):
+    """Which records of the list to act on: those ticked, or all that match its filter up to an id."""
+
+    action = forms.ChoiceField(choices=[(a, a) for a in ("ingest", "produce", "purge")])
+    scope = forms.ChoiceField(choices=[("ticked", ""), ("matching", "")])
+    record = forms.TypedMultipleChoiceField(required=False, coerce=int)
+    upto = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_KEY)
+
+    def __init__(self, data: QueryDict) -> None:
+        super().__init__(data)
+        given = [n for n in data.getlist("record") if n.isdecimal() and len(n) < 19]
+        self.fields["record"].choices = [(n, n) for n in given]  # type: ignore[attr-defined]
+
+    def choice(self, wanted: QuarantineFilter) -> Choice:
+        """Of a valid form. ``wanted``: the list's filter."""
+        if self.cleaned_data["scope"] == "ticked":
+            return Choice(ids=tuple(self.cleaned_data["record"]))
+        upto = self.cleaned_data["upto"]
+        return Choice(filter=wanted, upto=BIGGEST_KEY if upto is None else upto)
 
 
 class RecordForm(forms.Form):

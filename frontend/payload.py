@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from unicodedata import category
 
@@ -11,7 +12,7 @@ _DUMP_WIDTH = 16
 
 @dataclass(frozen=True)
 class Payload:
-    """``kind``: text, hexadecimal, empty (no bytes), or missing (a null). ``cut``: more bytes than are shown."""
+    """``kind``: text, json, hexadecimal, empty (no bytes), or missing (a null). ``cut``: more bytes than are shown."""
 
     kind: str
     text: str
@@ -32,6 +33,29 @@ def payload_of(value: bytes | memoryview | None, limit: int = SHOWN_BYTES, size_
     if text is not None:
         return Payload("text", text, size, cut)
     return Payload("hexadecimal", _dump(shown), size, cut)
+
+
+def payload_as(form: str, value: bytes | memoryview | None, limit: int = SHOWN_BYTES) -> Payload:
+    """The same in the form that the reader asks for: hexadecimal, or json (indented); as ``payload_of`` if it is none.
+
+    JSON is read whole: a part of it is none.
+    """
+    found = payload_of(value, limit)
+    if found.kind not in ("text", "hexadecimal"):
+        return found
+    data = bytes(value or b"")
+    if form == "hexadecimal":
+        return Payload("hexadecimal", _dump(data[:limit]), len(data), len(data) > limit)
+    text = _indented(data) if form == "json" and len(data) <= limit else None
+    return found if text is None else Payload("json", text, len(data), False)
+
+
+def _indented(data: bytes) -> str | None:
+    try:
+        text = json.dumps(json.loads(data), indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    except (ValueError, RecursionError):
+        return None
+    return _as_text(text, cut=False)
 
 
 def _as_text(data: bytes, cut: bool) -> str | None:

@@ -8,7 +8,18 @@ from django.urls import URLPattern, include, path
 from django.urls.resolvers import URLResolver
 from django.views.generic import RedirectView
 
-from frontend.views import accounts, datasources, records, segments, specs, supervisors, tasks
+from frontend.views import (
+    accounts,
+    audit,
+    datasources,
+    quarantine,
+    records,
+    segments,
+    share_groups,
+    specs,
+    supervisors,
+    tasks,
+)
 
 app_name = "frontend"
 
@@ -24,9 +35,13 @@ DATASOURCE = [
     path("timeline.json", segments.timeline, name="datasource-timeline"),
     path("intervals/", segments.intervals, name="datasource-intervals"),
     path("segments/", segments.segments, name="datasource-segments"),
-    path("quarantine/", segments.quarantine, name="datasource-quarantine"),
-    path("quarantine/<int:number>/", segments.quarantined, name="quarantined"),
-    path("quarantine/<int:number>/payload", segments.quarantined_payload, name="quarantined-payload"),
+    path("quarantine/", quarantine.index, name="datasource-quarantine"),
+    path("quarantine/export/", quarantine.export, name="quarantine-export"),
+    path("quarantine/confirm/", quarantine.confirm, name="quarantine-confirm"),
+    path("quarantine/replay/", quarantine.replay, name="quarantine-replay"),
+    path("quarantine/purge/", quarantine.purge, name="quarantine-purge"),
+    path("quarantine/<int:number>/", quarantine.quarantined, name="quarantined"),
+    path("quarantine/<int:number>/payload", quarantine.payload, name="quarantined-payload"),
     path("columns/", datasources.columns, name="datasource-columns"),
     path("progress/", datasources.progress_by_partition, name="datasource-progress"),
     path("events/", datasources.events, name="datasource-events"),
@@ -35,6 +50,9 @@ SUPERVISOR = [
     path("", supervisors.detail, name="supervisor"),
     path("live/", supervisors.live, name="supervisor-live"),
     path("spec/", supervisors.spec, name="supervisor-spec"),
+    path("share-group/", share_groups.detail, name="share-group"),
+    path("share-group/config/", share_groups.config, name="share-group-config"),
+    path("share-group/apply/", share_groups.apply, name="share-group-apply"),
     path("confirm/<str:action>/", supervisors.confirm, name="supervisor-confirm"),
     path("suspend/", supervisors.suspend, name="supervisor-suspend"),
     path("resume/", supervisors.resume, name="supervisor-resume"),
@@ -67,4 +85,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/-/new/", specs.new_task, name="new-task"),
     path("tasks/<str:task_id>/", include(TASK)),
     path("records/", records.find, name="records"),
+    path("audit/", audit.index, name="audit"),
 ]

@@ -174,6 +174,7 @@ CELERY_BEAT_SCHEDULE = {
         ("fold settled ranges", "controlplane.segments.tasks.fold", 5.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),
         ("make receipt partitions", "controlplane.segments.tasks.make_receipt_partitions", 3600.0),
+        ("purge the quarantine", "controlplane.segments.tasks.purge_quarantine", 3600.0),
         ("clean up orphans", "controlplane.segments.tasks.clean_up_orphans", 3600.0),
     )
 }
@@ -206,6 +207,9 @@ TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT",
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
 # How long the coarsest samples of lag are kept.
 LAG_RETENTION = env.duration("HEADGATE_LAG_RETENTION", "P30D")
+# What is older is purged from the quarantine, and of each datasource the oldest payloads beyond this size.
+QUARANTINE_RETENTION = env.duration("HEADGATE_QUARANTINE_RETENTION", "P90D")
+QUARANTINE_BYTES = env.number("HEADGATE_QUARANTINE_MEBIBYTES", 1024) * 1024 * 1024
 # A test's file that makes one datasource's applications fail at named places. Never set in production.
 FAILPOINTS_FILE = env.text("HEADGATE_FAILPOINTS", "")
 

@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
 from django.conf import settings
 
 from controlplane.connections.resolving import PropertyProblem, client_properties
@@ -101,6 +108,60 @@ def holds_records(properties: Mapping[str, Value], topic: str, partition: int, s
         return message.error() is None and message.offset() < end
     finally:
         consumer.close()
+
+
+@dataclass(frozen=True)
+class ShareGroupConfig:
+    """A group's dynamic settings as the broker has them: name → value, and whether it is only the broker's default.
+
+    ``bounds``: name → what the broker lets it be at least and at most.
+    """
+
+    values: dict[str, tuple[str | None, bool]]
+    bounds: dict[str, tuple[int | None, int | None]]
+
+
+# A group's setting → the broker's own for its least and its most.
+_BOUNDS = {
+    "share.record.lock.duration.ms": (
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    "share.delivery.count.limit": (
+        "group.share.min.delivery.count.limit",
+        "group.share.max.delivery.count.limit",
+    ),
+}
+
+
+def share_group_config(properties: Mapping[str, Value], topic: str, group: str) -> ShareGroupConfig:
+    """What the broker has for a share group. ``topic``: one that may be described."""
+    with _admin(properties, topic) as (admin, _):
+        broker = str(next(iter(admin.list_topics(topic, timeout=TIMEOUT_S).brokers)))
+        asked = [ConfigResource(ResourceType.GROUP, group), ConfigResource(ResourceType.BROKER, broker)]
+        of_group, of_broker = (_described(admin, resource) for resource in asked)
+    bounds = {name: (_whole(of_broker, low), _whole(of_broker, high)) for name, (low, high) in _BOUNDS.items()}
+    return ShareGroupConfig({n: (e.value, bool(e.is_default)) for n, e in of_group.items()}, bounds)
+
+
+def _described(admin: AdminClient, resource: ConfigResource) -> dict[str, ConfigEntry]:
+    [future] = admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
+    found: dict[str, ConfigEntry] = future.result()
+    return found
+
+
+def _whole(entries: Mapping[str, ConfigEntry], name: str) -> int | None:
+    value = entries[name].value if name in entries else None
+    return int(value) if value is not None and value.isdecimal() else None
+
+
+def set_share_group_config(properties: Mapping[str, Value], topic: str, group: str, values: Mapping[str, str]) -> None:
+    """Set a share group's dynamic settings, all or none."""
+    entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in values.items()]
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
+    with _admin(properties, topic) as (admin, _):
+        for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():
+            future.result()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ _ACTIVE = ("PENDING", "RUNNING")  # of tasks.models.Status
 class Totals:
     """What became of all records of some writers, summed. ``polled`` counts deliveries: a released record comes again.
 
+    ``replayed``: of the unparseable, how many a replay took from the quarantine since; the replay counts them too.
     ``rows_per_s``: published rows over the time from the first start to the last publish; None before that.
     """
 
@@ -42,6 +43,7 @@ class Totals:
     segments: int = 0
     size_bytes: int = 0
     publishes: int = 0
+    replayed: int = 0
     started_at: datetime | None = None
     first_publish_at: datetime | None = None
     last_publish_at: datetime | None = None
@@ -55,6 +57,16 @@ class Totals:
     @property
     def adds_up(self) -> bool:
         return self.polled == self.ended
+
+    @property
+    def once(self) -> Totals:
+        """For sums over more than one task: what was replayed counts as it ended last, and once."""
+        return replace(
+            self,
+            polled=self.polled - self.replayed,
+            unparseable=self.unparseable - self.replayed,
+            quarantined=self.quarantined - self.replayed,
+        )
 
     @property
     def rows_per_s(self) -> float | None:
@@ -79,6 +91,7 @@ _PLAIN_SUMS = (
     "segments",
     "size_bytes",
     "publishes",
+    "replayed",
 )
 
 
@@ -124,7 +137,7 @@ def find_datasource(user: User, name: str) -> Datasource:
 
 def datasource_totals(datasource: Datasource) -> Totals:
     """What became of all records of all the datasource's tasks."""
-    return totals_of(datasource.writers.all())
+    return totals_of(datasource.writers.all()).once
 
 
 def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:

@@ -23,9 +23,13 @@ class PublishRefused(Exception):
 
 
 @transaction.atomic
-def start_writer(*, task_id: str, number: int, datasource: Datasource, source: Source) -> int:
-    """Take a new epoch for an indexer and return it. What ended unpublished in its last one is kept in the totals."""
-    Writer.objects.get_or_create(task_id=task_id, number=number, defaults={"datasource": datasource})
+def start_writer(*, task_id: str, number: int, datasource: Datasource, source: Source, replay: bool = False) -> int:
+    """Take a new epoch for an indexer and return it. What ended unpublished in its last one is kept.
+
+    ``replay``: what it publishes comes from the quarantine.
+    """
+    defaults = {"datasource": datasource, "replay": replay}
+    Writer.objects.get_or_create(task_id=task_id, number=number, defaults=defaults)
     writer = Writer.objects.select_for_update().get(task_id=task_id, number=number)
     writer.epoch += 1
     writer.source = source
@@ -63,13 +67,15 @@ class LockedWriter:
     topic: str
     topic_id: str
     kind: str
+    replay: bool
 
 
 def lock_writer(task_id: str, number: int, epoch: int) -> LockedWriter:
     """Lock the writer's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
     with cursor() as c:
         row = c.execute(
-            "SELECT w.epoch, w.id, w.datasource_id, d.name, d.created_at, w.source_id, s.topic, s.topic_id, s.kind"
+            "SELECT w.epoch, w.id, w.datasource_id, d.name, d.created_at,"
+            " w.source_id, s.topic, s.topic_id, s.kind, w.replay"
             " FROM segments_writer w"
             " JOIN datasources_datasource d ON d.id = w.datasource_id JOIN segments_source s ON s.id = w.source_id"
             " WHERE w.task_id = %s AND w.number = %s FOR UPDATE OF w",

@@ -186,6 +186,9 @@ class Writer(models.Model):
     segments = models.BigIntegerField(default=0)
     size_bytes = models.BigIntegerField(default=0)
     publishes = models.BigIntegerField(default=0)
+    # Of the unparseable: taken from the quarantine since, and counted by the replay's writer as they ended then.
+    replayed = models.BigIntegerField(default=0)
+    replay = models.BooleanField(default=False)  # what it publishes comes from the quarantine
     # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
     released_before = models.BigIntegerField(default=0)
     released_now = models.BigIntegerField(default=0)
@@ -230,6 +233,7 @@ class Receipt(models.Model):
     hull = BigIntegerRangeField()
     outcomes = models.JSONField()
     segment_ids = models.JSONField()
+    replay = models.BooleanField(default=False)  # these offsets had ended as unparseable before
     created_at = models.DateTimeField()
 
     class Meta:
@@ -237,7 +241,17 @@ class Receipt(models.Model):
 
 
 class QuarantinedRecord(models.Model):
-    """A poison record, kept whole before it was rejected."""
+    """A poison record, kept whole before it was rejected.
+
+    ``headers``: JSON, a list of [name, base64 or null]. ``replay_id``: the task that holds it, or that ended it.
+    """
+
+    class State(models.TextChoices):
+        KEPT = "kept", "kept"
+        REPLAYING = "replaying", "being replayed"
+        STORED = "stored", "stored by a replay"
+        THROWN_AWAY = "thrown_away", "thrown away by a replay"
+        PRODUCED = "produced", "produced again"
 
     source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="quarantined")
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="quarantined")
@@ -250,7 +264,14 @@ class QuarantinedRecord(models.Model):
     error = models.TextField()
     key = models.BinaryField(null=True)
     payload = models.BinaryField(null=True)
+    headers = models.BinaryField(default=b"[]")
     publish_id = models.UUIDField()
+    state = models.CharField(max_length=12, choices=State.choices, default=State.KEPT)
+    replay_id = models.CharField(max_length=300, blank=True)
+    replays = models.IntegerField(default=0)  # attempts that came to an end
+    ended_at = models.DateTimeField(null=True)  # when it left the state kept for good
+    produced_partition = models.IntegerField(null=True)
+    produced_offset = models.BigIntegerField(null=True)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -260,6 +281,7 @@ class QuarantinedRecord(models.Model):
         indexes = [
             models.Index(fields=["datasource", "-id"], name="quarantine_by_datasource"),
             models.Index(fields=["task_id", "-id"], name="quarantine_by_task"),
+            models.Index(fields=["replay_id", "id"], name="quarantine_by_replay", condition=~models.Q(replay_id="")),
         ]
 
 
@@ -296,6 +318,7 @@ class SourceEvent(models.Model):
         REPAIRED = "repaired", "Records that the broker had archived were read again"
         OFFSET_RESET = "offset_reset", "A stored offset was reset"
         PARTITIONS_ADDED = "partitions_added", "Partitions were added to the topic"
+        PURGED = "purged", "Quarantined records were purged by a rule"
         EARLY_DUPLICATE = "early_duplicate", "A record delivered for the first time was settled already"
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")

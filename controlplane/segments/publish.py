@@ -1,7 +1,8 @@
 """The publish transaction: segments and progress become visible together, or not at all.
 
-Locks are always taken in this order: the indexer's row; stored offsets, sorted (of a source that has them);
-(datasource, interval) rows, sorted; settled ranges, sorted.
+Locks are always taken in this order: the indexer's row; stored offsets, sorted (of a source that has them), or of a
+replay its quarantined records, sorted, and the rows of the indexers that had read them; (datasource, interval) rows,
+sorted; settled ranges, sorted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput, Unavailable
-from controlplane.segments import claims, registering, settled
+from controlplane.segments import claims, registering, replaying, settled
 from controlplane.segments.fence import LockedWriter, PublishRefused, lock_writer
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source, SourceEvent
 from controlplane.segments.parse_exceptions import totals_of_task
@@ -58,6 +59,8 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
     seen, keys, duplicates = settled.look(writer.source, request.publish_id, settling, request.outcomes)
     if seen is not None:
         return _answer_again(request.publish_id, *seen, _parse_exceptions(task_id, request))
+    if writer.replay:
+        return _publish_replay(task_id, number, request, writer, keys, settling)
     _check_progress(writer, request, settling)
     if duplicates and not request.progress:
         raise PublishRefused(
@@ -70,6 +73,30 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
     _keep_quarantined(writer, task_id, request, now)
     _keep_faulty(writer, task_id, request, now)
     _note_alarms(writer, task_id, request)
+    return PublishAnswer(
+        publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
+    )
+
+
+def _publish_replay(
+    task_id: str,
+    number: int,
+    request: PublishRequest,
+    writer: LockedWriter,
+    keys: dict[int, int],
+    settling: dict[int, Ranges],
+) -> PublishAnswer:
+    """The offsets are settled since the records went into quarantine: what makes it once is the records' state."""
+    if request.progress:
+        raise InvalidInput("A replay has no stored offsets to move.")
+    held = replaying.Held.locked(writer.source, task_id, settling)
+    if held.missing:
+        detail = "Some of these records are not held by this replay."
+        raise PublishRefused(Refusal(code="duplicates", detail=detail, duplicates=held.missing))
+    now = timezone.now()
+    held.conclude(task_id, request, now)
+    segment_ids = registering.Registration(task_id, number, request, writer, keys, now).register([])
+    _keep_faulty(writer, task_id, request, now)
     return PublishAnswer(
         publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
     )
@@ -164,6 +191,7 @@ def _keep_quarantined(writer: LockedWriter, task_id: str, request: PublishReques
                 error=record.error,
                 key=record.key,
                 payload=record.payload,
+                headers=replaying.packed(record.headers),
                 publish_id=request.publish_id,
                 created_at=now,
             )

@@ -56,8 +56,8 @@ _SEGMENTS = """
     ) AS w(id, start, stop, version, number, rows, size_bytes, sha256, path, low, high, columns)
 """
 _RECEIPTS = """
-    INSERT INTO segments_receipt (publish_id, task_id, indexer, key_id, hull, outcomes, segment_ids, created_at)
-    SELECT %s, %s, %s, w.key, w.hull, w.outcomes, %s, %s
+    INSERT INTO segments_receipt (publish_id, task_id, indexer, key_id, hull, outcomes, segment_ids, replay, created_at)
+    SELECT %s, %s, %s, w.key, w.hull, w.outcomes, %s, %s, %s
     FROM unnest(%s::int8[], %s::int8range[], %s::jsonb[]) AS w(key, hull, outcomes)
 """
 _PUBLISH = """
@@ -168,7 +168,8 @@ class Registration:
         hulls = [span(key, *_hull(found)) for key, (_, found) in zip(keys, outcomes, strict=True)]
         found = [json.dumps(found) for _, found in outcomes]
         request = self.request
-        return (request.publish_id, self.task_id, self.number, segment_ids, self.now, keys, hulls, found)
+        replay = self.writer.replay
+        return (request.publish_id, self.task_id, self.number, segment_ids, replay, self.now, keys, hulls, found)
 
     def _totals(self) -> list[Any]:
         counters, files = self.request.counters, self.request.segments

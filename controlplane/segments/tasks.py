@@ -4,7 +4,7 @@ from celery import shared_task
 from celery.utils.log import get_task_logger
 from django.conf import settings
 
-from controlplane.segments import lag, orphans, services, settled
+from controlplane.segments import lag, orphans, purging, services, settled
 
 CLEAN_UP_S = 200.0  # under the time limit of tasks; the next run goes on elsewhere
 _log = get_task_logger(__name__)
@@ -26,6 +26,12 @@ def drop_old_lag() -> int:
 def make_receipt_partitions() -> list[str]:
     """Make the coming week's receipt partitions."""
     return services.make_receipt_partitions()
+
+
+@shared_task
+def purge_quarantine() -> int:
+    """Delete what is too old, or too much."""
+    return purging.purge_by_rules(retention=settings.QUARANTINE_RETENTION, most_bytes=settings.QUARANTINE_BYTES)
 
 
 @shared_task

@@ -58,9 +58,9 @@ def versions(supervisor: Supervisor) -> QuerySet[SpecVersion]:
 
 
 def supervisor_totals(supervisor: Supervisor) -> Totals:
-    """What became of all records of all its tasks, repairs included."""
+    """What became of all records of all its tasks, repairs and replays included."""
     mine = Task.objects.filter(supervisor_id=supervisor.pk).values("pk")
-    return totals_of(Writer.objects.filter(task_id__in=mine))
+    return totals_of(Writer.objects.filter(task_id__in=mine)).once
 
 
 def why_nothing(supervisor: Supervisor) -> list[Reason]:

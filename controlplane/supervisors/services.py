@@ -17,6 +17,7 @@ from controlplane.supervisors.autoscale import config_of
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_room, check_slots
+from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
 from ingestion.specs import SupervisorSpec, parse_supervisor_spec
@@ -44,12 +45,14 @@ def submit_supervisor(
         if known is None:
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
             _add_version(supervisor, document, spec, user)
+            _note(user, supervisor, "create", version=1)
         else:
             if known.datasource_id != datasource.pk:
                 raise Conflict(f"The supervisor id {identifier!r} is taken; choose another.")
             if skip_unmodified and known.terminated_at is None and not _modifies(known, spec):
                 return known
             supervisor = _update(known, document, spec, user)
+            _note(user, supervisor, "update", version=supervisor.version)
     run_soon(supervisor.pk)
     return supervisor
 
@@ -97,7 +100,7 @@ def _kept(before: SpecVersion, canonical: dict[str, Any]) -> dict[str, str]:
 
 def suspend(*, user: User, supervisor: Supervisor) -> Supervisor:
     """Its task publishes what it holds and ends; no new one starts."""
-    return _set(user, supervisor, Action.OPERATE, suspended=True)
+    return _set(user, supervisor, Action.OPERATE, "suspend", suspended=True)
 
 
 def suspend_all(*, user: User) -> list[str]:
@@ -126,18 +129,20 @@ def _each(user: User, found: QuerySet[Supervisor], action: Action, change: Calla
 def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
     """It begins anew: Kafka is asked, and its tasks start."""
     now = timezone.now()
-    return _set(user, supervisor, Action.OPERATE, begin=True, suspended=False, scaling_since=now)
+    return _set(user, supervisor, Action.OPERATE, "resume", begin=True, suspended=False, scaling_since=now)
 
 
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
     """As suspend, for good; the row and its versions stay. A new spec under the same id brings it back."""
     now = timezone.now()
     tombstones = [*supervisor.terminations, {"at": now.isoformat(), "by": user.username}]
-    return _set(user, supervisor, Action.ADMINISTER, terminated_at=now, terminations=tombstones)
+    return _set(user, supervisor, Action.ADMINISTER, "terminate", terminated_at=now, terminations=tombstones)
 
 
-def _set(user: User, supervisor: Supervisor, action: Action, begin: bool = False, **changes: Any) -> Supervisor:
-    require(user, action, supervisor.datasource.team)
+def _set(
+    user: User, supervisor: Supervisor, needed: Action, action: str, begin: bool = False, **changes: Any
+) -> Supervisor:
+    require(user, needed, supervisor.datasource.team)
     with transaction.atomic():
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:
@@ -147,6 +152,7 @@ def _set(user: User, supervisor: Supervisor, action: Action, begin: bool = False
         if begin:
             locked.begin()
         locked.save()
+        _note(user, locked, action)
     run_soon(locked.pk)
     return locked
 
@@ -177,8 +183,20 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
             secrets=current.secrets,
             created_by=user,
         )
+        _note(user, locked, "scale", version=locked.version, task_count=task_count)
     run_soon(locked.pk)
     return locked
+
+
+def _note(user: User, supervisor: Supervisor, action: str, **detail: Any) -> None:
+    audit.record(
+        user=user,
+        team=supervisor.datasource.team,
+        target="supervisor",
+        target_id=supervisor.pk,
+        action=action,
+        **detail,
+    )
 
 
 def run_soon(supervisor_id: str) -> None:

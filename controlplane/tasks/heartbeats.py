@@ -22,6 +22,8 @@ _SHOWN = [
     "restarts",
     "ack_failures",
     "redelivery_counts",
+    "leases",
+    "holding",
     "message",
     "last_heartbeat_at",
 ]
@@ -82,6 +84,8 @@ def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
             restarts=i.restarts,
             ack_failures=i.ack_failures,
             redelivery_counts={str(k): v for k, v in i.redelivery_counts.items()},
+            leases=i.leases.model_dump(mode="json"),
+            holding=i.holding,
             message=i.message[:2000],
             last_heartbeat_at=now,
         )

@@ -25,7 +25,8 @@ from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import end_task, new_token
 
 SAME_START_S = 2.0  # the clock may be set meanwhile, but no process id comes round so soon
-REPAIR_MODULE = "ingestion.task.repair"
+# What runs as a plain process, without Spark: it reads little.
+PLAIN: dict[str, str] = {Task.Kind.REPAIR: "ingestion.task.repair", Task.Kind.REPLAY: "ingestion.task.replay"}
 APPLICATION = Path("ingestion") / "spark" / "index.py"
 
 
@@ -71,7 +72,7 @@ def log_of(task_id: str) -> Path:
 def _start(task: Task, token: str) -> None:
     folder = folder_of(task.pk)
     folder.mkdir(parents=True, exist_ok=True)
-    command = _repair_command() if task.kind == Task.Kind.REPAIR else _spark_command(task)
+    command = [sys.executable, "-m", PLAIN[task.kind]] if task.kind in PLAIN else _spark_command(task)
     environment = _environment(task, token)
     with log_of(task.pk).open("ab") as log:
         process = subprocess.Popen(
@@ -86,10 +87,6 @@ def _start(task: Task, token: str) -> None:
     created = psutil.Process(process.pid).create_time()
     known = {"pid": process.pid, "create_time": created, "host": socket.gethostname()}
     (folder / "pid").write_text(json.dumps(known))
-
-
-def _repair_command() -> list[str]:
-    return [sys.executable, "-m", REPAIR_MODULE]
 
 
 def _spark_command(task: Task) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Source
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 
@@ -39,8 +40,8 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return self.filter(status__in=[Status.PENDING, Status.RUNNING])
 
     def reading(self) -> TaskQuerySet:
-        """Those that read a source, repairs aside."""
-        return self.exclude(kind=Task.Kind.REPAIR)
+        """Those that read a source as it comes: neither repairs nor replays."""
+        return self.exclude(kind__in=[Task.Kind.REPAIR, Task.Kind.REPLAY])
 
 
 class Task(models.Model):
@@ -51,6 +52,13 @@ class Task(models.Model):
         OFFSET_RANGE = "offset_range", "offset ranges"
         CONSUMER_GROUP = "consumer_group", "consumer group"
         REPAIR = "repair", "repair"
+        REPLAY = "replay", "replay"
+
+    class Replay(models.TextChoices):
+        """What becomes of the quarantined records that a replay holds."""
+
+        INGEST = "ingest", "ingest"
+        PRODUCE = "produce", "produce again"
 
     id = models.CharField(primary_key=True, max_length=300)
     kind = models.CharField(max_length=20, choices=Kind.choices)
@@ -62,6 +70,9 @@ class Task(models.Model):
     spec = models.JSONField()
     secrets = models.TextField(blank=True)
     ranges = models.JSONField(default=list)
+    # Of a replay: what it does, and whose records it holds.
+    replay_mode = models.CharField(max_length=10, choices=Replay.choices, blank=True, db_default="")
+    replay_source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="+")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.PENDING)
     goal = models.CharField(max_length=10, choices=Goal.choices, default=Goal.RUN)
     indexers_wanted = models.IntegerField(default=1)
@@ -109,6 +120,8 @@ class Indexer(models.Model):
     restarts = models.IntegerField(default=0)
     ack_failures = models.IntegerField(default=0)
     redelivery_counts = models.JSONField(default=dict)
+    leases = models.JSONField(default=dict)
+    holding = models.JSONField(default=list)
     message = models.TextField(blank=True)
     last_heartbeat_at = models.DateTimeField(null=True)
 

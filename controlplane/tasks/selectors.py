@@ -16,7 +16,7 @@ from django.utils import timezone
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent, Writer
-from controlplane.segments.selectors import Totals, list_faulty, list_quarantined, totals_of
+from controlplane.segments.selectors import Totals, list_faulty, list_quarantined_by, totals_of
 from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of
@@ -183,7 +183,7 @@ _SUMMED = ("polled", "released", "redundant", "redelivered")
 def _parse_exceptions(task: Task) -> list[QuarantinedRecord | FaultyRecord]:
     most = _saved_exceptions(task)
     found: list[QuarantinedRecord | FaultyRecord] = [
-        *list_quarantined(task_id=task.pk)[:most],
+        *list_quarantined_by(task.pk)[:most],
         *list_faulty(task.pk)[:most],
     ]
     return sorted(found, key=lambda record: record.created_at, reverse=True)[:most]
@@ -196,8 +196,8 @@ def _saved_exceptions(task: Task) -> int:
 
 
 def _reasons(task: Task, totals: Totals, states: list[str]) -> list[Reason]:
-    if task.kind == Task.Kind.REPAIR:
-        return []  # finding nothing is its good end
+    if task.kind in (Task.Kind.REPAIR, Task.Kind.REPLAY):
+        return []  # nothing stored can be a good end
     facts = Facts(
         status=task.status,
         spec=task.spec,

@@ -20,9 +20,12 @@ from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
+from controlplane.segments import replaying
+from controlplane.segments.models import Source
 from controlplane.segments.settled import Hole
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Goal, Status, Task
+from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import IOConfig, TaskSpec, parse_task_spec
@@ -43,7 +46,9 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
         )
-        return create_task(datasource=datasource, spec=spec, user=user)
+        task = create_task(datasource=datasource, spec=spec, user=user)
+        _note(user, task, "submit")
+        return task
 
 
 def check_room(io_config: IOConfig) -> None:
@@ -124,6 +129,30 @@ def create_repair(*, like: Task, holes: list[Hole]) -> Task:
     return task
 
 
+def create_replay(
+    *, identifier: str, source: Source, mode: Task.Replay, spec: dict[str, Any], sealed: str, user: User, **more: Any
+) -> Task:
+    """A task for quarantined records of a source that it holds already, under this id.
+
+    ``spec``: canonical, its secrets in ``sealed``. ``more``: the supervisor's id and spec version, if it has one.
+    """
+    task = Task.objects.create(
+        id=identifier,
+        kind=Task.Kind.REPLAY,
+        datasource=source.datasource,
+        spec=spec,
+        secrets=sealed,
+        replay_mode=mode,
+        replay_source=source,
+        indexers_wanted=1,
+        submitted_by=user,
+        created_at=timezone.now(),
+        **more,
+    )
+    launch_on_commit(task)
+    return task
+
+
 def launch_on_commit(task: Task) -> None:
     """Hand the task to the launcher once its row can be seen."""
     from controlplane.tasks.tasks import launch
@@ -135,19 +164,29 @@ def launch_on_commit(task: Task) -> None:
 def stop_task(*, user: User, task: Task, finish: bool = False) -> Task:
     """Ask a task to end: with ``finish`` it publishes what it holds, else it releases it. Raises ``Conflict``."""
     require(user, Action.OPERATE, task.datasource.team)
-    if not set_goal(task, Goal.FINISH if finish else Goal.STOP):
-        raise Conflict(f"Task {task.pk} has ended already.")
+    with transaction.atomic():
+        if not set_goal(task, Goal.FINISH if finish else Goal.STOP):
+            raise Conflict(f"Task {task.pk} has ended already.")
+        _note(user, task, "finish" if finish else "stop")
     task.refresh_from_db()
     return task
+
+
+def _note(user: User, task: Task, action: str) -> None:
+    audit.record(user=user, team=task.datasource.team, target="task", target_id=task.pk, action=action)
 
 
 def set_goal(task: Task, goal: Goal) -> bool:
     """Change what a task is to do; a PENDING one that is not to run ends here. False when it has ended."""
     unlaunched = Task.objects.filter(pk=task.pk, status=Status.PENDING, launched_at=None)
-    if goal is not Goal.RUN and unlaunched.update(
-        status=Status.FAILED, error="Stopped before it was launched.", ended_at=timezone.now(), goal=goal
-    ):
-        return True
+    if goal is not Goal.RUN:
+        with transaction.atomic():
+            if unlaunched.update(
+                status=Status.FAILED, error="Stopped before it was launched.", ended_at=timezone.now(), goal=goal
+            ):
+                if task.kind == Task.Kind.REPLAY:
+                    replaying.give_back(task.pk)
+                return True
     return bool(Task.objects.active().filter(pk=task.pk).update(goal=goal))
 
 
@@ -175,7 +214,11 @@ def end_task(task: Task, *, error: str = "") -> bool:
     """Mark a task ended: FAILED when there is an error, else SUCCESS. False when it had ended."""
     ended = Task.objects.active().filter(pk=task.pk)
     status = Status.FAILED if error else Status.SUCCESS
-    return bool(ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now()))
+    with transaction.atomic():
+        won = ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now())
+        if won and task.kind == Task.Kind.REPLAY:
+            replaying.give_back(task.pk)
+    return bool(won)
 
 
 def fail_lost(heard_since: datetime) -> list[str]:

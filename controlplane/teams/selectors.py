@@ -26,6 +26,15 @@ def get_team(user: User, name: str) -> Team:
     return team
 
 
+def teams_administered(user: User) -> QuerySet[Team]:
+    """Those of ``list_teams`` in which the user is admin."""
+    teams = list_teams(user)
+    if user.is_superuser:
+        return teams
+    mine = Membership.objects.filter(user_id=user.pk, role=Role.ADMIN)
+    return teams.filter(pk__in=mine.values("team"))
+
+
 def list_members(team: Team) -> QuerySet[Membership]:
     """The team's memberships by user name; each with ``username`` and its user."""
     return team.memberships.select_related("user").annotate(username=F("user__username")).order_by("user__username")

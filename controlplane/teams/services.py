@@ -8,6 +8,7 @@ from django.db import transaction
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.text import storable
+from controlplane.teams import audit
 from controlplane.teams.models import ApiToken, Membership, Role, Team, User
 from controlplane.teams.permissions import Action, require
 from controlplane.teams.selectors import get_member, get_token
@@ -29,6 +30,7 @@ def set_member(*, user: User, team: Team, username: str, role: Role) -> tuple[Me
         raise InvalidInput(f"There is no active user {username!r}.")
     if role is not Role.ADMIN:
         _keep_an_admin(team, without=member)
+    audit.record(user=user, team=team, target="member", target_id=member.username, action="set", role=role.value)
     return Membership.objects.update_or_create(user=member, team=team, defaults={"role": role.value})
 
 
@@ -40,6 +42,7 @@ def remove_member(*, user: User, team: Team, username: str) -> None:
     membership = get_member(team, username)
     _keep_an_admin(team, without=membership.user)
     membership.delete()
+    audit.record(user=user, team=team, target="member", target_id=username, action="remove")
 
 
 def create_token(*, user: User, name: str = "", lifetime: timedelta = timedelta(days=30)) -> tuple[ApiToken, str]:

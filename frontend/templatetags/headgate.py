@@ -133,6 +133,28 @@ def state(value: str | None) -> SafeString:
     return format_html('<span class="state state-{}">{}</span>', _STATES.get(str(value), "quiet"), words(value))
 
 
+# What became of offsets: Bootstrap's colours, which both themes have; the words beside them say the same.
+_COVERS = {
+    "stored": "var(--bs-success)",
+    "thrown_away": "var(--bs-secondary)",
+    "unparseable": "var(--bs-orange)",
+    "duplicate": "var(--bs-purple)",
+    "empty": "var(--bs-gray-400)",
+    "gap": "var(--bs-danger)",
+    "skipped": "var(--bs-pink)",
+    "settled": "var(--bs-teal)",
+    "in_flight": "var(--bs-info)",
+    "hole": "var(--bs-yellow)",
+    "waiting": "var(--bs-tertiary-bg)",
+}
+
+
+@register.filter
+def cover(value: str) -> str:
+    """The colour of a state of offsets."""
+    return _COVERS[value]
+
+
 @register.filter
 def words(value: str | None) -> str:
     """``waiting_for_slot`` as ``waiting for slot``."""
@@ -166,6 +188,16 @@ def from_ms(value: int | None) -> datetime | None:
         return datetime.fromtimestamp(value / 1000, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+@register.filter
+def listed(value: Any) -> str:
+    """A value of an entry's detail: lists and mappings one after the other; None stands for all."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {listed(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(listed, value))
+    return "all" if value is None else str(value)
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""A datasource's segments: the timeline's data, its intervals and the files as tables, and the quarantine."""
+"""A datasource's segments: the timeline's data, its intervals and the files as tables."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from django.shortcuts import render
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.selectors import get_datasource
-from controlplane.segments.selectors import Timeline, get_quarantined, list_quarantined, list_segments
+from controlplane.segments.selectors import Timeline, list_segments
 from controlplane.segments.selectors import timeline as segment_timeline
 from frontend.paging import keyset_page, numbered_page
-from frontend.payload import payload_of
 from frontend.views.common import PageRequest, asked_time, page
 from frontend.views.datasources import frame
 
 INTERVALS_PER_PAGE = 100
-QUARANTINED_PER_PAGE = 20
 SEGMENT_ORDER = ("-interval_start", "-partition_num", "-id")
 NARROWEST, WIDEST = 100, 4000
-WHOLE_BYTES = 256 * 1024
 
 
 @page
@@ -76,35 +73,3 @@ def _asked_interval(request: PageRequest) -> tuple[datetime | None, datetime | N
     except ValueError as error:
         messages.warning(request, f"All segments are shown: {error}.")
         return None, None
-
-
-@page
-def quarantine(request: PageRequest, name: str) -> HttpResponse:
-    """Poison records, the last first."""
-    datasource = get_datasource(request.user, name)
-    rows = keyset_page(
-        list_quarantined(datasource=datasource), ["-id"], request.GET.get("cursor"), QUARANTINED_PER_PAGE
-    )
-    return render(request, "datasources/quarantine.html", {**frame(request, datasource, "quarantine"), "page": rows})
-
-
-@page
-def quarantined(request: PageRequest, name: str, number: int) -> HttpResponse:
-    """One poison record, whole as far as a page can hold it."""
-    datasource = get_datasource(request.user, name)
-    record = get_quarantined(datasource, number)
-    context = {
-        **frame(request, datasource, "quarantine"),
-        "record": record,
-        "payload": payload_of(record.payload, WHOLE_BYTES),
-    }
-    return render(request, "datasources/quarantined.html", context)
-
-
-@page
-def quarantined_payload(request: PageRequest, name: str, number: int) -> HttpResponse:
-    """Its bytes as a file. Never shown by the browser: whoever wrote the record chose them."""
-    record = get_quarantined(get_datasource(request.user, name), number)
-    answer = HttpResponse(bytes(record.payload or b""), content_type="application/octet-stream")
-    answer["Content-Disposition"] = f'attachment; filename="record-{record.partition}-{record.offset}.bin"'
-    return answer

@@ -47,7 +47,7 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """One supervisor: what it does now, why nothing comes if nothing comes, and what it has done."""
     supervisor = get_supervisor(request.user, supervisor_id)
     context = {
-        **_frame(request, supervisor, "overview"),
+        **frame(request, supervisor, "overview"),
         **_live(supervisor),
         "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
     }
@@ -69,7 +69,7 @@ def spec(request: PageRequest, supervisor_id: str) -> HttpResponse:
     shown = _asked_version(request, found)
     before = next((v for v in found if v.version == shown.version - 1), None)
     context = {
-        **_frame(request, supervisor, "spec"),
+        **frame(request, supervisor, "spec"),
         "versions": found,
         "shown": shown,
         "before": before,
@@ -183,7 +183,8 @@ def _url(supervisor: Supervisor) -> str:
     return reverse("frontend:supervisor", args=[supervisor.id])
 
 
-def _frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, Any]:
+def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, Any]:
+    """What every page of a supervisor shows around its own part."""
     return {
         "supervisor": supervisor,
         "tab": tab,

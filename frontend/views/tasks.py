@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
-from controlplane.segments.selectors import list_faulty, list_quarantined
+from controlplane.segments.selectors import list_faulty, list_quarantined_by
 from controlplane.tasks import services
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import get_task, list_tasks, task_log_tail, task_report
@@ -67,7 +67,7 @@ def errors(request: PageRequest, task_id: str) -> HttpResponse:
     """Its poison records, or with ``kind=faulty`` those that were stored with a faulty field, in pages."""
     task = get_task(request.user, task_id)
     faulty = request.GET.get("kind") == "faulty"
-    found: QuerySet[Any] = list_faulty(task.id) if faulty else list_quarantined(task_id=task.id)
+    found: QuerySet[Any] = list_faulty(task.id) if faulty else list_quarantined_by(task.id)
     rows = keyset_page(found, ["-id"], request.GET.get("cursor"), ERRORS_PER_PAGE)
     return render(request, "tasks/errors.html", {"task": task, "page": rows, "faulty": faulty})
 

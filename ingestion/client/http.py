@@ -19,6 +19,10 @@ from ingestion.specs.protocol import (
     EndRequest,
     HeartbeatAnswer,
     HeartbeatRequest,
+    KeptRecord,
+    KeptRecords,
+    ProducedAnswer,
+    ProducedRequest,
     PublishAnswer,
     PublishRequest,
     Refusal,
@@ -83,6 +87,14 @@ class HttpControlPlane:
 
     def end(self, request: EndRequest) -> None:
         self._ask("POST", "/end", request, EndAnswer)
+
+    def quarantined(self, after: int) -> list[KeptRecord]:
+        """Of a replay: some of the records it holds, with numbers above ``after``; none when there are no more."""
+        return self._ask("GET", f"/quarantined?after={after}", None, KeptRecords).records
+
+    def produced(self, request: ProducedRequest) -> None:
+        """Of a replay: the broker has confirmed these. Sent again, it changes nothing."""
+        self._ask("POST", "/produced", request, ProducedAnswer)
 
     def close(self) -> None:
         """Close the connections."""

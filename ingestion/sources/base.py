@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ingestion.specs.protocol import Advance, Outcomes
+from ingestion.specs.protocol import Advance, Leases, Outcomes
 
 Ints = npt.NDArray[np.int64]
+NO_LEASES = Leases()
 ACCEPT, RELEASE, REJECT = 1, 2, 3  # KIP-932's acknowledgement types
 
 
@@ -63,6 +64,14 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.payloads)
+
+    def hulls(self) -> list[tuple[int, int, int]]:
+        """Of each partition in it, by number: partition, its first offset, its last offset + 1."""
+        found = []
+        for partition in sorted(set(self.partitions.tolist())):
+            here = self.offsets[self.partitions == partition]
+            found.append((partition, int(here.min()), int(here.max()) + 1))
+        return found
 
     @property
     def seconds_left(self) -> float:
@@ -140,6 +149,10 @@ class Source(Protocol):
     @property
     def ack_failures(self) -> int:
         """How many partitions' acknowledgements were refused so far."""
+
+    @property
+    def leases(self) -> Leases:
+        """Of a share group: what became of what was lent so far."""
 
     @property
     def problem(self) -> str:

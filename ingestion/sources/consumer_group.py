@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from ingestion.sources.base import Batch, Ints
+from ingestion.sources.base import NO_LEASES, Batch, Ints
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import Start, StoredOffsets
 
@@ -29,6 +29,7 @@ class ConsumerGroupSource:
 
     gathers = True
     ack_failures = 0
+    leases = NO_LEASES
 
     def __init__(
         self, properties: Mapping[str, str], stored: StoredOffsets, group: str, client_id: str, poll_s: float

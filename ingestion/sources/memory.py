@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ingestion.sources.base import RELEASE, Batch, Ints
-from ingestion.specs.protocol import Outcomes
+from ingestion.sources.base import NO_LEASES, RELEASE, Batch, Ints
+from ingestion.specs.protocol import Leases, Outcomes
 
 Extra = tuple[bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
 NO_EXTRA: Extra = (None, None, ())
@@ -41,6 +41,7 @@ class MemorySource:
     ack_failures: int = 0
     problem: str = ""
     gathers: bool = False
+    leases: Leases = NO_LEASES
     _waiting: deque[_Record] = field(default_factory=deque)
     _paused: bool = False
     _stopped: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import TopicPartition
 
-from ingestion.sources.base import Batch, Ints, SourceProblem
+from ingestion.sources.base import NO_LEASES, Batch, Ints, SourceProblem
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import StoredOffsets
 
@@ -20,6 +20,7 @@ class OffsetRangeSource:
 
     gathers = True
     ack_failures = 0
+    leases = NO_LEASES
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
+from ingestion.sources.base import NO_LEASES, Batch, Ints, LazyColumn, SourceProblem
 from ingestion.specs import offsets
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import Outcomes, RepairRange
@@ -31,6 +31,7 @@ class RepairSource:
     """
 
     ack_failures = 0
+    leases = NO_LEASES
     problem = ""
     gathers = False
 

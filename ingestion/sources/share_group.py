@@ -17,9 +17,10 @@ import numpy as np
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, SourceProblem
+from ingestion.sources.leases import LeaseBook
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.kafka_properties import librdkafka_properties
-from ingestion.specs.protocol import SHARE_GROUPS_OFF
+from ingestion.specs.protocol import SHARE_GROUPS_OFF, Leases
 
 GATHER_S = 0.2  # at most this long after the first poll of a batch
 USUAL_S = 0.05  # or until no further poll came for this long while there are fewer than usual
@@ -117,10 +118,14 @@ class _Poller(threading.Thread):
         if not messages:
             return
         self._complaint = ("", 0.0)
-        self._source.arrived.put(_Held.of(self, messages, acquired_at))
-        self._settle(consumer, messages, self._verdicts.get())
+        held = _Held.of(self, messages, acquired_at)
+        self._source.arrived.put(held)
+        verdicts = self._verdicts.get()
+        refused = self._settle(consumer, messages, verdicts)
+        self._source.book.note(held.partitions, verdicts, refused, time.monotonic() - acquired_at)
 
-    def _settle(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
+    def _settle(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> list[int]:
+        """Acknowledge; returns the partitions whose acknowledgement was refused."""
         # Left to its lock: releasing what is no longer ours is refused by the broker and frees the consumer.
         acknowledge = consumer.acknowledge
         if verdicts is not None and bool((verdicts == ACCEPT).all()):
@@ -130,10 +135,11 @@ class _Poller(threading.Thread):
             kinds = [RELEASE] * len(messages) if verdicts is None else verdicts.tolist()
             for message, kind in zip(messages, kinds, strict=True):
                 acknowledge(message, _TYPES[kind])
-        for partition, error in consumer.commit_sync(COMMIT_S).items():
-            if error is not None:
-                self._source.count_ack_failure()
-                self.complain(f"acknowledging partition {partition.partition}: {error}")
+        refused = {p.partition: error for p, error in consumer.commit_sync(COMMIT_S).items() if error is not None}
+        for partition, error in refused.items():
+            self._source.count_ack_failure()
+            self.complain(f"acknowledging partition {partition}: {error}")
+        return list(refused)
 
     def _note(self, error: Any) -> None:
         self.complain(str(error.str()))
@@ -175,6 +181,7 @@ class ShareGroupSource:
         self.stopping = threading.Event()
         self.polling = threading.Event()
         self.arrived: queue.SimpleQueue[_Held | None] = queue.SimpleQueue()
+        self.book = LeaseBook()
         self._usual = 1  # polls in a batch
         self._failures = 0
         self._counting = threading.Lock()
@@ -309,6 +316,10 @@ class ShareGroupSource:
     @property
     def ack_failures(self) -> int:
         return self._failures
+
+    @property
+    def leases(self) -> Leases:
+        return self.book.seen
 
     @property
     def problem(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
@@ -29,6 +30,29 @@ REFRESH_MS = 10_000
 class TopicIdentity:
     cluster_id: str
     topic_id: str
+
+
+class Topic(Protocol):
+    """Says which topic it is, now."""
+
+    def identity(self) -> TopicIdentity | None:
+        """None when it does not exist. Raises ``SourceProblem``."""
+
+    def topic_id(self) -> str | None:
+        """The same, once the cluster is known."""
+
+
+@dataclass(frozen=True)
+class KnownTopic:
+    """See ``Topic``: the one that records came from, whatever has become of it since. Kafka is not asked."""
+
+    known: TopicIdentity
+
+    def identity(self) -> TopicIdentity:
+        return self.known
+
+    def topic_id(self) -> str:
+        return self.known.topic_id
 
 
 @dataclass(frozen=True)
@@ -162,14 +186,10 @@ def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig
 
     Raises ``SourceProblem`` with the broker's reason (for example a lock duration outside its bounds).
     """
-    group = io_config.groupConfig
-    values = {
-        "share.auto.offset.reset": "earliest" if io_config.useEarliestOffset else "latest",
-        "share.isolation.level": group.isolationLevel,
-        "share.delivery.count.limit": str(group.deliveryCountLimit),
-        "share.record.lock.duration.ms": str(group.recordLockDurationMs),
-    }
-    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in values.items()]
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in io_config.group_settings.items()
+    ]
     resource = ConfigResource(ResourceType.GROUP, io_config.groupId, incremental_configs=entries)
     errors: list[str] = []
     admin = admin_client(admissible(properties, policy), errors)

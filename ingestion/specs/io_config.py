@@ -17,7 +17,7 @@ SHARE_GROUP_TYPE = "index_kafka_share_group"
 _SHARE_GROUP_TYPES = (SHARE_GROUP_TYPE, "kafka_share_group")
 _KAFKA_TYPES = ("kafka", "index_kafka")
 SOURCE_TYPES = (*_SHARE_GROUP_TYPES, *_KAFKA_TYPES)
-SourceKind = Literal["share_group", "offset_range", "consumer_group", "repair"]
+SourceKind = Literal["share_group", "offset_range", "consumer_group", "repair", "replay"]
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -98,6 +98,17 @@ class ShareGroupIOConfig(_TopicIOConfig):
                 "What a reader held that died is delivered to another; for more readers raise taskCount"
             )
         return value
+
+    @property
+    def group_settings(self) -> dict[str, str]:
+        """The share group's dynamic configuration that this asks for, under Kafka's names."""
+        group = self.groupConfig
+        return {
+            "share.auto.offset.reset": "earliest" if self.useEarliestOffset else "latest",
+            "share.isolation.level": group.isolationLevel,
+            "share.delivery.count.limit": str(group.deliveryCountLimit),
+            "share.record.lock.duration.ms": str(group.recordLockDurationMs),
+        }
 
     @property
     def source_kind(self) -> SourceKind:

@@ -16,6 +16,7 @@ from ingestion.specs.ingestion_spec import IngestionSpec
 from ingestion.specs.io_config import SourceKind
 
 OffsetRange = tuple[int, int]
+Header = tuple[str, Base64Bytes | None]
 Directive = Literal["continue", "finish", "stop"]
 # How an indexer's message begins when the broker has no share groups: the control plane looks for it.
 SHARE_GROUPS_OFF = "The broker does not offer share groups"
@@ -35,6 +36,14 @@ class RepairRange(Message):
     end: int = Field(gt=0)
 
 
+class Replay(Message):
+    """What a replay does with the quarantined records that it holds, and of which topic, by ids, they are."""
+
+    mode: Literal["ingest", "produce"]
+    cluster_id: str
+    topic_id: str
+
+
 class Assignment(Message):
     """What an application is to do. ``indexers`` is how many to keep running; for a repair, ``ranges`` what to read.
 
@@ -52,6 +61,7 @@ class Assignment(Message):
     schema_folder: str = ""
     address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
     ranges: list[RepairRange] = Field(default_factory=list)
+    replay: Replay | None = None
     failpoints: dict[str, str] = Field(default_factory=dict)
 
 
@@ -216,6 +226,45 @@ class QuarantinedRecord(Message):
     error: str = Field(max_length=2000)
     key: Base64Bytes | None = None
     payload: Base64Bytes | None = None
+    headers: list[Header] = Field(default_factory=list)
+
+
+class KeptRecord(Message):
+    """A quarantined record that a replay holds. ``number``: its id in the quarantine."""
+
+    number: int
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: Base64Bytes | None
+    payload: Base64Bytes | None
+    headers: list[Header]
+
+
+class KeptRecords(Message):
+    """Some of what a replay still holds, in the order of their numbers; none: there are no more."""
+
+    records: list[KeptRecord]
+
+
+class ProducedRecord(Message):
+    """Where the broker says that a record now is, once more."""
+
+    number: int
+    partition: int = Field(ge=0)
+    offset: int = Field(ge=0)
+
+
+class ProducedRequest(Message):
+    """These were delivered. Sent again, it changes nothing."""
+
+    records: list[ProducedRecord]
+
+
+class ProducedAnswer(Message):
+    """How many of them the replay held until then."""
+
+    noted: int
 
 
 class FaultyRecord(Message):
@@ -289,8 +338,28 @@ class AbandonAnswer(Message):
     committed: bool
 
 
+class Leases(Message):
+    """What became of the records that a share group lent to an indexer, since its epoch began.
+
+    ``lock_expired``: acknowledged too late, or given up until their lock ran out. ``hold_ms``: the longest time in ms
+    of a bucket → how many records were held for so long or less, and longer than the bucket before: from the poll's
+    return to the answer to the acknowledgement. Buckets grow by a quarter each, so that there are less than 80.
+    """
+
+    acquired: int = Field(default=0, ge=0)
+    accepted: int = Field(default=0, ge=0)
+    rejected: int = Field(default=0, ge=0)
+    released: int = Field(default=0, ge=0)
+    lock_expired: int = Field(default=0, ge=0)
+    hold_ms: dict[int, int] = Field(default_factory=dict, max_length=80)
+    longest_hold_ms: int = Field(default=0, ge=0)
+
+
 class IndexerStatus(Message):
-    """One indexer in a heartbeat. ``unpublished``: what ended without a publish since this epoch began."""
+    """One indexer in a heartbeat. ``unpublished``: what ended without a publish since this epoch began.
+
+    ``holding``: of a share group, between which offsets what it works on lies: partition, first, last + 1.
+    """
 
     number: int = Field(ge=0)
     epoch: int = Field(ge=0)
@@ -305,6 +374,8 @@ class IndexerStatus(Message):
     ack_failures: int = Field(default=0, ge=0)
     restarts: int = Field(default=0, ge=0)
     redelivery_counts: dict[int, int] = Field(default_factory=dict)  # delivery count → records, this epoch
+    leases: Leases = Field(default_factory=Leases)
+    holding: list[tuple[int, int, int]] = Field(default_factory=list, max_length=64)
 
 
 class HeartbeatRequest(Message):

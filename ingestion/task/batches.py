@@ -171,6 +171,7 @@ class Ledger:
             error=error,
             key=batch.keys[index],
             payload=batch.payloads[index],
+            headers=list(batch.headers[index]) if batch.headers else [],
         )
 
     def faulty(self, most: int) -> list[FaultyRecord]:

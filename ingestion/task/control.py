@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from ingestion.specs.protocol import Counters, Directive, IndexerStatus
+from ingestion.specs.protocol import Counters, Directive, IndexerStatus, Leases
 
 _RANK: dict[Directive, int] = {"continue": 0, "finish": 1, "stop": 2}
 
@@ -54,7 +54,15 @@ class Control:
 
     def new_epoch(self, epoch: int) -> None:
         """What ended without a publish is counted for each epoch anew."""
-        self.show(epoch=epoch, state="reading", unpublished=Counters(), redelivery_counts={}, message="")
+        self.show(
+            epoch=epoch,
+            state="reading",
+            unpublished=Counters(),
+            redelivery_counts={},
+            leases=Leases(),
+            holding=[],
+            message="",
+        )
 
     def count_released(self, records: int, redelivered: int) -> None:
         """Records that ended as released."""

@@ -21,7 +21,7 @@ from ingestion.decode.formats import Access
 from ingestion.segments import DeepStorage
 from ingestion.sources import Source, SourceProblem, TopicChanged
 from ingestion.sources.base import Ints
-from ingestion.sources.topic import TopicWatch
+from ingestion.sources.topic import Topic
 from ingestion.specs.protocol import AbandonRequest, Assignment, PublishRequest
 from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, Ledger
 from ingestion.task.breaker import Breaker
@@ -67,7 +67,7 @@ class Epoch:
     epoch: int
     topic_id: str
     client: ControlPlane
-    topic: TopicWatch
+    topic: Topic
     decoders: Decoders
     storage: DeepStorage
     scratch: Path

@@ -17,7 +17,7 @@ from ingestion.client import ControlPlane, PublishRefused, Unreachable
 from ingestion.segments import DeepStorage
 from ingestion.sources import Source, SourceProblem, TopicChanged, TopicIdentity
 from ingestion.sources.stored_offsets import Claim
-from ingestion.sources.topic import TopicWatch
+from ingestion.sources.topic import Topic
 from ingestion.specs.protocol import Assignment, StartRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.claims import Claims
@@ -40,7 +40,7 @@ class Surroundings:
     """What an indexer works with."""
 
     client: ControlPlane
-    topic: TopicWatch
+    topic: Topic
     make_source: Callable[[Claim], Source]
     storage: DeepStorage
     scratch: Path
@@ -180,7 +180,7 @@ class Indexer:
     def _read(self, source: Source, work: Settler | Gatherer) -> None:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
-            self._control.show(message=source.problem, ack_failures=source.ack_failures)
+            self._control.show(message=source.problem, ack_failures=source.ack_failures, leases=source.leases)
             work.drop(source.lost())
             if batch is not None:
                 work.take(batch)

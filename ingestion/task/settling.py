@@ -23,6 +23,7 @@ from ingestion.task.epoch import LONGEST_S, Epoch
 from ingestion.task.errors import Fenced, Lapsed, StorageRefused, TooManyParseExceptions
 
 GIVE_UP_AT = 0.8  # of what is left of the lock
+MOST_HULLS = 64  # that a heartbeat takes
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class Settler(Epoch):
 
     def take(self, batch: Batch) -> None:
         """Register the batch and acknowledge it, or give it back."""
-        self.control.show(in_flight=len(batch), partitions=sorted(set(batch.partitions.tolist())))
+        holding = batch.hulls()
+        partitions = [partition for partition, *_ in holding]
+        self.control.show(in_flight=len(batch), partitions=partitions, holding=holding[:MOST_HULLS])
         self.control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = self._settle(Ledger(batch))
@@ -48,7 +51,7 @@ class Settler(Epoch):
             return
         self.failpoints.reach("before_ack")
         self.source.acknowledge(batch, verdicts)
-        self.control.show(in_flight=0)
+        self.control.show(in_flight=0, holding=[])
 
     def hand_off(self) -> None:
         """Nothing is left to register."""
@@ -84,7 +87,7 @@ class Settler(Epoch):
 
     def _count_released(self, batch: Batch) -> None:
         self.control.count_released(len(batch), int((batch.delivery_counts > 1).sum()))
-        self.control.show(in_flight=0)
+        self.control.show(in_flight=0, holding=[])
 
     def _settle(self, ledger: Ledger) -> Ints:
         """Register the batch; returns its acknowledgements.

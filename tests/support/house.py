@@ -248,13 +248,14 @@ class House:
         return str(self.api("GET", f"/druid/indexer/v1/task/{task}/status")["status"]["status"])
 
     def running_task(self, datasource: str) -> str:
-        """The datasource's running task, repairs aside, once an indexer of it reads."""
+        """The datasource's running task, repairs and replays aside, once an indexer of it reads."""
 
         def reading() -> str | None:
             rows = self.sql(
                 "SELECT t.id FROM tasks_task t JOIN datasources_datasource d ON d.id = t.datasource_id"
                 " JOIN tasks_indexer i ON i.task_id = t.id"
-                " WHERE d.name = %s AND t.kind <> 'repair' AND t.status = 'RUNNING' AND i.state = 'reading'"
+                " WHERE d.name = %s AND t.kind NOT IN ('repair', 'replay')"
+                " AND t.status = 'RUNNING' AND i.state = 'reading'"
                 " ORDER BY t.created_at DESC",
                 datasource,
             )

@@ -25,7 +25,7 @@ _KEYS = """
     WHERE d.name = %s
 """
 _RECEIPTS = """
-    SELECT r.key_id, r.publish_id, r.outcomes, r.segment_ids FROM segments_receipt r
+    SELECT r.key_id, r.publish_id, r.outcomes, r.segment_ids, r.replay FROM segments_receipt r
     JOIN segments_progresskey k ON k.id = r.key_id JOIN segments_source s ON s.id = k.source_id
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s
 """
@@ -114,8 +114,8 @@ def _keys(house: House, datasource: str) -> dict[int, _Key]:
     found, receipts, segments = house.sql_at_once(datasource, _KEYS, _RECEIPTS, _SEGMENTS)  # it may be publishing
     keys = {row[0]: _Key(*row[1:]) for row in found}
     rows_of: Counter[str] = Counter()
-    for key_id, _, outcomes, segment_ids in receipts:
-        for name, ranges in outcomes.items():
+    for key_id, _, outcomes, segment_ids, replay in receipts:
+        for name, ranges in () if replay else outcomes.items():  # of a replay they had ended before
             keys[key_id].by_outcome.setdefault(name, []).extend((r[0], r[1]) for r in ranges)
         for start, end, index in outcomes.get("stored", []):
             rows_of[segment_ids[index]] += end - start

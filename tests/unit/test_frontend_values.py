@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from django.template import Context, Template
 
-from frontend.payload import payload_of
+from frontend.payload import payload_as, payload_of
 from frontend.progress import progress_of
 from frontend.specdiff import spec_diff
 from frontend.specjson import spec_text
@@ -152,3 +152,32 @@ def test_a_template_escapes_a_spec() -> None:
     text = Template("{% load headgate %}{{ spec|pretty }}").render(Context({"spec": {"topic": "</pre><script>"}}))
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "all"), (3, "3"), (["a", "b"], "a, b"), ({"0": 5, "1": None}, "0: 5, 1: all"), ("<b>", "<b>"), ([], "")],
+)
+def test_details_of_an_entry_are_listed(value: object, text: str) -> None:
+    assert tags.listed(value) == text
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "kind"),
+    [
+        ("text", b"abc", "text"),
+        ("json", b'{"a":1}', "json"),
+        ("json", b"{broken", "text"),
+        ("json", b"\xff", "hexadecimal"),
+        ("json", b"[" * 100_000, "text"),
+        ("hexadecimal", b"abc", "hexadecimal"),
+        ("hexadecimal", b"", "empty"),
+        ("json", None, "missing"),
+    ],
+)
+def test_a_payload_in_the_form_asked_for(form: str, data: bytes | None, kind: str) -> None:
+    assert payload_as(form, data, limit=200_000).kind == kind
+
+
+def test_json_that_hides_its_direction_is_made_visible() -> None:
+    assert "\\u202e" in payload_as("json", '{"a": "\u202e"}'.encode()).text

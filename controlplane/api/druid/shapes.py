@@ -20,6 +20,7 @@ from controlplane.tasks.selectors import Report, shown_spec
 _SHARED = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "redundant", "polled")
 _DESCRIPTIVE = ("redelivered", "quarantined", "filtered", "outside_window", "processed_with_error")
 _MORE = (*_DESCRIPTIVE, "segments", "size_bytes", "publishes")
+_OWN_KINDS = (Task.Kind.REPAIR, Task.Kind.REPLAY)  # what Druid has no type for
 
 
 def instant(time: datetime | None) -> str | None:
@@ -236,7 +237,7 @@ def _task_line(task: Task) -> dict[str, Any]:
 
 
 def _type(task: Task) -> str:
-    return "repair" if task.kind == Task.Kind.REPAIR else str(task.spec.get("type", task.kind))
+    return str(task.kind) if task.kind in _OWN_KINDS else str(task.spec.get("type", task.kind))
 
 
 def _runner_status(task: Task) -> str:

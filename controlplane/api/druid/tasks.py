@@ -34,6 +34,7 @@ _TYPES = {
     "index_kafka": (Task.Kind.OFFSET_RANGE, Task.Kind.CONSUMER_GROUP),
     "index_kafka_share_group": (Task.Kind.SHARE_GROUP,),
     "repair": (Task.Kind.REPAIR,),
+    "replay": (Task.Kind.REPLAY,),
 }
 
 

@@ -8,6 +8,8 @@ urlpatterns = [
     path("tasks/<str:task_id>/assignment", views.assignment),
     path("tasks/<str:task_id>/heartbeat", views.heartbeat),
     path("tasks/<str:task_id>/end", views.end),
+    path("tasks/<str:task_id>/quarantined", views.quarantined),
+    path("tasks/<str:task_id>/produced", views.produced),
     path("tasks/<str:task_id>/indexers/<int:number>/start", views.start),
     path("tasks/<str:task_id>/indexers/<int:number>/claim", views.claim),
     path("tasks/<str:task_id>/indexers/<int:number>/settled", views.settled),

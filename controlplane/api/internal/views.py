@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -13,10 +13,10 @@ from controlplane.api.internal.door import for_task, message, read
 from controlplane.common.errors import InvalidInput
 from controlplane.connections.resolving import client_properties, with_registry_secrets
 from controlplane.connections.secrets import unseal
-from controlplane.segments import claims, fence
+from controlplane.segments import claims, fence, replaying
 from controlplane.segments import publish as publishing
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import Writer
+from controlplane.segments.models import Source, Writer
 from controlplane.segments.parse_exceptions import totals_of_task
 from controlplane.segments.settled import settled_among
 from controlplane.supervisors.services import run_soon
@@ -34,8 +34,12 @@ from ingestion.specs.protocol import (
     EndAnswer,
     EndRequest,
     HeartbeatRequest,
+    KeptRecords,
+    ProducedAnswer,
+    ProducedRequest,
     PublishRequest,
     Refusal,
+    Replay,
     SettledAnswer,
     SettledRequest,
     StartAnswer,
@@ -61,9 +65,18 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             version=task.datasource.append_version,
             group=consumer_group(task),
             ranges=task.ranges,
+            replay=_replay(task),
             failpoints=_failpoints(task),
         )
     )
+
+
+def _replay(task: Task) -> Replay | None:
+    source = task.replay_source
+    if source is None:
+        return None
+    mode = cast("Literal['ingest', 'produce']", task.replay_mode)
+    return Replay(mode=mode, cluster_id=source.cluster_id, topic_id=source.topic_id)
 
 
 @for_task("POST")
@@ -71,17 +84,8 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """An indexer starts: its source is adopted, and a new epoch fences what it was before."""
     task = _task(task_id)
     asked = read(request, StartRequest)
-    spec = parse_task_spec(task.spec).spec.ioConfig
-    kind, group = kind_and_group(task.spec["spec"]["ioConfig"], owner_of(task))
     _await_predecessor(task)
-    source = fence.adopt_source(
-        datasource=task.datasource,
-        kind=kind,
-        group=group,
-        topic=spec.topic,
-        cluster_id=asked.cluster_id,
-        topic_id=asked.topic_id,
-    )
+    source = task.replay_source or _adopted(task, asked)
     fence.note_unpublished(
         task_id=task_id,
         number=number,
@@ -90,8 +94,26 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         redelivered=asked.redelivered,
         redundant=asked.redundant,
     )
-    epoch = fence.start_writer(task_id=task_id, number=number, datasource=task.datasource, source=source)
+    epoch = fence.start_writer(
+        task_id=task_id,
+        number=number,
+        datasource=task.datasource,
+        source=source,
+        replay=task.kind == Task.Kind.REPLAY,
+    )
     return message(StartAnswer(epoch=epoch, parse_exceptions=totals_of_task(task_id)))
+
+
+def _adopted(task: Task, asked: StartRequest) -> Source:
+    kind, group = kind_and_group(task.spec["spec"]["ioConfig"], owner_of(task))
+    return fence.adopt_source(
+        datasource=task.datasource,
+        kind=kind,
+        group=group,
+        topic=parse_task_spec(task.spec).spec.ioConfig.topic,
+        cluster_id=asked.cluster_id,
+        topic_id=asked.topic_id,
+    )
 
 
 def _await_predecessor(task: Task) -> None:
@@ -141,6 +163,22 @@ def abandon(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     return message(AbandonAnswer(committed=fence.abandon(task_id=task_id, number=number, request=asked)))
 
 
+@for_task("GET")
+def quarantined(request: HttpRequest, task_id: str) -> HttpResponse:
+    """Some of the quarantined records that this replay holds, with numbers above ``after``."""
+    after = request.GET.get("after", "0")
+    if not after.isdecimal() or len(after) > 18:
+        raise InvalidInput("after must be a record's number.")
+    return message(KeptRecords.model_construct(records=replaying.held_records(task_id, int(after))))
+
+
+@for_task("POST")
+def produced(request: HttpRequest, task_id: str) -> HttpResponse:
+    """The broker has confirmed these records of a replay."""
+    asked = read(request, ProducedRequest)
+    return message(ProducedAnswer(noted=replaying.note_produced(task_id, asked.records)))
+
+
 @for_task("POST")
 def heartbeat(request: HttpRequest, task_id: str) -> HttpResponse:
     """Counters up, directives down."""
@@ -158,7 +196,7 @@ def end(request: HttpRequest, task_id: str) -> HttpResponse:
 
 
 def _task(task_id: str) -> Task:
-    return Task.objects.select_related("datasource").get(pk=task_id)
+    return Task.objects.select_related("datasource", "replay_source").get(pk=task_id)
 
 
 def _failpoints(task: Task) -> dict[str, str]:

@@ -79,28 +79,6 @@ class TimelineView(HeadgateView):
         return Response(shapes.TimelineSerializer(found).data)
 
 
-class QuarantineView(HeadgateView):
-    @extend_schema(
-        operation_id="list_quarantined",
-        tags=["datasources"],
-        parameters=[PageQuery],
-        responses=paged(shapes.QuarantinedSerializer),
-    )
-    def get(self, request: Request, name: str) -> Response:
-        """Its poison records, newest first, with the beginning of their payloads."""
-        query = query_of(request, PageQuery)
-        found = segments.list_quarantined(selectors.find_datasource(self.actor, name))
-        return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
-
-
-class QuarantinedView(HeadgateView):
-    @extend_schema(operation_id="get_quarantined", tags=["datasources"], responses=shapes.WholeQuarantinedSerializer)
-    def get(self, request: Request, name: str, number: int) -> Response:
-        """One poison record with its whole payload."""
-        found = segments.get_quarantined(selectors.find_datasource(self.actor, name), number)
-        return Response(shapes.WholeQuarantinedSerializer(found).data)
-
-
 class EventsView(HeadgateView):
     @extend_schema(
         operation_id="list_events",

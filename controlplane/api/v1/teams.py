@@ -9,8 +9,14 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
-from controlplane.api.v1.serializers.teams import MemberBody, MemberSerializer, TeamSerializer
-from controlplane.teams import selectors, services
+from controlplane.api.v1.serializers.teams import (
+    AuditQuery,
+    AuditSerializer,
+    MemberBody,
+    MemberSerializer,
+    TeamSerializer,
+)
+from controlplane.teams import audit, selectors, services
 from controlplane.teams.models import Role
 
 GONE = OpenApiResponse(description="No member any more.")
@@ -56,3 +62,16 @@ class MemberView(HeadgateView):
         team = selectors.get_team(self.actor, name)
         services.remove_member(user=self.actor, team=team, username=username)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class AuditView(HeadgateView):
+    @extend_schema(
+        operation_id="list_audit_entries", tags=["teams"], parameters=[AuditQuery], responses=paged(AuditSerializer)
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Who did what to what the team owns, newest first. Needs the role admin."""
+        query = query_of(request, AuditQuery)
+        wanted = {key: query.get(key, "") for key in ("target", "target_id", "action")}
+        team = selectors.get_team(self.actor, name)
+        found = audit.list_entries(self.actor, team, username=query.get("user", ""), **wanted)
+        return page_response(page_of(request, found, [Key("id", int, descending=True)], query), AuditSerializer)

@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from controlplane.api.v1 import auth, capacity, datasources, lag, records, sampling, supervisors, tasks, teams
+from controlplane.api.v1 import (
+    auth,
+    capacity,
+    datasources,
+    lag,
+    quarantine,
+    records,
+    sampling,
+    share_groups,
+    supervisors,
+    tasks,
+    teams,
+)
 
 app_name = "api"
 urlpatterns = [
@@ -13,12 +25,16 @@ urlpatterns = [
     path("teams/", teams.TeamsView.as_view(), name="teams"),
     path("teams/<str:name>/members/", teams.MembersView.as_view(), name="members"),
     path("teams/<str:name>/members/<str:username>/", teams.MemberView.as_view(), name="member"),
+    path("teams/<str:name>/audit/", teams.AuditView.as_view(), name="audit"),
     path("datasources/", datasources.DatasourcesView.as_view(), name="datasources"),
     path("datasources/<str:name>/", datasources.DatasourceView.as_view(), name="datasource"),
     path("datasources/<str:name>/segments/", datasources.SegmentsView.as_view(), name="segments"),
     path("datasources/<str:name>/timeline/", datasources.TimelineView.as_view(), name="timeline"),
-    path("datasources/<str:name>/quarantine/", datasources.QuarantineView.as_view(), name="quarantine"),
-    path("datasources/<str:name>/quarantine/<int:number>/", datasources.QuarantinedView.as_view(), name="quarantined"),
+    path("datasources/<str:name>/quarantine/", quarantine.QuarantineView.as_view(), name="quarantine"),
+    path("datasources/<str:name>/quarantine/<int:number>/", quarantine.QuarantinedView.as_view(), name="quarantined"),
+    path("datasources/<str:name>/quarantine/export/", quarantine.ExportView.as_view(), name="quarantine-export"),
+    path("datasources/<str:name>/quarantine/replay/", quarantine.ReplayView.as_view(), name="quarantine-replay"),
+    path("datasources/<str:name>/quarantine/purge/", quarantine.PurgeView.as_view(), name="quarantine-purge"),
     path("datasources/<str:name>/events/", datasources.EventsView.as_view(), name="events"),
     path("datasources/<str:name>/progress/", datasources.ProgressView.as_view(), name="progress"),
     path("supervisors/", supervisors.SupervisorsView.as_view(), name="supervisors"),
@@ -34,6 +50,12 @@ urlpatterns = [
     path("supervisors/<str:supervisor_id>/scale/", supervisors.ScaleView.as_view(), name="scale"),
     path(
         "supervisors/<str:supervisor_id>/scale-actions/", supervisors.ScaleActionsView.as_view(), name="scale-actions"
+    ),
+    path("supervisors/<str:supervisor_id>/share-group/", share_groups.ShareGroupView.as_view(), name="share-group"),
+    path(
+        "supervisors/<str:supervisor_id>/share-group/config/",
+        share_groups.GroupConfigView.as_view(),
+        name="share-group-config",
     ),
     path("tasks/", tasks.TasksView.as_view(), name="tasks"),
     path("tasks/<str:task_id>/", tasks.TaskView.as_view(), name="task"),

@@ -11,6 +11,7 @@ from controlplane.segments.selectors.lists import (
     list_events,
     list_faulty,
     list_quarantined,
+    list_quarantined_by,
     list_segments,
 )
 from controlplane.segments.selectors.progress import PartitionProgress, progress
@@ -34,6 +35,7 @@ __all__ = [
     "list_events",
     "list_faulty",
     "list_quarantined",
+    "list_quarantined_by",
     "list_segments",
     "progress",
     "rates",

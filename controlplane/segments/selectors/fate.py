@@ -135,11 +135,11 @@ def _from_receipts(shown: FateSource, source: Source, partition: int, offset: in
     )
     for receipt in Receipt.objects.filter(hull__contains=number).order_by("created_at", "id"):
         for outcome, indexes in _outcomes(receipt, offset):
-            mine = poison if poison and outcome == "unparseable" else None
+            mine = poison if outcome == "unparseable" else None
             yield Fate(
                 source=shown,
                 outcome=outcome,
-                explanation=_EXPLANATION.get(outcome, ""),
+                explanation=_explained(outcome, receipt, poison),
                 publish_id=receipt.publish_id,
                 task_id=receipt.task_id,
                 indexer=receipt.indexer,
@@ -148,6 +148,28 @@ def _from_receipts(shown: FateSource, source: Source, partition: int, offset: in
                 quarantined_id=mine.pk if mine else None,
                 error=mine.error if mine else "",
             )
+
+
+def _explained(outcome: str, receipt: Receipt, poison: QuarantinedRecord | None) -> str:
+    if outcome == "unparseable":
+        return _quarantined(poison)
+    text = _EXPLANATION.get(outcome, "")
+    return f"A replay took it from the quarantine. {text}" if receipt.replay else text
+
+
+def _quarantined(poison: QuarantinedRecord | None) -> str:
+    """What has become of a record that could not be read."""
+    if poison is None:
+        return "It could not be read as a row. Its payload has been purged from the quarantine."
+    states = QuarantinedRecord.State
+    if poison.state == states.PRODUCED:
+        where = f"partition {poison.produced_partition}, offset {poison.produced_offset}"
+        return f"It could not be read as a row. It was produced again: it is at {where} of the topic now."
+    if poison.state == states.REPLAYING:
+        return f"{_EXPLANATION['unparseable']} Task {poison.replay_id} is replaying it."
+    if poison.state in (states.STORED, states.THROWN_AWAY):
+        return f"It could not be read as a row then. Task {poison.replay_id} has replayed it since."
+    return _EXPLANATION["unparseable"]
 
 
 def _outcomes(receipt: Receipt, offset: int) -> Iterator[tuple[str, list[int]]]:

@@ -9,9 +9,9 @@ from django.db.models import BinaryField, F, Func, IntegerField, QuerySet
 from controlplane.common.errors import NotFound
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Segment, SourceEvent
+from controlplane.segments.selectors.quarantine import BIGGEST_KEY, QuarantineFilter, filtered
 
 PREVIEW_BYTES = 4096
-_BIGGEST_KEY = 2**63 - 1
 
 
 def list_segments(
@@ -26,22 +26,28 @@ def list_segments(
     return found.order_by("-interval_start", "-partition_num", "-id")
 
 
-def list_quarantined(datasource: Datasource | None = None, task_id: str | None = None) -> QuerySet[QuarantinedRecord]:
-    """Poison records of a datasource or a task, newest first, with their source.
+def list_quarantined(
+    datasource: Datasource,
+    wanted: QuarantineFilter = QuarantineFilter(),  # noqa: B008 - it is frozen
+) -> QuerySet[QuarantinedRecord]:
+    """Poison records of a datasource that match, newest first, with their source.
 
     Payloads may be large: rows carry ``payload_start`` (4 KiB at most) and ``payload_size``; reading ``.payload``
-    fetches the whole. Raises ``ValueError`` when neither is given: nobody sees them all.
+    fetches the whole.
     """
-    if datasource is None and task_id is None:
-        raise ValueError("give a datasource or a task id")
-    found = QuarantinedRecord.objects.select_related("source")
-    if datasource is not None:
-        found = found.filter(datasource=datasource)
-    if task_id is not None:
-        found = found.filter(task_id=task_id)
+    return _shown(filtered(datasource, wanted))
+
+
+def list_quarantined_by(task_id: str) -> QuerySet[QuarantinedRecord]:
+    """The same of a task: what it put there."""
+    return _shown(QuarantinedRecord.objects.filter(task_id=task_id))
+
+
+def _shown(found: QuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
     start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
     size = Func(F("payload"), function="octet_length", output_field=IntegerField())
-    return found.defer("payload").annotate(payload_start=start, payload_size=size).order_by("-id")
+    found = found.select_related("source").defer("payload", "headers")
+    return found.annotate(payload_start=start, payload_size=size).order_by("-id")
 
 
 def list_faulty(task_id: str) -> QuerySet[FaultyRecord]:
@@ -56,7 +62,7 @@ def list_faulty(task_id: str) -> QuerySet[FaultyRecord]:
 
 def get_quarantined(datasource: Datasource, number: int) -> QuarantinedRecord:
     """One poison record, whole. Raises ``NotFound``."""
-    found = list_quarantined(datasource).filter(pk=min(number, _BIGGEST_KEY)).first()
+    found = list_quarantined(datasource).filter(pk=min(number, BIGGEST_KEY)).first()
     if found is None:
         raise NotFound(f"There is no quarantined record {number}.")
     return found

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from controlplane.api.base import QuerySerializer
+from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import PageQuery
 from controlplane.api.v1.serializers.totals import TotalsSerializer
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord
+from controlplane.segments.replaying import unpacked
+from controlplane.segments.selectors.quarantine import BIGGEST_KEY, MOST_IDS
 from controlplane.segments.selectors.timeline import MOST_BARS
+from ingestion.specs.protocol import QuarantinedRecord as WireRecord
 
 
 class DatasourceSerializer(serializers.Serializer[Any]):
@@ -102,6 +106,72 @@ class SourceSerializer(serializers.Serializer[Any]):
     current = serializers.BooleanField(help_text="False once the topic was deleted and made again.")
 
 
+class QuarantineQuery(WindowQuery, PageQuery):
+    """``from`` and ``to``: when a record was quarantined."""
+
+    reason = serializers.ChoiceField(get_args(WireRecord.model_fields["reason"].annotation), required=False)
+    state = serializers.ChoiceField(QuarantinedRecord.State.choices, required=False)
+    topic = serializers.CharField(required=False, max_length=249)
+    partition = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1)
+    task = serializers.CharField(required=False, max_length=300, help_text="The one that put it there.")
+
+
+class ExportQuery(QuarantineQuery):
+    """The same, of all that match: there are no pages."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {name: f for name, f in super().get_fields().items() if name not in ("limit", "cursor")}
+
+
+class MatchingBody(BodySerializer):
+    """As the parameters of the list; an empty one matches all."""
+
+    reason = serializers.ChoiceField(get_args(WireRecord.model_fields["reason"].annotation), required=False)
+    state = serializers.ChoiceField(QuarantinedRecord.State.choices, required=False)
+    topic = serializers.CharField(required=False, max_length=249)
+    partition = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1)
+    task = serializers.CharField(required=False, max_length=300)
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        window = {name: serializers.DateTimeField(required=False, default_timezone=UTC) for name in ("from", "to")}
+        return {**super().get_fields(), **window}
+
+
+class ChoiceBody(BodySerializer):
+    """Which records: ``ids``, or all that match ``filter`` with ids up to ``upto``."""
+
+    ids = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=BIGGEST_KEY),
+        required=False,
+        allow_empty=False,
+        max_length=MOST_IDS,
+    )
+    filter = MatchingBody(required=False)
+    upto = serializers.IntegerField(
+        required=False, min_value=0, max_value=BIGGEST_KEY, help_text="With filter: the highest id that is meant."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("ids" in attrs) == ("filter" in attrs):
+            raise serializers.ValidationError("give ids or filter, one of them")
+        return attrs
+
+
+class ReplayBody(ChoiceBody):
+    mode = serializers.ChoiceField(
+        ["ingest", "produce"], help_text="ingest: with the present spec. produce: to the topic again."
+    )
+
+
+class ReplaySerializer(serializers.Serializer[Any]):
+    records = serializers.IntegerField(help_text="How many the replays hold.")
+    tasks = serializers.ListField(child=serializers.CharField(), help_text="One for each source of the records.")
+
+
+class PurgedSerializer(serializers.Serializer[Any]):
+    records = serializers.IntegerField()
+
+
 class QuarantinedSerializer(serializers.Serializer[Any]):
     """A poison record, or in a task's report one with a faulty field, with the beginning of its payload."""
 
@@ -118,7 +188,15 @@ class QuarantinedSerializer(serializers.Serializer[Any]):
     payload_base64 = serializers.SerializerMethodField(help_text="Its first 4096 bytes in a list, all of them alone.")
     payload_text = serializers.SerializerMethodField(help_text="The same as text, what is not UTF-8 replaced.")
     payload_size = serializers.IntegerField(allow_null=True)
+    state = serializers.SerializerMethodField(help_text="kept, replaying, stored, thrown_away or produced.")
+    replay_task = serializers.SerializerMethodField(help_text="The replay that holds it, or ended it.")
     created_at = serializers.DateTimeField()
+
+    def get_state(self, record: QuarantinedRecord | FaultyRecord) -> str | None:
+        return record.state if isinstance(record, QuarantinedRecord) else None
+
+    def get_replay_task(self, record: QuarantinedRecord | FaultyRecord) -> str | None:
+        return record.replay_id or None if isinstance(record, QuarantinedRecord) else None
 
     def get_id(self, record: QuarantinedRecord | FaultyRecord) -> int | None:
         return record.pk if isinstance(record, QuarantinedRecord) else None
@@ -144,7 +222,22 @@ class QuarantinedSerializer(serializers.Serializer[Any]):
         return start
 
 
+class HeaderSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    value_base64 = serializers.CharField(allow_null=True)
+
+
 class WholeQuarantinedSerializer(QuarantinedSerializer):
+    headers = serializers.SerializerMethodField()
+    replays = serializers.IntegerField(help_text="How many replays of it came to an end.")
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="When it left the quarantine for good.")
+    produced_partition = serializers.IntegerField(allow_null=True)
+    produced_offset = serializers.IntegerField(allow_null=True)
+
+    @extend_schema_field(HeaderSerializer(many=True))
+    def get_headers(self, record: QuarantinedRecord) -> list[dict[str, Any]]:
+        return [{"name": name, "value_base64": _base64(value)} for name, value in unpacked(record.headers)]
+
     def payload_of(self, record: Any) -> bytes | memoryview | None:
         whole: bytes | memoryview | None = record.payload
         return whole
@@ -152,7 +245,7 @@ class WholeQuarantinedSerializer(QuarantinedSerializer):
 
 class EventSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
-    kind = serializers.CharField(help_text="topic_recreated, gap, repaired or early_duplicate.")
+    kind = serializers.CharField(help_text="See the events in the reference: gap, repaired, purged …")
     title = serializers.CharField(source="get_kind_display")
     alarm = serializers.BooleanField()
     detail = serializers.CharField()

@@ -7,6 +7,8 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer
+from controlplane.api.pagination import PageQuery
+from controlplane.teams.audit import ACTIONS
 from controlplane.teams.models import Role
 
 
@@ -24,6 +26,25 @@ class MemberSerializer(serializers.Serializer[Any]):
 
 class MemberBody(BodySerializer):
     role = serializers.ChoiceField(Role.choices)
+
+
+class AuditQuery(PageQuery):
+    user = serializers.CharField(required=False, max_length=150)
+    target = serializers.ChoiceField(sorted(ACTIONS), required=False)
+    target_id = serializers.CharField(required=False, max_length=300)
+    action = serializers.ChoiceField(sorted({a for actions in ACTIONS.values() for a in actions}), required=False)
+
+
+class AuditSerializer(serializers.Serializer[Any]):
+    """Who did what. Entries can't be changed or deleted."""
+
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    user = serializers.CharField(source="username", help_text="Empty for what Headgate did by a rule.")
+    action = serializers.CharField()
+    target = serializers.CharField(help_text=", ".join(sorted(ACTIONS)))
+    target_id = serializers.CharField()
+    detail = serializers.JSONField(help_text="No secrets, no payloads.")
 
 
 class LoginBody(BodySerializer):

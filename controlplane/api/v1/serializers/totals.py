@@ -29,6 +29,9 @@ class TotalsSerializer(serializers.Serializer[Any]):
     segments = serializers.IntegerField()
     size_bytes = serializers.IntegerField()
     publishes = serializers.IntegerField()
+    replayed = serializers.IntegerField(
+        help_text="Taken from the quarantine since. A task still counts them as unparseable; totals over tasks do not."
+    )
     rows_per_s = serializers.FloatField(allow_null=True)
     started_at = serializers.DateTimeField(allow_null=True)
     first_publish_at = serializers.DateTimeField(allow_null=True)

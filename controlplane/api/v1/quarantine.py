@@ -1,0 +1,108 @@
+"""The quarantine of a datasource: list, look, export, replay, purge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, body_of, query_of
+from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.v1.serializers import datasources as shapes
+from controlplane.common.streaming import download
+from controlplane.datasources.selectors import find_datasource
+from controlplane.segments import purging, selectors
+from controlplane.segments.exporting import export_quarantine
+from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
+from controlplane.supervisors import replays
+from controlplane.tasks.models import Task
+
+NEWEST_FIRST = [Key("id", int, descending=True)]
+
+
+def wanted_of(values: dict[str, Any]) -> QuarantineFilter:
+    """The filter that a query or a body asks for."""
+    return QuarantineFilter.of({**values, "since": values.get("from"), "until": values.get("to")})
+
+
+def choice_of(body: dict[str, Any]) -> Choice:
+    """The records that a body chooses."""
+    if "ids" in body:
+        return Choice(ids=tuple(body["ids"]))
+    return Choice(filter=wanted_of(body["filter"]), upto=body.get("upto", BIGGEST_KEY))
+
+
+class QuarantineView(HeadgateView):
+    @extend_schema(
+        operation_id="list_quarantined",
+        tags=["quarantine"],
+        parameters=[shapes.QuarantineQuery],
+        responses=paged(shapes.QuarantinedSerializer),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Its poison records, newest first, with the beginning of their payloads."""
+        query = query_of(request, shapes.QuarantineQuery)
+        found = selectors.list_quarantined(find_datasource(self.actor, name), wanted_of(query))
+        return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
+
+
+class QuarantinedView(HeadgateView):
+    @extend_schema(operation_id="get_quarantined", tags=["quarantine"], responses=shapes.WholeQuarantinedSerializer)
+    def get(self, request: Request, name: str, number: int) -> Response:
+        """One poison record with its whole payload."""
+        found = selectors.get_quarantined(find_datasource(self.actor, name), number)
+        return Response(shapes.WholeQuarantinedSerializer(found).data)
+
+
+class ExportView(HeadgateView):
+    @extend_schema(
+        operation_id="export_quarantine",
+        tags=["quarantine"],
+        parameters=[shapes.ExportQuery],
+        responses={(200, "application/x-ndjson"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request, name: str) -> HttpResponseBase:
+        """All that match, whole, as newline-delimited JSON; bytes that are no UTF-8 as base64 (`payload_base64`)."""
+        wanted = wanted_of(query_of(request, shapes.ExportQuery))
+        datasource = find_datasource(self.actor, name)
+        lines = export_quarantine(user=self.actor, datasource=datasource, wanted=wanted)
+        return download(lines, "quarantine.ndjson", "application/x-ndjson")
+
+
+class ReplayView(HeadgateView):
+    @extend_schema(
+        operation_id="replay_quarantined",
+        tags=["quarantine"],
+        request=shapes.ReplayBody,
+        responses={202: shapes.ReplaySerializer},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Ingest kept records with the present spec, or produce them to their topic again. Needs the role operator."""
+        body = body_of(request, shapes.ReplayBody)
+        started = replays.replay(
+            user=self.actor,
+            datasource=find_datasource(self.actor, name),
+            choice=choice_of(body),
+            mode=Task.Replay(body["mode"]),
+        )
+        shown = {"records": started.records, "tasks": [task.pk for task in started.tasks]}
+        return Response(shown, status=status.HTTP_202_ACCEPTED)
+
+
+class PurgeView(HeadgateView):
+    @extend_schema(
+        operation_id="purge_quarantine",
+        tags=["quarantine"],
+        request=shapes.ChoiceBody,
+        responses=shapes.PurgedSerializer,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Delete records for good; those that a replay holds stay. Needs the role admin."""
+        choice = choice_of(body_of(request, shapes.ChoiceBody))
+        datasource = find_datasource(self.actor, name)
+        return Response({"records": purging.purge(user=self.actor, datasource=datasource, choice=choice)})

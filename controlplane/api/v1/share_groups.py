@@ -1,0 +1,42 @@
+"""Supervisors' share groups."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView
+from controlplane.api.v1.serializers import share_group as shapes
+from controlplane.supervisors import share_group
+from controlplane.supervisors.selectors import get_supervisor
+
+
+class ShareGroupView(HeadgateView):
+    @extend_schema(operation_id="get_share_group", tags=["supervisors"], responses=shapes.ShareGroupSerializer)
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """Its members, leases, hold times, coverage by partition, repairs and gaps. Kafka is not asked."""
+        found = share_group.share_group(get_supervisor(self.actor, supervisor_id))
+        return Response(shapes.ShareGroupSerializer(found).data)
+
+
+class GroupConfigView(HeadgateView):
+    @extend_schema(
+        operation_id="get_group_configuration", tags=["supervisors"], responses=shapes.GroupConfigurationSerializer
+    )
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """What the broker has for the group against what the spec says. Asks Kafka; 503 when it does not answer."""
+        found = share_group.group_configuration(get_supervisor(self.actor, supervisor_id))
+        return Response(shapes.GroupConfigurationSerializer(found).data)
+
+    @extend_schema(
+        operation_id="apply_group_configuration",
+        tags=["supervisors"],
+        request=None,
+        responses=shapes.GroupConfigurationSerializer,
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Set on the broker what the spec says, as a task does when it starts. Needs the role operator."""
+        supervisor = get_supervisor(self.actor, supervisor_id)
+        found = share_group.apply_group_config(user=self.actor, supervisor=supervisor)
+        return Response(shapes.GroupConfigurationSerializer(found).data)

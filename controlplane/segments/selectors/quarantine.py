@@ -1,0 +1,148 @@
+"""The quarantine: which records match, how many they are, and all of them as lines of JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, F, Func, IntegerField, Max, QuerySet, Sum
+from django.db.models.functions import Coalesce
+
+from controlplane.common.errors import InvalidInput
+from controlplane.common.text import storable
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import QuarantinedRecord
+from controlplane.segments.replaying import unpacked
+
+EXPORTED_AT_ONCE = 20  # a record may be as large as the broker lets it
+MOST_IDS = 10_000
+BIGGEST_KEY = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class QuarantineFilter:
+    """Which records; what is None or empty filters nothing.
+
+    ``since`` and ``until``: when it was quarantined, half-open. ``task``: the one that put it there.
+    """
+
+    reason: str = ""
+    state: str = ""
+    topic: str = ""
+    partition: int | None = None
+    task: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> QuarantineFilter:
+        """From the validated values of a form or an address; others among them are left alone."""
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None})
+
+    def described(self) -> dict[str, Any]:
+        """What it filters by, as JSON has it."""
+        found = {name: value for name, value in asdict(self).items() if value not in (None, "")}
+        return {name: v.isoformat() if isinstance(v, datetime) else v for name, v in found.items()}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Records to act on: those with these ids, or all that match the filter with ids up to ``upto``.
+
+    ``upto`` is the highest id that whoever chose has seen: what comes in meanwhile is not meant.
+    """
+
+    ids: tuple[int, ...] | None = None
+    filter: QuarantineFilter = QuarantineFilter()
+    upto: int = BIGGEST_KEY
+
+
+@dataclass(frozen=True)
+class Matching:
+    """What a choice comes to. ``size_bytes``: payloads. ``upto``: the highest id, 0 when there is none."""
+
+    records: int
+    size_bytes: int
+    upto: int
+
+
+def filtered(datasource: Datasource, wanted: QuarantineFilter) -> QuerySet[QuarantinedRecord]:
+    """Records that match, by columns of their own alone (see ``replaying.hold``), in no order."""
+    if not all(storable(text) for text in (wanted.reason, wanted.state, wanted.topic, wanted.task)):
+        return QuarantinedRecord.objects.none()
+    found = QuarantinedRecord.objects.filter(datasource=datasource)
+    plain = {"reason": wanted.reason, "state": wanted.state, "task_id": wanted.task}
+    found = found.filter(**{name: value for name, value in plain.items() if value})
+    if wanted.topic:
+        sources = datasource.sources.filter(topic=wanted.topic).values_list("pk", flat=True)
+        found = found.filter(source_id__in=list(sources))
+    if wanted.partition is not None:
+        found = found.filter(partition=wanted.partition)
+    if wanted.since is not None:
+        found = found.filter(created_at__gte=wanted.since)
+    return found if wanted.until is None else found.filter(created_at__lt=wanted.until)
+
+
+def chosen(datasource: Datasource, choice: Choice) -> QuerySet[QuarantinedRecord]:
+    """The records of a choice, in no order. Raises ``InvalidInput`` for too many ids."""
+    if choice.ids is None:
+        return filtered(datasource, choice.filter).filter(pk__lte=choice.upto)
+    if len(choice.ids) > MOST_IDS:
+        raise InvalidInput(f"Choose at most {MOST_IDS} records by id, or all that match a filter.")
+    known = [number for number in choice.ids if 0 < number <= BIGGEST_KEY]
+    return QuarantinedRecord.objects.filter(datasource=datasource, pk__in=known)
+
+
+def matching(found: QuerySet[QuarantinedRecord]) -> Matching:
+    """How many they are, and how large."""
+    size = Func(F("payload"), function="octet_length", output_field=IntegerField())
+    sums = found.aggregate(n=Count("pk"), size=Coalesce(Sum(size), 0), upto=Coalesce(Max("pk"), 0))
+    return Matching(sums["n"], sums["size"], sums["upto"])
+
+
+def topics_of(datasource: Datasource) -> list[str]:
+    """The topics that its sources read, to choose from."""
+    return sorted(set(datasource.sources.values_list("topic", flat=True)))
+
+
+def export_chunks(found: QuerySet[QuarantinedRecord]) -> Iterator[bytes]:
+    """The records as newline-delimited JSON, some lines at a time, oldest first: each chunk is a query of its own."""
+    after = 0
+    while rows := list(found.filter(pk__gt=after).select_related("source").order_by("pk")[:EXPORTED_AT_ONCE]):
+        yield b"".join(_line(row) for row in rows)
+        after = rows[-1].pk
+
+
+def _line(record: QuarantinedRecord) -> bytes:
+    values = {
+        "id": record.pk,
+        "topic": record.source.topic,
+        "topic_id": record.source.topic_id,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        **_bytes_as("key", record.key),
+        **_bytes_as("payload", record.payload),
+        "headers": [{"name": name, **_bytes_as("value", value)} for name, value in unpacked(record.headers)],
+        "reason": record.reason,
+        "error": record.error,
+        "delivery_count": record.delivery_count,
+        "task": record.task_id,
+        "state": record.state,
+        "quarantined_at": record.created_at.isoformat(),
+    }
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _bytes_as(name: str, value: bytes | memoryview | None) -> dict[str, str | None]:
+    """As text where it is UTF-8, else under another name as base64."""
+    if value is None:
+        return {name: None}
+    try:
+        return {name: bytes(value).decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(value).decode()}

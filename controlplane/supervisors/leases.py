@@ -1,0 +1,112 @@
+"""How long a share group's records are held, and what became of their leases: pure sums over indexers' last words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ingestion.specs.protocol import Leases
+
+WARN_AT = 0.5  # of the lock's duration: beyond it a pause of the store or the disk makes locks expire
+
+
+@dataclass(frozen=True)
+class Hold:
+    """From the poll to the acknowledgement, in ms: percentiles to within a quarter, weighted by records. None: no data.
+
+    ``lock_ms``: how long the broker lets a record be held.
+    """
+
+    p50_ms: int | None
+    p99_ms: int | None
+    longest_ms: int | None
+    lock_ms: int
+
+
+@dataclass(frozen=True)
+class Warned:
+    """Something to look into. ``code`` is for programs."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LeaseSums:
+    """Over all indexers of a task, each since its present start. ``deliveries``: delivery count → records."""
+
+    acquired: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    released: int = 0
+    lock_expired: int = 0
+    deliveries: dict[int, int] = field(default_factory=dict)
+    hold_ms: dict[int, int] = field(default_factory=dict)
+    longest_ms: int = 0
+
+
+def sums_of(indexers: Iterable[tuple[Mapping[str, Any], Mapping[str, int]]]) -> LeaseSums:
+    """``indexers``: each one's leases and delivery counts, as its heartbeat said them."""
+    total = LeaseSums()
+    for said, deliveries in indexers:
+        leases = Leases.model_validate(said)
+        total = LeaseSums(
+            acquired=total.acquired + leases.acquired,
+            accepted=total.accepted + leases.accepted,
+            rejected=total.rejected + leases.rejected,
+            released=total.released + leases.released,
+            lock_expired=total.lock_expired + leases.lock_expired,
+            deliveries=_added(total.deliveries, {int(k): n for k, n in deliveries.items()}),
+            hold_ms=_added(total.hold_ms, leases.hold_ms),
+            longest_ms=max(total.longest_ms, leases.longest_hold_ms),
+        )
+    return total
+
+
+def _added(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
+    return {k: one.get(k, 0) + other.get(k, 0) for k in sorted({*one, *other})}
+
+
+def hold_of(sums: LeaseSums, lock_ms: int) -> Hold:
+    """The percentiles; none is beyond the longest hold."""
+    if not sums.hold_ms:
+        return Hold(None, None, None, lock_ms)
+    p50, p99 = (min(_percentile(sums.hold_ms, share), sums.longest_ms) for share in (0.5, 0.99))
+    return Hold(p50, p99, sums.longest_ms, lock_ms)
+
+
+def _percentile(buckets: Mapping[int, int], share: float) -> int:
+    wanted = share * sum(buckets.values())
+    seen = 0
+    for bucket in sorted(buckets):
+        seen += buckets[bucket]
+        if seen >= wanted:
+            return bucket
+    return max(buckets)
+
+
+def warnings_of(sums: LeaseSums, hold: Hold, delivery_limit: int) -> list[Warned]:
+    """What an operator should look into before records are delivered for the last time."""
+    found = []
+    if hold.p99_ms is not None and hold.p99_ms > WARN_AT * hold.lock_ms:
+        text = (
+            f"One record in a hundred is held for {hold.p99_ms} ms or longer; the lock ends after {hold.lock_ms} ms. "
+            "Before locks expire: raise groupConfig.recordLockDurationMs, lower consumersPerIndexer, or look at what "
+            "deep storage and the metadata store take."
+        )
+        found.append(Warned("long_hold", text))
+    if sums.lock_expired:
+        text = (
+            f"{_records(sums.lock_expired)} held until the lock had ended, to be delivered again. Each delivery counts "
+            f"towards the limit of {delivery_limit}."
+        )
+        found.append(Warned("locks_expired", text))
+    last = sum(n for delivery, n in sums.deliveries.items() if delivery >= delivery_limit)
+    if last:
+        found.append(Warned("last_deliveries", f"{_records(last)} delivered for the last time ({delivery_limit})."))
+    return found
+
+
+def _records(count: int) -> str:
+    return "1 record was" if count == 1 else f"{count:,} records were"

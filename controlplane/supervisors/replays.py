@@ -1,0 +1,94 @@
+"""Replays of quarantined records: a task for each source of theirs, with the spec that reads it now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.common.errors import Conflict
+from controlplane.common.ids import task_id
+from controlplane.datasources.models import Datasource
+from controlplane.segments import replaying
+from controlplane.segments.models import QuarantinedRecord, Source
+from controlplane.segments.selectors.quarantine import Choice, chosen
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.models import Task
+from controlplane.tasks.services import create_replay
+from controlplane.tasks.sources import kind_and_group, owner_of
+from controlplane.teams import audit
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
+from ingestion.specs import parse_supervisor_spec
+from ingestion.specs import secrets as spec_secrets
+
+
+@dataclass(frozen=True)
+class Started:
+    """The replays that were started, and how many records they hold."""
+
+    tasks: list[Task]
+    records: int
+
+
+@transaction.atomic
+def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Replay) -> Started:
+    """Start tasks that ingest the chosen records with their source's present spec, or produce them to its topic again.
+
+    Only records in the state kept are taken, each by one replay at a time. Raises ``NotAllowed``, ``InvalidInput`` and
+    ``Conflict`` (there is none, or nothing says how to read them).
+    """
+    require(user, Action.OPERATE, datasource.team)
+    found = chosen(datasource, choice)
+    sources = Source.objects.filter(
+        pk__in=found.filter(state=QuarantinedRecord.State.KEPT).order_by().values("source").distinct()
+    ).select_related("datasource__team")
+    started, records = [], 0
+    for source in sources.order_by("pk"):
+        identifier = task_id("replay", datasource.name, timezone.now())
+        held = replaying.hold(found.filter(source=source), identifier)
+        if held:
+            started.append(create_replay(identifier=identifier, source=source, mode=mode, user=user, **_how(source)))
+            records += held
+    if not started:
+        raise Conflict(
+            "None of these records is in quarantine now: they were replayed or purged, or are being replayed."
+        )
+    _note(user, datasource, choice, mode, Started(started, records))
+    return Started(started, records)
+
+
+def _note(user: User, datasource: Datasource, choice: Choice, mode: Task.Replay, started: Started) -> None:
+    by = {"ids": len(choice.ids)} if choice.ids is not None else choice.filter.described()
+    audit.record(
+        user=user,
+        team=datasource.team,
+        target="quarantine",
+        target_id=datasource.name,
+        action=f"replay_{mode.value}",
+        records=started.records,
+        tasks=[task.pk for task in started.tasks],
+        **by,
+    )
+
+
+def _how(source: Source) -> dict[str, Any]:
+    """Spec and secrets: of the supervisor that reads the source, else of the last task that did."""
+    for supervisor in Supervisor.objects.filter(datasource=source.datasource_id).order_by("-created_at"):
+        version = supervisor.versions.get(version=supervisor.version)
+        if _reads(source, version.spec["spec"]["ioConfig"], supervisor.pk):
+            spec = spec_secrets.split(parse_supervisor_spec(version.spec).task_spec(1).canonical())[0]
+            more = {"supervisor_id": supervisor.pk, "spec_version": version.version}
+            return {"spec": spec, "sealed": version.secrets, **more}
+    for task in Task.objects.reading().filter(datasource=source.datasource_id):
+        if _reads(source, task.spec["spec"]["ioConfig"], owner_of(task)):
+            return {"spec": task.spec, "sealed": task.secrets}
+    raise Conflict(
+        f"No supervisor or task reads topic {source.topic!r} as {source.group!r}: nothing says how to decode."
+    )
+
+
+def _reads(source: Source, io_config: dict[str, Any], owner: str) -> bool:
+    return io_config["topic"] == source.topic and kind_and_group(io_config, owner) == (source.kind, source.group)

@@ -1,0 +1,200 @@
+"""A supervisor's share group as an operator needs it: members, leases, coverage, repairs, gaps, configuration.
+
+Kafka's clients for Python can't describe a share group: state and members are those of our own indexers' heartbeats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from controlplane.common.errors import Conflict, InvalidInput, Unavailable
+from controlplane.connections import kafka
+from controlplane.connections.secrets import SecretsLost, unseal
+from controlplane.segments.models import Source, SourceEvent
+from controlplane.segments.selectors.coverage import PartitionCoverage, coverage
+from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.selectors import current_tasks
+from controlplane.tasks.models import Indexer, Task
+from controlplane.tasks.sources import sources_of
+from controlplane.teams import audit
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
+from ingestion.specs import ShareGroupIOConfig, parse_supervisor_spec
+from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.providers import Value
+
+LISTED = 20
+_MEMBERS = frozenset({"reading", "paused", "finishing"})
+
+
+@dataclass(frozen=True)
+class Member:
+    """An indexer with its consumers, as its last heartbeat described it."""
+
+    task_id: str
+    number: int
+    consumers: int
+    state: str
+    in_flight: int
+    partitions: list[int]
+    last_heartbeat_at: datetime | None
+
+
+@dataclass(frozen=True)
+class ShareGroup:
+    """``state``: stable, while an indexer is a member, else empty."""
+
+    group: str
+    topic: str
+    state: str
+    members: list[Member]
+    leases: LeaseSums
+    hold: Hold
+    warnings: list[Warned]
+    coverage: list[PartitionCoverage]
+    repairs: list[Task]
+    gaps: list[SourceEvent]
+
+
+def share_group(supervisor: Supervisor) -> ShareGroup:
+    """Raises ``InvalidInput`` for a supervisor with stored offsets: it has no share group."""
+    io_config = io_config_of(supervisor)
+    indexers = [i for task in current_tasks(supervisor) for i in task.indexers.all()]
+    sums = sums_of((i.leases, i.redelivery_counts) for i in indexers)
+    hold = hold_of(sums, io_config.groupConfig.recordLockDurationMs)
+    source = _source(supervisor, io_config)
+    members = [_member(i, io_config) for i in indexers if i.state in _MEMBERS]
+    return ShareGroup(
+        group=io_config.groupId,
+        topic=io_config.topic,
+        state="stable" if members else "empty",
+        members=members,
+        leases=sums,
+        hold=hold,
+        warnings=warnings_of(sums, hold, io_config.groupConfig.deliveryCountLimit),
+        coverage=coverage(source, [tuple(h) for i in indexers for h in i.holding]) if source else [],
+        repairs=_repairs(supervisor),
+        gaps=list(source.events.filter(kind=SourceEvent.Kind.GAP)[:LISTED]) if source else [],
+    )
+
+
+def io_config_of(supervisor: Supervisor) -> ShareGroupIOConfig:
+    """Of its current spec. Raises ``InvalidInput`` as above."""
+    version = supervisor.versions.get(version=supervisor.version)
+    io_config = parse_supervisor_spec(version.spec).spec.ioConfig
+    if not isinstance(io_config, ShareGroupIOConfig):
+        raise InvalidInput(f"Supervisor {supervisor.pk} reads with stored offsets; it has no share group.")
+    return io_config
+
+
+def _source(supervisor: Supervisor, io_config: ShareGroupIOConfig) -> Source | None:
+    values = {"type": io_config.type, "topic": io_config.topic, "groupId": io_config.groupId}
+    found = sources_of(supervisor.datasource_id, values, supervisor.pk).filter(current=True)
+    return found.order_by("-id").first()
+
+
+def _member(indexer: Indexer, io_config: ShareGroupIOConfig) -> Member:
+    return Member(
+        task_id=indexer.task_id,
+        number=indexer.number,
+        consumers=io_config.consumersPerIndexer,
+        state=indexer.state,
+        in_flight=indexer.in_flight,
+        partitions=indexer.partitions,
+        last_heartbeat_at=indexer.last_heartbeat_at,
+    )
+
+
+def _repairs(supervisor: Supervisor) -> list[Task]:
+    mine = Task.objects.filter(datasource=supervisor.datasource_id, kind=Task.Kind.REPAIR)
+    return list(mine.filter(supervisor_id=supervisor.pk)[:LISTED])
+
+
+@dataclass(frozen=True)
+class GroupSetting:
+    """One dynamic setting of the group. ``wanted``: by the spec. ``actual``: on the broker, its default if none is set.
+
+    ``effective``: the same within the broker's bounds. ``least``, ``most``: those bounds, None where there is none.
+    """
+
+    name: str
+    wanted: str
+    actual: str | None
+    is_default: bool
+    effective: str | None
+    least: int | None
+    most: int | None
+
+    @property
+    def drifted(self) -> bool:
+        return self.effective != self.wanted
+
+
+@dataclass(frozen=True)
+class GroupConfiguration:
+    """What the broker has against the spec, when it was asked."""
+
+    group: str
+    asked_at: datetime
+    settings: list[GroupSetting]
+
+    @property
+    def drifted(self) -> bool:
+        return any(setting.drifted for setting in self.settings)
+
+
+def group_configuration(supervisor: Supervisor) -> GroupConfiguration:
+    """Ask Kafka; blocks for some seconds at most. Raises ``InvalidInput`` and ``Unavailable``."""
+    io_config = io_config_of(supervisor)
+    try:
+        seen = kafka.share_group_config(_properties(supervisor, io_config), io_config.topic, io_config.groupId)
+    except (kafka.KafkaProblem, SecretsLost) as problem:
+        raise Unavailable(f"The group's configuration is not known: {problem}") from None
+    settings = [_setting(name, wanted, seen) for name, wanted in io_config.group_settings.items()]
+    return GroupConfiguration(io_config.groupId, timezone.now(), settings)
+
+
+def _setting(name: str, wanted: str, seen: kafka.ShareGroupConfig) -> GroupSetting:
+    actual, is_default = seen.values.get(name, (None, True))
+    least, most = seen.bounds.get(name, (None, None))
+    effective = actual
+    if actual is not None and actual.isdecimal():
+        effective = str(max(least or 0, min(int(actual), most if most is not None else int(actual))))
+    return GroupSetting(name, wanted, actual, is_default, effective, least, most)
+
+
+def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfiguration:
+    """Set on the broker what the spec says, as a task does when it starts; answers with what is there then.
+
+    Raises ``NotAllowed``, ``InvalidInput``, ``Unavailable`` (with the broker's reason), ``Conflict`` (terminated).
+    """
+    require(user, Action.OPERATE, supervisor.datasource.team)
+    io_config = io_config_of(supervisor)
+    if supervisor.terminated_at is not None:
+        raise Conflict(f"Supervisor {supervisor.pk} is terminated.")
+    try:
+        properties = _properties(supervisor, io_config)
+        kafka.set_share_group_config(properties, io_config.topic, io_config.groupId, io_config.group_settings)
+    except (kafka.KafkaProblem, SecretsLost) as problem:
+        raise Unavailable(f"The group's configuration was not changed: {problem}") from None
+    audit.record(
+        user=user,
+        team=supervisor.datasource.team,
+        target="supervisor",
+        target_id=supervisor.pk,
+        action="apply_group_config",
+        group=io_config.groupId,
+        settings=io_config.group_settings,
+    )
+    return group_configuration(supervisor)
+
+
+def _properties(supervisor: Supervisor, io_config: ShareGroupIOConfig) -> dict[str, Value]:
+    """With their secrets: for clients only."""
+    version = supervisor.versions.get(version=supervisor.version)
+    hidden = spec_secrets.of_kafka(unseal(version.secrets))
+    return {**io_config.consumerProperties, **hidden}

@@ -1,0 +1,240 @@
+"""A datasource's quarantine: the list with its filter, one record, and what can be done with many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
+from controlplane.common.streaming import download
+from controlplane.datasources.models import Datasource
+from controlplane.datasources.selectors import get_datasource
+from controlplane.segments import purging
+from controlplane.segments.exporting import export_quarantine
+from controlplane.segments.models import QuarantinedRecord
+from controlplane.segments.replaying import unpacked
+from controlplane.segments.selectors import get_quarantined, list_quarantined
+from controlplane.segments.selectors.quarantine import Choice, chosen, filtered, matching
+from controlplane.supervisors import replays
+from controlplane.tasks.models import Task
+from controlplane.teams.permissions import Action, require
+from frontend.forms import ChosenForm, QuarantineFilterForm
+from frontend.paging import keyset_page
+from frontend.payload import payload_as, payload_of
+from frontend.views.common import PageRequest, page, told
+from frontend.views.datasources import frame
+
+PER_PAGE = 20
+WHOLE_BYTES = 256 * 1024
+FORMS = ("text", "json", "hexadecimal")
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What can be done with chosen records. ``url_name``: takes the POST once it was confirmed."""
+
+    label: str
+    url_name: str
+    needs: Action
+    question: str
+    text: str
+    style: str = "primary"
+
+
+DEEDS = {
+    "ingest": Deed(
+        "Ingest",
+        "quarantine-replay",
+        Action.OPERATE,
+        "Ingest {} with the present spec?",
+        "A task decodes them with the spec as it is now. What can be read becomes rows, each once; what still can't be "
+        "read stays in quarantine with its new error.",
+    ),
+    "produce": Deed(
+        "Produce again",
+        "quarantine-replay",
+        Action.OPERATE,
+        "Produce {} to the topic again?",
+        "A task sends them to the end of their topic with the same key, value and headers, and one header more that "
+        "says where they were. Every reader of the topic gets them, not only this datasource.",
+    ),
+    "purge": Deed(
+        "Purge",
+        "quarantine-purge",
+        Action.ADMINISTER,
+        "Delete {} for good?",
+        "Their keys, payloads and errors are gone then and can't be replayed. The counters and what became of each "
+        "record stay known.",
+        "danger",
+    ),
+}
+
+
+@page
+def index(request: PageRequest, name: str) -> HttpResponse:
+    """Poison records, the last first, filtered."""
+    datasource = get_datasource(request.user, name)
+    filters = QuarantineFilterForm(request.GET)
+    rows = keyset_page(list_quarantined(datasource, filters.wanted), ["-id"], request.GET.get("cursor"), PER_PAGE)
+    context = {
+        **frame(request, datasource, "quarantine"),
+        "filters": filters,
+        "page": rows,
+        "found": matching(filtered(datasource, filters.wanted)),
+        "asked": _filter_text(request.GET),
+        "kept": QuarantinedRecord.State.KEPT,
+    }
+    return render(request, "datasources/quarantine.html", context)
+
+
+def _filter_text(values: QueryDict) -> str:
+    """The filter as an address has it, without the page."""
+    asked = QueryDict(mutable=True)
+    for field in QuarantineFilterForm.base_fields:
+        if values.get(field):
+            asked[field] = str(values[field])
+    return asked.urlencode()
+
+
+@page
+def export(request: PageRequest, name: str) -> HttpResponseBase:
+    """All that match, as newline-delimited JSON."""
+    datasource = get_datasource(request.user, name)
+    lines = export_quarantine(user=request.user, datasource=datasource, wanted=QuarantineFilterForm(request.GET).wanted)
+    return download(lines, "quarantine.ndjson", "application/x-ndjson")
+
+
+@require_POST
+@page
+def confirm(request: PageRequest, name: str) -> HttpResponse:
+    """How many records it is about, and what will happen to them."""
+    datasource = get_datasource(request.user, name)
+    form = ChosenForm(request.POST)
+    if not form.is_valid():
+        return _back(request, datasource, "Choose what to do, and with which records.")
+    action = form.cleaned_data["action"]
+    deed = DEEDS[action]
+    require(request.user, deed.needs, datasource.team)
+    try:
+        found = matching(_meant(datasource, form.choice(_wanted(request)), action))
+    except HeadgateError as error:
+        return _back(request, datasource, told(error))
+    if not found.records and form.cleaned_data["scope"] == "ticked":
+        return _back(request, datasource, "None of the ticked records can be treated so now.")
+    context = {
+        **frame(request, datasource, "quarantine"),
+        "deed": deed,
+        "action": action,
+        "found": found,
+        "question": deed.question.format(_records(found.records)),
+        "form": form.cleaned_data,
+        "upto": found.upto,
+        "asked": _filter_text(QueryDict(request.POST.get("filter", ""))),
+        "url": reverse(f"frontend:{deed.url_name}", args=[name]),
+        "back": _url(datasource, request),
+    }
+    return render(request, "datasources/quarantine_confirm.html", context)
+
+
+def _meant(datasource: Datasource, choice: Choice, action: str) -> Any:
+    """What an action would take of the chosen."""
+    found = chosen(datasource, choice)
+    states = QuarantinedRecord.State
+    return found.exclude(state=states.REPLAYING) if action == "purge" else found.filter(state=states.KEPT)
+
+
+@require_POST
+@page
+def replay(request: PageRequest, name: str) -> HttpResponse:
+    """Start the replay and go to its task."""
+    datasource = get_datasource(request.user, name)
+
+    def start(choice: Choice, action: str) -> str:
+        started = replays.replay(user=request.user, datasource=datasource, choice=choice, mode=Task.Replay(action))
+        messages.success(request, f"{_records(started.records)} are being replayed.")
+        if len(started.tasks) > 1:
+            return f"{reverse('frontend:tasks')}?kind=replay&datasource={name}"
+        return reverse("frontend:task", args=[started.tasks[0].pk])
+
+    return _done(request, datasource, {"ingest", "produce"}, start)
+
+
+@require_POST
+@page
+def purge(request: PageRequest, name: str) -> HttpResponse:
+    """Delete them and go back to the list."""
+    datasource = get_datasource(request.user, name)
+
+    def delete(choice: Choice, action: str) -> str:
+        records = purging.purge(user=request.user, datasource=datasource, choice=choice)
+        messages.success(request, f"{_records(records)} deleted.")
+        return _url(datasource, request)
+
+    return _done(request, datasource, {"purge"}, delete)
+
+
+def _done(
+    request: PageRequest, datasource: Datasource, actions: set[str], do: Callable[[Choice, str], str]
+) -> HttpResponse:
+    form = ChosenForm(request.POST)
+    if not form.is_valid() or form.cleaned_data["action"] not in actions:
+        return _back(request, datasource, "Choose what to do, and with which records.")
+    try:
+        return redirect(do(form.choice(_wanted(request)), form.cleaned_data["action"]))
+    except (NotFound, NotAllowed):
+        raise
+    except HeadgateError as error:
+        return _back(request, datasource, told(error))
+
+
+def _wanted(request: PageRequest) -> Any:
+    """The filter of the list that the choice was made on."""
+    return QuarantineFilterForm(QueryDict(request.POST.get("filter", ""))).wanted
+
+
+def _back(request: PageRequest, datasource: Datasource, problem: str) -> HttpResponse:
+    messages.error(request, problem)
+    return redirect(_url(datasource, request))
+
+
+def _url(datasource: Datasource, request: PageRequest) -> str:
+    asked = _filter_text(QueryDict(request.POST.get("filter", "")))
+    return reverse("frontend:datasource-quarantine", args=[datasource.name]) + (f"?{asked}" if asked else "")
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"
+
+
+@page
+def quarantined(request: PageRequest, name: str, number: int) -> HttpResponse:
+    """One poison record, whole as far as a page can hold it."""
+    datasource = get_datasource(request.user, name)
+    record = get_quarantined(datasource, number)
+    form = request.GET.get("as", "text")
+    context = {
+        **frame(request, datasource, "quarantine"),
+        "record": record,
+        "payload": payload_as(form if form in FORMS else "text", record.payload, WHOLE_BYTES),
+        "form": form,
+        "forms": FORMS,
+        "headers": [(header, payload_of(value)) for header, value in unpacked(record.headers)],
+        "kept": record.state == QuarantinedRecord.State.KEPT,
+    }
+    return render(request, "datasources/quarantined.html", context)
+
+
+@page
+def payload(request: PageRequest, name: str, number: int) -> HttpResponse:
+    """Its bytes as a file. Never shown by the browser: whoever wrote the record chose them."""
+    record = get_quarantined(get_datasource(request.user, name), number)
+    answer = HttpResponse(bytes(record.payload or b""), content_type="application/octet-stream")
+    answer["Content-Disposition"] = f'attachment; filename="record-{record.partition}-{record.offset}.bin"'
+    return answer

@@ -1,0 +1,77 @@
+"""A supervisor's share group: members, leases, coverage, configuration."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from controlplane.common.errors import InvalidInput, NotFound, Unavailable
+from controlplane.supervisors import share_group
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.selectors import get_supervisor
+from controlplane.teams.permissions import Action, may
+from frontend.coverage import WORDS, drawing_of
+from frontend.views.common import PageRequest, act, page
+from frontend.views.supervisors import frame
+
+
+@page
+def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """All but the configuration, which is asked of Kafka once the page is there."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    try:
+        found = share_group.share_group(supervisor)
+    except InvalidInput as error:
+        raise NotFound(error.detail) from error
+    drawings = [drawing_of(partition) for partition in found.coverage]
+    states = {state for drawing in drawings for state, *_ in drawing.counts}
+    context = {
+        **frame(request, supervisor, "share-group"),
+        "found": found,
+        "drawings": drawings,
+        "legend": [(state, words) for state, words in WORDS.items() if state in states],
+        "deliveries": _bars(found.leases.deliveries),
+    }
+    return render(request, "supervisors/share_group.html", context)
+
+
+def _bars(deliveries: dict[int, int]) -> list[tuple[int, int, int]]:
+    """Delivery count, records, and the bar's length in percent of the longest."""
+    most = max(deliveries.values(), default=0)
+    return [(count, records, max(1, records * 100 // most)) for count, records in sorted(deliveries.items())]
+
+
+@page
+def config(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """What the broker has against the spec: a part of the page, loaded on its own since it asks Kafka."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    context = {
+        "supervisor": supervisor,
+        "may_operate": may(request.user, Action.OPERATE, supervisor.datasource.team),
+        **_configuration(supervisor),
+    }
+    return render(request, "supervisors/_group_config.html", context)
+
+
+def _configuration(supervisor: Supervisor) -> dict[str, object]:
+    try:
+        return {"configuration": share_group.group_configuration(supervisor)}
+    except InvalidInput as error:
+        raise NotFound(error.detail) from error
+    except Unavailable as error:
+        return {"problem": error}
+
+
+@require_POST
+@page
+def apply(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """Set on the broker what the spec says."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    return act(
+        request,
+        lambda: share_group.apply_group_config(user=request.user, supervisor=supervisor),
+        "The broker now has what the spec says.",
+        reverse("frontend:share-group", args=[supervisor.id]),
+    )

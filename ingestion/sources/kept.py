@@ -1,0 +1,91 @@
+"""Quarantined records as a source: what the control plane has kept, a page at a time."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from ingestion.sources.base import NO_LEASES, Batch, Ints
+from ingestion.specs.protocol import KeptRecord
+
+BATCH_SECONDS = 600.0
+Pages = Callable[[int], list[KeptRecord]]  # those with numbers above the one given; none when there are no more
+
+
+class KeptSource:
+    """See ``Source``. Nobody waits for an acknowledgement: a publish alone says what became of a record.
+
+    All of them are suspect: they are decoded in a child process, since some are here because a decoder died of them.
+    """
+
+    ack_failures = 0
+    leases = NO_LEASES
+    problem = ""
+    gathers = False
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        self._after = 0
+        self._again: deque[list[KeptRecord]] = deque()
+        self._exhausted = False
+
+    def open(self) -> None:
+        """Nothing to join."""
+
+    def take(self, timeout_s: float) -> Batch | None:
+        if self._exhausted:
+            return None
+        records = self._again.popleft() if self._again else self._pages(self._after)
+        if not records:
+            self._exhausted = True
+            return None
+        self._after = max(self._after, records[-1].number)
+        return Batch(
+            partitions=np.array([r.partition for r in records], dtype=np.int64),
+            offsets=np.array([r.offset for r in records], dtype=np.int64),
+            delivery_counts=np.ones(len(records), dtype=np.int64),
+            payloads=[r.payload for r in records],
+            keys=[r.key for r in records],
+            timestamps_ms=[r.timestamp_ms for r in records],
+            headers=[r.headers for r in records],
+            deadline=time.monotonic() + BATCH_SECONDS,
+            held=records,
+            suspect=True,
+        )
+
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        pass
+
+    def lapse(self, batch: Batch) -> None:
+        self._again.append(batch.held)
+
+    def rewind(self, partitions: Iterable[int]) -> None:
+        pass
+
+    def published(self, ends: dict[int, int]) -> None:
+        pass
+
+    def look(self) -> None:
+        pass
+
+    def lost(self) -> dict[int, None]:
+        return {}
+
+    def exhausted(self) -> bool:
+        return self._exhausted
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+    def drain(self) -> list[Batch]:
+        self._exhausted = True
+        return []
+
+    def close(self) -> None:
+        self._exhausted = True

@@ -1,0 +1,103 @@
+"""A replay: quarantined records are ingested with the present spec, or produced to their topic again."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+from ingestion.client import HttpControlPlane, Unreachable
+from ingestion.segments import open_deep_storage
+from ingestion.sources import SourceProblem
+from ingestion.sources.kept import KeptSource
+from ingestion.sources.producing import Reproducer
+from ingestion.sources.topic import KnownTopic, TopicIdentity
+from ingestion.specs import IngestionSpec
+from ingestion.specs.protocol import Assignment, KeptRecord, ProducedRequest
+from ingestion.task.alone import run_alone
+from ingestion.task.control import Control
+from ingestion.task.indexer import Indexer, Surroundings
+from ingestion.task.scratch import scratch_folder
+
+RETRY_S = 1.0
+
+
+def main() -> int:
+    """Exit code 0 when every record was dealt with."""
+    return run_alone(_replay)
+
+
+def _replay(assignment: Assignment, client: HttpControlPlane, control: Control) -> None:
+    if assignment.replay is None:
+        raise SourceProblem("The assignment is no replay's.")
+    if assignment.replay.mode == "produce":
+        _produce(assignment, client, control)
+    else:
+        _ingest(assignment, assignment.replay.cluster_id, assignment.replay.topic_id, client, control)
+
+
+def _ingest(assignment: Assignment, cluster_id: str, topic_id: str, client: HttpControlPlane, control: Control) -> None:
+    """The one loop, on what is kept. Kafka is not asked for anything."""
+    with scratch_folder() as scratch:
+        surroundings = Surroundings(
+            client=client,
+            topic=KnownTopic(TopicIdentity(cluster_id, topic_id)),
+            make_source=lambda _: KeptSource(lambda after: _page(client, control, after)),
+            storage=open_deep_storage(assignment.deep_storage),
+            scratch=scratch,
+            host=socket.gethostname(),
+        )
+        Indexer(assignment.model_copy(update={"spec": _without_limits(assignment.spec)}), control, surroundings).run()
+
+
+def _without_limits(spec: IngestionSpec) -> IngestionSpec:
+    """A replay may meet any number of bad records, and none is late: it was on time when it was first read."""
+    tuning = spec.tuningConfig.model_copy(update={"maxParseExceptions": None, "reportParseExceptions": False})
+    unlimited = {
+        "lateMessageRejectionStartDateTime": None,
+        "lateMessageRejectionPeriod": None,
+        "earlyMessageRejectionPeriod": None,
+    }
+    return spec.model_copy(update={"tuningConfig": tuning, "ioConfig": spec.ioConfig.model_copy(update=unlimited)})
+
+
+def _produce(assignment: Assignment, client: HttpControlPlane, control: Control) -> None:
+    """Page by page: the control plane is told of a page's records once the broker has confirmed them."""
+    topic = assignment.spec.ioConfig.topic
+    producer = Reproducer(assignment.consumer_properties, topic, assignment.address_policy)
+    control.show(state="reading")
+    after = 0
+    while records := _page(client, control, after):
+        control.show(in_flight=len(records))
+        delivered = producer.produce(records)
+        _tell(client, control, ProducedRequest(records=delivered.records))
+        control.show(in_flight=0)
+        if delivered.refused:
+            raise SourceProblem(f"{len(delivered.refused)} records were not produced. {delivered.refused[0]}")
+        after = records[-1].number
+    control.show(state="stopped")
+
+
+def _page(client: HttpControlPlane, control: Control, after: int) -> list[KeptRecord]:
+    """The next records; none as soon as the task is told to end. Waits for the control plane."""
+    while control.directive == "continue":
+        try:
+            return client.quarantined(after)
+        except Unreachable as error:
+            control.show(message=f"The control plane does not answer: {error}")
+            control.pause(RETRY_S)
+    return []
+
+
+def _tell(client: HttpControlPlane, control: Control, request: ProducedRequest) -> None:
+    """Insists, whatever the task is told meanwhile: what is in the topic must not be produced once more."""
+    while True:
+        try:
+            client.produced(request)
+            return
+        except Unreachable as error:
+            control.show(message=f"The control plane does not answer: {error}")
+            control.pause(RETRY_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""The share group's view: what indexers said of their leases, coverage, and drift of its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from django.test import Client
+
+from controlplane.segments.selectors.coverage import CELLS, coverage
+from controlplane.supervisors.models import SpecVersion
+from controlplane.tasks.heartbeats import heartbeat
+from controlplane.tasks.models import Task
+from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus, Leases
+from tests.support.django_cast import Cast, browsing_as, make_receipt, settle, spec_for
+from tests.support.house import House, wait_for
+from tests.support.records import numbered, published
+from tests.support.workers import Workers
+
+ONE = "/api/v1/supervisors/flights/share-group/"
+
+
+def say(task: Task, **status: Any) -> None:
+    heartbeat(task, HeartbeatRequest(indexers=[IndexerStatus(number=0, epoch=1, state="reading", **status)], slots=1))
+
+
+def test_what_a_heartbeat_says_of_leases_is_shown(cast: Cast, clients: dict[str, Client]) -> None:
+    leases = Leases(acquired=10, accepted=8, rejected=2, hold_ms={16_000: 10}, longest_hold_ms=15_900)
+    say(cast.task, leases=leases, redelivery_counts={1: 9, 2: 1}, in_flight=3, holding=[(1, 650, 653)])
+    found = clients["viewer"].get(ONE).json()
+    assert (found["group"], found["topic"], found["state"]) == ("flights-group", "flights-topic", "stable")
+    assert found["leases"] == {
+        "acquired": 10,
+        "accepted": 8,
+        "rejected": 2,
+        "released": 0,
+        "lock_expired": 0,
+        "delivery_counts": {"1": 9, "2": 1},
+    }
+    assert found["hold"] == {"p50_ms": 15_900, "p99_ms": 15_900, "longest_ms": 15_900, "lock_ms": 30_000}
+    assert [w["code"] for w in found["warnings"]] == ["long_hold"]
+    assert [(m["indexer"], m["consumers"], m["in_flight"]) for m in found["members"]] == [(0, 4, 3), (1, 4, 0)]
+    assert found["coverage"][1]["totals"] == {"settled": 600, "in_flight": 3, "waiting": 397}
+
+
+def test_coverage_says_how_each_offset_ended(cast: Cast) -> None:
+    """The cast's partition 0: [0, 500) by receipts, the rest of 1000 settled but for the hole [700, 710)."""
+    first, second = coverage(cast.source)
+    assert (first.start, first.end, first.width) == (0, 1000, 5)
+    assert first.totals == {
+        "stored": 497,
+        "thrown_away": 2,
+        "unparseable": 1,
+        "duplicate": 1,
+        "settled": 490,
+        "hole": 10,
+    }
+    assert first.holes == [(700, 710)] and not first.complete
+    assert [n for n, count in enumerate(first.cells["hole"]) if count] == [140, 141]
+    assert second.totals == {"settled": 600, "waiting": 400}
+    for one in (first, second):
+        assert sum(n for name, n in one.totals.items() if name != "duplicate") == one.end - one.start
+        assert all(len(counts) == CELLS for counts in one.cells.values())
+
+
+def test_what_lies_beyond_the_drawing_is_left_out_and_ends_are_exact(cast: Cast) -> None:
+    key = cast.source.keys.create(partition=9)
+    settle(key, (1_000_003, 3_000_002))
+    make_receipt(
+        cast.task,
+        key,
+        (1_000_003, 3_000_002),
+        {"stored": [[1_000_003, 3_000_001, 0]], "gap": [[3_000_001, 3_000_002]]},
+        cast.segments[:1],
+    )
+    last = coverage(cast.source)[-1]
+    assert (last.start, last.end) == (1_000_003, 3_000_002)
+    assert last.totals == {"stored": 1_999_998, "gap": 1}
+    assert last.complete
+
+
+def test_a_supervisor_with_stored_offsets_has_none(cast: Cast, clients: dict[str, Client]) -> None:
+    spec = spec_for("flights")
+    spec["type"] = "kafka"
+    del spec["ioConfig"]["groupId"]
+    cast.supervisor.version = 2
+    cast.supervisor.save()
+    canonical = parse_supervisor_spec(spec).canonical()
+    SpecVersion.objects.create(supervisor=cast.supervisor, version=2, spec=canonical)
+    answer = clients["viewer"].get(ONE)
+    assert answer.status_code == 400 and "stored offsets" in answer.json()["detail"]
+    browser = browsing_as(cast, "viewer")
+    assert browser.get("/supervisors/flights/share-group/").status_code == 404
+    assert "/share-group/" not in browser.get("/supervisors/flights/").content.decode()
+
+
+def test_the_page_draws_it_and_says_it(cast: Cast) -> None:
+    say(cast.task, leases=Leases(acquired=5, lock_expired=5, hold_ms={40_000: 5}, longest_hold_ms=31_000))
+    text = browsing_as(cast, "viewer").get("/supervisors/flights/share-group/").content.decode()
+    assert "Partition 0, offsets 0 to 999: 497 stored" in text
+    assert 'data-warning="locks_expired"' in text
+    assert "Offsets 5 to 6 were removed by retention." in text
+    assert 'hx-get="/supervisors/flights/share-group/config/"' in text
+
+
+def test_a_broker_that_is_away_is_said(cast: Cast) -> None:
+    text = browsing_as(cast, "viewer").get("/supervisors/flights/share-group/config/").content.decode()
+    assert "configuration is not known" in text
+
+
+# On a real broker
+
+
+Make = Callable[..., Workers]
+
+
+@pytest.fixture(scope="module")
+def group(house: House) -> str:
+    """A supervisor at rest, whose group was never configured; returns the name of all of it."""
+    topic = house.topic("drift", partitions=1)
+    house.supervise({**house.spec(topic, lock_ms=20_000), "suspended": True})
+    return topic
+
+
+def configuration(house: House, name: str, method: str = "GET") -> dict[str, dict[str, Any]]:
+    found = house.api(method, f"/api/v1/supervisors/{name}/share-group/config/")
+    assert found["drifted"] == any(s["drifted"] for s in found["settings"])
+    return {setting["name"]: setting for setting in found["settings"]}
+
+
+def test_drift_is_named_and_mended(house: House, group: str) -> None:
+    before = configuration(house, group)
+    lock = before["share.record.lock.duration.ms"]
+    assert lock["is_default"] and lock["drifted"] and lock["wanted"] == "20000"
+    assert (lock["least"], lock["most"]) == (1000, 60_000)  # the test broker's, and Kafka's default
+    after = configuration(house, group, "POST")
+    assert not any(s["drifted"] for s in after.values())
+    entry = ConfigEntry("share.delivery.count.limit", "3", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, f"group-{group}", incremental_configs=[entry])
+    for future in house.admin.incremental_alter_configs([resource]).values():
+        future.result(30)
+    found = configuration(house, group)
+    assert {n for n, s in found.items() if s["drifted"]} == {"share.delivery.count.limit"}
+    assert (found["share.delivery.count.limit"]["actual"], found["share.delivery.count.limit"]["wanted"]) == ("3", "10")
+    assert not any(s["drifted"] for s in configuration(house, group, "POST").values())
+
+
+def test_real_leases_are_counted(house: House, make_workers: Make) -> None:
+    topic = house.topic(partitions=2)
+    house.produce(topic, [*numbered(0, 500), b"poison"])
+    workers = make_workers(house.spec(topic), owner=topic)
+    workers.start(0)
+    published(house, topic, 500)
+
+    def leases() -> Leases | None:
+        status = workers.status(0)
+        return status.leases if status is not None and status.leases.acquired == 501 else None
+
+    seen = wait_for("all are settled with the broker", leases, 60, lambda: workers.status(0))
+    assert (seen.accepted, seen.rejected, seen.released, seen.lock_expired) == (500, 1, 0, 0)
+    assert sum(seen.hold_ms.values()) == 501
+    found = house.api("GET", f"/api/v1/supervisors/{topic}/share-group/")
+    [one] = [m for m in found["members"] if m["indexer"] == 0]
+    assert one["consumers"] == 2
+    assert sum(p["totals"]["stored"] for p in found["coverage"] if "stored" in p["totals"]) == 500
+    workers.finish(0)

@@ -1,0 +1,68 @@
+"""How long records are held and what became of their leases: buckets, sums, percentiles, warnings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from controlplane.supervisors.leases import Hold, LeaseSums, hold_of, sums_of, warnings_of
+from ingestion.sources import ACCEPT, REJECT, RELEASE
+from ingestion.sources.leases import LeaseBook, bucket_ms
+from ingestion.specs.protocol import IndexerStatus, Leases
+
+
+@pytest.mark.parametrize("held_ms", [0, 0.3, 1, 1.2, 10, 199.9, 200, 7_499, 30_000, 3_600_000, 9e9])
+def test_a_bucket_is_no_shorter_than_what_is_in_it_and_at_most_a_quarter_longer(held_ms: float) -> None:
+    capped = min(max(held_ms, 1), 3_600_000)
+    assert capped <= bucket_ms(held_ms) <= 1.25 * capped + 1
+
+
+def test_there_are_fewer_buckets_than_a_heartbeat_takes() -> None:
+    buckets = {bucket_ms(1.01**n) for n in range(1700)}
+    assert len(buckets) < 80
+    IndexerStatus(number=0, epoch=1, state="reading", leases=Leases(hold_ms=dict.fromkeys(buckets, 1)))
+
+
+def test_each_poll_ends_in_the_book() -> None:
+    book = LeaseBook()
+    partitions = np.array([0, 0, 1, 1])
+    book.note(partitions, np.array([ACCEPT, REJECT, RELEASE, ACCEPT]), [], 0.1)
+    book.note(partitions, np.array([ACCEPT, ACCEPT, ACCEPT, REJECT]), [1], 2.0)
+    book.note(partitions, None, [], 30.0)
+    seen = book.seen
+    assert (seen.acquired, seen.accepted, seen.rejected, seen.released, seen.lock_expired) == (12, 4, 1, 1, 6)
+    assert seen.acquired == seen.accepted + seen.rejected + seen.released + seen.lock_expired
+    assert sum(seen.hold_ms.values()) == 12
+    assert seen.longest_hold_ms == 30_000
+
+
+def test_sums_are_over_all_indexers() -> None:
+    one = Leases(acquired=3, accepted=2, rejected=1, hold_ms={10: 3}, longest_hold_ms=9).model_dump(mode="json")
+    other = Leases(acquired=1, lock_expired=1, hold_ms={10: 0, 500: 1}, longest_hold_ms=400).model_dump(mode="json")
+    sums = sums_of([(one, {"1": 3}), (other, {"1": 1, "4": 1}), ({}, {})])
+    assert (sums.acquired, sums.accepted, sums.rejected, sums.lock_expired) == (4, 2, 1, 1)
+    assert sums.hold_ms == {10: 3, 500: 1}
+    assert sums.deliveries == {1: 4, 4: 1}
+
+
+def test_percentiles_are_weighted_by_records() -> None:
+    sums = LeaseSums(hold_ms={10: 90, 100: 9, 5000: 1}, longest_ms=4000)
+    assert hold_of(sums, 30_000) == Hold(p50_ms=10, p99_ms=100, longest_ms=4000, lock_ms=30_000)
+    assert hold_of(LeaseSums(hold_ms={5000: 1}, longest_ms=4000), 30_000).p99_ms == 4000
+    assert hold_of(LeaseSums(), 30_000) == Hold(None, None, None, 30_000)
+
+
+@pytest.mark.parametrize(
+    ("sums", "codes"),
+    [
+        (LeaseSums(hold_ms={5000: 1}, longest_ms=5000), []),  # half of the lock, and not more
+        (LeaseSums(hold_ms={5001: 1}, longest_ms=5001), ["long_hold"]),
+        (LeaseSums(hold_ms={10: 99, 9000: 1}, longest_ms=9000), []),  # one in a hundred
+        (LeaseSums(hold_ms={10: 98, 9000: 2}, longest_ms=9000), ["long_hold"]),
+        (LeaseSums(lock_expired=3), ["locks_expired"]),
+        (LeaseSums(deliveries={1: 9, 4: 2}), []),
+        (LeaseSums(deliveries={1: 9, 5: 2}), ["last_deliveries"]),
+    ],
+)
+def test_an_operator_is_warned_before_locks_expire(sums: LeaseSums, codes: list[str]) -> None:
+    assert [w.code for w in warnings_of(sums, hold_of(sums, 10_000), delivery_limit=5)] == codes
