@@ -338,7 +338,7 @@ def of_kafka(**io_config: Any) -> dict[str, Any]:
 
 
 def test_replicas_read_offset_ranges() -> None:
-    assert parse_supervisor_spec(of_kafka(replicas=3)).task_spec().spec.ioConfig.replicas == 3
+    assert parse_supervisor_spec(of_kafka(replicas=3)).task_spec(1).spec.ioConfig.replicas == 3
 
 
 @pytest.mark.parametrize(

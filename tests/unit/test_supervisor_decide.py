@@ -99,7 +99,7 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
     ),
     "another task count, which the next task takes up: it starts": (
         replace(CALM, task_count=5, scales_in_place=False, tasks=[RUNNING]),
-        Decision("RUNNING", "CREATING_TASKS", start=True),
+        Decision("RUNNING", "RUNNING", start=1),
     ),
     "another task count: the next task waits for the old, which finishes": (
         replace(CALM, task_count=5, scales_in_place=False, tasks=[replace(WAITING, indexers_wanted=5), RUNNING]),
@@ -123,7 +123,7 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
     ),
     "another spec: there is no room for the new beside the old, which finishes": (
         replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, crowded_out=True), RUNNING]),
-        Decision("PENDING", "STARTING_TASK", finish=["running"]),
+        Decision("RUNNING", "RUNNING", finish=["running"]),
     ),
     "another spec before the last one's task was up: that one ends, the one that reads goes on": (
         replace(CALM, version=3, tasks=[replace(STARTING, spec_version=2), RUNNING]),
