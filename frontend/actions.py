@@ -8,6 +8,7 @@ from django.forms import Form
 from django.urls import reverse
 
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.scaling import auto_scaler, task_count
 from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
@@ -45,7 +46,9 @@ class SupervisorActions:
         if may(user, Action.OPERATE, team):
             found.append(cls._resume(supervisor) if supervisor.suspended else cls._suspend(supervisor))
         if may(user, Action.ADMINISTER, team):
-            found += [cls._scale(supervisor), cls._terminate(supervisor)]
+            # What an autoscaler sets is not set by hand.
+            found += [] if auto_scaler(supervisor) else [cls._scale(supervisor)]
+            found.append(cls._terminate(supervisor))
         return {action.name: action for action in found}
 
     @classmethod
@@ -67,7 +70,7 @@ class SupervisorActions:
     def _scale(cls, supervisor: Supervisor) -> PageAction:
         text = "Indexers are added or ended while the others go on. This writes a new version of the spec."
         return cls._action(supervisor, "scale", "Scale", text).with_form(
-            ScaleForm(initial={"task_count": _task_count(supervisor)})
+            ScaleForm(initial={"task_count": task_count(supervisor)})
         )
 
     @classmethod
@@ -83,13 +86,6 @@ class SupervisorActions:
         url = reverse(f"frontend:supervisor-{name}", args=[supervisor.id])
         ask = reverse("frontend:supervisor-confirm", args=[supervisor.id, name])
         return PageAction(name, label, f"{label} {supervisor.id}?", text, url, ask, style)
-
-
-def _task_count(supervisor: Supervisor) -> int | None:
-    """As the current spec says; None for a row that was not got by a selector."""
-    spec = getattr(supervisor, "spec", None) or {}
-    count = spec.get("spec", {}).get("ioConfig", {}).get("taskCount")
-    return count if isinstance(count, int) else None
 
 
 class TaskActions:

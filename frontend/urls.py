@@ -8,7 +8,7 @@ from django.urls import URLPattern, include, path
 from django.urls.resolvers import URLResolver
 from django.views.generic import RedirectView
 
-from frontend.views import accounts, datasources, records, segments, specs, supervisors, tasks
+from frontend.views import accounts, datasources, lag, records, segments, specs, supervisors, tasks
 
 app_name = "frontend"
 
@@ -34,6 +34,8 @@ DATASOURCE = [
 SUPERVISOR = [
     path("", supervisors.detail, name="supervisor"),
     path("live/", supervisors.live, name="supervisor-live"),
+    path("lag/", lag.tables, name="supervisor-lag"),
+    path("lag.json", lag.data, name="supervisor-lag-data"),
     path("spec/", supervisors.spec, name="supervisor-spec"),
     path("confirm/<str:action>/", supervisors.confirm, name="supervisor-confirm"),
     path("suspend/", supervisors.suspend, name="supervisor-suspend"),

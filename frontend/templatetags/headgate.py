@@ -11,6 +11,7 @@ from django.core.paginator import Page
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from controlplane.supervisors.autoscale import wanted_task_count
 from frontend.payload import Payload, payload_of
 from frontend.specjson import spec_text
 
@@ -166,6 +167,12 @@ def from_ms(value: int | None) -> datetime | None:
         return datetime.fromtimestamp(value / 1000, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+@register.filter
+def indexers(supervisor: Any) -> int:
+    """How many indexers a listed supervisor wants."""
+    return wanted_task_count(supervisor.spec["spec"]["ioConfig"], supervisor.decided_task_count)
 
 
 @register.filter

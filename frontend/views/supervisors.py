@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.scaling import auto_scaler, task_count
 from controlplane.supervisors.selectors import (
     current_task,
     get_supervisor,
@@ -19,6 +20,7 @@ from controlplane.supervisors.selectors import (
     versions,
     why_nothing,
 )
+from controlplane.tasks.capacity import lacks_overlap
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.actions import SupervisorActions
@@ -28,8 +30,10 @@ from frontend.paging import numbered_page
 from frontend.progress import progress_of
 from frontend.specdiff import spec_diff
 from frontend.views.common import PageRequest, act, page
+from frontend.windows import WINDOWS
 
 TASKS_SHOWN = 10
+ACTIONS_SHOWN = 5
 
 
 @page
@@ -46,9 +50,10 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """One supervisor: what it does now, why nothing comes if nothing comes, and what it has done."""
     supervisor = get_supervisor(request.user, supervisor_id)
     context = {
-        **_frame(request, supervisor, "overview"),
+        **frame(request, supervisor, "overview"),
         **_live(supervisor),
         "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
+        "windows": WINDOWS,
     }
     return render(request, "supervisors/detail.html", context)
 
@@ -68,7 +73,7 @@ def spec(request: PageRequest, supervisor_id: str) -> HttpResponse:
     shown = _asked_version(request, found)
     before = next((v for v in found if v.version == shown.version - 1), None)
     context = {
-        **_frame(request, supervisor, "spec"),
+        **frame(request, supervisor, "spec"),
         "versions": found,
         "shown": shown,
         "before": before,
@@ -153,7 +158,8 @@ def _url(supervisor: Supervisor) -> str:
     return reverse("frontend:supervisor", args=[supervisor.id])
 
 
-def _frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, Any]:
+def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, Any]:
+    """What every page of a supervisor shows around its own part."""
     return {
         "supervisor": supervisor,
         "tab": tab,
@@ -164,6 +170,8 @@ def _frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, 
 
 def _live(supervisor: Supervisor) -> dict[str, Any]:
     task = current_task(supervisor)
+    scaler = auto_scaler(supervisor)
+    wanted = task_count(supervisor)
     totals = supervisor_totals(supervisor)
     tasks = f"{reverse('frontend:tasks')}?supervisor={supervisor.id}"
     quarantine = reverse("frontend:datasource-quarantine", args=[supervisor.datasource.name])
@@ -172,6 +180,10 @@ def _live(supervisor: Supervisor) -> dict[str, Any]:
     return {
         "task": task,
         "progress": progress_of(task.observation) if task else None,
+        "scaler": scaler,
+        "scale_actions": supervisor.scale_actions.all()[:ACTIONS_SHOWN] if scaler else [],
+        "wanted": wanted,
+        "lacks_overlap": "" if supervisor.terminated_at else lacks_overlap(wanted),
         "reasons": why_nothing(supervisor),
         "totals": totals,
         "sum": sum_of(totals, urls | dict.fromkeys(("thrown_away", "released", "redelivered", "duplicates"), tasks)),
