@@ -41,7 +41,9 @@ def test_lag_is_drawn_and_read_out(page: Page, site: Cast, live_server: LiveServ
     page.goto(f"{live_server.url}/supervisors/flights/")
     section = page.locator("[data-lag]")
     expect(section).to_have_attribute("data-points", "100")
-    expect(section.locator("[data-lag-status]")).to_have_text("Lag 990 at the end, 990 at most. 100 samples.")
+    expect(section.locator("[data-lag-status]")).to_have_text(
+        "The last lag seen is 990, the largest 990, in 100 samples."
+    )
     section.locator("[data-lag-chart]").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")

@@ -48,7 +48,7 @@ class Lag {
       return;
     }
     const most = Math.max(...points.map((point) => point.lag));
-    this.status.textContent = `Lag ${format.count(points.at(-1).lag)} at the end, ${format.count(most)} at most. ${format.plural(points.length, "sample")}.`;
+    this.status.textContent = `The last lag seen is ${format.count(points.at(-1).lag)}, the largest ${format.count(most)}, in ${format.plural(points.length, "sample")}.`;
   }
 
   #choose(index) {
