@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from django.forms import Form
 from django.urls import reverse
 
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.scaling import auto_scaler, task_count
 from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
@@ -48,7 +48,8 @@ class SupervisorActions:
             if _stores_offsets(supervisor) and not supervisor.suspended:
                 found.append(cls._handoff(supervisor))
         if may(user, Action.ADMINISTER, team):
-            found.append(cls._scale(supervisor))
+            # What an autoscaler sets is not set by hand.
+            found += [] if auto_scaler(supervisor) else [cls._scale(supervisor)]
             if _stores_offsets(supervisor):
                 found.append(cls._reset(supervisor))
             found.append(cls._terminate(supervisor))
@@ -73,7 +74,7 @@ class SupervisorActions:
     def _scale(cls, supervisor: Supervisor) -> PageAction:
         text = "Indexers are added or ended while the others go on. This writes a new version of the spec."
         return cls._action(supervisor, "scale", "Scale", text).with_form(
-            ScaleForm(initial={"task_count": _task_count(supervisor)})
+            ScaleForm(initial={"task_count": task_count(supervisor)})
         )
 
     @classmethod
@@ -107,21 +108,10 @@ class SupervisorActions:
         return PageAction(name, label, f"{label} {supervisor.id}?", text, url, ask, style)
 
 
-def _task_count(supervisor: Supervisor) -> int | None:
-    """As the current spec says."""
-    count = _io_config(supervisor).get("taskCount")
-    return count if isinstance(count, int) else None
-
-
 def _stores_offsets(supervisor: Supervisor) -> bool:
-    return _io_config(supervisor).get("type") == "kafka"
-
-
-def _io_config(supervisor: Supervisor) -> dict[str, Any]:
-    """The current spec's; empty for a row that was not got by a selector."""
+    """As the current spec says; not of a row that was not got by a selector."""
     spec = getattr(supervisor, "spec", None) or {}
-    found: dict[str, Any] = spec.get("spec", {}).get("ioConfig", {})
-    return found
+    return bool(spec.get("spec", {}).get("ioConfig", {}).get("type") == "kafka")
 
 
 class TaskActions:

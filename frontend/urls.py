@@ -12,6 +12,7 @@ from frontend.views import (
     accounts,
     audit,
     datasources,
+    lag,
     quarantine,
     records,
     segments,
@@ -49,6 +50,8 @@ DATASOURCE = [
 SUPERVISOR = [
     path("", supervisors.detail, name="supervisor"),
     path("live/", supervisors.live, name="supervisor-live"),
+    path("lag/", lag.tables, name="supervisor-lag"),
+    path("lag.json", lag.data, name="supervisor-lag-data"),
     path("spec/", supervisors.spec, name="supervisor-spec"),
     path("share-group/", share_groups.detail, name="share-group"),
     path("share-group/config/", share_groups.config, name="share-group-config"),

@@ -55,8 +55,23 @@ class AutoScaler:
 
 def auto_scaler(supervisor: Supervisor) -> AutoScaler | None:
     """None if there is none, or it is not enabled."""
-    config = config_of(supervisor.versions.get(version=supervisor.version).spec["spec"]["ioConfig"])
+    config = config_of(_io_config(supervisor))
     return None if config is None else AutoScaler(*config.bounds, last_action(supervisor))
+
+
+def task_count(supervisor: Supervisor) -> int:
+    """How many indexers it wants."""
+    return wanted_task_count(_io_config(supervisor), supervisor.decided_task_count)
+
+
+def replicas(supervisor: Supervisor) -> int:
+    """How many tasks it keeps, each with so many indexers."""
+    return int(_io_config(supervisor).get("replicas", 1))
+
+
+def _io_config(supervisor: Supervisor) -> dict[str, Any]:
+    found: dict[str, Any] = supervisor.versions.get(version=supervisor.version).spec["spec"]["ioConfig"]
+    return found
 
 
 def last_action(supervisor: Supervisor) -> ScaleAction | None:

@@ -11,7 +11,7 @@ await mkdir(path.join(OUT, "vendor"), { recursive: true });
 
 const bundled = await build({
   entryPoints: {
-    timeline: "src/timeline/index.js",
+    charts: "src/charts.js",
     editor: "src/editor.js",
     page: "src/page.js",
     theme: "src/theme.js",

@@ -11,6 +11,7 @@ from django.core.paginator import Page
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from controlplane.supervisors.autoscale import wanted_task_count
 from frontend.payload import Payload, payload_of
 from frontend.specjson import spec_text
 
@@ -198,6 +199,12 @@ def listed(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(listed, value))
     return "all" if value is None else str(value)
+
+
+@register.filter
+def indexers(supervisor: Any) -> int:
+    """How many indexers a listed supervisor wants."""
+    return wanted_task_count(supervisor.spec["spec"]["ioConfig"], supervisor.decided_task_count)
 
 
 @register.filter

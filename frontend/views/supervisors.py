@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import resetting, services
 from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.scaling import auto_scaler, replicas, task_count
 from controlplane.supervisors.selectors import (
     current_tasks,
     get_supervisor,
@@ -20,6 +21,7 @@ from controlplane.supervisors.selectors import (
     versions,
     why_nothing,
 )
+from controlplane.tasks.capacity import lacks_overlap
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.actions import SupervisorActions
@@ -29,8 +31,10 @@ from frontend.paging import numbered_page
 from frontend.progress import progress_of
 from frontend.specdiff import spec_diff
 from frontend.views.common import PageRequest, act, page
+from frontend.windows import WINDOWS
 
 TASKS_SHOWN = 10
+ACTIONS_SHOWN = 5
 
 
 @page
@@ -50,6 +54,7 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
         **frame(request, supervisor, "overview"),
         **_live(supervisor),
         "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
+        "windows": WINDOWS,
     }
     return render(request, "supervisors/detail.html", context)
 
@@ -196,6 +201,8 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
 def _live(supervisor: Supervisor) -> dict[str, Any]:
     tasks_now = current_tasks(supervisor)
     task = tasks_now[0] if tasks_now else None
+    scaler = auto_scaler(supervisor)
+    wanted = task_count(supervisor)
     totals = supervisor_totals(supervisor)
     tasks = f"{reverse('frontend:tasks')}?supervisor={supervisor.id}"
     quarantine = reverse("frontend:datasource-quarantine", args=[supervisor.datasource.name])
@@ -205,6 +212,10 @@ def _live(supervisor: Supervisor) -> dict[str, Any]:
         "task": task,
         "current": tasks_now,
         "progress": progress_of(task.observation) if task else None,
+        "scaler": scaler,
+        "scale_actions": supervisor.scale_actions.all()[:ACTIONS_SHOWN] if scaler else [],
+        "wanted": wanted,
+        "lacks_overlap": "" if supervisor.terminated_at else lacks_overlap(wanted * replicas(supervisor)),
         "reasons": why_nothing(supervisor),
         "totals": totals,
         "sum": sum_of(

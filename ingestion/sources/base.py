@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,34 +93,36 @@ class LazyColumn(Sequence[Any]):
         return self._read(self._messages[index])
 
 
-class Source(Protocol):
-    """A place records come from. One thread, the loop's, calls it.
+class Source(ABC):
+    """A place records come from. One thread, the loop's, calls it. What a source has no use for does nothing.
 
     ``gathers``: batches may wait for others before they are published, since nobody else waits for their records.
     """
 
-    @property
-    def gathers(self) -> bool: ...
+    gathers = False
 
+    @abstractmethod
     def open(self) -> None:
         """Join; returns at once. Records may come some seconds later."""
 
+    @abstractmethod
     def take(self, timeout_s: float) -> Batch | None:
         """The next batch, or None after ``timeout_s``. Raises ``SourceProblem`` when it can't go on."""
 
-    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:  # noqa: B027 - not every source asks
         """Say of each record of the batch ACCEPT, RELEASE or REJECT. What the source refuses is counted, not raised."""
 
+    @abstractmethod
     def lapse(self, batch: Batch) -> None:
         """Give the batch up without an outcome: its records come again, to whoever asks. Blocks until they may."""
 
-    def rewind(self, partitions: Iterable[int]) -> None:
+    def rewind(self, partitions: Iterable[int]) -> None:  # noqa: B027
         """Of a source that gathers: go back to what is stored of these, since what was read of them is given up."""
 
-    def published(self, ends: dict[int, int]) -> None:
+    def published(self, ends: dict[int, int]) -> None:  # noqa: B027
         """Of a source that gathers: each partition is published up to this offset, which is stored now."""
 
-    def look(self) -> None:
+    def look(self) -> None:  # noqa: B027
         """Of a source that gathers: ask now whether another replica has published; ``lost`` says of what."""
 
     def lost(self) -> Mapping[int, int | None]:
@@ -127,19 +130,23 @@ class Source(Protocol):
 
         Each went to another member (None), or is stored up to this offset by another replica and goes on there.
         """
+        return {}
 
     def exhausted(self) -> bool:
         """Whether there will never be another batch."""
+        return False
 
-    def pause(self) -> None:
+    def pause(self) -> None:  # noqa: B027
         """Poll no more until ``resume``."""
 
-    def resume(self) -> None:
+    def resume(self) -> None:  # noqa: B027
         """Poll again."""
 
     def drain(self) -> list[Batch]:
         """Stop polling and hand out what is held, so that it can be published or released."""
+        return []
 
+    @abstractmethod
     def close(self) -> None:
         """Leave; what is still held is left to the source's own rules. Safe to call twice.
 
@@ -149,11 +156,14 @@ class Source(Protocol):
     @property
     def ack_failures(self) -> int:
         """How many partitions' acknowledgements were refused so far."""
+        return 0
 
     @property
     def leases(self) -> Leases:
         """Of a share group: what became of what was lent so far."""
+        return NO_LEASES
 
     @property
     def problem(self) -> str:
         """What the source last complained of; empty when all is well."""
+        return ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from ingestion.sources.base import NO_LEASES, Batch, Ints
+from ingestion.sources.base import Batch, Source
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import Start, StoredOffsets
 
@@ -24,12 +24,10 @@ GROUP = {
 TAKEN_BACK_S = 15.0  # by then a member that lost a partition to another has heard so from Kafka
 
 
-class ConsumerGroupSource:
+class ConsumerGroupSource(Source):
     """See ``Source``. Rebalances are heard inside ``take``, on the loop's thread."""
 
     gathers = True
-    ack_failures = 0
-    leases = NO_LEASES
 
     def __init__(
         self, properties: Mapping[str, str], stored: StoredOffsets, group: str, client_id: str, poll_s: float
@@ -110,9 +108,6 @@ class ConsumerGroupSource:
         for place in self._reader.add(starts):
             self._reader.consumer.seek(place)
 
-    def look(self) -> None:
-        """Two members never read the same partition."""
-
     def lost(self) -> dict[int, None]:
         gone, self._lost = self._lost, set()
         return dict.fromkeys(gone)
@@ -129,23 +124,8 @@ class ConsumerGroupSource:
         except KafkaException:
             pass  # a rebalance is on its way; the next publish says it
 
-    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
-        """The stored offsets are all there is."""
-
     def lapse(self, batch: Batch) -> None:
         self.rewind(self._reader.partitions)
-
-    def exhausted(self) -> bool:
-        return False
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
-
-    def drain(self) -> list[Batch]:
-        return []
 
     def close(self) -> None:
         self._reader.close()

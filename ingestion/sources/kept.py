@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
-from ingestion.sources.base import NO_LEASES, Batch, Ints
+from ingestion.sources.base import Batch, Source
 from ingestion.specs.protocol import KeptRecord
 
 BATCH_SECONDS = 600.0
 Pages = Callable[[int], list[KeptRecord]]  # those with numbers above the one given; none when there are no more
 
 
-class KeptSource:
+class KeptSource(Source):
     """See ``Source``. Nobody waits for an acknowledgement: a publish alone says what became of a record.
 
     All of them are suspect: they are decoded in a child process, since some are here because a decoder died of them.
     """
-
-    ack_failures = 0
-    leases = NO_LEASES
-    problem = ""
-    gathers = False
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
@@ -56,32 +51,11 @@ class KeptSource:
             suspect=True,
         )
 
-    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
-        pass
-
     def lapse(self, batch: Batch) -> None:
         self._again.append(batch.held)
 
-    def rewind(self, partitions: Iterable[int]) -> None:
-        pass
-
-    def published(self, ends: dict[int, int]) -> None:
-        pass
-
-    def look(self) -> None:
-        pass
-
-    def lost(self) -> dict[int, None]:
-        return {}
-
     def exhausted(self) -> bool:
         return self._exhausted
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
 
     def drain(self) -> list[Batch]:
         self._exhausted = True

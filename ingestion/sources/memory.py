@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ingestion.sources.base import NO_LEASES, RELEASE, Batch, Ints
+from ingestion.sources.base import NO_LEASES, RELEASE, Batch, Ints, Source
 from ingestion.specs.protocol import Leases, Outcomes
 
 Extra = tuple[bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
@@ -25,7 +25,7 @@ class _Record:
 
 
 @dataclass
-class MemorySource:
+class MemorySource(Source):
     """See ``Source``. ``verdicts``: (partition, offset) → the last acknowledgement.
 
     ``without_record``: offsets that end with the first batch, by partition.
@@ -80,18 +80,6 @@ class MemorySource:
 
     def lapse(self, batch: Batch) -> None:
         self._waiting.extend(batch.held)
-
-    def rewind(self, partitions: Iterable[int]) -> None:
-        pass
-
-    def published(self, ends: dict[int, int]) -> None:
-        pass
-
-    def look(self) -> None:
-        pass
-
-    def lost(self) -> dict[int, None]:
-        return {}
 
     def exhausted(self) -> bool:
         return self._stopped or not self._waiting

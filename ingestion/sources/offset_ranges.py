@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import TopicPartition
 
-from ingestion.sources.base import NO_LEASES, Batch, Ints, SourceProblem
+from ingestion.sources.base import Batch, Source, SourceProblem
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import StoredOffsets
 
@@ -15,12 +15,10 @@ LOOK_FOR_PARTITIONS_S = 10.0
 LOOK_FOR_REPLICAS_S = 2.0
 
 
-class OffsetRangeSource:
+class OffsetRangeSource(Source):
     """See ``Source``. ``mine``: which of the topic's partitions this indexer reads."""
 
     gathers = True
-    ack_failures = 0
-    leases = NO_LEASES
 
     def __init__(
         self,
@@ -91,9 +89,6 @@ class OffsetRangeSource:
         self._reader.forget(again)
         self._take_up(again)
 
-    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
-        """The stored offsets are all there is."""
-
     def lapse(self, batch: Batch) -> None:
         self.rewind(self._reader.partitions)
 
@@ -107,18 +102,6 @@ class OffsetRangeSource:
     def lost(self) -> dict[int, int | None]:
         gone, self._lost = self._lost, {}
         return gone
-
-    def exhausted(self) -> bool:
-        return False
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
-
-    def drain(self) -> list[Batch]:
-        return []
 
     def close(self) -> None:
         self._reader.close()

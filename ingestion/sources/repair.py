@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ingestion.sources.base import NO_LEASES, Batch, Ints, LazyColumn, SourceProblem
+from ingestion.sources.base import Batch, LazyColumn, Source, SourceProblem
 from ingestion.specs import offsets
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import Outcomes, RepairRange
@@ -24,16 +24,11 @@ RANGE_TIMEOUT_S = 60.0
 DELIVERY_COUNT = 1_000  # beyond any limit: such a record is decoded in a child process
 
 
-class RepairSource:
+class RepairSource(Source):
     """See ``Source``. One batch holds holes of one partition that lie close together; there is nothing to acknowledge.
 
     ``stopped``: asked while Kafka is waited for; what was not read by then stays a hole.
     """
-
-    ack_failures = 0
-    leases = NO_LEASES
-    problem = ""
-    gathers = False
 
     def __init__(
         self,
@@ -121,32 +116,11 @@ class RepairSource:
                 raise SourceProblem(f"Reading {self._topic} partition {partition}: {error.str()}")
         raise SourceProblem(f"{self._topic} partition {partition} did not answer within {RANGE_TIMEOUT_S:.0f} s")
 
-    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
-        pass
-
     def lapse(self, batch: Batch) -> None:
         pass
 
-    def rewind(self, partitions: Iterable[int]) -> None:
-        pass
-
-    def published(self, ends: dict[int, int]) -> None:
-        pass
-
-    def look(self) -> None:
-        pass
-
-    def lost(self) -> dict[int, None]:
-        return {}
-
     def exhausted(self) -> bool:
         return not self._left
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
 
     def drain(self) -> list[Batch]:
         self._left.clear()

@@ -9,14 +9,14 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
-from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, SourceProblem
+from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, Source, SourceProblem
 from ingestion.sources.leases import LeaseBook
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.kafka_properties import librdkafka_properties
@@ -160,10 +160,8 @@ def _close(consumer: ShareConsumer | None) -> None:
             pass  # the broker frees what was held when the session ends
 
 
-class ShareGroupSource:
+class ShareGroupSource(Source):
     """See ``Source``. ``batch.held`` is a list of (poll, slice of the batch)."""
-
-    gathers = False  # only a short hold is fast: the broker limits the records in flight
 
     def __init__(self, properties: Mapping[str, str], io_config: ShareGroupIOConfig, client_id: str) -> None:
         self.topic = io_config.topic
@@ -248,21 +246,6 @@ class ShareGroupSource:
         time.sleep(max(0.0, batch.seconds_left) + 0.5)
         for held, _ in batch.held:
             held.poller.give(None)
-
-    def rewind(self, partitions: Iterable[int]) -> None:
-        """What is not acknowledged comes again by itself."""
-
-    def published(self, ends: dict[int, int]) -> None:
-        pass
-
-    def look(self) -> None:
-        pass
-
-    def lost(self) -> dict[int, None]:
-        return {}
-
-    def exhausted(self) -> bool:
-        return False
 
     def pause(self) -> None:
         self.polling.clear()

@@ -217,6 +217,8 @@ PAGES = [
     Row("POST", "supervisors/-/new/", (302, 403, 403, 409, 302, 302), SPEC_FORM),
     Row("GET", P_SV, PAGE_SEE),
     Row("GET", f"{P_SV}live/", PAGE_SEE),
+    Row("GET", f"{P_SV}lag/", PAGE_SEE),
+    Row("GET", f"{P_SV}lag.json", PAGE_SEE),
     Row("GET", f"{P_SV}spec/", PAGE_SEE),
     Row("GET", f"{P_SV}share-group/", PAGE_SEE),
     Row("GET", f"{P_SV}share-group/config/", PAGE_SEE),

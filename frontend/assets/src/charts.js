@@ -1,0 +1,3 @@
+// All that draws: one bundle, so that the chart library is loaded once.
+import "./lag/index.js";
+import "./timeline/index.js";

@@ -1,0 +1,68 @@
+"""A supervisor's lag: the chart's data, and the same as tables."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from controlplane.segments.lag import RESOLUTIONS
+from controlplane.segments.selectors import LagSeries, PartitionProgress
+from controlplane.supervisors.lag import lag_now, lag_over_time
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.selectors import get_supervisor
+from frontend.paging import numbered_page
+from frontend.views.common import PageRequest, page
+from frontend.views.supervisors import frame
+from frontend.windows import WINDOWS, Window, window_named
+
+PARTITIONS_PER_PAGE = 100
+POINTS_SHOWN = 200
+
+
+@page
+def data(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """The points of a window for the chart; times in ms since 1970."""
+    series = _series(get_supervisor(request.user, supervisor_id), window_named(request.GET.get("window")))
+    seconds = next(r.seconds for r in RESOLUTIONS if r.name == series.resolution)
+    points = [[_ms(p.at), p.lag, p.in_flight, p.processed_per_s, p.redelivered_per_s] for p in series.points]
+    return JsonResponse(
+        {"start": _ms(series.start), "end": _ms(series.end), "resolution": seconds * 1000, "points": points}
+    )
+
+
+@page
+def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """The lag by partition now, and all of it over time."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    now, chosen = lag_now(supervisor), window_named(request.GET.get("window"))
+    by_lag = request.GET.get("sort") != "partition"
+    rows = sorted(now.partitions, key=_largest_first) if by_lag else now.partitions
+    points = _series(supervisor, chosen).points[::-1]
+    context = {
+        **frame(request, supervisor, "lag"),
+        "lag": now,
+        "by_lag": by_lag,
+        "partitions": numbered_page(rows, request.GET.get("page"), PARTITIONS_PER_PAGE),
+        "windows": WINDOWS,
+        "chosen": chosen,
+        "points": points[:POINTS_SHOWN],
+        "total": len(points),
+        "more": len(points) > POINTS_SHOWN,
+    }
+    return render(request, "supervisors/lag.html", context)
+
+
+def _series(supervisor: Supervisor, chosen: Window) -> LagSeries:
+    now = timezone.now()
+    return lag_over_time(supervisor, start=now - chosen.length, end=now)
+
+
+def _largest_first(row: PartitionProgress) -> tuple[int, int]:
+    return -(row.lag or 0), row.partition
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

@@ -1,0 +1,57 @@
+"""The chart of a supervisor's lag in a browser: drawing, keyboard, windows, nothing to draw."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from controlplane.segments.models import LagSample
+from tests.browser.test_pages import login
+from tests.support.django_cast import Cast, make_cast
+
+
+@pytest.fixture
+def site(transactional_db: None, live_server: LiveServer) -> Cast:
+    """The cast, with 100 samples of lag: they end now, and the lag of sample n is n × 10."""
+    cast = make_cast()
+    now = timezone.now().replace(microsecond=0)
+    LagSample.objects.bulk_create(
+        LagSample(
+            source=cast.source,
+            resolution_s=5,
+            at=now - timedelta(seconds=5 * (100 - n)),
+            observed_at=now - timedelta(seconds=5 * (100 - n)),
+            lag=n * 10,
+            partitions=[n * 10, 0],
+            in_flight=n,
+            processed=n * 500,
+            redelivered=n * 5,
+        )
+        for n in range(100)
+    )
+    return cast
+
+
+def test_lag_is_drawn_and_read_out(page: Page, site: Cast, live_server: LiveServer) -> None:
+    login(page, live_server.url, "viewer")
+    page.goto(f"{live_server.url}/supervisors/flights/")
+    section = page.locator("[data-lag]")
+    expect(section).to_have_attribute("data-points", "100")
+    expect(section.locator("[data-lag-status]")).to_have_text(
+        "The last lag seen is 990, the largest 990, in 100 samples."
+    )
+    section.locator("[data-lag-chart]").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    expect(section.locator("[data-lag-announce]")).to_contain_text("UTC: lag 10, 100 rows a second")
+    expect(section.locator(".timeline-tip")).to_contain_text("Redelivered a second1")
+    section.get_by_label("How far back").select_option("7d")
+    expect(section.locator(".lag-empty")).to_be_visible()
+    section.get_by_role("link", name="By partition, and as tables").click()
+    expect(page.get_by_role("table", name="Partitions, the largest lag first")).to_be_visible()
+    page.get_by_role("link", name="Partition", exact=True).click()
+    expect(page.get_by_role("table", name="Partitions, by number")).to_be_visible()

@@ -1,0 +1,138 @@
+"""The pages of lag, of the autoscaler and of the pool of indexers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.segments.models import LagSample, ProgressKey
+from controlplane.supervisors.models import ScaleAction, Supervisor
+from controlplane.tasks.models import Task
+from tests.integration.test_autoscaler import scaled_spec, submit
+from tests.support.django_cast import Cast, browsing_as
+from tests.support.html import parsed
+
+FLIGHTS = "/supervisors/flights/"
+
+
+@pytest.fixture
+def viewer(cast: Cast) -> Client:
+    return browsing_as(cast, "viewer")
+
+
+def sample(cast: Cast, minutes_ago: float, lag: int, processed: int) -> int:
+    """Returns when it was, in ms."""
+    at = timezone.now().replace(microsecond=0) - timedelta(minutes=minutes_ago)
+    LagSample.objects.create(
+        source=cast.source,
+        resolution_s=5,
+        at=at,
+        observed_at=at,
+        lag=lag,
+        partitions=[lag, 0],
+        in_flight=7,
+        processed=processed,
+        redelivered=0,
+    )
+    return int(at.timestamp() * 1000)
+
+
+def test_the_charts_data(viewer: Client, cast: Cast) -> None:
+    first = sample(cast, 10, 400, 100)
+    second = sample(cast, 10 - 5 / 60, 300, 600)
+    answer = viewer.get(f"{FLIGHTS}lag.json").json()
+    assert answer["resolution"] == 5000
+    assert answer["end"] - answer["start"] == 3_600_000
+    assert answer["points"] == [[first, 400, 7, None, None], [second, 300, 7, 100.0, 0.0]]
+    assert viewer.get(f"{FLIGHTS}lag.json?window=7d").json()["resolution"] == 3_600_000
+    assert viewer.get(f"{FLIGHTS}lag.json?window=odd").json()["resolution"] == 5000
+
+
+def test_the_chart_has_a_table_beside_it(viewer: Client) -> None:
+    section = parsed(viewer.get(FLIGHTS)).one("section", data_lag="")
+    assert section.attributes["data-url"] == f"{FLIGHTS}lag.json"
+    assert f"{FLIGHTS}lag/" in [a.attributes["href"] for a in section.all("a")]
+
+
+def test_partitions_by_lag_and_by_number(viewer: Client, cast: Cast) -> None:
+    Task.objects.update(observation={"error": "", "topic_exists": True})
+    ProgressKey.objects.update(observed_at=timezone.now())
+    for query, numbers in (("", ["1", "0"]), ("?sort=partition", ["0", "1"])):
+        page = parsed(viewer.get(f"{FLIGHTS}lag/{query}"))
+        table = page.all("tbody")[0]
+        assert [r.one("th").text for r in table.all("tr")] == numbers
+    assert [c.text for c in table.all("tr")[1].all("td")][:5] == ["1,000", "–", "600", "600", "400"]
+
+
+def test_partitions_come_in_pages(viewer: Client, cast: Cast) -> None:
+    keys = (ProgressKey(source=cast.source, partition=p, end_offset=p, log_start_offset=0) for p in range(2, 250))
+    ProgressKey.objects.bulk_create(keys)
+    page = parsed(viewer.get(f"{FLIGHTS}lag/?page=3"))
+    assert len(page.all("tbody")[0].all("tr")) == 50
+
+
+def test_a_lag_of_the_past_says_so(viewer: Client, cast: Cast) -> None:
+    Task.objects.update(status="FAILED")
+    warning = parsed(viewer.get(f"{FLIGHTS}lag/")).one("div", data_lag_problem="").text
+    assert "No task runs" in warning
+    assert "2025-06-01 12:00:00" in warning
+
+
+def test_samples_as_a_table_the_latest_first(viewer: Client, cast: Cast) -> None:
+    sample(cast, 10, 400, 100)
+    sample(cast, 10 - 5 / 60, 300, 600)
+    rows = parsed(viewer.get(f"{FLIGHTS}lag/")).all("tbody")[1].all("tr")
+    assert [[c.text for c in row.all("td")] for row in rows] == [["300", "7", "100", "0"], ["400", "7", "–", "–"]]
+
+
+def test_nothing_was_seen_yet(viewer: Client, cast: Cast) -> None:
+    ProgressKey.objects.all().delete()
+    text = parsed(viewer.get(f"{FLIGHTS}lag/")).text
+    assert "Nothing is known yet" in text
+    assert "No lag was seen in this time" in text
+
+
+def test_an_autoscaler_shows_what_it_did_and_takes_the_scale_button_away(cast: Cast) -> None:
+    submit(cast, scaled_spec("scaled"))
+    supervisor = Supervisor.objects.get(pk="scaled")
+    owner = browsing_as(cast, "owner")
+    page = parsed(owner.get("/supervisors/scaled/"))
+    assert "It has changed nothing yet" in page.text
+    assert "ask-scale" not in [d.attributes["id"] for d in page.all("dialog")]
+    assert owner.get("/supervisors/scaled/confirm/scale/").status_code == 404
+    ScaleAction.objects.create(supervisor=supervisor, at=timezone.now(), before=1, after=3, reason="The lag was so.")
+    Supervisor.objects.filter(pk="scaled").update(decided_task_count=3)
+    text = parsed(owner.get("/supervisors/scaled/live/")).text
+    assert "3 of 1 to 4" in text
+    assert "The lag was so." in text
+    rows = parsed(owner.get("/supervisors/")).one("tbody").all("tr")
+    assert "3" in [c.text for c in rows[1].all("td")]
+
+
+def test_the_pool_is_shown(viewer: Client, cast: Cast, settings: LazySettings) -> None:
+    def line() -> str:
+        return parsed(viewer.get("/tasks/")).one("p", data_capacity="").text
+
+    assert line() == "2 indexers in use, of all teams."
+    settings.WORKER_CAPACITY = 3
+    Task.objects.create(
+        id="waits",
+        kind=Task.Kind.SHARE_GROUP,
+        datasource=cast.datasource,
+        spec=cast.task.spec,
+        indexers_wanted=2,
+        created_at=timezone.now(),
+    )
+    assert line() == "2 of 3 indexers in use, of all teams. 1 task waits to be launched, for 2 more."
+    waiting = parsed(viewer.get("/tasks/waits/"))
+    assert [r.attributes["data-reason"] for r in waiting.all("li") if "data-reason" in r.attributes] == [
+        "waiting_for_capacity"
+    ]
+    Supervisor.objects.update(decided_task_count=None)
+    assert "data-lacks-overlap" not in viewer.get(FLIGHTS).content.decode()
+    settings.WORKER_CAPACITY = 1
+    assert "too few for two tasks of 1" in viewer.get(FLIGHTS).content.decode()
