@@ -145,6 +145,10 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "0.1.0",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {
+        "QuarantineStateEnum": "controlplane.segments.models.QuarantinedRecord.State",
+        "StateEnum": "controlplane.supervisors.models.State",
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

@@ -22,7 +22,8 @@ from controlplane.common.errors import InvalidInput
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.spans import Ranges
 from ingestion.specs import offsets
-from ingestion.specs.protocol import Header, KeptRecord, ProducedRecord, PublishRequest
+from ingestion.specs.protocol import Header, PublishRequest
+from ingestion.specs.replays import KeptRecord, ProducedRecord
 
 State = QuarantinedRecord.State
 PAGE_RECORDS = 500

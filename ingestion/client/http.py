@@ -19,10 +19,6 @@ from ingestion.specs.protocol import (
     EndRequest,
     HeartbeatAnswer,
     HeartbeatRequest,
-    KeptRecord,
-    KeptRecords,
-    ProducedAnswer,
-    ProducedRequest,
     PublishAnswer,
     PublishRequest,
     Refusal,
@@ -31,6 +27,7 @@ from ingestion.specs.protocol import (
     StartAnswer,
     StartRequest,
 )
+from ingestion.specs.replays import KeptRecord, KeptRecords, ProducedAnswer, ProducedRequest
 
 A = TypeVar("A", bound=BaseModel)
 TIMEOUT_S = 10.0

@@ -12,7 +12,8 @@ from ingestion.sources.kept import KeptSource
 from ingestion.sources.producing import Reproducer
 from ingestion.sources.topic import KnownTopic, TopicIdentity
 from ingestion.specs import IngestionSpec
-from ingestion.specs.protocol import Assignment, KeptRecord, ProducedRequest
+from ingestion.specs.protocol import Assignment
+from ingestion.specs.replays import KeptRecord, ProducedRequest
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, Surroundings

@@ -125,6 +125,8 @@ WITH_BODY = {
     ("POST", "api/v1/auth/login/"),
     ("POST", "api/v1/tokens/"),
     ("PUT", "api/v1/teams/<str:name>/members/<str:username>/"),
+    ("POST", "api/v1/datasources/<str:name>/quarantine/replay/"),
+    ("POST", "api/v1/datasources/<str:name>/quarantine/purge/"),
     ("POST", "api/v1/supervisors/"),
     ("POST", "api/v1/supervisors/<str:supervisor_id>/reset/"),
     ("POST", "api/v1/supervisors/<str:supervisor_id>/scale/"),
@@ -156,7 +158,7 @@ def test_a_bad_body_is_refused(owner: Client, cast: Cast, method: str, pattern: 
 def test_every_endpoint_that_reads_a_body_is_in_the_table() -> None:
     """Those that are not take no body at all."""
     without = {"logout/", "suspend", "resume", "terminate", "shutdown", "handoff", "suspendAll", "resumeAll"}
-    without |= {"terminateAll", "supervisor/<str:supervisor_id>/reset"}
+    without |= {"terminateAll", "supervisor/<str:supervisor_id>/reset", "share-group/config"}
     changing = {(m, r.pattern) for r in ROUTES for m in r.methods & {"POST", "PUT", "PATCH"}}
     assert {
         (m, p) for m, p in changing if not p.rstrip("/").endswith(tuple(w.rstrip("/") for w in without))

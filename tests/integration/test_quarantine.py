@@ -23,8 +23,9 @@ from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import task_totals
 from controlplane.tasks.services import end_task
 from controlplane.teams.models import AuditEntry
-from ingestion.specs.protocol import Outcomes, ProducedRecord
+from ingestion.specs.protocol import Outcomes
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.replays import ProducedRecord
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.publishes import request, start
 

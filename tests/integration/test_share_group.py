@@ -151,7 +151,7 @@ def test_drift_is_named_and_mended(house: House, group: str) -> None:
 def test_real_leases_are_counted(house: House, make_workers: Make) -> None:
     topic = house.topic(partitions=2)
     house.produce(topic, [*numbered(0, 500), b"poison"])
-    workers = make_workers(house.spec(topic), owner=topic)
+    workers = make_workers(house.spec(topic))
     workers.start(0)
     published(house, topic, 500)
 
@@ -163,7 +163,6 @@ def test_real_leases_are_counted(house: House, make_workers: Make) -> None:
     assert (seen.accepted, seen.rejected, seen.released, seen.lock_expired) == (500, 1, 0, 0)
     assert sum(seen.hold_ms.values()) == 501
     found = house.api("GET", f"/api/v1/supervisors/{topic}/share-group/")
-    [one] = [m for m in found["members"] if m["indexer"] == 0]
-    assert one["consumers"] == 2
+    assert found["members"] == [], "the workers are nobody's: the supervisor is at rest"
     assert sum(p["totals"]["stored"] for p in found["coverage"] if "stored" in p["totals"]) == 500
     workers.finish(0)

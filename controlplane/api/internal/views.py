@@ -34,9 +34,6 @@ from ingestion.specs.protocol import (
     EndAnswer,
     EndRequest,
     HeartbeatRequest,
-    KeptRecords,
-    ProducedAnswer,
-    ProducedRequest,
     PublishRequest,
     Refusal,
     Replay,
@@ -45,6 +42,7 @@ from ingestion.specs.protocol import (
     StartAnswer,
     StartRequest,
 )
+from ingestion.specs.replays import KeptRecords, ProducedAnswer, ProducedRequest
 
 
 @for_task("GET")

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from controlplane.api.v1.serializers.datasources import EventSerializer
 
 
-class MemberSerializer(serializers.Serializer[Any]):
+class GroupMemberSerializer(serializers.Serializer[Any]):
     """An indexer with its consumers, as its last heartbeat described it."""
 
     task = serializers.CharField(source="task_id")
@@ -77,7 +77,7 @@ class ShareGroupSerializer(serializers.Serializer[Any]):
     group = serializers.CharField()
     topic = serializers.CharField()
     state = serializers.CharField(help_text="stable or empty, by our own indexers' heartbeats.")
-    members = MemberSerializer(many=True)
+    members = GroupMemberSerializer(many=True)
     leases = LeasesSerializer()
     hold = HoldSerializer()
     warnings = WarningSerializer(many=True)
