@@ -93,8 +93,9 @@ def _stream(supervisor: Supervisor) -> list[Reason]:
     if supervisor.contacted_at is None:
         text = "No task starts before it does. Check bootstrap.servers, the login and the network."
         return [Reason("unable_to_connect", f"Kafka has not answered yet: {said}. {text}")]
-    since = f"Kafka last answered at {supervisor.contacted_at:%Y-%m-%d %H:%M:%S} UTC: {said}."
-    return [Reason("lost_contact", f"{since} Running tasks go on by themselves when it is back.")]
+    since = f"It last did at {supervisor.contacted_at:%Y-%m-%d %H:%M:%S} UTC."
+    text = f"Kafka does not answer: {said}. {since} Running tasks go on by themselves when it is back."
+    return [Reason("lost_contact", text)]
 
 
 def _recovering(supervisor: Supervisor) -> Reason:

@@ -45,9 +45,9 @@ class OffsetRangeSource(Source):
         new = {p for p in self._stored.watch.partitions() if self._mine(p)} - self._reader.partitions
         self._take_up(new, new_process)
 
-    def _look_again(self) -> None:
+    def _if_kafka_is_there(self, look: Callable[[], None]) -> None:
         try:
-            self._look_for_partitions()
+            look()
         except SourceProblem as problem:
             if problem.permanent:
                 raise
@@ -62,7 +62,7 @@ class OffsetRangeSource(Source):
 
     def take(self, timeout_s: float) -> Batch | None:
         if time.monotonic() - self._looked_at > LOOK_FOR_PARTITIONS_S:
-            self._look_again()
+            self._if_kafka_is_there(self._look_for_partitions)
         if time.monotonic() - self._replicas_looked_at > LOOK_FOR_REPLICAS_S:
             self.look()
         if not self._reader.partitions:
@@ -78,10 +78,13 @@ class OffsetRangeSource(Source):
     def look(self) -> None:
         """What another replica has published is read here in vain: go on behind it."""
         self._replicas_looked_at = time.monotonic()
+        self._if_kafka_is_there(self._look_for_replicas)
+
+    def _look_for_replicas(self) -> None:
         moved = self._stored.moved(self._goes_on) if self._stored.replicas > 1 else {}
         if moved:
             self._lost.update(moved)
-            self.rewind(moved)
+            self.rewind(moved)  # what can't be taken up again now is at the next look for partitions
 
     def _take_up_again(self, partitions: Iterable[int]) -> None:
         again = list(partitions)
