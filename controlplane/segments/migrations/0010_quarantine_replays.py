@@ -64,7 +64,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='sourceevent',
             name='kind',
-            field=models.CharField(choices=[('topic_recreated', 'The topic was deleted and made again'), ('gap', 'Retention removed records before they were read'), ('repaired', 'Records that the broker had archived were read again'), ('offset_reset', 'A stored offset was reset'), ('purged', 'Quarantined records were purged by a rule'), ('early_duplicate', 'A record delivered for the first time was settled already')], max_length=20),
+            field=models.CharField(choices=[('topic_recreated', 'The topic was deleted and made again'), ('gap', 'Retention removed records before they were read'), ('repaired', 'Records that the broker had archived were read again'), ('offset_reset', 'A stored offset was reset'), ('partitions_added', 'Partitions were added to the topic'), ('purged', 'Quarantined records were purged by a rule'), ('early_duplicate', 'A record delivered for the first time was settled already')], max_length=20),
         ),
         migrations.AddIndex(
             model_name='quarantinedrecord',
