@@ -48,7 +48,7 @@ class Reader:
     ) -> None:
         self.topic = topic
         self._config = {
-            "queued.max.messages.kbytes": 16 * 1024,  # never far ahead of what is published
+            "queued.max.messages.kbytes": 8 * 1024,  # a small record needs several times its size here
             "fetch.wait.max.ms": 100,
             "topic.metadata.refresh.interval.ms": REFRESH_MS,
             **librdkafka_properties(properties),
