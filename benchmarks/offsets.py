@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from benchmarks.bare import bare_rate
+from benchmarks.bare import TUNED, bare_rate
 from benchmarks.measure import PARTITIONS, await_rows, backlog, lost_and_duplicated, median, publishes, span
 from benchmarks.peers import Topics, flink_rates, spark_rates
 from benchmarks.stack import add_stack_options, stack
@@ -28,7 +28,7 @@ TUNING = {
 }
 # Named, as the peers have their columns named.
 DIMENSIONS = [{"type": "long", "name": "n"}, "kind", {"type": "long", "name": "value"}, "pad"]
-_COMPARED = ("spark_rows_per_s", "flink_rows_per_s", "bare_rows_per_s")
+_COMPARED = ("spark_rows_per_s", "flink_rows_per_s", "bare_rows_per_s", "bare_tuned_rows_per_s")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +91,10 @@ def _sides(
     house: House, topics: Topics, options: argparse.Namespace, turn: int
 ) -> dict[str, Callable[[Outcome], None]]:
     def bare(outcome: Outcome) -> None:
-        outcome.note(bare_rows_per_s=bare_rate(topics.bootstrap, topics.full, topics.count))
+        outcome.note(bare_rows_per_s=bare_rate(topics.bootstrap, topics.full, topics.count, {}))
+
+    def bare_tuned(outcome: Outcome) -> None:
+        outcome.note(bare_tuned_rows_per_s=bare_rate(topics.bootstrap, topics.full, topics.count, TUNED))
 
     def headgate(outcome: Outcome) -> None:
         _headgate_pass(house, topics, f"offsets-{turn}", options, outcome)
@@ -105,7 +108,7 @@ def _sides(
         outcome.note(flink_rows_per_s=rates.from_first_record, flink_from_start_rows_per_s=rates.from_start)
 
     peers = {"spark": spark, "flink": flink}
-    return {"bare": bare, "headgate": headgate, **{name: peers[name] for name in options.peer}}
+    return {"bare": bare, "bare_tuned": bare_tuned, "headgate": headgate, **{name: peers[name] for name in options.peer}}
 
 
 def _headgate_pass(

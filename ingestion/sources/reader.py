@@ -48,7 +48,8 @@ class Reader:
     ) -> None:
         self.topic = topic
         self._config = {
-            "queued.max.messages.kbytes": 8 * 1024,  # a small record needs several times its size here
+            "queued.max.messages.kbytes": 2 * 1024,  # a small record needs several times its size here
+            "fetch.queue.backoff.ms": 20,  # looks so often whether there is room again; by itself once a second
             "fetch.wait.max.ms": 100,
             "topic.metadata.refresh.interval.ms": REFRESH_MS,
             **librdkafka_properties(properties),
