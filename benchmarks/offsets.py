@@ -108,7 +108,8 @@ def _sides(
         outcome.note(flink_rows_per_s=rates.from_first_record, flink_from_start_rows_per_s=rates.from_start)
 
     peers = {"spark": spark, "flink": flink}
-    return {"bare": bare, "bare_tuned": bare_tuned, "headgate": headgate, **{name: peers[name] for name in options.peer}}
+    ours = {"bare": bare, "bare_tuned": bare_tuned, "headgate": headgate}
+    return {**ours, **{name: peers[name] for name in options.peer}}
 
 
 def _headgate_pass(
