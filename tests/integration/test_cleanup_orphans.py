@@ -26,6 +26,7 @@ DAY = timedelta(days=1)
 PLACE = "flights/2013-01-01T00-00-00.000Z_2013-01-02T00-00-00.000Z/2025-06-01T00-00-00.000Z"
 
 Put = Callable[..., str]
+SOME_ID = "7f1e8a52-7f0b-4a3e-9a30-0d8f6a5f2c11"
 
 
 @pytest.fixture
@@ -127,10 +128,10 @@ def test_other_periods_are_refused(duration: str, root: Path) -> None:
         "flights/notes.txt",
         f"{PLACE}/notes.txt",
         f"{PLACE}/part-0000.parquet",
-        f"{PLACE}/below/{uuid.uuid4()}.parquet",
-        f"flights/2013/2025/{uuid.uuid4()}.parquet",
-        f"backup/{PLACE}/{uuid.uuid4()}.parquet",
-        f".hidden/{PLACE.partition('/')[2]}/{uuid.uuid4()}.parquet",
+        f"{PLACE}/below/{SOME_ID}.parquet",
+        f"flights/2013/2025/{SOME_ID}.parquet",
+        f"backup/{PLACE}/{SOME_ID}.parquet",
+        f".hidden/{PLACE.partition('/')[2]}/{SOME_ID}.parquet",
     ],
 )
 def test_what_headgate_did_not_put_there_stays(cast: Cast, put: Put, root: Path, path: str) -> None:
