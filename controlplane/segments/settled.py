@@ -96,6 +96,32 @@ def settled_ranges(key: ProgressKey) -> Ranges:
         return offsets.merged((unspan(low, up)[1], unspan(low, up)[2]) for low, up in cursor.fetchall())
 
 
+def settled_of(source: Source) -> dict[int, Ranges]:
+    """All settled ranges of a source's partitions, each sorted; of those that have any."""
+    found: dict[int, Ranges] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT k.partition, lower(r.span), upper(r.span) FROM segments_progresskey k"
+            " JOIN segments_settledrange r ON r.span && int8range(k.id << %s, (k.id + 1) << %s)"
+            " WHERE k.source_id = %s ORDER BY k.partition, lower(r.span)",
+            [OFFSET_BITS, OFFSET_BITS, source.pk],
+        )
+        for partition, lower, upper in cursor.fetchall():
+            found.setdefault(partition, []).append(unspan(lower, upper)[1:])
+    return {partition: offsets.merged(ranges) for partition, ranges in found.items()}
+
+
+def note_log_bounds(source: Source, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
+    """Keep where the log of each partition begins and ends now; of partitions that have a progress key."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE segments_progresskey k SET log_start_offset = seen.low, end_offset = seen.high, observed_at = now()"
+            " FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS seen(partition, low, high)"
+            " WHERE k.source_id = %s AND k.partition = seen.partition",
+            [list(ends), [starts[p] for p in ends], list(ends.values()), source.pk],
+        )
+
+
 def holes(source: Source) -> list[Hole]:
     """Every gap between two settled ranges of a partition, with the time since which it is one."""
     out: list[Hole] = []

@@ -11,9 +11,9 @@ from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.segments import claims
 from controlplane.segments.models import MAX_OFFSET, Source
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.services import note
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import sources_of
-from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
@@ -51,7 +51,7 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
         tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
         claims.move_by_hand(source, list(tasks), offsets, str(user))
         to = None if offsets is None else {str(p): o for p, o in sorted(offsets.items())}
-        _note(user, locked, "reset", topic=source.topic, offsets=to)
+        note(user, locked, "reset", topic=source.topic, offsets=to)
     return supervisor
 
 
@@ -62,19 +62,8 @@ def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:
         locked = _locked(supervisor)
         locked.handoff_asked_at = timezone.now()
         locked.save(update_fields=["handoff_asked_at"])
-        _note(user, locked, "handoff")
+        note(user, locked, "handoff")
     return supervisor
-
-
-def _note(user: User, supervisor: Supervisor, action: str, **detail: object) -> None:
-    audit.record(
-        user=user,
-        team=supervisor.datasource.team,
-        target="supervisor",
-        target_id=supervisor.pk,
-        action=action,
-        **detail,
-    )
 
 
 def _locked(supervisor: Supervisor) -> Supervisor:

@@ -45,14 +45,14 @@ def submit_supervisor(
         if known is None:
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
             _add_version(supervisor, document, spec, user)
-            _note(user, supervisor, "create", version=1)
+            note(user, supervisor, "create", version=1)
         else:
             if known.datasource_id != datasource.pk:
                 raise Conflict(f"The supervisor id {identifier!r} is taken; choose another.")
             if skip_unmodified and known.terminated_at is None and not _modifies(known, spec):
                 return known
             supervisor = _update(known, document, spec, user)
-            _note(user, supervisor, "update", version=supervisor.version)
+            note(user, supervisor, "update", version=supervisor.version)
     run_soon(supervisor.pk)
     return supervisor
 
@@ -152,7 +152,7 @@ def _set(
         if begin:
             locked.begin()
         locked.save()
-        _note(user, locked, action)
+        note(user, locked, action)
     run_soon(locked.pk)
     return locked
 
@@ -183,12 +183,13 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
             secrets=current.secrets,
             created_by=user,
         )
-        _note(user, locked, "scale", version=locked.version, task_count=task_count)
+        note(user, locked, "scale", version=locked.version, task_count=task_count)
     run_soon(locked.pk)
     return locked
 
 
-def _note(user: User, supervisor: Supervisor, action: str, **detail: Any) -> None:
+def note(user: User, supervisor: Supervisor, action: str, **detail: Any) -> None:
+    """Say in the audit trail what a user did to a supervisor; in the transaction that does it."""
     audit.record(
         user=user,
         team=supervisor.datasource.team,

@@ -18,7 +18,7 @@ from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.segments import lag as lag_series
 from controlplane.segments.models import ProgressKey
-from controlplane.segments.settled import settled_ranges
+from controlplane.segments.settled import note_log_bounds, settled_of
 from controlplane.tasks import capacity, hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, sources_of
@@ -148,23 +148,19 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
     sources = sources_of(task.datasource_id, task.spec["spec"]["ioConfig"], owner_of(task))
     source = sources.filter(topic_id=topic.topic_id).first()
     keys = {k.partition: k for k in source.keys.all()} if source else {}
-    settled = 0
+    settled_at = settled_of(source) if source else {}
     lags: dict[int, int] = {}
     unsettled: dict[str, list[list[int]]] = {}
     for partition, end in topic.ends.items():
         key = keys.get(partition)
-        ranges = settled_ranges(key) if key else []
+        ranges = settled_at.get(partition, [])
         base = _first_offset(spec, topic, key, partition, ranges)
         left = offsets.subtracted([(base, end)], ranges) if base < end else []
-        settled += offsets.count(ranges)
         lags[partition] = offsets.count(left)
         if left:
             unsettled[str(partition)] = [list(r) for r in left[:100]]
-        if key:
-            ProgressKey.objects.filter(pk=key.pk).update(
-                end_offset=end, log_start_offset=topic.starts[partition], observed_at=timezone.now()
-            )
     if source:
+        note_log_bounds(source, topic.starts, topic.ends)
         in_flight = sum(i.in_flight for i in task.indexers.all())
         lag_series.note(source, lags, more=topic.undecided, in_flight=in_flight)
     return {
@@ -173,7 +169,7 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
         "partitions": len(topic.ends),
         "end_offsets": {str(p): o for p, o in topic.ends.items()},
         "log_start_offsets": {str(p): o for p, o in topic.starts.items()},
-        "settled": settled,
+        "settled": sum(offsets.count(settled_at[p]) for p in topic.ends if p in settled_at),
         "lag": sum(lags.values()) + topic.undecided,
         "undecided": topic.undecided,
         "unsettled": unsettled,
