@@ -123,7 +123,7 @@ def _at_rest(house: House) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def told(house: House) -> dict[str, str]:
-    """A task that reads with all these secrets, and a supervisor whose tasks can't: their ids."""
+    """A task that reads with all these secrets, a task and a supervisor that the broker refuses: their ids."""
     topic = house.topic("canary", 1)
     house.produce(topic, numbered(0, 100))
     reading = {"bootstrap.servers": house.bootstrap, **KEYS, **JAAS}
@@ -132,14 +132,16 @@ def told(house: House) -> dict[str, str]:
     spec = house.spec(refused, consumerProperties={**reading, "security.protocol": "SASL_PLAINTEXT"})
     spec["ioConfig"]["inputFormat"] = _with_registry()
     supervisor = house.supervise(spec)
+    in_vain = house.submit({**spec, "ioConfig": {**spec["ioConfig"], "idleConfig": {"enabled": False}}})
     published(house, topic, 100)
 
     def complaint() -> bool:
-        rows = house.sql("SELECT observation->>'error' FROM tasks_task WHERE supervisor_id = %s", supervisor)
-        return any(error for (error,) in rows)
+        of_task = house.sql("SELECT 1 FROM tasks_task WHERE id = %s AND observation->>'error' <> ''", in_vain)
+        errors = house.sql("SELECT recent_errors FROM supervisors_supervisor WHERE id = %s", supervisor)
+        return bool(of_task) and any(e["stream"] for (some,) in errors for e in some)
 
-    wait_for("the broker's refusal", complaint, 90, lambda: house.logs(refused))
-    return {"task": task, "supervisor": supervisor}
+    wait_for("the broker's refusals", complaint, 120, lambda: house.logs(refused))
+    return {"task": task, "refused": in_vain, "supervisor": supervisor}
 
 
 def _with_registry() -> dict[str, Any]:
@@ -156,7 +158,8 @@ def _with_registry() -> dict[str, Any]:
 
 def test_row_6_no_answer_and_no_page_tells(house: House, told: dict[str, str]) -> None:
     """Row 6 of the security checklist: no answer and no page tells."""
-    assert answers_that_tell(house, told["task"], told["supervisor"]) == []
+    for task in (told["task"], told["refused"]):
+        assert answers_that_tell(house, task, told["supervisor"]) == []
 
 
 def test_row_6_no_row_tells(house: House, told: dict[str, str]) -> None:
