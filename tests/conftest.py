@@ -21,8 +21,11 @@ from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noq
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs the stack of all services takes longest and comes first: the short tests fill up what is left."""
-    items.sort(key=lambda item: "house" not in getattr(item, "fixturenames", ()))
+    """What needs the stack of all services takes longest and comes first: the short tests fill up what is left.
+
+    Last come the browser's: Playwright leaves an event loop running, beside which Django's own can't be started.
+    """
+    items.sort(key=lambda item: (item.path.parent.name == "browser", "house" not in getattr(item, "fixturenames", ())))
 
 
 @pytest.fixture(scope="session")

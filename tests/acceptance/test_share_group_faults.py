@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -13,6 +14,7 @@ import pytest
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, Stream, numbered, published
+from tests.support.workers import Workers
 
 RECORDS = 100_000
 
@@ -73,11 +75,10 @@ def test_the_application_is_killed_between_publish_and_acknowledge(house: House)
 
 
 @pytest.mark.parametrize("fault", ["refuse", "lose_answer"])
-def test_publishes_fail_for_a_while(house: House, fault: str) -> None:
+def test_publishes_fail_for_a_while(house: House, make_workers: Callable[..., Workers], fault: str) -> None:
     """Row 3 of the failure matrix: answers of 500, or lost after the commit, are asked for again by publish id."""
     topic = house.topic()
-    house.supervise(house.spec(topic, taskCount=2))
-    house.running_task(topic)
+    make_workers(house.spec(topic, taskCount=2), 2).start(0, 1)
     stream = Stream(house, topic, RECORDS)
     published(house, topic, 10_000)
     house.proxy.set(fault)
@@ -98,11 +99,10 @@ def test_publishes_fail_for_a_while(house: House, fault: str) -> None:
     check_exactly_once(house, topic, range(RECORDS))
 
 
-def test_publishes_fail_for_longer_than_the_lock(house: House) -> None:
+def test_publishes_fail_for_longer_than_the_lock(house: House, make_workers: Callable[..., Workers]) -> None:
     """Row 3 of the failure matrix: the batch is given up; whether it had committed is found out by its publish id."""
     topic = house.topic()
-    house.supervise(house.spec(topic, taskCount=1, lock_ms=2000, delivery_limit=10))
-    house.running_task(topic)
+    make_workers(house.spec(topic, taskCount=1, lock_ms=2000, delivery_limit=10)).start(0)
     stream = Stream(house, topic, RECORDS)
     published(house, topic, 5_000)
     house.proxy.set("lose_answer")
@@ -185,8 +185,12 @@ def test_a_crash_loop_uses_up_the_deliveries(house: House) -> None:
         topic,
     )
     assert repaired[0][0] and repaired[0][0] > 0
-    events = house.api("GET", f"/api/v1/datasources/{topic}/events/")["results"]
-    assert any(e["kind"] == "repaired" and e["alarm"] for e in events)
+
+    def told() -> bool:
+        events = house.api("GET", f"/api/v1/datasources/{topic}/events/")["results"]
+        return any(e["kind"] == "repaired" and e["alarm"] for e in events)
+
+    wait_for("the repair ends and raises an alarm", told, 60)
 
 
 def test_an_indexer_sleeps_past_its_lock_and_wakes(house: House) -> None:
