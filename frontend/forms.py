@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
@@ -57,7 +57,7 @@ class SpecForm(forms.Form):
         if len(names) < 2:
             del self.fields["team"]
         else:
-            self.fields["team"].choices = [("", "Choose…"), *((n, n) for n in names)]  # type: ignore[attr-defined]
+            _offer(self, "team", [("", "Choose…"), *((n, n) for n in names)])
 
     def clean_document(self) -> Any:
         """The JSON's values. The message says where the text stops being JSON."""
@@ -151,6 +151,11 @@ class ResetForm(forms.Form):
         return found
 
 
+def _offer(form: forms.Form, name: str, choices: list[tuple[Any, Any]]) -> None:
+    """What a field of choices is to be chosen from."""
+    cast(forms.ChoiceField, form.fields[name]).choices = choices
+
+
 class _Filter(forms.Form):
     """Choices from an address: one that can't be read filters nothing."""
 
@@ -210,7 +215,7 @@ class AuditFilter(_Filter):
 
     def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["team"].choices = [(name, name) for name in teams]  # type: ignore[attr-defined]
+        _offer(self, "team", [(name, name) for name in teams])
 
 
 class QuarantineFilterForm(_Filter):
@@ -248,7 +253,7 @@ class ChosenForm(forms.Form):
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
         given = [n for n in data.getlist("record") if n.isdecimal() and len(n) < 19]
-        self.fields["record"].choices = [(n, n) for n in given]  # type: ignore[attr-defined]
+        _offer(self, "record", [(n, n) for n in given])
 
     def choice(self, wanted: QuarantineFilter) -> Choice:
         """Of a valid form. ``wanted``: the list's filter."""

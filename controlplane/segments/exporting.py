@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.selectors.quarantine import QuarantineFilter, export_chunks, filtered, matching
-from controlplane.teams import audit
+from controlplane.segments.trail import note_quarantine
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
@@ -19,12 +19,10 @@ def export_quarantine(*, user: User, datasource: Datasource, wanted: QuarantineF
     require(user, Action.VIEW, datasource.team)
     found = filtered(datasource, wanted)
     seen = matching(found)
-    audit.record(
-        user=user,
-        team=datasource.team,
-        target="quarantine",
-        target_id=datasource.name,
-        action="export",
+    note_quarantine(
+        user,
+        datasource,
+        "export",
         records=seen.records,
         **wanted.described(),
     )

@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import QuarantinedRecord, SourceEvent
 from controlplane.segments.selectors.quarantine import Choice, chosen, matching
-from controlplane.teams import audit
+from controlplane.segments.trail import note_quarantine
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
@@ -33,15 +33,12 @@ def purge(*, user: User, datasource: Datasource, choice: Choice) -> int:
     with transaction.atomic():
         records = _delete(chosen(datasource, choice))
         if records:
-            by = {"ids": len(choice.ids)} if choice.ids is not None else choice.filter.described()
-            audit.record(
-                user=user,
-                team=datasource.team,
-                target="quarantine",
-                target_id=datasource.name,
-                action="purge",
+            note_quarantine(
+                user,
+                datasource,
+                "purge",
                 records=records,
-                **by,
+                **choice.described(),
             )
     return records
 
@@ -77,12 +74,10 @@ def _noted(datasource: Datasource, found: QuerySet[QuarantinedRecord], reason: s
             alarm=unread > 0,
             detail=f"{records} quarantined records were purged, {unread} of them never replayed: {reason}.",
         )
-        audit.record(
-            user=None,
-            team=datasource.team,
-            target="quarantine",
-            target_id=datasource.name,
-            action="retention",
+        note_quarantine(
+            None,
+            datasource,
+            "retention",
             records=records,
             reason=reason,
         )

@@ -14,11 +14,11 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments import replaying
 from controlplane.segments.models import QuarantinedRecord, Source
 from controlplane.segments.selectors.quarantine import Choice, chosen
+from controlplane.segments.trail import note_quarantine
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.tasks.services import create_replay
 from controlplane.tasks.sources import kind_and_group, owner_of
-from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import parse_supervisor_spec
@@ -61,16 +61,13 @@ def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Rep
 
 
 def _note(user: User, datasource: Datasource, choice: Choice, mode: Task.Replay, started: Started) -> None:
-    by = {"ids": len(choice.ids)} if choice.ids is not None else choice.filter.described()
-    audit.record(
-        user=user,
-        team=datasource.team,
-        target="quarantine",
-        target_id=datasource.name,
-        action=f"replay_{mode.value}",
+    note_quarantine(
+        user,
+        datasource,
+        f"replay_{mode.value}",
         records=started.records,
         tasks=[task.pk for task in started.tasks],
-        **by,
+        **choice.described(),
     )
 
 

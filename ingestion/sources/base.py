@@ -1,3 +1,4 @@
+# ruff: noqa: B027 - a source says only what is its own: the rest of its methods do nothing
 """The source protocol and the batch it hands out."""
 
 from __future__ import annotations
@@ -109,20 +110,20 @@ class Source(ABC):
     def take(self, timeout_s: float) -> Batch | None:
         """The next batch, or None after ``timeout_s``. Raises ``SourceProblem`` when it can't go on."""
 
-    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:  # noqa: B027 - not every source asks
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
         """Say of each record of the batch ACCEPT, RELEASE or REJECT. What the source refuses is counted, not raised."""
 
     @abstractmethod
     def lapse(self, batch: Batch) -> None:
         """Give the batch up without an outcome: its records come again, to whoever asks. Blocks until they may."""
 
-    def rewind(self, partitions: Iterable[int]) -> None:  # noqa: B027
+    def rewind(self, partitions: Iterable[int]) -> None:
         """Of a source that gathers: go back to what is stored of these, since what was read of them is given up."""
 
-    def published(self, ends: dict[int, int]) -> None:  # noqa: B027
+    def published(self, ends: dict[int, int]) -> None:
         """Of a source that gathers: each partition is published up to this offset, which is stored now."""
 
-    def look(self) -> None:  # noqa: B027
+    def look(self) -> None:
         """Of a source that gathers: ask now whether another replica has published; ``lost`` says of what."""
 
     def lost(self) -> Mapping[int, int | None]:
@@ -136,10 +137,10 @@ class Source(ABC):
         """Whether there will never be another batch."""
         return False
 
-    def pause(self) -> None:  # noqa: B027
+    def pause(self) -> None:
         """Poll no more until ``resume``."""
 
-    def resume(self) -> None:  # noqa: B027
+    def resume(self) -> None:
         """Poll again."""
 
     def drain(self) -> list[Batch]:

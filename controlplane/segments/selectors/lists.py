@@ -9,7 +9,7 @@ from django.db.models import BinaryField, F, Func, IntegerField, QuerySet
 from controlplane.common.errors import NotFound
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Segment, SourceEvent
-from controlplane.segments.selectors.quarantine import BIGGEST_KEY, QuarantineFilter, filtered
+from controlplane.segments.selectors.quarantine import BIGGEST_KEY, EVERYTHING, QuarantineFilter, filtered
 
 PREVIEW_BYTES = 4096
 
@@ -26,10 +26,7 @@ def list_segments(
     return found.order_by("-interval_start", "-partition_num", "-id")
 
 
-def list_quarantined(
-    datasource: Datasource,
-    wanted: QuarantineFilter = QuarantineFilter(),  # noqa: B008 - it is frozen
-) -> QuerySet[QuarantinedRecord]:
+def list_quarantined(datasource: Datasource, wanted: QuarantineFilter = EVERYTHING) -> QuerySet[QuarantinedRecord]:
     """Poison records of a datasource that match, newest first, with their source.
 
     Payloads may be large: rows carry ``payload_start`` (4 KiB at most) and ``payload_size``; reading ``.payload``

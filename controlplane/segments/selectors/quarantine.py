@@ -49,6 +49,9 @@ class QuarantineFilter:
         return {name: v.isoformat() if isinstance(v, datetime) else v for name, v in found.items()}
 
 
+EVERYTHING = QuarantineFilter()
+
+
 @dataclass(frozen=True)
 class Choice:
     """Records to act on: those with these ids, or all that match the filter with ids up to ``upto``.
@@ -57,8 +60,12 @@ class Choice:
     """
 
     ids: tuple[int, ...] | None = None
-    filter: QuarantineFilter = QuarantineFilter()
+    filter: QuarantineFilter = EVERYTHING
     upto: int = BIGGEST_KEY
+
+    def described(self) -> dict[str, Any]:
+        """What it chooses by, as JSON has it."""
+        return {"ids": len(self.ids)} if self.ids is not None else self.filter.described()
 
 
 @dataclass(frozen=True)
