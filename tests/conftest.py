@@ -25,7 +25,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Last come the browser's: Playwright leaves an event loop running, beside which Django's own can't be started.
     """
-    items.sort(key=lambda item: (item.path.parent.name == "browser", "house" not in getattr(item, "fixturenames", ())))
+    items.sort(key=lambda item: (_uses(item, "playwright"), not _uses(item, "house")))
+
+
+def _uses(item: pytest.Item, fixture: str) -> bool:
+    return fixture in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")

@@ -174,6 +174,7 @@ CELERY_BEAT_SCHEDULE = {
         ("watch tasks", "controlplane.tasks.tasks.watch", 2.0),
         ("run supervisors", "controlplane.supervisors.tasks.run_all", 2.0),
         ("iterate supervisors", "controlplane.supervisors.tasks.iterate", 2.0),
+        ("look at topics that nobody reads", "controlplane.supervisors.tasks.look_at_waiting", 10.0),
         ("drop old samples of lag", "controlplane.segments.tasks.drop_old_lag", 60.0),
         ("fold settled ranges", "controlplane.segments.tasks.fold", 5.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
@@ -21,7 +21,7 @@ from controlplane.segments.fence import LockedWriter, PublishRefused, lock_write
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source, SourceEvent
 from controlplane.segments.parse_exceptions import totals_of_task
 from controlplane.segments.spans import Ranges, spans
-from ingestion.specs import offsets
+from ingestion.specs import offsets, protocol
 from ingestion.specs.protocol import Outcomes, ParseExceptionTotals, PublishAnswer, PublishRequest, Refusal
 
 _RETRIED = {"40001", "40P01", "23P01"}  # serialization, deadlock, and an overlap that arose since it was looked for
@@ -175,52 +175,40 @@ def _counted(request: PublishRequest, of: Callable[[Outcomes], Ranges]) -> int:
 
 
 def _keep_quarantined(writer: LockedWriter, task_id: str, request: PublishRequest, now: datetime) -> None:
-    if not request.quarantined:
-        return
-    QuarantinedRecord.objects.bulk_create(
-        [
-            QuarantinedRecord(
-                source_id=writer.source,
-                datasource_id=writer.datasource,
-                task_id=task_id,
-                partition=record.partition,
-                offset=record.offset,
-                timestamp_ms=record.timestamp_ms,
-                delivery_count=record.delivery_count,
-                reason=record.reason,
-                error=record.error,
-                key=record.key,
-                payload=record.payload,
-                headers=replaying.packed(record.headers),
-                publish_id=request.publish_id,
-                created_at=now,
-            )
-            for record in request.quarantined
-        ]
-    )
+    kept = [
+        QuarantinedRecord(
+            **_about(record, writer, task_id, now),
+            reason=record.reason,
+            key=record.key,
+            headers=replaying.packed(record.headers),
+            publish_id=request.publish_id,
+        )
+        for record in request.quarantined
+    ]
+    QuarantinedRecord.objects.bulk_create(kept)
 
 
 def _keep_faulty(writer: LockedWriter, task_id: str, request: PublishRequest, now: datetime) -> None:
-    if not request.faulty:
-        return
-    FaultyRecord.objects.bulk_create(
-        [
-            FaultyRecord(
-                source_id=writer.source,
-                datasource_id=writer.datasource,
-                task_id=task_id,
-                partition=record.partition,
-                offset=record.offset,
-                timestamp_ms=record.timestamp_ms,
-                delivery_count=record.delivery_count,
-                error=record.error,
-                payload=record.payload,
-                payload_size=record.payload_size,
-                created_at=now,
-            )
-            for record in request.faulty
-        ]
-    )
+    kept = [FaultyRecord(**_about(r, writer, task_id, now), payload_size=r.payload_size) for r in request.faulty]
+    FaultyRecord.objects.bulk_create(kept)
+
+
+def _about(
+    record: protocol.QuarantinedRecord | protocol.FaultyRecord, writer: LockedWriter, task_id: str, now: datetime
+) -> dict[str, Any]:
+    """What both kinds of kept records have."""
+    return {
+        "source_id": writer.source,
+        "datasource_id": writer.datasource,
+        "task_id": task_id,
+        "created_at": now,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "delivery_count": record.delivery_count,
+        "error": record.error,
+        "payload": record.payload,
+    }
 
 
 def _note_alarms(writer: LockedWriter, task_id: str, request: PublishRequest) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,14 +12,21 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from controlplane.connections import kafka
 from controlplane.segments.models import Source
 from controlplane.segments.selectors import LagSeries, PartitionProgress, lag_series, progress
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import current_tasks
+from controlplane.supervisors.streams import Question, question
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.sources import sources_of
+from controlplane.tasks.topic_lag import note_lag
+from controlplane.tasks.watching import only_one
 
+logger = logging.getLogger(__name__)
+LOOKING_AT_ONCE = 16
 STALE_AFTER = timedelta(seconds=60)
+_WAITING_LOCK = 0x4C414753
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,7 @@ def lag_now(supervisor: Supervisor) -> LagNow:
     return LagNow(
         lag=sum(known) if known else None,
         observed_at=observed_at,
-        problem=_problem(tasks[0] if tasks else None, observed_at),
+        problem=_problem(supervisor, tasks[0] if tasks else None, observed_at),
         in_flight=sum(i.in_flight for t in tasks for i in t.indexers.all()),
         partitions=sorted(found, key=lambda p: p.partition),
     )
@@ -57,20 +67,60 @@ def lag_over_time(supervisor: Supervisor, **window: Any) -> LagSeries:
 
 def sources_read(supervisor: Supervisor) -> QuerySet[Source]:
     """What its current spec reads, topics that are gone too."""
-    version = supervisor.versions.get(version=supervisor.version)
-    return sources_of(supervisor.datasource_id, version.spec["spec"]["ioConfig"], supervisor.pk)
+    return sources_of(supervisor.datasource_id, supervisor.io_config, supervisor.pk)
 
 
-def _problem(task: Task | None, observed_at: datetime | None) -> str:
-    if task is None or task.status != Status.RUNNING:
-        return "No task runs, and only then is the topic looked at."
-    error = task.observation.get("error")
-    if error:
-        return f"Kafka can't be reached: {error}"
-    if task.observation.get("topic_exists") is False:
-        return "There is no such topic, or this user may not see it."
+def _problem(supervisor: Supervisor, task: Task | None, observed_at: datetime | None) -> str:
+    if supervisor.terminated_at is not None:
+        return "It is terminated: the topic is not looked at any more."
+    if task is not None and task.status == Status.RUNNING:
+        error = task.observation.get("error")
+        if error:
+            return f"Kafka can't be reached: {error}"
+        if task.observation.get("topic_exists") is False:
+            return "There is no such topic, or this user may not see it."
+    elif observed_at is None:
+        return "No task has run yet, so there is no progress to compare the topic with."
     if observed_at is None:
         return "The topic has not been looked at yet; this takes a few seconds."
     if timezone.now() - observed_at > STALE_AFTER:
-        return "The topic has not been looked at for more than a minute. Do the worker and beat run?"
+        return (
+            "The topic has not been looked at for more than a minute. Can Kafka be reached; do the worker and beat run?"
+        )
     return ""
+
+
+def look_at_waiting() -> None:
+    """Look at the topics of supervisors none of whose tasks runs (suspended, without room, failing): they grow on.
+
+    Those of running tasks are looked at by the watch over tasks. One caller at a time.
+    """
+    with only_one(_WAITING_LOCK) as won:
+        if not won:
+            return
+        waiting = {s.pk: s for s in _without_running_task().select_related("datasource")}
+        for asked, topic in _topics([question(s) for s in waiting.values()]):
+            supervisor = waiting[asked.supervisor_id]
+            note_lag(supervisor.datasource, supervisor.io_config, supervisor.pk, topic)
+
+
+def _without_running_task() -> QuerySet[Supervisor]:
+    running = Task.objects.reading().filter(status=Status.RUNNING).values("supervisor_id")
+    return Supervisor.objects.filter(terminated_at=None).exclude(pk__in=running)
+
+
+def _topics(questions: list[Question]) -> Iterator[tuple[Question, kafka.TopicOffsets]]:
+    """What Kafka says of them, each as it comes in; left out is what it does not know or say. No database in threads.
+
+    Why it does not say stands on the supervisor, whose iterations ask too.
+    """
+    with ThreadPoolExecutor(LOOKING_AT_ONCE) as pool:
+        asked = {pool.submit(kafka.topic_offsets, q.properties, q.topic): q for q in questions if q.problem is None}
+        for future in as_completed(asked):
+            try:
+                topic = future.result()
+            except kafka.KafkaProblem as problem:
+                logger.info("supervisor %s: its topic's lag is not known: %s", asked[future].supervisor_id, problem)
+            else:
+                if topic is not None:
+                    yield asked[future], topic

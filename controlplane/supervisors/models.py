@@ -62,12 +62,25 @@ class Supervisor(models.Model):
     ran_at = models.DateTimeField(null=True)
 
     objects = SupervisorQuerySet.as_manager()
+    _current: SpecVersion | None = None
 
     class Meta:
         ordering = ["id"]
 
     def __str__(self) -> str:
         return self.id
+
+    @property
+    def current(self) -> SpecVersion:
+        """The version of its spec that holds. Asked of the store once for each instance, as versions don't change."""
+        if self._current is None or self._current.version != self.version:
+            self._current = self.versions.get(version=self.version)
+        return self._current
+
+    @property
+    def io_config(self) -> dict[str, Any]:
+        """Its current spec's, as it is stored."""
+        return self.current.io_config
 
     def begin(self) -> None:
         """It starts, with a new spec or after a suspension: what its iterations came to before says nothing now."""
@@ -112,3 +125,8 @@ class SpecVersion(models.Model):
         if not self._state.adding:
             raise TypeError("a spec version is immutable; make a new one")
         super().save(*args, **kwargs)
+
+    @property
+    def io_config(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.spec["spec"]["ioConfig"]
+        return found

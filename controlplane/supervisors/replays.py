@@ -74,8 +74,8 @@ def _note(user: User, datasource: Datasource, choice: Choice, mode: Task.Replay,
 def _how(source: Source) -> dict[str, Any]:
     """Spec and secrets: of the supervisor that reads the source, else of the last task that did."""
     for supervisor in Supervisor.objects.filter(datasource=source.datasource_id).order_by("-created_at"):
-        version = supervisor.versions.get(version=supervisor.version)
-        if _reads(source, version.spec["spec"]["ioConfig"], supervisor.pk):
+        version = supervisor.current
+        if _reads(source, version.io_config, supervisor.pk):
             spec = spec_secrets.split(parse_supervisor_spec(version.spec).task_spec(1).canonical())[0]
             more = {"supervisor_id": supervisor.pk, "spec_version": version.version}
             return {"spec": spec, "sealed": version.secrets, **more}

@@ -76,5 +76,5 @@ def _locked(supervisor: Supervisor) -> Supervisor:
 
 
 def _io_config(supervisor: Supervisor) -> Mapping[str, str]:
-    found: Mapping[str, str] = supervisor.versions.get(version=supervisor.version).spec["spec"]["ioConfig"]
+    found: Mapping[str, str] = supervisor.io_config
     return {"type": "", **found}

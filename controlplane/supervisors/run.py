@@ -90,7 +90,7 @@ def run(supervisor_id: str, look: Look | None = None) -> Decision | None:
         return None
     if look is not None:
         streams.note(supervisor, look)
-    scaling.look(supervisor, supervisor.versions.get(version=supervisor.version).spec["spec"]["ioConfig"])
+    scaling.look(supervisor, supervisor.io_config)
     decision = decide(observe(supervisor))
     apply(supervisor, decision)
     return decision
@@ -98,8 +98,8 @@ def run(supervisor_id: str, look: Look | None = None) -> Decision | None:
 
 def observe(supervisor: Supervisor) -> Observed:
     """What there is of the supervisor's tasks, and of its iterations."""
-    version = supervisor.versions.get(version=supervisor.version)
-    io_config = version.spec["spec"]["ioConfig"]
+    version = supervisor.current
+    io_config = version.io_config
     tasks = _tasks(supervisor)
     _note_partitions(supervisor, tasks)
     return Observed(
@@ -113,7 +113,7 @@ def observe(supervisor: Supervisor) -> Observed:
         same_task=_same_but_for_task_count(supervisor, version),
         scales_in_place=not _deals_out_by_number(version),
         longest_delay=settings.RESTART_LONGEST_DELAY,
-        not_before=streams.first_start(supervisor, version),
+        not_before=streams.first_start(supervisor),
         runs=streams.runs_of(supervisor),
         thresholds=_thresholds(),
         before=(supervisor.state, supervisor.detailed_state),
@@ -217,7 +217,7 @@ def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> fr
 
 def _deals_out_by_number(version: SpecVersion) -> bool:
     """Who reads which partition is settled when a task begins."""
-    return bool(version.spec["spec"]["ioConfig"].get("assignment") == "offset_range")
+    return bool(version.io_config.get("assignment") == "offset_range")
 
 
 def _without_task_count(version: SpecVersion) -> dict[str, object]:
@@ -247,9 +247,9 @@ def apply(supervisor: Supervisor, decision: Decision) -> None:
 def _start_tasks(supervisor: Supervisor, decision: Decision) -> None:
     if not decision.start:
         return
-    version = supervisor.versions.get(version=supervisor.version)
+    version = supervisor.current
     spec = parse_supervisor_spec(version.spec)
-    task_count = wanted_task_count(version.spec["spec"]["ioConfig"], supervisor.decided_task_count)
+    task_count = wanted_task_count(version.io_config, supervisor.decided_task_count)
     group = decision.group or (
         task_id("replicas", spec.datasource, timezone.now()) if spec.spec.ioConfig.replicas > 1 else ""
     )

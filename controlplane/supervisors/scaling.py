@@ -55,23 +55,18 @@ class AutoScaler:
 
 def auto_scaler(supervisor: Supervisor) -> AutoScaler | None:
     """None if there is none, or it is not enabled."""
-    config = config_of(_io_config(supervisor))
+    config = config_of(supervisor.io_config)
     return None if config is None else AutoScaler(*config.bounds, last_action(supervisor))
 
 
 def task_count(supervisor: Supervisor) -> int:
     """How many indexers it wants."""
-    return wanted_task_count(_io_config(supervisor), supervisor.decided_task_count)
+    return wanted_task_count(supervisor.io_config, supervisor.decided_task_count)
 
 
 def replicas(supervisor: Supervisor) -> int:
     """How many tasks it keeps, each with so many indexers."""
-    return int(_io_config(supervisor).get("replicas", 1))
-
-
-def _io_config(supervisor: Supervisor) -> dict[str, Any]:
-    found: dict[str, Any] = supervisor.versions.get(version=supervisor.version).spec["spec"]["ioConfig"]
-    return found
+    return int(supervisor.io_config.get("replicas", 1))
 
 
 def last_action(supervisor: Supervisor) -> ScaleAction | None:

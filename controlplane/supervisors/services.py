@@ -58,7 +58,7 @@ def submit_supervisor(
 
 
 def _modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
-    current = supervisor.versions.get(version=supervisor.version)
+    current = supervisor.current
     canonical, hidden = spec_secrets.split(spec.canonical())
     known = unseal(current.secrets)
     same_secrets = all(known.get(name) == value for name, value in hidden.items())
@@ -167,13 +167,13 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:
             raise Conflict(f"Supervisor {locked.pk} is terminated.")
-        current = locked.versions.get(version=locked.version)
-        if config_of(current.spec["spec"]["ioConfig"]) is not None:
+        current = locked.current
+        if config_of(current.io_config) is not None:
             raise Conflict(
                 f"The autoscaler of {locked.pk} sets the number of its indexers; change taskCountMin and taskCountMax "
                 "in its autoScalerConfig, or turn it off."
             )
-        spec = {**current.spec["spec"], "ioConfig": {**current.spec["spec"]["ioConfig"], "taskCount": task_count}}
+        spec = {**current.spec["spec"], "ioConfig": {**current.io_config, "taskCount": task_count}}
         locked.version += 1
         locked.save(update_fields=["version"])
         SpecVersion.objects.create(

@@ -84,7 +84,7 @@ def share_group(supervisor: Supervisor) -> ShareGroup:
 
 def io_config_of(supervisor: Supervisor) -> ShareGroupIOConfig:
     """Of its current spec. Raises ``InvalidInput`` as above."""
-    version = supervisor.versions.get(version=supervisor.version)
+    version = supervisor.current
     io_config = parse_supervisor_spec(version.spec).spec.ioConfig
     if not isinstance(io_config, ShareGroupIOConfig):
         raise InvalidInput(f"Supervisor {supervisor.pk} reads with stored offsets; it has no share group.")
@@ -195,6 +195,6 @@ def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfigurat
 
 def _properties(supervisor: Supervisor, io_config: ShareGroupIOConfig) -> dict[str, Value]:
     """With their secrets: for clients only."""
-    version = supervisor.versions.get(version=supervisor.version)
+    version = supervisor.current
     hidden = spec_secrets.of_kafka(unseal(version.secrets))
     return {**io_config.consumerProperties, **hidden}

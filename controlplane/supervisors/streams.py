@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
@@ -22,7 +21,7 @@ from controlplane.connections import kafka
 from controlplane.connections.secrets import unseal
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.decide import Runs
-from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.models import State, Supervisor
 from controlplane.tasks.sources import sources_of
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.providers import Value
@@ -56,9 +55,9 @@ class Look:
     problem: Exception | None = None
 
 
-def first_start(supervisor: Supervisor, version: SpecVersion) -> datetime | None:
+def first_start(supervisor: Supervisor) -> datetime | None:
     """When its first task may start, if its spec says so."""
-    delay = _io_config(version).get("startDelay")
+    delay = supervisor.io_config.get("startDelay")
     return None if delay is None else supervisor.created_at + _PERIOD.validate_python(delay)
 
 
@@ -74,10 +73,9 @@ def claimed(supervisors: QuerySet[Supervisor]) -> list[Question]:
     now = timezone.now()
     found = []
     for supervisor in supervisors:
-        version = supervisor.versions.get(version=supervisor.version)
-        start = first_start(supervisor, version)
+        start = first_start(supervisor)
         waits = start is not None and now < start
-        period = _PERIOD.validate_python(_io_config(version).get("period", DEFAULT_PERIOD))
+        period = _PERIOD.validate_python(supervisor.io_config.get("period", DEFAULT_PERIOD))
         # The row count decides who asks.
         mine = Supervisor.objects.filter(pk=supervisor.pk, look_due_at=supervisor.look_due_at)
         if waits:
@@ -86,7 +84,7 @@ def claimed(supervisors: QuerySet[Supervisor]) -> list[Question]:
             Supervisor.objects.filter(pk=supervisor.pk, detailed_state="PENDING").update(
                 state=State.RUNNING, detailed_state="CONNECTING_TO_STREAM"
             )
-            found.append(_question(supervisor, version))
+            found.append(question(supervisor))
     return found
 
 
@@ -94,8 +92,9 @@ def _has_asked(supervisor: Supervisor) -> bool:
     return supervisor.contacted_at is not None or supervisor.failed_runs > 0
 
 
-def _question(supervisor: Supervisor, version: SpecVersion) -> Question:
-    io_config = _io_config(version)
+def question(supervisor: Supervisor) -> Question:
+    """What to ask of the topic that its spec names."""
+    version, io_config = supervisor.current, supervisor.io_config
     problem, secrets = None, {}
     try:
         secrets = spec_secrets.of_kafka(unseal(version.secrets))
@@ -103,11 +102,6 @@ def _question(supervisor: Supervisor, version: SpecVersion) -> Question:
         problem = error
     properties = {**io_config["consumerProperties"], **secrets}
     return Question(supervisor.pk, version.version, io_config["topic"], properties, problem)
-
-
-def _io_config(version: SpecVersion) -> dict[str, Any]:
-    found: dict[str, Any] = version.spec["spec"]["ioConfig"]
-    return found
 
 
 def answers(questions: list[Question]) -> Iterator[Look]:
@@ -177,7 +171,7 @@ def note_partitions(supervisor: Supervisor, count: int, fewer: bool = False) -> 
     supervisor.partitions = count
     if known is None or count < known:
         return
-    io_config = _io_config(supervisor.versions.get(version=supervisor.version))
+    io_config = supervisor.io_config
     source = sources_of(supervisor.datasource_id, io_config, supervisor.pk).filter(current=True).first()
     SourceEvent.objects.create(
         datasource_id=supervisor.datasource_id,

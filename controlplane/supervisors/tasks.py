@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from controlplane.supervisors import repairs, run
+from controlplane.supervisors import lag, repairs, run
 
 
 @shared_task
@@ -27,3 +27,9 @@ def iterate() -> None:
 def repair() -> list[str]:
     """Start repair tasks where there are old holes."""
     return repairs.start_repairs()
+
+
+@shared_task
+def look_at_waiting() -> None:
+    """Follow the lag of supervisors none of whose tasks runs."""
+    lag.look_at_waiting()

@@ -16,13 +16,11 @@ from django.utils import timezone
 
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost, unseal
-from controlplane.segments import lag as lag_series
-from controlplane.segments.models import ProgressKey
-from controlplane.segments.settled import note_log_bounds, settled_of
 from controlplane.tasks import capacity, hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.sources import owner_of, sources_of
-from ingestion.specs import KafkaIOConfig, TaskSpec, offsets, parse_task_spec
+from controlplane.tasks.sources import owner_of
+from controlplane.tasks.topic_lag import note_lag
+from ingestion.specs import KafkaIOConfig, TaskSpec, parse_task_spec
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 from ingestion.specs.providers import Value
@@ -131,11 +129,11 @@ def observe(look: Look) -> None:
         told = {k: v for k, v in task.observation.items() if k == "told_at"}
         refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
         seen["share_groups_supported"] = not refused
-        task.observation = {**told, **seen, **_seen_topic(task, look.spec, look.topic)}
+        task.observation = {**told, **seen, **_seen_topic(task, look.topic)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
 
 
-def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
+def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
     if topic is None:
         return {
             "topic_exists": False,
@@ -145,46 +143,19 @@ def _seen_topic(task: Task, spec: TaskSpec, topic: kafka.TopicOffsets | None) ->
             "settled": 0,
             "lag": 0,
         }
-    sources = sources_of(task.datasource_id, task.spec["spec"]["ioConfig"], owner_of(task))
-    source = sources.filter(topic_id=topic.topic_id).first()
-    keys = {k.partition: k for k in source.keys.all()} if source else {}
-    settled_at = settled_of(source) if source else {}
-    lags: dict[int, int] = {}
-    unsettled: dict[str, list[list[int]]] = {}
-    for partition, end in topic.ends.items():
-        key = keys.get(partition)
-        ranges = settled_at.get(partition, [])
-        base = _first_offset(spec, topic, key, partition, ranges)
-        left = offsets.subtracted([(base, end)], ranges) if base < end else []
-        lags[partition] = offsets.count(left)
-        if left:
-            unsettled[str(partition)] = [list(r) for r in left[:100]]
-    if source:
-        note_log_bounds(source, topic.starts, topic.ends)
-        in_flight = sum(i.in_flight for i in task.indexers.all())
-        lag_series.note(source, lags, more=topic.undecided, in_flight=in_flight)
+    in_flight = sum(i.in_flight for i in task.indexers.all())
+    lag = note_lag(task.datasource_id, task.spec["spec"]["ioConfig"], owner_of(task), topic, in_flight)
     return {
         "topic_exists": True,
         "topic_id": topic.topic_id,
         "partitions": len(topic.ends),
         "end_offsets": {str(p): o for p, o in topic.ends.items()},
         "log_start_offsets": {str(p): o for p, o in topic.starts.items()},
-        "settled": sum(offsets.count(settled_at[p]) for p in topic.ends if p in settled_at),
-        "lag": sum(lags.values()) + topic.undecided,
-        "undecided": topic.undecided,
-        "unsettled": unsettled,
+        "settled": sum(lag.settled.values()),
+        "lag": lag.total,
+        "undecided": lag.undecided,
+        "unsettled": {str(p): [list(r) for r in left[:100]] for p, left in lag.unsettled.items() if left},
     }
-
-
-def _first_offset(
-    spec: TaskSpec, topic: kafka.TopicOffsets, key: ProgressKey | None, partition: int, ranges: list[offsets.Range]
-) -> int:
-    """Where the reader begins on a partition: its first range or stored offset, else by ``useEarliestOffset``."""
-    if key is not None and key.next_offset is not None:
-        return ranges[0][0] if ranges else key.next_offset
-    if spec.spec.ioConfig.useEarliestOffset:
-        return topic.starts[partition]
-    return ranges[0][0] if ranges else topic.ends[partition]
 
 
 def _finish_if_idle(task: Task, spec: TaskSpec) -> None:

@@ -1,0 +1,89 @@
+"""Topics that nobody reads just now: their lag is followed all the same, on a real broker."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from controlplane.connections.kafka import topic_offsets
+from controlplane.segments import fence
+from controlplane.segments.models import LagSample, Source
+from controlplane.supervisors import services
+from controlplane.supervisors.lag import lag_now, look_at_waiting
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.models import Status, Task
+from tests.integration.test_supervisor_iterations import Forwarder, iterate, reads, submit, tasks_of
+from tests.support.django_cast import Cast, settle
+from tests.support.house import House
+
+WRITTEN = 30  # to each of two partitions
+
+
+@pytest.fixture
+def topic(house: House) -> str:
+    topic = house.topic(partitions=2)
+    for partition in range(2):
+        house.produce(topic, [b"{}"] * WRITTEN, partition=partition)
+    return topic
+
+
+def source_of(supervisor: Supervisor, house: House, topic: str) -> Source:
+    """As if its tasks had read and published four records of partition 0, and nothing of partition 1."""
+    offsets = topic_offsets({"bootstrap.servers": house.bootstrap}, topic)
+    assert offsets is not None
+    source = fence.adopt_source(
+        datasource=supervisor.datasource,
+        kind=Source.Kind.OFFSETS,
+        group=supervisor.pk,
+        topic=topic,
+        cluster_id="cluster",
+        topic_id=offsets.topic_id,
+    )
+    settle(source.keys.create(partition=0, next_offset=4), (0, 4))
+    source.keys.create(partition=1, next_offset=0)
+    return source
+
+
+def test_a_suspended_supervisors_lag_grows_on(cast: Cast, house: House, topic: str) -> None:
+    supervisor = submit(cast, house, house.bootstrap, topic)
+    source = source_of(supervisor, house, topic)
+    services.suspend(user=cast.users["owner"], supervisor=supervisor)
+    look_at_waiting()
+    supervisor.refresh_from_db()
+    now = lag_now(supervisor)
+    assert (now.lag, now.problem, [p.lag for p in now.partitions]) == (2 * WRITTEN - 4, "", [WRITTEN - 4, WRITTEN])
+    house.produce(topic, [b"{}"] * 5, partition=1)
+    LagSample.objects.all().delete()  # the next one may come before five seconds are over
+    look_at_waiting()
+    fine = LagSample.objects.get(source=source, resolution_s=5)
+    assert (fine.lag, fine.partitions) == (2 * WRITTEN + 1, [WRITTEN - 4, WRITTEN + 5])
+
+
+def test_what_a_running_task_reads_and_what_is_terminated_is_left_alone(cast: Cast, house: House, topic: str) -> None:
+    supervisor = submit(cast, house, house.bootstrap, topic)
+    source = source_of(supervisor, house, topic)
+    iterate()
+    [task] = tasks_of(supervisor)
+    reads(task)
+    look_at_waiting()
+    assert not LagSample.objects.filter(source=source).exists()
+    Task.objects.filter(pk=task.pk).update(status=Status.FAILED)
+    Supervisor.objects.filter(pk=supervisor.pk).update(terminated_at=timezone.now())
+    look_at_waiting()
+    assert not LagSample.objects.filter(source=source).exists()
+    supervisor.refresh_from_db()
+    assert "terminated" in lag_now(supervisor).problem
+
+
+def test_a_broker_that_is_gone_hides_no_other(cast: Cast, house: House, topic: str) -> None:
+    forwarder = Forwarder(house.bootstrap)
+    lost = submit(cast, house, forwarder.address, topic)
+    lost_source = source_of(lost, house, topic)
+    other_topic = house.topic(partitions=2)
+    house.produce(other_topic, [b"{}"] * 6, partition=1)
+    well = submit(cast, house, house.bootstrap, other_topic)
+    source_of(well, house, other_topic)
+    forwarder.close()
+    look_at_waiting()
+    assert not LagSample.objects.filter(source=lost_source).exists()
+    assert lag_now(well).lag == 6
