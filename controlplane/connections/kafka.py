@@ -131,6 +131,10 @@ _BOUNDS = {
         "group.share.min.delivery.count.limit",
         "group.share.max.delivery.count.limit",
     ),
+    "share.partition.max.record.locks": (
+        "group.share.min.partition.max.record.locks",
+        "group.share.max.partition.max.record.locks",
+    ),
 }
 
 

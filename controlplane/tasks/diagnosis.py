@@ -173,7 +173,8 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     """What the spec sets that cannot apply here, by path and with the reason."""
     io_config = _io_config(spec)
     properties = io_config.get("consumerProperties", {})
-    found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in WITHOUT_EFFECT.items() if n in properties]
+    unread = {**WITHOUT_EFFECT, **(_NOT_OF_OFFSETS if _keeps_offsets(io_config) else {})}
+    found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in unread.items() if n in properties]
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
         found.append("ioConfig.idleConfig: a supervisor keeps its task running")
     scaler = io_config.get("autoScalerConfig") or {}
@@ -207,6 +208,7 @@ def _index_options(tuning: Mapping[str, Any], persists: bool) -> list[str]:
     return found
 
 
+_NOT_OF_OFFSETS = {"max.poll.records": "only share groups read it"}
 _NOT_OF_SHARE_GROUPS = (
     "maxTotalRows",
     "maxRowsInMemory",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,24 +22,34 @@ class LeaseBook:
     _seen: Leases = field(default_factory=Leases)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self, partitions: Ints, verdicts: Ints | None, refused: Iterable[int], held_s: float) -> None:
-        """One poll's records came to their end. ``verdicts``: None when they were left to their lock.
-
-        ``refused``: the partitions whose acknowledgement the broker did not take.
-        """
-        late = np.isin(partitions, list(refused)) if verdicts is not None else np.ones(len(partitions), dtype=bool)
-        ended = np.bincount(verdicts[~late], minlength=REJECT + 1) if verdicts is not None else [0] * (REJECT + 1)
+    def note(self, partitions: Ints, verdicts: Ints | None, held_s: float) -> None:
+        """One poll's records came to their end. ``verdicts``: None when they were left to their lock."""
+        ended = [0] * (REJECT + 1) if verdicts is None else np.bincount(verdicts, minlength=REJECT + 1).tolist()
         bucket = bucket_ms(held_s * 1000)
         with self._lock:
             seen = self._seen
             self._seen = Leases.model_construct(
                 acquired=seen.acquired + len(partitions),
-                accepted=seen.accepted + int(ended[ACCEPT]),
-                rejected=seen.rejected + int(ended[REJECT]),
-                released=seen.released + int(ended[RELEASE]),
-                lock_expired=seen.lock_expired + int(late.sum()),
+                accepted=seen.accepted + ended[ACCEPT],
+                rejected=seen.rejected + ended[REJECT],
+                released=seen.released + ended[RELEASE],
+                lock_expired=seen.lock_expired + len(partitions) - sum(ended),
                 hold_ms={**seen.hold_ms, bucket: seen.hold_ms.get(bucket, 0) + len(partitions)},
                 longest_hold_ms=max(seen.longest_hold_ms, math.ceil(held_s * 1000)),
+            )
+
+    def take_back(self, verdicts: Ints) -> None:
+        """The broker did not take these, which were noted: their locks had run out."""
+        ended = np.bincount(verdicts, minlength=REJECT + 1).tolist()
+        with self._lock:
+            seen = self._seen
+            self._seen = seen.model_copy(
+                update={
+                    "accepted": seen.accepted - ended[ACCEPT],
+                    "rejected": seen.rejected - ended[REJECT],
+                    "released": seen.released - ended[RELEASE],
+                    "lock_expired": seen.lock_expired + sum(ended),
+                }
             )
 
     @property

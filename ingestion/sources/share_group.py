@@ -1,7 +1,8 @@
 """A share group as a source: several ShareConsumers, each on a thread of its own, gathered into one batch.
 
 In explicit mode a ShareConsumer acknowledges a whole poll before the next one and is not thread-safe: so a poller
-owns its consumer, holds one poll at a time, and waits until the loop has said what became of it.
+owns its consumer, holds one poll at a time, and waits until the loop has said what became of it. Acknowledgements
+travel with the next request for records, which spares the broker a request for each poll.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,7 @@ USUAL_S = 0.05  # or until no further poll came for this long while there are fe
 MORE_S = 0.005  # or for this long once there are as many as usual
 CLOSE_S = 15.0
 COMMIT_S = 20.0
+RECORDS = 2_000  # a poll asks for, which is what brokers lend of a partition unless told otherwise
 COMPLAINT_S = 15.0  # a complaint that is older is not shown
 _TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
 
@@ -56,8 +59,17 @@ class _Held:
         )
 
 
+@dataclass(frozen=True)
+class _Said:
+    """What was acknowledged of one poll. ``verdicts``: None when it was left to its lock."""
+
+    partitions: Ints
+    offsets: Ints
+    verdicts: Ints | None
+
+
 class _Poller(threading.Thread):
-    """Owns one ShareConsumer: poll, hand over, wait for the verdicts, acknowledge, commit."""
+    """Owns one ShareConsumer: poll, hand over, wait for the verdicts, acknowledge."""
 
     def __init__(self, source: ShareGroupSource, config: Mapping[str, Any], number: int) -> None:
         super().__init__(name=f"share-consumer-{number}", daemon=True)
@@ -65,6 +77,8 @@ class _Poller(threading.Thread):
         self._config = {**config, "error_cb": self._note}
         self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
         self._complaint = ("", 0.0)
+        self._recent: deque[_Said] = deque(maxlen=3)  # an answer comes with the poll after next at the latest
+        self._refused: set[int] = set()
         self.fatal: Exception | None = None
         self.closed = threading.Event()
 
@@ -95,6 +109,7 @@ class _Poller(threading.Thread):
                         _close(consumer)
                         consumer = None
                     self._source.stopping.wait(1.0)
+            self._send_last(consumer)
         except Exception as error:  # the loop raises it as a SourceProblem
             self.fatal = error
         finally:
@@ -104,11 +119,14 @@ class _Poller(threading.Thread):
 
     def _joined(self) -> ShareConsumer:
         consumer = ShareConsumer(self._config)
+        consumer.set_acknowledgement_commit_callback(self._answered)
         consumer.subscribe([self._source.topic])
         return consumer
 
     def _round(self, consumer: ShareConsumer) -> None:
-        if not self._source.polling.wait(0.1):
+        if not self._source.polling.is_set():
+            self._send(consumer)
+            self._source.polling.wait(0.1)
             return
         polled = consumer.poll(self._source.poll_timeout_s)
         acquired_at = time.monotonic()
@@ -121,25 +139,51 @@ class _Poller(threading.Thread):
         held = _Held.of(self, messages, acquired_at)
         self._source.arrived.put(held)
         verdicts = self._verdicts.get()
-        refused = self._settle(consumer, messages, verdicts)
-        self._source.book.note(held.partitions, verdicts, refused, time.monotonic() - acquired_at)
+        self._source.book.note(held.partitions, verdicts, time.monotonic() - acquired_at)
+        self._recent.append(_Said(held.partitions, held.offsets, verdicts))
+        self._acknowledge(consumer, messages, verdicts)
 
-    def _settle(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> list[int]:
-        """Acknowledge; returns the partitions whose acknowledgement was refused."""
-        # Left to its lock: releasing what is no longer ours is refused by the broker and frees the consumer.
+    def _acknowledge(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
         acknowledge = consumer.acknowledge
         if verdicts is not None and bool((verdicts == ACCEPT).all()):
             for message in messages:
                 acknowledge(message)  # ACCEPT; this loop runs for every record
-        else:
-            kinds = [RELEASE] * len(messages) if verdicts is None else verdicts.tolist()
-            for message, kind in zip(messages, kinds, strict=True):
-                acknowledge(message, _TYPES[kind])
-        refused = {p.partition: error for p, error in consumer.commit_sync(COMMIT_S).items() if error is not None}
-        for partition, error in refused.items():
-            self._source.count_ack_failure()
-            self.complain(f"acknowledging partition {partition}: {error}")
-        return list(refused)
+            return
+        # Left to its lock: releasing what is no longer ours is refused by the broker and frees the consumer.
+        kinds = [RELEASE] * len(messages) if verdicts is None else verdicts.tolist()
+        for message, kind in zip(messages, kinds, strict=True):
+            acknowledge(message, _TYPES[kind])
+        self._send(consumer)  # others wait for what is released
+
+    def _send_last(self, consumer: ShareConsumer | None) -> None:
+        if consumer is not None:
+            try:
+                self._send(consumer)
+            except KafkaException as error:
+                self.complain(_explained(error))
+
+    def _send(self, consumer: ShareConsumer) -> None:
+        """Have the broker take what was acknowledged, now instead of with the next poll."""
+        self._refused.clear()
+        for at, error in consumer.commit_sync(COMMIT_S).items():
+            if error is not None and at.partition not in self._refused:  # nor told to the callback
+                self._refuse(at.partition, None, error)
+
+    def _answered(self, offsets: Mapping[Any, set[int]], error: KafkaException | None) -> None:
+        """The client's callback, on this thread: what the broker said to acknowledgements."""
+        if error is not None:
+            for at, some in offsets.items():
+                self._refused.add(at.partition)
+                self._refuse(at.partition, some, error)
+
+    def _refuse(self, partition: int, offsets: set[int] | None, error: KafkaException) -> None:
+        self._source.count_ack_failure()
+        self.complain(f"acknowledging partition {partition}: {error}")
+        for said in self._recent if offsets is not None else list(self._recent)[-1:]:
+            if said.verdicts is not None:
+                here = said.partitions == partition
+                theirs = here if offsets is None else here & np.isin(said.offsets, list(offsets))
+                self._source.book.take_back(said.verdicts[theirs])
 
     def _note(self, error: Any) -> None:
         self.complain(str(error.str()))
@@ -170,6 +214,7 @@ class ShareGroupSource(Source):
         self._lock_s = io_config.groupConfig.recordLockDurationMs / 1000
         self._gather_s = min(GATHER_S, self._lock_s / 4)
         config = {
+            "max.poll.records": RECORDS,
             **librdkafka_properties(properties),
             "group.id": io_config.groupId,
             "client.id": client_id,

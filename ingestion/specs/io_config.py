@@ -29,10 +29,14 @@ class IdleConfig(SpecModel):
 
 
 class GroupConfig(SpecModel):
-    """Headgate's own: the share group's dynamic configuration on the broker. Bounds are the broker's."""
+    """Headgate's own: the share group's dynamic configuration on the broker. Bounds are the broker's.
+
+    ``partitionMaxRecordLocks`` needs Kafka 4.3; None leaves it as the broker has it.
+    """
 
     recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
     deliveryCountLimit: int = Field(default=10, ge=2, le=100)
+    partitionMaxRecordLocks: int | None = Field(default=None, ge=100, le=100_000)
     isolationLevel: Literal["read_committed", "read_uncommitted"] = "read_committed"
 
 
@@ -103,11 +107,13 @@ class ShareGroupIOConfig(_TopicIOConfig):
     def group_settings(self) -> dict[str, str]:
         """The share group's dynamic configuration that this asks for, under Kafka's names."""
         group = self.groupConfig
+        locks = group.partitionMaxRecordLocks
         return {
             "share.auto.offset.reset": "earliest" if self.useEarliestOffset else "latest",
             "share.isolation.level": group.isolationLevel,
             "share.delivery.count.limit": str(group.deliveryCountLimit),
             "share.record.lock.duration.ms": str(group.recordLockDurationMs),
+            **({} if locks is None else {"share.partition.max.record.locks": str(locks)}),
         }
 
     @property

@@ -39,7 +39,13 @@ def _plain(*names: str) -> dict[str, Property]:
 PROPERTIES: dict[str, Property] = {
     **_plain("bootstrap.servers", "client.id", "client.rack", "check.crcs", "connections.max.idle.ms", "debug"),
     **_plain("fetch.max.bytes", "fetch.min.bytes", "max.partition.fetch.bytes", "metadata.max.age.ms"),
-    **_plain("reconnect.backoff.max.ms", "reconnect.backoff.ms", "socket.keepalive.enable", "socket.timeout.ms"),
+    **_plain(
+        "max.poll.records",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "socket.keepalive.enable",
+        "socket.timeout.ms",
+    ),
     "fetch.max.wait.ms": Property("fetch.wait.max.ms"),
     "request.timeout.ms": Property("socket.timeout.ms"),
     "receive.buffer.bytes": Property("socket.receive.buffer.bytes"),
@@ -76,7 +82,6 @@ PROPERTIES: dict[str, Property] = {
     ),
     "key.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
     "max.poll.interval.ms": Property(no_effect=_NO_GROUP),
-    "max.poll.records": Property(no_effect="a share group's batches follow the producer's"),
     "session.timeout.ms": Property(no_effect=_NO_GROUP),
     "value.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
 }

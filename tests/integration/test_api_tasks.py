@@ -161,13 +161,13 @@ def test_a_report_has_records_with_a_faulty_field_too(viewer: Client, cast: Cast
 
 def test_a_report_names_options_without_effect(viewer: Client, cast: Cast) -> None:
     io_config = cast.task.spec["spec"]["ioConfig"]
-    io_config["consumerProperties"]["max.poll.records"] = "10"
+    io_config["consumerProperties"]["session.timeout.ms"] = "10000"
     io_config["idleConfig"] = {"enabled": False, "inactiveAfterMillis": 20000}
     cast.task.spec["context"] = {"priority": 1}
     cast.task.save()
     named = viewer.get(f"{TASKS}{cast.task.pk}/report/").json()["options_without_effect"]
     paths = [text.partition(":")[0] for text in named]
-    assert paths == ["ioConfig.consumerProperties['max.poll.records']", "ioConfig.idleConfig", "context"]
+    assert paths == ["ioConfig.consumerProperties['session.timeout.ms']", "ioConfig.idleConfig", "context"]
 
 
 def test_stop_and_finish(clients: dict[str, Client], cast: Cast) -> None:

@@ -121,7 +121,9 @@ Make = Callable[..., Workers]
 def group(house: House) -> str:
     """A supervisor at rest, whose group was never configured; returns the name of all of it."""
     topic = house.topic("drift", partitions=1)
-    house.supervise({**house.spec(topic, lock_ms=20_000), "suspended": True})
+    spec = house.spec(topic, lock_ms=20_000)
+    spec["ioConfig"]["groupConfig"]["partitionMaxRecordLocks"] = 3000
+    house.supervise({**spec, "suspended": True})
     return topic
 
 
@@ -136,6 +138,8 @@ def test_drift_is_named_and_mended(house: House, group: str) -> None:
     lock = before["share.record.lock.duration.ms"]
     assert lock["is_default"] and lock["drifted"] and lock["wanted"] == "20000"
     assert (lock["least"], lock["most"]) == (1000, 60_000)  # the test broker's, and Kafka's default
+    locks = before["share.partition.max.record.locks"]
+    assert (locks["actual"], locks["wanted"], locks["least"], locks["most"]) == ("2000", "3000", 100, 4000)
     after = configuration(house, group, "POST")
     assert not any(s["drifted"] for s in after.values())
     entry = ConfigEntry("share.delivery.count.limit", "3", incremental_operation=AlterConfigOpType.SET)

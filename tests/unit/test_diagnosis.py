@@ -26,6 +26,11 @@ def spec(**io_config: Any) -> dict[str, Any]:
     return parse_task_spec({**SPEC, "ioConfig": {**SPEC["ioConfig"], **io_config}}).canonical()
 
 
+def of_offsets(**io_config: Any) -> dict[str, Any]:
+    known = {name: SPEC["ioConfig"][name] for name in ("topic", "inputFormat")}
+    return parse_task_spec({**SPEC, "type": "index_kafka", "ioConfig": {**known, **io_config}}).canonical()
+
+
 def seen(ends: list[int], starts: list[int] | None = None, **more: Any) -> dict[str, Any]:
     """As the observer writes it."""
     return {
@@ -41,6 +46,7 @@ def seen(ends: list[int], starts: list[int] | None = None, **more: Any) -> dict[
     }
 
 
+POLLING = {"bootstrap.servers": "k:9092", "max.poll.records": 5}
 READING = ("reading", "reading")
 NOTHING = Totals()
 
@@ -118,11 +124,9 @@ def test_texts_hold_the_numbers_and_names() -> None:
         ([], spec(idleConfig={"enabled": False}), False),
         (["ioConfig.idleConfig"], spec(idleConfig={"enabled": False}), True),
         (["context"], {**spec(), "context": {"priority": 1}}, False),
-        (
-            ["ioConfig.consumerProperties['max.poll.records']"],
-            spec(consumerProperties={"bootstrap.servers": "k:9092", "max.poll.records": 5}),
-            False,
-        ),
+        ([], spec(consumerProperties=POLLING), False),
+        (["ioConfig.consumerProperties['max.poll.records']"], of_offsets(consumerProperties=POLLING), False),
+        (["ioConfig.consumerProperties['group.id']"], spec(consumerProperties={**POLLING, "group.id": "g"}), False),
     ],
 )
 def test_options_without_effect(paths: list[str], document: dict[str, Any], supervised: bool) -> None:

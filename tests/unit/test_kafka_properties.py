@@ -159,7 +159,6 @@ def test_what_druids_specs_carry_and_a_reader_of_ours_does_not_need() -> None:
         "key.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
         "value.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
         "max.poll.interval.ms": 300_000,
-        "max.poll.records": 500,
         "session.timeout.ms": 45_000,
         "heartbeat.interval.ms": 3_000,
     }

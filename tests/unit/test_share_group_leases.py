@@ -26,9 +26,10 @@ def test_there_are_fewer_buckets_than_a_heartbeat_takes() -> None:
 def test_each_poll_ends_in_the_book() -> None:
     book = LeaseBook()
     partitions = np.array([0, 0, 1, 1])
-    book.note(partitions, np.array([ACCEPT, REJECT, RELEASE, ACCEPT]), [], 0.1)
-    book.note(partitions, np.array([ACCEPT, ACCEPT, ACCEPT, REJECT]), [1], 2.0)
-    book.note(partitions, None, [], 30.0)
+    book.note(partitions, np.array([ACCEPT, REJECT, RELEASE, ACCEPT]), 0.1)
+    book.note(partitions, np.array([ACCEPT, ACCEPT, ACCEPT, REJECT]), 2.0)
+    book.take_back(np.array([ACCEPT, REJECT]))  # partition 1 of the second poll: refused
+    book.note(partitions, None, 30.0)
     seen = book.seen
     assert (seen.acquired, seen.accepted, seen.rejected, seen.released, seen.lock_expired) == (12, 4, 1, 1, 6)
     assert seen.acquired == seen.accepted + seen.rejected + seen.released + seen.lock_expired

@@ -326,6 +326,7 @@ def test_kafka_properties() -> None:
         "bootstrap.servers": "kafka-broker:9092",
         "socket.keepalive.enable": "true",
         "socket.timeout.ms": "1000",
+        "max.poll.records": "5",
         "sasl.mechanisms": "PLAIN",
         "sasl.password": "secret",
     }
