@@ -1,7 +1,8 @@
 """The driver's part: one Spark job per indexer, heartbeats for all, directives to each.
 
 A lost worker takes no neighbour with it, since every indexer is a job of its own; a failed one starts again with
-back-off and a new epoch. Indexers come and go while the application runs.
+back-off and a new epoch. Indexers come and go while the application runs. Jobs are of RDDs: to start Spark SQL for a
+``mapInArrow`` would be half of an application's start.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.sources import SourceProblem
@@ -55,16 +55,16 @@ class Application:
     """Runs until told to end. ``slots``: how many Spark tasks can run side by side."""
 
     def __init__(
-        self, spark: SparkSession, client: HttpControlPlane, assignment: Assignment, url: str, token: str
+        self, spark: SparkContext, client: HttpControlPlane, assignment: Assignment, url: str, token: str
     ) -> None:
         self._spark = spark
         self._client = client
         self._assignment = assignment
         self._url = url
         self._token = token
-        host = spark.conf.get("spark.driver.host", "127.0.0.1") or "127.0.0.1"
+        host = spark.getConf().get("spark.driver.host", "127.0.0.1") or "127.0.0.1"
         self._board = Board(host)
-        self._slot_count = spark.sparkContext.defaultParallelism
+        self._slot_count = spark.defaultParallelism
         self._slots: dict[int, Slot] = {}
         self._places = Places(assignment)
         self._message = ""
@@ -159,8 +159,6 @@ class Application:
             slot.running = True
             try:
                 how, reason = self._job(slot)
-            except PySparkException as error:
-                how, reason = "failed", _first_line(error)
             except Exception as error:  # py4j wraps what a job threw
                 how, reason = "failed", _first_line(error)
             slot.running = False
@@ -178,7 +176,7 @@ class Application:
 
     def _job(self, slot: Slot) -> tuple[str, str]:
         """How the indexer ended, and why."""
-        self._spark.sparkContext.setJobGroup(f"indexer-{slot.number}", f"indexer {slot.number}")
+        self._spark.setJobGroup(f"indexer-{slot.number}", f"indexer {slot.number}")
         orders = Orders(
             number=slot.number,
             assignment=self._assignment.model_dump_json(),
@@ -187,9 +185,8 @@ class Application:
             board=self._board.address,
             authkey=self._board.authkey,
         )
-        frame = self._spark.range(0, 1, 1, 1).mapInArrow(work(orders), "number int, how string, reason string")
-        row = frame.collect()[0]
-        return str(row["how"]), str(row["reason"])
+        [ended] = self._spark.parallelize([slot.number], 1).mapPartitions(work(orders)).collect()
+        return ended
 
     def _beat(self) -> HeartbeatAnswer | None:
         """None when the control plane did not answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from ingestion.client import ClientError, HttpControlPlane
 from ingestion.spark.application import Application
@@ -23,8 +23,8 @@ def main() -> int:
     except ClientError as error:
         log.error("no assignment", reason=str(error))
         return 1
-    spark = SparkSession.builder.getOrCreate()
-    spark.sparkContext.setLogLevel("WARN")
+    spark = SparkContext.getOrCreate()
+    spark.setLogLevel("WARN")
     try:
         Application(spark, client, assignment, url, token).run()
     finally:

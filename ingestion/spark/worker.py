@@ -6,11 +6,9 @@ import gc
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
 
 from ingestion.client import HttpControlPlane, TaskOver
 from ingestion.decode import TooSlow, UnusableSchema
@@ -26,7 +24,6 @@ from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
 from ingestion.task.scratch import scratch_folder
 
-RESULT = pa.schema([("number", pa.int32()), ("how", pa.string()), ("reason", pa.string())])
 STORAGE_REFUSED = StorageRefused.__name__
 _FOR_GOOD = (OffsetsUnavailable, StorageRefused, TooManyParseExceptions, TooSlow, UnusableSchema)
 FOR_GOOD = frozenset(e.__name__ for e in _FOR_GOOD)  # trying again would end the same way
@@ -44,14 +41,11 @@ class Orders:
     authkey: bytes
 
 
-def work(orders: Orders) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: yields one row (number, how it ended, why) when the indexer ends."""
+def work(orders: Orders) -> Callable[[Iterable[int]], Iterable[tuple[str, str]]]:
+    """The function for ``mapPartitions``: yields how the indexer ended, and why, when it ends."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = sum(batch.num_rows for batch in batches)
-        if rows:
-            how, reason = _run(orders)
-            yield pa.RecordBatch.from_pydict({"number": [orders.number], "how": [how], "reason": [reason]}, RESULT)
+    def run(_: Iterable[int]) -> Iterator[tuple[str, str]]:
+        yield _run(orders)
 
     return run
 
