@@ -47,6 +47,14 @@ def wait_for(
         time.sleep(0.2)
 
 
+def _lives(process: psutil.Process) -> bool:
+    """Not so of one that has ended and that its parent has not asked for."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 @dataclass(frozen=True)
 class Elsewhere:
     """A service that runs already and is left alone."""
@@ -299,7 +307,7 @@ class House:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
-        psutil.wait_procs(family, timeout=20)
+        wait_for("the killed processes are gone", lambda: not any(map(_lives, family)), 20)
         return True
 
     def fail_at(self, datasource: str, **places: str) -> None:
