@@ -24,9 +24,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Sizes."""
     add_stack_options(parser)
     parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--indexers", type=int, default=2)
-    parser.add_argument("--consumers", type=int, default=4, help="of each indexer")
-    parser.add_argument("--rounds", type=int, default=2, help="alternating; the medians are compared")
+    parser.add_argument("--indexers", type=int, default=4)
+    parser.add_argument("--consumers", type=int, default=2, help="of each indexer")
+    parser.add_argument("--locks", type=int, default=4_000, help="groupConfig.partitionMaxRecordLocks of the spec")
+    parser.add_argument("--bare-records", type=int, help="max.poll.records of the bare loop; the client's if not given")
+    parser.add_argument("--rounds", type=int, default=4, help="alternating; the medians are compared")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -37,7 +39,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         topic = house.topic("bench")
         house.produce(topic, records(options.records))
         for turn in range(options.rounds):
-            bare.append(bare_rate(house, topic, f"bare-{turn}", options.records))
+            bare.append(bare_rate(house, topic, f"bare-{turn}", options))
             rate, gone, twice = headgate_rate(house, topic, f"bench-{turn}", options)
             batches.append(options.records / house.totals(f"bench-{turn}")["publishes"])
             headgate.append(rate)
@@ -52,26 +54,28 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "duplicated": duplicated,
         "rows_per_publish": median(batches),
         "records": options.records,
+        "locks": options.locks,
         "indexers": options.indexers,
         "consumers": options.consumers,
     }
 
 
-def bare_rate(house: House, topic: str, group: str, count: int) -> float:
+def bare_rate(house: House, topic: str, group: str, options: argparse.Namespace) -> float:
     """Records per second of one ShareConsumer that polls and accepts, in a process of its own."""
+    config = {"bootstrap.servers": house.bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
+    if options.bare_records is not None:
+        config["max.poll.records"] = options.bare_records
     entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
     for future in house.admin.incremental_alter_configs([resource]).values():
         future.result()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return count / pool.submit(_bare, house.bootstrap, topic, group, count).result(600)
+        return options.records / pool.submit(_bare, config, topic, options.records).result(600)
 
 
-def _bare(bootstrap: str, topic: str, group: str, count: int) -> float:
+def _bare(config: dict[str, Any], topic: str, count: int) -> float:
     """Seconds from the first record to the last."""
-    consumer = ShareConsumer(
-        {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
-    )
+    consumer = ShareConsumer(config)
     consumer.subscribe([topic])
     seen, began = 0, 0.0
     while seen < count:
@@ -96,6 +100,7 @@ def headgate_rate(house: House, topic: str, datasource: str, options: argparse.N
         consumersPerIndexer=options.consumers,
         lock_ms=30_000,
     )
+    spec["ioConfig"]["groupConfig"]["partitionMaxRecordLocks"] = options.locks
     supervisor = house.supervise(spec)
     await_rows(house, datasource, options.records)
     seconds, first_rows = _span(house, datasource)

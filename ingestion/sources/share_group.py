@@ -29,7 +29,7 @@ USUAL_S = 0.05  # or until no further poll came for this long while there are fe
 MORE_S = 0.005  # or for this long once there are as many as usual
 CLOSE_S = 15.0
 COMMIT_S = 20.0
-RECORDS = 2_000  # a poll asks for, which is what brokers lend of a partition unless told otherwise
+RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
 COMPLAINT_S = 15.0  # a complaint that is older is not shown
 _TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
 
