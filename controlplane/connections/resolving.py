@@ -17,7 +17,7 @@ from django.conf import settings
 from controlplane.common.errors import Conflict
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.kafka_properties import librdkafka_properties
-from ingestion.specs.providers import EnvironmentVariable, Value
+from ingestion.specs.providers import EnvironmentVariable, Value, value_of
 
 MOST_BYTES = 1024 * 1024
 _JKS = b"\xfe\xed\xfe\xed"
@@ -56,7 +56,7 @@ def with_registry_secrets(document: dict[str, Any], secrets: Mapping[str, str]) 
     """A stored spec with all that its schema registries' clients need. Raises ``PropertyProblem``."""
 
     def all_resolved(values: Mapping[str, Any]) -> dict[str, str]:
-        return resolved({n: v if isinstance(v, str) else EnvironmentVariable(**v) for n, v in values.items()})
+        return resolved({name: value_of(value) for name, value in values.items()})
 
     return spec_secrets.with_registry_secrets(document, secrets, all_resolved)
 

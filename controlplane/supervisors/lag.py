@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from controlplane.tasks.watching import only_one
 
 logger = logging.getLogger(__name__)
 LOOKING_AT_ONCE = 16
+LOOKING_S = 8.0  # a round; what was not looked at then is so in another
 STALE_AFTER = timedelta(seconds=60)
 _WAITING_LOCK = 0x4C414753
 
@@ -98,8 +100,10 @@ def look_at_waiting() -> None:
     with only_one(_WAITING_LOCK) as won:
         if not won:
             return
-        waiting = {s.pk: s for s in _without_running_task().select_related("datasource")}
-        for asked, topic in _topics([question(s) for s in waiting.values()]):
+        waiting = {s.pk: s for s in _without_running_task().select_related("datasource") if sources_read(s).exists()}
+        questions = [question(s) for s in waiting.values()]
+        random.shuffle(questions)  # when there is no time for all, it is not always the same ones that wait
+        for asked, topic in _topics(questions):
             supervisor = waiting[asked.supervisor_id]
             note_lag(supervisor.datasource, supervisor.io_config, supervisor.pk, topic)
 
@@ -110,17 +114,22 @@ def _without_running_task() -> QuerySet[Supervisor]:
 
 
 def _topics(questions: list[Question]) -> Iterator[tuple[Question, kafka.TopicOffsets]]:
-    """What Kafka says of them, each as it comes in; left out is what it does not know or say. No database in threads.
+    """What Kafka says of them, each as it comes in; left out is what it does not know or say, or not in time.
 
-    Why it does not say stands on the supervisor, whose iterations ask too.
+    No database in threads. Why it does not say stands on the supervisor, whose iterations ask too.
     """
     with ThreadPoolExecutor(LOOKING_AT_ONCE) as pool:
         asked = {pool.submit(kafka.topic_offsets, q.properties, q.topic): q for q in questions if q.problem is None}
-        for future in as_completed(asked):
-            try:
-                topic = future.result()
-            except kafka.KafkaProblem as problem:
-                logger.info("supervisor %s: its topic's lag is not known: %s", asked[future].supervisor_id, problem)
-            else:
-                if topic is not None:
-                    yield asked[future], topic
+        try:
+            for future in as_completed(asked, timeout=LOOKING_S):
+                try:
+                    topic = future.result()
+                except Exception as problem:  # a client's own faults too: they are this supervisor's
+                    logger.info("supervisor %s: its topic's lag is not known: %s", asked[future].supervisor_id, problem)
+                else:
+                    if topic is not None:
+                        yield asked[future], topic
+        except TimeoutError:
+            logger.warning("not all topics were looked at within %s s", LOOKING_S)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

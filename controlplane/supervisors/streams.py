@@ -24,7 +24,7 @@ from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.models import State, Supervisor
 from controlplane.tasks.sources import sources_of
 from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.providers import Value
+from ingestion.specs.providers import Value, value_of
 
 ASKING_AT_ONCE = 32
 SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
@@ -95,12 +95,12 @@ def _has_asked(supervisor: Supervisor) -> bool:
 def question(supervisor: Supervisor) -> Question:
     """What to ask of the topic that its spec names."""
     version, io_config = supervisor.current, supervisor.io_config
-    problem, secrets = None, {}
+    problem, properties = None, {}
     try:
-        secrets = spec_secrets.of_kafka(unseal(version.secrets))
+        stored = {**io_config["consumerProperties"], **spec_secrets.of_kafka(unseal(version.secrets))}
+        properties = {name: value_of(value) for name, value in stored.items()}
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
-    properties = {**io_config["consumerProperties"], **secrets}
     return Question(supervisor.pk, version.version, io_config["topic"], properties, problem)
 
 

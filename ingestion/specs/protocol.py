@@ -305,7 +305,7 @@ class Leases(Message):
 
     ``lock_expired``: acknowledged too late, or given up until their lock ran out. ``hold_ms``: the longest time in ms
     of a bucket → how many records were held for so long or less, and longer than the bucket before: from the poll's
-    return to the answer to the acknowledgement. Buckets grow by a quarter each, so that there are less than 80.
+    return to the acknowledgement. Buckets grow by a quarter each, so that there are less than 80.
     """
 
     acquired: int = Field(default=0, ge=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -21,6 +22,11 @@ class EnvironmentVariable(BaseModel):
 
 
 Value = str | EnvironmentVariable
+
+
+def value_of(stored: str | Mapping[str, Any]) -> Value:
+    """A value as it stands in a stored spec's JSON: a text, or a reference."""
+    return stored if isinstance(stored, str) else EnvironmentVariable.model_validate(stored)
 
 
 def held_by(provider: Any) -> tuple[str, dict[str, Any]]:

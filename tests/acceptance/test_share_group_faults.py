@@ -229,3 +229,11 @@ def test_an_indexer_sleeps_past_its_lock_and_wakes(house: House) -> None:
     check_exactly_once(house, topic, range(records))
     assert psutil.pid_exists(pid)
     assert refused()
+
+    def expired() -> bool:
+        [[told]] = house.sql("SELECT leases FROM tasks_indexer WHERE task_id = %s AND number = %s", task, number)
+        ends = ("accepted", "rejected", "released", "lock_expired")
+        assert told["acquired"] == sum(told[end] for end in ends)
+        return bool(told["lock_expired"])
+
+    wait_for("what was refused counts as expired", expired, 30)

@@ -26,14 +26,16 @@ from controlplane.connections import kafka
 from controlplane.connections.resolving import client_properties
 from controlplane.embedded.home import temporary_home
 from controlplane.embedded.kafka import Kafka
+from controlplane.supervisors import services, streams
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import TopicWatch, configure_group
 from ingestion.specs import parse_task_spec
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.kafka_properties import admitted
 from tests.support.certificates import Identity, authority
+from tests.support.django_cast import Cast
 from tests.support.formats import HERE
-from tests.support.house import wait_for
+from tests.support.house import House, wait_for
 from tests.unit.test_specs import changed
 
 PASSWORD = 'p"4711\\, ;=x'
@@ -152,6 +154,18 @@ def test_a_login_whose_secret_is_in_the_environment(secured: Secured, monkeypatc
     monkeypatch.setenv("SPEC_SECRET_LOGIN", SCRAM)
     reference = {"type": "environment", "variable": "SPEC_SECRET_LOGIN"}
     check_reads(secured, read(login(secured, "LOGINTLS", "SCRAM-SHA-512", reference)))
+
+
+def test_a_supervisor_whose_secret_is_in_the_environment(
+    secured: Secured, monkeypatch: pytest.MonkeyPatch, cast: Cast, house: House
+) -> None:
+    monkeypatch.setenv("SPEC_SECRET_LOGIN", SCRAM)
+    reference = {"type": "environment", "variable": "SPEC_SECRET_LOGIN"}
+    spec = house.kafka_spec(secured.topic, startDelay="PT0S")
+    spec["ioConfig"]["consumerProperties"] = login(secured, "LOGINTLS", "SCRAM-SHA-512", reference)
+    supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    [look] = streams.answers([streams.question(supervisor)])
+    assert (look.problem, look.partitions) == (None, 1)
 
 
 def test_keys_as_pem_text(secured: Secured) -> None:

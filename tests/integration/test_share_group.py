@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from django.test import Client
@@ -13,9 +15,13 @@ from controlplane.segments.selectors.coverage import CELLS, coverage
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Task
-from ingestion.specs import parse_supervisor_spec
+from ingestion.sources import ACCEPT, REJECT, Batch
+from ingestion.sources.share_group import ShareGroupSource
+from ingestion.sources.topic import configure_group
+from ingestion.specs import ShareGroupIOConfig, parse_supervisor_spec, parse_task_spec
 from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus, Leases
 from tests.support.django_cast import Cast, browsing_as, make_receipt, settle, spec_for
+from tests.support.formats import HERE
 from tests.support.house import House, wait_for
 from tests.support.records import numbered, published
 from tests.support.workers import Workers
@@ -170,3 +176,37 @@ def test_real_leases_are_counted(house: House, make_workers: Make) -> None:
     assert found["members"] == [], "the workers are nobody's: the supervisor is at rest"
     assert sum(p["totals"]["stored"] for p in found["coverage"] if "stored" in p["totals"]) == 500
     workers.finish(0)
+
+
+def test_what_is_acknowledged_too_late_is_taken_back_once(house: House) -> None:
+    """Twice too late, the second time with other verdicts, then in time: each delivery has one end."""
+    topic = house.topic(partitions=1)
+    spec = parse_task_spec(house.spec(topic, lock_ms=1000, consumersPerIndexer=1)).spec.ioConfig
+    assert isinstance(spec, ShareGroupIOConfig)
+    properties = {"bootstrap.servers": house.bootstrap}
+    configure_group(properties, spec, HERE)
+    house.produce(topic, numbered(0, 50))
+    source = ShareGroupSource(properties, spec, "one")
+    source.open()
+    try:
+        for delivery, poison in ((1, True), (2, False)):
+            batch = taken(source, delivery)
+            wait_for("the lock has run out", lambda end=batch.deadline: time.monotonic() > end + 0.5)
+            verdicts = np.full(len(batch), ACCEPT, dtype=np.int64)
+            verdicts[0] = REJECT if poison else ACCEPT
+            source.acknowledge(batch, verdicts)
+        batch = taken(source, 3)
+        source.acknowledge(batch, np.full(len(batch), ACCEPT, dtype=np.int64))
+        source.pause()  # what was acknowledged is sent all the same
+        wait_for("both refusals are heard", lambda: source.ack_failures >= 2, 30)
+        seen = source.leases
+        assert (seen.accepted, seen.rejected, seen.released, seen.lock_expired) == (50, 0, 0, 100)
+        assert "acknowledging partition 0" in source.problem
+    finally:
+        source.close()
+
+
+def taken(source: ShareGroupSource, delivery: int) -> Batch:
+    batch = wait_for(f"delivery {delivery}", lambda: source.take(1.0), 60)
+    assert (len(batch), set(batch.delivery_counts.tolist())) == (50, {delivery})
+    return batch

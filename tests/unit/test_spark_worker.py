@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from ingestion.spark.board import Board
@@ -45,8 +44,7 @@ def orders(board: Board, deep_storage: str) -> Orders:
 
 @pytest.mark.parametrize("location", ["s3://AKIA:canary@bucket/x", "ftp://host/x", ""])
 def test_a_deep_storage_that_can_not_be_is_told(location: str, tmp_path: Path) -> None:
-    one = pa.RecordBatch.from_pydict({"id": [0]})
-    [row] = [r for b in work(orders(Board("127.0.0.1"), location))(iter([one])) for r in b.to_pylist()]
-    assert (row["number"], row["how"]) == (3, STORAGE_REFUSED)
-    assert "deep storage" in row["reason"]
-    assert "canary" not in row["reason"]
+    [(how, reason)] = work(orders(Board("127.0.0.1"), location))([3])
+    assert how == STORAGE_REFUSED
+    assert "deep storage" in reason
+    assert "canary" not in reason
