@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv venv-dev chromium prerequisites demo up down status clean test test-fast lint format lock
+.PHONY: help jars venv venv-dev chromium prerequisites demo up down status clean test test-fast lint format lock
 
 # The lock is made for 3.11; the newest others are tried after it.
 ifndef PYTHON
@@ -60,8 +60,12 @@ demo: venv ## start the stack, load and ingest real data, show the result (ARGS=
 
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test: venv-dev chromium lint ## the whole test suite; installs what it lacks
+test: venv-dev jars chromium lint ## the whole test suite; installs what it lacks
 	$(PYTEST) $(ARGS)
+
+# In the background: they come while other things are done, and who needs them waits for them.
+jars: venv-dev
+	@$(BIN)/python -m controlplane.embedded.kafka_jars &
 
 test-fast: venv-dev lint ## unit and contract tests only
 	$(PYTEST) tests/unit tests/contracts $(ARGS)

@@ -21,11 +21,19 @@ from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noq
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs the stack of all services takes longest and comes first: the short tests fill up what is left.
+    """First what needs no Kafka, whose jars may be on their way; then what takes longest; short tests fill up the rest.
 
     Last come the browser's: Playwright leaves an event loop running, beside which Django's own can't be started.
     """
-    items.sort(key=lambda item: (_uses(item, "playwright"), not _uses(item, "house")))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if _uses(item, "playwright"):
+        return 3
+    if "/unit/" in item.nodeid or "/contracts/" in item.nodeid:
+        return 0
+    return 1 if _uses(item, "house") else 2
 
 
 def _uses(item: pytest.Item, fixture: str) -> bool:

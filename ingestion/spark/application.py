@@ -256,6 +256,8 @@ _AN_ERROR = re.compile(r"[\w.]*(Error|Exception|\.[A-Z]\w+): ")  # the line of a
 
 
 def _first_line(error: BaseException) -> str:
-    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
+    lines = [
+        line.strip().removeprefix("Caused by: ").removeprefix(": ") for line in str(error).splitlines() if line.strip()
+    ]
     telling = [line for line in lines if _AN_ERROR.match(line) or "exited" in line]
     return (telling[-1] if telling else lines[0] if lines else type(error).__name__)[:1000]

@@ -30,9 +30,18 @@ QUICK_ONE = b'{"t":0,"a":"x"}'
 SLOW_ONE = json.dumps({"t": 0, "a": "a" * 60_000}).encode()
 
 
+def slow_length(seconds: float) -> int:
+    """How long a text must be to take so much processor time on this machine."""
+    return int(len(SLOW_ONE) * seconds / _cost())
+
+
 @pytest.fixture(scope="module")
 def cost() -> float:
     """Processor time that the slow record takes on this machine."""
+    return _cost()
+
+
+def _cost() -> float:
     decoder = JsonDecoder(SCHEMA, batch_s=1000)
     began = time.thread_time()
     decoded = decoder.decode([SLOW_ONE])
