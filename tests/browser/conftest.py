@@ -9,8 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, Request
+from playwright.sync_api import ConsoleMessage, Page, Request, expect
 
+expect.set_options(timeout=30_000)  # ms; five seconds of a busy machine say nothing of a page
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
