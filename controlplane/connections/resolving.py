@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from django.conf import settings
 
 from controlplane.common.errors import Conflict
+from controlplane.connections.secrets import unseal
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.providers import EnvironmentVariable, Value, value_of
@@ -30,6 +31,15 @@ class PropertyProblem(Conflict):
         self.name = name
         self.reason = reason
         super().__init__(f"{name}: {reason}")
+
+
+def stored_properties(io_config: Mapping[str, Any], sealed: str) -> dict[str, Value]:
+    """A stored ioConfig's consumer properties, with the secrets that were sealed apart from it; not yet resolved.
+
+    Never shown or logged. Raises ``SecretsLost``.
+    """
+    written = {**io_config["consumerProperties"], **spec_secrets.of_kafka(unseal(sealed))}
+    return {name: value_of(value) for name, value in written.items()}
 
 
 def resolved(values: Mapping[str, Value]) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,19 +12,19 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.segments.models import Source
 from controlplane.segments.selectors import LagSeries, PartitionProgress, lag_series, progress
-from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.models import Supervisor, SupervisorQuerySet
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.streams import Question, question
 from controlplane.tasks.models import Status, Task
-from controlplane.tasks.sources import sources_of
+from controlplane.tasks.sources import kind_and_group, sources_of
 from controlplane.tasks.topic_lag import note_lag
 from controlplane.tasks.watching import only_one
 
 logger = logging.getLogger(__name__)
-LOOKING_AT_ONCE = 16
 LOOKING_S = 8.0  # a round; what was not looked at then is so in another
 STALE_AFTER = timedelta(seconds=60)
 _WAITING_LOCK = 0x4C414753
@@ -100,7 +99,7 @@ def look_at_waiting() -> None:
     with only_one(_WAITING_LOCK) as won:
         if not won:
             return
-        waiting = {s.pk: s for s in _without_running_task().select_related("datasource") if sources_read(s).exists()}
+        waiting = {s.pk: s for s in _of_known_sources(_without_running_task())}
         questions = [question(s) for s in waiting.values()]
         random.shuffle(questions)  # when there is no time for all, it is not always the same ones that wait
         for asked, topic in _topics(questions):
@@ -108,28 +107,36 @@ def look_at_waiting() -> None:
             note_lag(supervisor.datasource, supervisor.io_config, supervisor.pk, topic)
 
 
-def _without_running_task() -> QuerySet[Supervisor]:
+def _without_running_task() -> SupervisorQuerySet:
     running = Task.objects.reading().filter(status=Status.RUNNING).values("supervisor_id")
-    return Supervisor.objects.filter(terminated_at=None).exclude(pk__in=running)
+    return Supervisor.objects.filter(terminated_at=None).exclude(pk__in=running).select_related("datasource")
+
+
+def _of_known_sources(supervisors: SupervisorQuerySet) -> list[Supervisor]:
+    """Those that have read their topics before: of the others there is no progress."""
+    found = supervisors.with_current()
+    known = Source.objects.filter(datasource__in={s.datasource_id for s in found})
+    read = set(known.values_list("datasource_id", "kind", "group", "topic"))
+    return [s for s in found if (s.datasource_id, *kind_and_group(s.io_config, s.pk), s.io_config["topic"]) in read]
 
 
 def _topics(questions: list[Question]) -> Iterator[tuple[Question, kafka.TopicOffsets]]:
     """What Kafka says of them, each as it comes in; left out is what it does not know or say, or not in time.
 
-    No database in threads. Why it does not say stands on the supervisor, whose iterations ask too.
+    Why it does not say stands on the supervisor, whose iterations ask too.
     """
-    with ThreadPoolExecutor(LOOKING_AT_ONCE) as pool:
-        asked = {pool.submit(kafka.topic_offsets, q.properties, q.topic): q for q in questions if q.problem is None}
-        try:
-            for future in as_completed(asked, timeout=LOOKING_S):
-                try:
-                    topic = future.result()
-                except Exception as problem:  # a client's own faults too: they are this supervisor's
-                    logger.info("supervisor %s: its topic's lag is not known: %s", asked[future].supervisor_id, problem)
-                else:
-                    if topic is not None:
-                        yield asked[future], topic
-        except TimeoutError:
-            logger.warning("not all topics were looked at within %s s", LOOKING_S)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    missing = {q.supervisor_id for q in questions}
+    for asked, said in answered(_topic_of, questions, within_s=LOOKING_S):
+        missing.discard(asked.supervisor_id)
+        if isinstance(said, Exception):
+            logger.info("supervisor %s: its topic's lag is not known: %s", asked.supervisor_id, said)
+        elif said is not None:
+            yield asked, said
+    if missing:
+        logger.warning("topics of %s supervisors were not looked at within %s s", len(missing), LOOKING_S)
+
+
+def _topic_of(question: Question) -> kafka.TopicOffsets | None:
+    if question.problem is not None:
+        raise question.problem
+    return kafka.topic_offsets(question.properties, question.topic)

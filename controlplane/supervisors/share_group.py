@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, Unavailable
 from controlplane.connections import kafka
-from controlplane.connections.secrets import SecretsLost, unseal
+from controlplane.connections.resolving import stored_properties
+from controlplane.connections.secrets import SecretsLost
 from controlplane.segments.models import Source, SourceEvent
 from controlplane.segments.selectors.coverage import PartitionCoverage, coverage
 from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
@@ -24,7 +25,6 @@ from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import ShareGroupIOConfig, parse_supervisor_spec
-from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.providers import Value
 
 LISTED = 20
@@ -84,8 +84,7 @@ def share_group(supervisor: Supervisor) -> ShareGroup:
 
 def io_config_of(supervisor: Supervisor) -> ShareGroupIOConfig:
     """Of its current spec. Raises ``InvalidInput`` as above."""
-    version = supervisor.current
-    io_config = parse_supervisor_spec(version.spec).spec.ioConfig
+    io_config = parse_supervisor_spec(supervisor.current.spec).spec.ioConfig
     if not isinstance(io_config, ShareGroupIOConfig):
         raise InvalidInput(f"Supervisor {supervisor.pk} reads with stored offsets; it has no share group.")
     return io_config
@@ -151,7 +150,7 @@ def group_configuration(supervisor: Supervisor) -> GroupConfiguration:
     """Ask Kafka; blocks for some seconds at most. Raises ``InvalidInput`` and ``Unavailable``."""
     io_config = io_config_of(supervisor)
     try:
-        seen = kafka.share_group_config(_properties(supervisor, io_config), io_config.topic, io_config.groupId)
+        seen = kafka.share_group_config(_properties(supervisor), io_config.topic, io_config.groupId)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration is not known: {problem}") from None
     settings = [_setting(name, wanted, seen) for name, wanted in io_config.group_settings.items()]
@@ -177,7 +176,7 @@ def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfigurat
     if supervisor.terminated_at is not None:
         raise Conflict(f"Supervisor {supervisor.pk} is terminated.")
     try:
-        properties = _properties(supervisor, io_config)
+        properties = _properties(supervisor)
         kafka.set_share_group_config(properties, io_config.topic, io_config.groupId, io_config.group_settings)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration was not changed: {problem}") from None
@@ -193,8 +192,5 @@ def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfigurat
     return group_configuration(supervisor)
 
 
-def _properties(supervisor: Supervisor, io_config: ShareGroupIOConfig) -> dict[str, Value]:
-    """With their secrets: for clients only."""
-    version = supervisor.current
-    hidden = spec_secrets.of_kafka(unseal(version.secrets))
-    return {**io_config.consumerProperties, **hidden}
+def _properties(supervisor: Supervisor) -> dict[str, Value]:
+    return stored_properties(supervisor.io_config, supervisor.current.secrets)

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 from pydantic import TypeAdapter
 
+from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
-from controlplane.connections.secrets import unseal
+from controlplane.connections.resolving import stored_properties
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.decide import Runs
-from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
 from controlplane.tasks.sources import sources_of
-from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.providers import Value, value_of
+from ingestion.specs.providers import Value
 
-ASKING_AT_ONCE = 32
 SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
 DEFAULT_PERIOD = timedelta(seconds=30)  # of a share group's supervisor, whose spec has none
 MESSAGE_LENGTH = 1000
@@ -61,18 +59,18 @@ def first_start(supervisor: Supervisor) -> datetime | None:
     return None if delay is None else supervisor.created_at + _PERIOD.validate_python(delay)
 
 
-def due() -> QuerySet[Supervisor]:
+def due() -> SupervisorQuerySet:
     """Supervisors whose period is over, or which began anew."""
     at_work = Supervisor.objects.filter(suspended=False, terminated_at=None)
     # Those that answered last come first: of the others one asks for long.
     return at_work.filter(Q(look_due_at=None) | Q(look_due_at__lte=timezone.now())).order_by("failed_runs", "id")
 
 
-def claimed(supervisors: QuerySet[Supervisor]) -> list[Question]:
+def claimed(supervisors: SupervisorQuerySet) -> list[Question]:
     """What to ask for these, each for one caller only; left out is what has another, and what waits to start."""
     now = timezone.now()
     found = []
-    for supervisor in supervisors:
+    for supervisor in supervisors.with_current():
         start = first_start(supervisor)
         waits = start is not None and now < start
         period = _PERIOD.validate_python(supervisor.io_config.get("period", DEFAULT_PERIOD))
@@ -94,31 +92,26 @@ def _has_asked(supervisor: Supervisor) -> bool:
 
 def question(supervisor: Supervisor) -> Question:
     """What to ask of the topic that its spec names."""
-    version, io_config = supervisor.current, supervisor.io_config
+    version = supervisor.current
     problem, properties = None, {}
     try:
-        stored = {**io_config["consumerProperties"], **spec_secrets.of_kafka(unseal(version.secrets))}
-        properties = {name: value_of(value) for name, value in stored.items()}
+        properties = stored_properties(version.io_config, version.secrets)
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
-    return Question(supervisor.pk, version.version, io_config["topic"], properties, problem)
+    return Question(supervisor.pk, version.version, version.io_config["topic"], properties, problem)
 
 
 def answers(questions: list[Question]) -> Iterator[Look]:
-    """Each as it comes in. No database in the threads."""
-    with ThreadPoolExecutor(ASKING_AT_ONCE) as pool:
-        for asked in as_completed([pool.submit(_ask, question) for question in questions]):
-            yield asked.result()
+    """Each as it comes in."""
+    for asked, said in answered(_partitions, questions):
+        found = {"problem": said} if isinstance(said, Exception) else {"partitions": said}
+        yield Look(asked.supervisor_id, asked.version, **found)
 
 
-def _ask(question: Question) -> Look:
-    try:
-        if question.problem is not None:
-            raise question.problem
-        partitions = kafka.partition_count(question.properties, question.topic)
-    except Exception as problem:  # a client's own faults too
-        return Look(question.supervisor_id, question.version, problem=problem)
-    return Look(question.supervisor_id, question.version, partitions)
+def _partitions(question: Question) -> int | None:
+    if question.problem is not None:
+        raise question.problem
+    return kafka.partition_count(question.properties, question.topic)
 
 
 def note(supervisor: Supervisor, look: Look) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,19 +13,19 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
+from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
-from controlplane.connections.secrets import SecretsLost, unseal
+from controlplane.connections.resolving import stored_properties
+from controlplane.connections.secrets import SecretsLost
 from controlplane.tasks import capacity, hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of
 from controlplane.tasks.topic_lag import note_lag
 from ingestion.specs import KafkaIOConfig, TaskSpec, parse_task_spec
-from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 from ingestion.specs.providers import Value
 
 logger = logging.getLogger(__name__)
-LOOKING_AT_ONCE = 16
 OBEY_WITHIN = timedelta(seconds=90)
 LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
@@ -91,18 +90,15 @@ class Look:
     problem: str = ""
 
 
-def _looks(tasks: list[tuple[Task, TaskSpec]]) -> list[Look]:
-    """Ask Kafka for all of them side by side: one that does not answer delays no other. No database in the threads."""
-    with ThreadPoolExecutor(LOOKING_AT_ONCE) as pool:
-        return list(pool.map(_look, tasks))
+def _looks(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[Look]:
+    """Each as it comes in."""
+    for (task, spec), said in answered(_topic_of, tasks):
+        yield Look(task, spec, None, str(said)) if isinstance(said, Exception) else Look(task, spec, said)
 
 
-def _look(asked: tuple[Task, TaskSpec]) -> Look:
+def _topic_of(asked: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
     task, spec = asked
-    try:
-        return Look(task, spec, kafka.topic_offsets(properties_of(task, spec), spec.spec.ioConfig.topic))
-    except (kafka.KafkaProblem, SecretsLost) as problem:
-        return Look(task, spec, None, str(problem))
+    return kafka.topic_offsets(properties_of(task), spec.spec.ioConfig.topic)
 
 
 def _watch_task(look: Look) -> None:
@@ -114,9 +110,9 @@ def _watch_task(look: Look) -> None:
         _make_it_obey(task)
 
 
-def properties_of(task: Task, spec: TaskSpec) -> dict[str, Value]:
-    """The consumer properties, secrets included. For clients only: never shown or logged. Raises ``SecretsLost``."""
-    return {**spec.spec.ioConfig.consumerProperties, **spec_secrets.of_kafka(unseal(task.secrets))}
+def properties_of(task: Task) -> dict[str, Value]:
+    """See ``stored_properties``."""
+    return stored_properties(task.spec["spec"]["ioConfig"], task.secrets)
 
 
 def observe(look: Look) -> None:
@@ -180,7 +176,7 @@ def _all_reading(task: Task) -> bool:
 def _records_left(task: Task, spec: TaskSpec) -> bool:
     """Whether an unsettled offset holds a record: transaction markers and the like are no records."""
     try:
-        properties = properties_of(task, spec)
+        properties = properties_of(task)
         return any(
             kafka.holds_records(properties, spec.spec.ioConfig.topic, int(partition), start, end)
             for partition, ranges in task.observation.get("unsettled", {}).items()

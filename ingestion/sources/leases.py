@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +14,7 @@ from ingestion.specs.protocol import Leases
 
 _GROWTH = math.log(1.25)
 _LONGEST_MS = 3_600_000  # no lock is longer
+_WAITED_FOR = 100  # polls of a partition whose answers are waited for at most
 
 
 @dataclass
@@ -56,6 +58,60 @@ class LeaseBook:
     def seen(self) -> Leases:
         with self._lock:
             return self._seen
+
+
+@dataclass(eq=False)
+class _Said:
+    """What was acknowledged of one poll, of one partition, until the broker has answered for all of it.
+
+    ``verdicts``: None when it was left to its lock, or when it is known that it came too late.
+    """
+
+    offsets: Ints
+    verdicts: Ints | None
+    unanswered: int
+
+
+class Unanswered:
+    """What one consumer acknowledged and the broker has yet to answer; what it refuses is taken back from the book.
+
+    Of the consumer's own thread, as its callback is.
+    """
+
+    def __init__(self, book: LeaseBook) -> None:
+        self._book = book
+        self._said: dict[int, deque[_Said]] = defaultdict(lambda: deque(maxlen=_WAITED_FOR))  # by partition
+
+    def note(self, partitions: Ints, offsets: Ints, verdicts: Ints | None) -> None:
+        """One poll is acknowledged. ``verdicts``: None when it was left to its lock."""
+        for partition in np.unique(partitions).tolist():
+            here = partitions == partition
+            said = _Said(offsets[here], None if verdicts is None else verdicts[here], int(here.sum()))
+            self._said[partition].append(said)
+
+    def answered(self, partition: int, offsets: set[int], taken: bool) -> None:
+        """The broker answered for these, which are of one poll: it took them, or their locks had run out."""
+        waiting, one = self._said[partition], next(iter(offsets))
+        # The oldest of them: the same offsets may have been delivered here again meanwhile.
+        said = next((said for said in waiting if one in said.offsets), None)
+        if said is None:
+            return
+        if not taken and said.verdicts is not None:
+            self._book.take_back(said.verdicts[np.isin(said.offsets, list(offsets))])
+        said.unanswered -= len(offsets)
+        if said.unanswered <= 0:
+            waiting.remove(said)
+
+    def overdue(self, partition: int) -> None:
+        """No answer came in time for the newest: that is as good as a refusal, which adds nothing later."""
+        waiting = self._said[partition]
+        if waiting and waiting[-1].verdicts is not None:
+            self._book.take_back(waiting[-1].verdicts)
+            waiting[-1].verdicts = None
+
+    def forget(self) -> None:
+        """Its consumer is gone: no answer comes any more."""
+        self._said.clear()
 
 
 def bucket_ms(held_ms: float) -> int:

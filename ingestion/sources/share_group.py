@@ -10,7 +10,6 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, Source, SourceProblem
-from ingestion.sources.leases import LeaseBook
+from ingestion.sources.leases import LeaseBook, Unanswered
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import SHARE_GROUPS_OFF, Leases
@@ -30,7 +29,6 @@ MORE_S = 0.005  # or for this long once there are as many as usual
 CLOSE_S = 15.0
 COMMIT_S = 20.0
 RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
-UNANSWERED = 100  # polls of a partition whose answers are waited for at most
 COMPLAINT_S = 15.0  # a complaint that is older is not shown
 _TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
 
@@ -60,18 +58,6 @@ class _Held:
         )
 
 
-@dataclass(eq=False)
-class _Said:
-    """What was acknowledged of one poll, of one partition, until the broker has answered for all of it.
-
-    ``verdicts``: None when it was left to its lock, or when it is known that it came too late.
-    """
-
-    offsets: Ints
-    verdicts: Ints | None
-    unanswered: int
-
-
 class _Poller(threading.Thread):
     """Owns one ShareConsumer: poll, hand over, wait for the verdicts, acknowledge."""
 
@@ -81,8 +67,8 @@ class _Poller(threading.Thread):
         self._config = {**config, "error_cb": self._note}
         self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
         self._complaint = self._refusal = ("", 0.0)  # records that come in end the first, time alone the second
-        self._said: dict[int, deque[_Said]] = defaultdict(lambda: deque(maxlen=UNANSWERED))  # by partition
-        self._refused: set[int] = set()
+        self._unanswered = Unanswered(source.book)
+        self._refused: set[int] = set()  # partitions, by the callback, since the last commit began
         self.fatal: Exception | None = None
         self.closed = threading.Event()
 
@@ -112,7 +98,7 @@ class _Poller(threading.Thread):
                     if error.args[0].fatal():
                         _close(consumer)
                         consumer = None
-                        self._said.clear()
+                        self._unanswered.forget()
                     self._source.stopping.wait(1.0)
             self._send_last(consumer)
         except Exception as error:  # the loop raises it as a SourceProblem
@@ -145,7 +131,7 @@ class _Poller(threading.Thread):
         self._source.arrived.put(held)
         verdicts = self._verdicts.get()
         self._source.book.note(held.partitions, verdicts, time.monotonic() - acquired_at)
-        self._remember(held, verdicts)
+        self._unanswered.note(held.partitions, held.offsets, verdicts)
         self._acknowledge(consumer, messages, verdicts)
 
     def _acknowledge(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
@@ -172,43 +158,20 @@ class _Poller(threading.Thread):
         self._refused.clear()
         for at, error in consumer.commit_sync(COMMIT_S).items():
             if error is not None and at.partition not in self._refused:  # no answer in time: the callback comes later
-                waiting = self._said[at.partition]
-                self._refuse(at.partition, waiting[-1] if waiting else None, None, error)
-
-    def _remember(self, held: _Held, verdicts: Ints | None) -> None:
-        for partition in np.unique(held.partitions).tolist():
-            here = held.partitions == partition
-            offsets = held.offsets[here]
-            said = _Said(offsets, None if verdicts is None else verdicts[here], len(offsets))
-            self._said[partition].append(said)
+                self._unanswered.overdue(at.partition)
+                self._complain_of(at.partition, error)
 
     def _answered(self, offsets: Mapping[Any, set[int]], error: KafkaException | None) -> None:
         """The client's callback, on this thread: what the broker said to acknowledgements."""
         for at, some in offsets.items():
-            said = self._answer_to(at.partition, some)
+            self._unanswered.answered(at.partition, some, taken=error is None)
             if error is not None:
                 self._refused.add(at.partition)
-                self._refuse(at.partition, said, some, error)
+                self._complain_of(at.partition, error)
 
-    def _answer_to(self, partition: int, offsets: set[int]) -> _Said | None:
-        """The oldest that is not answered: the same offsets may have been delivered here again meanwhile."""
-        waiting, one = self._said[partition], next(iter(offsets))
-        found = next((said for said in waiting if one in said.offsets), None)
-        if found is not None:
-            found.unanswered -= len(offsets)
-            if found.unanswered <= 0:
-                waiting.remove(found)
-        return found
-
-    def _refuse(self, partition: int, said: _Said | None, offsets: set[int] | None, error: KafkaException) -> None:
-        """``offsets``: None for all of them."""
+    def _complain_of(self, partition: int, error: KafkaException) -> None:
         self._source.count_ack_failure()
         self._refusal = (f"acknowledging partition {partition}: {error}", time.monotonic())
-        if said is not None and said.verdicts is not None:
-            late = said.verdicts if offsets is None else said.verdicts[np.isin(said.offsets, list(offsets))]
-            self._source.book.take_back(late)
-            if offsets is None:
-                said.verdicts = None
 
     def _note(self, error: Any) -> None:
         self.complain(str(error.str()))

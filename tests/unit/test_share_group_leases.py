@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.supervisors.leases import Hold, LeaseSums, hold_of, sums_of, warnings_of
 from ingestion.sources import ACCEPT, REJECT, RELEASE
-from ingestion.sources.leases import LeaseBook, bucket_ms
+from ingestion.sources.leases import LeaseBook, Unanswered, bucket_ms
 from ingestion.specs.protocol import IndexerStatus, Leases
 
 
@@ -35,6 +35,71 @@ def test_each_poll_ends_in_the_book() -> None:
     assert seen.acquired == seen.accepted + seen.rejected + seen.released + seen.lock_expired
     assert sum(seen.hold_ms.values()) == 12
     assert seen.longest_hold_ms == 30_000
+
+
+@pytest.fixture
+def book() -> LeaseBook:
+    """One poll is noted in it: of partition 0 offsets 1–3 (one rejected), of partition 1 offset 1."""
+    book = LeaseBook()
+    book.note(np.array([0, 0, 0, 1]), np.array([ACCEPT, REJECT, ACCEPT, ACCEPT]), 0.1)
+    return book
+
+
+@pytest.fixture
+def unanswered(book: LeaseBook) -> Unanswered:
+    unanswered = Unanswered(book)
+    unanswered.note(np.array([0, 0, 0, 1]), np.array([1, 2, 3, 1]), np.array([ACCEPT, REJECT, ACCEPT, ACCEPT]))
+    return unanswered
+
+
+def test_what_the_broker_takes_stays_in_the_book(book: LeaseBook, unanswered: Unanswered) -> None:
+    before = book.seen
+    unanswered.answered(0, {1, 2, 3}, taken=True)
+    unanswered.answered(1, {1}, taken=True)
+    unanswered.overdue(0)  # nothing is left to be answered
+    assert book.seen == before
+
+
+def test_what_the_broker_refuses_had_expired_each_record_once(book: LeaseBook, unanswered: Unanswered) -> None:
+    unanswered.answered(0, {1}, taken=True)
+    unanswered.answered(0, {2, 3}, taken=False)
+    unanswered.answered(0, {2, 3}, taken=False)  # nobody waits for these any more
+    seen = book.seen
+    assert (seen.accepted, seen.rejected, seen.lock_expired) == (2, 0, 2)
+
+
+def test_an_overdue_answer_that_comes_after_all_counts_no_more(book: LeaseBook, unanswered: Unanswered) -> None:
+    unanswered.overdue(0)
+    unanswered.answered(0, {1, 2, 3}, taken=False)
+    seen = book.seen
+    assert (seen.accepted, seen.rejected, seen.lock_expired) == (1, 0, 3)
+
+
+def test_answers_are_for_the_oldest_delivery_that_waits(book: LeaseBook, unanswered: Unanswered) -> None:
+    again = np.array([REJECT])  # offset 1 of partition 0 once more: its lock had run out
+    book.note(np.array([0]), again, 0.1)
+    unanswered.note(np.array([0]), np.array([1]), again)
+    unanswered.answered(0, {1, 2, 3}, taken=False)
+    unanswered.answered(0, {1}, taken=True)
+    seen = book.seen
+    assert (seen.accepted, seen.rejected, seen.lock_expired) == (1, 1, 3)
+
+
+def test_of_a_consumer_that_is_gone_nothing_is_waited_for(book: LeaseBook, unanswered: Unanswered) -> None:
+    before = book.seen
+    unanswered.forget()
+    unanswered.answered(0, {1, 2, 3}, taken=False)
+    unanswered.overdue(1)
+    assert book.seen == before
+
+
+def test_what_was_left_to_its_lock_is_not_taken_back_again(book: LeaseBook) -> None:
+    book.note(np.array([0]), None, 30.0)
+    before = book.seen
+    unanswered = Unanswered(book)
+    unanswered.note(np.array([0]), np.array([9]), None)
+    unanswered.answered(0, {9}, taken=False)
+    assert book.seen == before
 
 
 def test_sums_are_over_all_indexers() -> None:

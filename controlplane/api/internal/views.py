@@ -55,7 +55,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             task_id=task.pk,
             kind=cast("SourceKind", task.kind),
             spec=spec.spec,
-            consumer_properties=client_properties(properties_of(task, spec)),
+            consumer_properties=client_properties(properties_of(task)),
             address_policy=settings.ADDRESS_POLICY,
             indexers=task.indexers_wanted,
             deep_storage=settings.DEEP_STORAGE,
