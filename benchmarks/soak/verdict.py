@@ -22,9 +22,13 @@ Place = tuple[int, int]  # partition, offset
 
 @dataclass
 class Log:
-    """What a reader of committed records finds: places by id. An id that was sent once has one."""
+    """What a reader of committed records finds: places by id. An id that was sent once has one.
+
+    ``undone``: the same for records that only a reader of uncommitted ones finds.
+    """
 
     places: dict[int, list[Place]] = field(default_factory=dict)
+    undone: dict[int, list[Place]] = field(default_factory=dict)
 
     def among(self, numbers: Iterable[int]) -> set[int]:
         return set(numbers) & set(self.places)
@@ -32,28 +36,34 @@ class Log:
 
 def read_log(bootstrap: str, topic: str, partitions: int) -> Log:
     """The whole topic, from its first offset to the end it has now."""
+    committed, everything = (_read(bootstrap, topic, partitions, f"read_{how}") for how in ("committed", "uncommitted"))
+    return Log(committed, {n: found for n, found in everything.items() if n not in committed})
+
+
+def _read(bootstrap: str, topic: str, partitions: int, isolation: str) -> dict[int, list[Place]]:
     config = {
         "bootstrap.servers": bootstrap,
         "group.id": "soak-verdict",
-        "isolation.level": "read_committed",
+        "isolation.level": isolation,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
     }
-    consumer, log, left = Consumer(config), Log(), set(range(partitions))
+    consumer, left = Consumer(config), set(range(partitions))
+    places: dict[int, list[Place]] = {}
     consumer.assign([TopicPartition(topic, p, 0) for p in left])
     give_up = time.monotonic() + 120
     try:
         while left:
             for message in consumer.consume(5_000, 1.0):
                 if message.error() is None:
-                    log.places.setdefault(int(message.key()), []).append((message.partition(), message.offset()))
+                    places.setdefault(int(message.key()), []).append((message.partition(), message.offset()))
                 elif message.error().code() == KafkaError._PARTITION_EOF:
                     left.discard(message.partition())
             if time.monotonic() > give_up:
                 raise RuntimeError(f"{topic} could not be read to its end: partitions {sorted(left)}")
     finally:
         consumer.close()
-    return log
+    return places
 
 
 @dataclass(frozen=True)
@@ -161,13 +171,15 @@ def _numbers(places: Counter[Place], log: Log) -> set[int]:
 
 
 def _line(what: str, numbers: set[int], log: Log, ended: dict[str, Counter[Place]]) -> str:
-    shown = [f"{n} at {_where(log.places.get(n, []), ended)}" for n in sorted(numbers)[:SHOWN]]
+    shown = [f"{n} at {_where(n, log, ended)}" for n in sorted(numbers)[:SHOWN]]
     return f"{what}: {len(numbers)} ids: {'; '.join(shown)}"
 
 
-def _where(places: list[Place], ended: dict[str, Counter[Place]]) -> str:
+def _where(number: int, log: Log, ended: dict[str, Counter[Place]]) -> str:
     """Partition and offset, and what the receipts say of them."""
-    return ", ".join(f"{p}/{o} ({_fate((p, o), ended)})" for p, o in places) or "no place in the log"
+    places = [f"{p}/{o} ({_fate((p, o), ended)})" for p, o in log.places.get(number, [])]
+    undone = [f"{p}/{o} (not committed)" for p, o in log.undone.get(number, [])]
+    return ", ".join(places + undone) or "no place in the log"
 
 
 def _fate(place: Place, ended: dict[str, Counter[Place]]) -> str:

@@ -27,8 +27,9 @@ def test_the_verdict_finds_what_is_wrong(house: House, make_workers: Callable[..
     assert (clean.lost, clean.duplicated, clean.wrong) == (0, 0, [])
     assert clean.stored == len(log.among(stream.ledger.good))
 
-    phantom = max(log.places) + 1
-    stream.ledger.acknowledged.add(phantom)
+    phantom = max(log.places) + max(log.undone) + 1
+    undone = max(stream.ledger.aborted)
+    stream.ledger.acknowledged |= {phantom, undone}
     ((partition, offset),) = house.sql(
         "DELETE FROM segments_quarantinedrecord WHERE id = (SELECT min(q.id) FROM segments_quarantinedrecord q"
         ' JOIN datasources_datasource d ON d.id = q.datasource_id WHERE d.name = %s) RETURNING partition, "offset"',
@@ -46,4 +47,9 @@ def test_the_verdict_finds_what_is_wrong(house: House, make_workers: Callable[..
     assert "(stored ×1)" in lost, "with what the receipts say of it"
     assert poison.startswith("poison that is not in quarantine once: 1 ids: ")
     assert f"at {partition}/{offset} (unparseable ×1)" in poison
-    assert f"acknowledged by the broker, and not in the log: 1 ids: {phantom} at no place in the log" in not_there
+    ((at_partition, at_offset),) = log.undone[undone]
+    assert not_there == (
+        "acknowledged by the broker, and not in the log: 2 ids: "
+        f"{undone} at {at_partition}/{at_offset} (not committed); "
+        f"{phantom} at no place in the log"
+    )
