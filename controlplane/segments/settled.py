@@ -142,6 +142,19 @@ def holes(source: Source) -> list[Hole]:
     return out
 
 
+def leading_holes(source: Source) -> list[Hole]:
+    """What is left between where the log of a partition begins, as far as it was seen, and its first settled range."""
+    out: list[Hole] = []
+    for key in source.keys.exclude(log_start_offset=None).order_by("partition"):
+        first = SettledRange.objects.filter(span__overlap=_whole(key.id)).order_by("span").first()
+        if first is None:
+            continue
+        _, start, _ = unspan(first.span.lower, first.span.upper)
+        if key.log_start_offset is not None and key.log_start_offset < start:
+            out.append(Hole(key.partition, key.log_start_offset, start, first.settled_at))
+    return out
+
+
 def fold() -> int:
     """Join settled neighbours into one row each; returns how many rows that saved.
 

@@ -1,6 +1,7 @@
 """The repair job's cue: old holes in the settled ranges are read by an ordinary reader and settled.
 
-A hole below a settled offset, or above all of them when the readers are idle, that is older than delivery limit × lock
+A hole below a settled offset (also below the first, where the log is read from its start), or above all of them when
+the readers are idle, that is older than delivery limit × lock
 duration is presumed archived by the broker, a transaction marker, or compacted away. Reading it is safe in any case:
 what is delivered after all is a duplicate.
 """
@@ -14,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from controlplane.segments.models import Source
-from controlplane.segments.settled import Hole, holes
+from controlplane.segments.settled import Hole, holes, leading_holes
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import create_repair
@@ -31,7 +32,7 @@ def start_repairs() -> list[str]:
         like = _newest_task(source)
         if like is None or _resting(like) or _repair_at_work(source):
             continue
-        found = [*holes(source), *never_delivered(source, like)]
+        found = [*_below_settled(source, like), *never_delivered(source, like)]
         old = old_holes(found, patience(like), timezone.now())
         if old:
             started.append(create_repair(like=like, holes=old[:HOLES_A_TASK]).pk)
@@ -49,6 +50,11 @@ def old_holes(found: list[Hole], patience: timedelta, now: datetime) -> list[Hol
     return [h for h in found if now - h.since > patience]
 
 
+def _below_settled(source: Source, task: Task) -> list[Hole]:
+    from_start = task.spec["spec"]["ioConfig"]["useEarliestOffset"]
+    return [*(leading_holes(source) if from_start else []), *holes(source)]
+
+
 def never_delivered(source: Source, task: Task) -> list[Hole]:
     """What lies above the highest settled offset of a caught-up reader: since it is idle, it will not be delivered.
 
@@ -64,7 +70,7 @@ def never_delivered(source: Source, task: Task) -> list[Hole]:
     if task.status != Status.RUNNING or not reading or seen.get("topic_id") != source.topic_id:
         return []
     since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
-    known = {(h.partition, h.start) for h in holes(source)}
+    known = {(h.partition, h.start) for h in _below_settled(source, task)}
     return [
         Hole(int(partition), start, end, since)
         for partition, ranges in seen.get("unsettled", {}).items()
