@@ -25,8 +25,8 @@ _NAMES = frozenset(
 )
 # What Hadoop's library needs for hdfs://.
 _HADOOP = frozenset({"ARROW_LIBHDFS_DIR", "CLASSPATH", "HADOOP_HOME"})
-# The last three: credentials, region and endpoint of deep storage, as their vendors' tools name them.
-_PREFIXES = ("LC_", "SPARK_", "JAVA_", "AWS_", "AZURE_", "GOOGLE_")
+# The last four: credentials, region and endpoint of deep storage, as their vendors' tools name them.
+_PREFIXES = ("LC_", "SPARK_", "JAVA_", "AWS_", "AZURE_", "GOOGLE_", "FSSPEC_")
 
 
 def passed_on() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 
@@ -11,6 +12,9 @@ from ingestion.segments.errors import DeepStorageError, storage_error
 
 _AWS = re.compile(r"AWS Error (?P<code>\w+)(?: \(HTTP status (?P<status>\d+)\))? during (?P<operation>\w+)")
 _DETAIL_LENGTH = 500
+# Of the location, or of what reaches it.
+_FAULTS = (pa.ArrowException, ImportError, NotImplementedError, TypeError, ValueError)
+_NUMBERS: dict[type[OSError], int] = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST}  # fsspec has none
 NO_BUCKET = "there is no such bucket; make it, or correct HEADGATE_DEEP_STORAGE"
 _KEYS = "the credentials are wrong or have ended; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"
 _RIGHTS = "access is denied; the credentials must allow to list the bucket, and to read, write and delete objects in it"
@@ -39,16 +43,18 @@ _TEXT_REFUSALS = (
     (re.compile(r"Status\(NOT_FOUND|ContainerNotFound|ResourceNotFound"), NO_BUCKET),
     (re.compile(r"Unable to load lib"), "its library is not installed"),
 )
-_SECRETS = re.compile(r"AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)|AZURE_.*(SECRET|PASSWORD|KEY|TOKEN)")
+_SECRETS = re.compile(
+    r"AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)|(AZURE|FSSPEC)_.*(SECRET|PASSWORD|KEY|TOKEN)"
+)
 
 
 def refusal(what: str, error: Exception) -> DeepStorageError:
     """The error of something that can't be done, as ``DeepStorageError``."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return storage_error(what, OSError(error.errno, os.strerror(error.errno)))
+    if isinstance(error, OSError) and (number := error.errno or _NUMBERS.get(type(error))) is not None:
+        return storage_error(what, OSError(number, os.strerror(number)))
     detail = _without_secrets(" ".join(str(error).split()))[:_DETAIL_LENGTH]
     hint = _hint(detail)
-    permanent = bool(hint) or (isinstance(error, pa.ArrowException) and not isinstance(error, OSError))
+    permanent = bool(hint) or (isinstance(error, _FAULTS) and not isinstance(error, OSError))
     return DeepStorageError(f"can't {what}: {hint} ({detail})" if hint else f"can't {what}: {detail}", permanent)
 
 

@@ -1,4 +1,4 @@
-"""Deep storage that pyarrow's file systems reach: S3 and what speaks as it does, Google's, Azure's, Hadoop's.
+"""Deep storage by pyarrow's file systems (S3 and what speaks as it does, Google's, Azure's, Hadoop's) and by fsspec's.
 
 Credentials come from the environment, as each vendor's tools read them, and never from the location.
 """
@@ -8,14 +8,16 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, BinaryIO, cast
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
+from ingestion.segments import by_fsspec
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.names import parts_of, temporary_name
 from ingestion.segments.refusals import NO_BUCKET, refusal
@@ -30,15 +32,15 @@ SILENCE_S = 10.0  # without a byte from the other side
 
 
 class ArrowStorage:
-    """A ``DeepStorage`` in a file system of pyarrow's.
+    """A ``DeepStorage`` in a file system of pyarrow's: that of ``connect``, which each call is made on.
 
     ``by_object``: what is written shows once it is complete, as objects do. Else files are written under another name
     and renamed. No such file system can refuse to replace what is there, so ``put`` looks before it writes; between the
     look and the write nobody else comes, as names hold a random UUID that only the caller knows.
     """
 
-    def __init__(self, system: fs.FileSystem, root: str, address: str, *, by_object: bool) -> None:
-        self._system = system
+    def __init__(self, connect: Callable[[], fs.FileSystem], root: str, address: str, *, by_object: bool) -> None:
+        self._connect = connect
         self._root = root.strip("/") if by_object else root.rstrip("/")
         self._address = address.rstrip("/")
         self._by_object = by_object
@@ -46,11 +48,11 @@ class ArrowStorage:
     def put(self, local: os.PathLike[str], relative: str) -> None:
         """See ``DeepStorage.put``."""
         path = self._path(relative)
-        with _told(f"store {relative}"):
-            if self._system.get_file_info(path).type != fs.FileType.NotFound:
+        with self._connected(f"store {relative}") as system:
+            if system.get_file_info(path).type != fs.FileType.NotFound:
                 raise FileExistsError(errno.EEXIST, "it exists")
-            size = (self._copy if self._by_object else self._copy_and_rename)(local, path)
-            stored = self._system.get_file_info(path)
+            size = (_copy if self._by_object else _copy_and_rename)(system, local, path)
+            stored = system.get_file_info(path)
         if stored.size != size:
             raise DeepStorageError(f"{relative} has {stored.size} bytes after it was stored, not {size}", False)
 
@@ -67,12 +69,12 @@ class ArrowStorage:
         return int(info.size)
 
     def open(self, relative: str) -> BinaryIO:
-        with _told(f"open {relative}"):
-            return cast("BinaryIO", self._system.open_input_file(self._path(relative)))
+        with self._connected(f"open {relative}") as system:
+            return cast("BinaryIO", system.open_input_file(self._path(relative)))
 
     def delete(self, relative: str) -> None:
-        with _told(f"delete {relative}"), suppress(FileNotFoundError):
-            self._system.delete_file(self._path(relative))
+        with self._connected(f"delete {relative}") as system, suppress(FileNotFoundError):
+            system.delete_file(self._path(relative))
 
     def folders(self, relative: str = "") -> list[str]:
         infos = self._listed(relative, recursive=False)
@@ -89,39 +91,54 @@ class ArrowStorage:
         return "/".join([self._root, *parts_of(relative)])
 
     def _info(self, relative: str) -> fs.FileInfo:
-        with _told(f"look at {relative}"):
-            return self._system.get_file_info(self._path(relative))
+        with self._connected(f"look at {relative}") as system:
+            return system.get_file_info(self._path(relative))
 
     def _listed(self, relative: str, recursive: bool) -> list[fs.FileInfo]:
         base = self._path(relative) if relative else self._root
-        with _told(f"list {relative or 'the root'}"):
+        with self._connected(f"list {relative or 'the root'}") as system:
             try:
-                return list(self._system.get_file_info(fs.FileSelector(base, recursive=recursive)))
+                return list(system.get_file_info(fs.FileSelector(base, recursive=recursive)))
             except FileNotFoundError:
                 if "/" not in base:
                     raise DeepStorageError(f"can't list the root: {NO_BUCKET}", True) from None
                 return []
 
-    def _copy(self, local: os.PathLike[str], path: str) -> int:
-        """Write it in one piece: a stream that is left half written would be completed when it is closed."""
-        with pa.memory_map(os.fspath(local)) as source:
-            content = source.read_buffer()
-            with self._system.open_output_stream(path) as target:
-                target.write(content)
-            return int(content.size)
+    @contextmanager
+    def _connected(self, what: str) -> Iterator[fs.FileSystem]:
+        with _told(what):
+            yield self._connect()
 
-    def _copy_and_rename(self, local: os.PathLike[str], path: str) -> int:
-        folder = path.rpartition("/")[0]
-        self._system.create_dir(folder, recursive=True)
-        temporary = f"{folder}/{temporary_name()}"
-        try:
-            size = self._copy(local, temporary)
-            self._system.move(temporary, path)
-        except BaseException:
-            with suppress(OSError, pa.ArrowException):
-                self._system.delete_file(temporary)
+
+def _copy(system: fs.FileSystem, local: os.PathLike[str], path: str) -> int:
+    """Write it in one piece: a stream that is left half written would be completed when it is closed."""
+    with pa.memory_map(os.fspath(local)) as source:
+        content = source.read_buffer()
+        with system.open_output_stream(path) as target:
+            target.write(content)
+        return int(content.size)
+
+
+def _copy_and_rename(system: fs.FileSystem, local: os.PathLike[str], path: str) -> int:
+    folder = path.rpartition("/")[0]
+    _make(system, folder)
+    temporary = f"{folder}/{temporary_name()}"
+    try:
+        size = _copy(system, local, temporary)
+        system.move(temporary, path)
+    except BaseException:
+        with suppress(Exception):
+            system.delete_file(temporary)
+        raise
+    return size
+
+
+def _make(system: fs.FileSystem, folder: str) -> None:
+    try:
+        system.create_dir(folder, recursive=True)
+    except Exception:  # with some, one that is there is an error, each with its own
+        if system.get_file_info(folder).type != fs.FileType.Directory:
             raise
-        return size
 
 
 def open_remote(location: str) -> ArrowStorage:
@@ -133,17 +150,18 @@ def open_remote(location: str) -> ArrowStorage:
     if scheme == "s3":
         return _s3(parts, address)
     if scheme not in _OTHERS:
-        known = ", ".join(f"{name}://" for name in ("file", "s3", *sorted(_OTHERS)))
-        raise DeepStorageError(f"deep storage at {scheme}:// is not supported: give a path, or one of {known}", True)
+        root = by_fsspec.root_of(location, scheme)
+        return ArrowStorage(partial(by_fsspec.connected, location), root, address, by_object=False)
     system, root = _opened(location, scheme, parts)
-    return ArrowStorage(system, root, address, by_object=scheme in _BY_OBJECT)
+    return ArrowStorage(lambda: system, root, address, by_object=scheme in _BY_OBJECT)
 
 
 def _check_without_secrets(scheme: str, parts: SplitResult) -> None:
     """A location is written down in settings, tasks and logs: it may hold no credentials."""
     named = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-    anonymous = parts.username == "anonymous" or scheme in ("abfs", "abfss", "hdfs", "viewfs")  # a container, a user
-    if parts.password is not None or (parts.username and not anonymous) or any(map(_SECRET_OPTION.search, named)):
+    keyed = scheme == "s3" or scheme in _BY_OBJECT  # elsewhere it is a container or a user
+    key = keyed and parts.username not in (None, "", "anonymous")
+    if parts.password is not None or key or any(map(_SECRET_OPTION.search, named)):
         raise DeepStorageError(
             "the deep storage URL holds credentials: give them in the environment, for S3 as AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY",
@@ -175,7 +193,7 @@ def _s3(parts: SplitResult, address: str) -> ArrowStorage:
             allow_delayed_open=True,  # a small file is one request
             retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1),  # the breaker retries
         )
-    return ArrowStorage(system, parts.netloc + parts.path, address, by_object=True)
+    return ArrowStorage(lambda: system, parts.netloc + parts.path, address, by_object=True)
 
 
 def _environment(*names: str) -> str:
@@ -192,8 +210,10 @@ def _opened(location: str, scheme: str, parts: SplitResult) -> Any:
 
 @contextmanager
 def _told(what: str) -> Iterator[None]:
-    """Turn pyarrow's errors into ``DeepStorageError``."""
+    """Turn errors into ``DeepStorageError``: fsspec's file systems have their libraries' own."""
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except DeepStorageError:
+        raise
+    except Exception as error:
         raise refusal(what, error) from None

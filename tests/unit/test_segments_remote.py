@@ -8,9 +8,11 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,6 +22,7 @@ from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage,
 from ingestion.segments.refusals import refusal
 from ingestion.segments.remote import ArrowStorage
 from ingestion.specs import DataSchema
+from tests.support.ftp import FTP_LOGIN, FtpServer, ftp_server
 from tests.support.s3 import BUCKET, CREDENTIALS, S3Server, s3_server
 
 
@@ -35,14 +38,29 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-@pytest.fixture(params=["s3", "renaming"])
+@pytest.fixture(params=["s3", "renaming", "ftp"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> DeepStorage:
-    """On S3; and as it is done where files grow under their names, on a folder of this machine."""
+    """On S3; as it is done where files grow under their names, on a folder of this machine; and what fsspec reaches."""
     if request.param == "s3":
         server: S3Server = request.getfixturevalue("server")
         return open_deep_storage(server.location(f"deep/{uuid.uuid4()}"))
+    if request.param == "ftp":
+        ftp: FtpServer = request.getfixturevalue("ftp")
+        return open_deep_storage(f"{ftp.location}/{uuid.uuid4()}")
     (tmp_path / "deep").mkdir()
-    return ArrowStorage(fs.LocalFileSystem(), str(tmp_path / "deep"), "viewfs:///deep", by_object=False)
+    return ArrowStorage(fs.LocalFileSystem, str(tmp_path / "deep"), "viewfs:///deep", by_object=False)
+
+
+@pytest.fixture
+def ftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FtpServer]:
+    """A server whose login is in the environment."""
+    login: dict[str, dict[str, str]] = {}
+    for name, value in FTP_LOGIN.items():
+        monkeypatch.setenv(f"FSSPEC_FTP_{name.upper()}", value)
+    fsspec.config.set_conf_env(login)  # as when a process starts
+    monkeypatch.setitem(fsspec.config.conf, "ftp", login["ftp"])
+    with ftp_server(tmp_path / "ftp") as running:
+        yield running
 
 
 @pytest.fixture
@@ -121,8 +139,11 @@ def test_files_are_listed_with_size_and_time(storage: DeepStorage, local: Path) 
     assert sorted(f.path for f in found) == ["a/x/1", "a/x/2"]
     assert {f.size_bytes for f in found} == {7}
     for file in found:
-        assert file.modified is not None
-        assert abs(file.modified - began) < timedelta(minutes=1)
+        if storage.url("a").startswith("ftp"):
+            assert file.modified is None, "such a server's times are not known: no file is called an old orphan"
+        else:
+            assert file.modified is not None
+            assert abs(file.modified - began) < timedelta(minutes=1)
     assert list(storage.files("nowhere")) == []
 
 
@@ -211,6 +232,32 @@ def test_a_server_that_is_away_may_come_back(tmp_path: Path, local: Path) -> Non
         storage.put(local, "a/2")
 
 
+def test_a_server_that_fsspec_reaches_goes_and_comes_back(ftp: FtpServer, local: Path) -> None:
+    storage = open_deep_storage(f"{ftp.location}/deep")
+    storage.put(local, "a/file")
+    ftp.stop()
+    error = refused(lambda: storage.put(local, "a/other"))
+    assert not error.permanent
+    assert FTP_LOGIN["password"] not in str(error)
+    ftp.start()
+    storage.put(local, "a/other")
+    assert sorted(f.path for f in storage.files()) == ["a/file", "a/other"]
+    assert sorted(p.name for p in (ftp.folder / "deep/a").iterdir()) == ["file", "other"]
+
+
+def test_many_threads_write_by_fsspec(ftp: FtpServer, tmp_path: Path) -> None:
+    storage = open_deep_storage(f"{ftp.location}/deep")
+
+    def store(number: int) -> None:
+        (tmp_path / str(number)).write_bytes(os.urandom(200_000))
+        storage.put(tmp_path / str(number), f"a/{number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(store, range(24)))
+    for number in range(24):
+        assert (ftp.folder / "deep/a" / str(number)).read_bytes() == (tmp_path / str(number)).read_bytes()
+
+
 def test_a_server_of_googles_that_is_away_may_come_back(local: Path) -> None:
     location = "gs://anonymous@bucket/p?endpoint_override=127.0.0.1:1&scheme=http&retry_limit_seconds=0.1"
     assert not refused(lambda: open_deep_storage(location).put(local, "a/file")).permanent
@@ -224,7 +271,7 @@ from ingestion.segments import DeepStorageError
 from ingestion.segments.remote import ArrowStorage
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 try:
-    ArrowStorage(fs.LocalFileSystem(), sys.argv[1], "x", by_object=False).put(Path(sys.argv[2]), "a/file")
+    ArrowStorage(fs.LocalFileSystem, sys.argv[1], "x", by_object=False).put(Path(sys.argv[2]), "a/file")
 except DeepStorageError as error:
     print(error.permanent, error)
 """
@@ -261,6 +308,7 @@ def test_endpoint_and_region_may_come_from_the_environment(
         "s3://AKIA@bucket/folder",
         "s3://bucket/folder?secret_key=canary",
         "gs://user:canary@bucket/folder",
+        "sftp://user:canary@host/folder",
         "abfs://container:canary@account.dfs.core.windows.net/folder",
         "abfs://container@account.dfs.core.windows.net/folder?sas_token=canary",
     ],
@@ -276,7 +324,10 @@ def test_credentials_in_a_location_are_refused_and_not_repeated(location: str) -
 @pytest.mark.parametrize(
     ("location", "message"),
     [
-        ("ftp://host/path", "ftp:// is not supported"),
+        ("gopher://host/path", "gopher:// is not supported"),
+        ("memory://folder", "memory:// is not supported"),
+        ("simplecache::ftp://host/path", "is not supported"),
+        ("sftp://host/path", "Install"),
         ("s3:///path", "there is no bucket"),
         ("s3://bucket/path?retries=3", "the option 'retries' is not known"),
     ],
