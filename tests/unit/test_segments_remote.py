@@ -327,7 +327,7 @@ def test_credentials_in_a_location_are_refused_and_not_repeated(location: str) -
         ("gopher://host/path", "gopher:// is not supported"),
         ("memory://folder", "memory:// is not supported"),
         ("simplecache::ftp://host/path", "is not supported"),
-        ("sftp://host/path", "Install"),
+        ("sftp://host/path", 'requires "paramiko" to be installed'),
         ("s3:///path", "there is no bucket"),
         ("s3://bucket/path?retries=3", "the option 'retries' is not known"),
     ],
