@@ -50,7 +50,7 @@ class RowIndex:
         self._shape = Shape.of(schema)
         self._granularity = schema.granularitySpec.segmentGranularity
         self._folder = scratch / f"index-{uuid4().hex}"
-        self._share_bytes = tuning.maxBytesInMemory // (2 + tuning.maxPendingPersists)
+        self._share_bytes = share_bytes(tuning)
         self._block_bytes = max(tuning.maxBytesInMemory // (4 * _OPEN_RUNS), _LEAST_BLOCK_BYTES)
         spec = tuning.indexSpecForIntermediatePersists or LIGHT
         self._spiller = Spiller(self._folder, self._shape, self._granularity, spec, self._block_bytes)
@@ -77,6 +77,11 @@ class RowIndex:
         """How much memory the rows need now, with those that are just being persisted."""
         self._take(self._persister.ended())
         return self._open.size_bytes + self._persister.size_bytes
+
+    @property
+    def gathering_bytes(self) -> int:
+        """How much memory the rows need that are not being persisted yet."""
+        return self._open.size_bytes
 
     @property
     def full(self) -> bool:
@@ -113,7 +118,21 @@ class RowIndex:
         self._open.add(rows.set_column(0, ROW, pa.array(row_indexes(rows) + base)), counts)
         self._take(self._persister.ended())
         if self._due:
-            self._persist()
+            self.persist()
+
+    def persist(self) -> bool:
+        """Begin to persist what gathers, as ``add`` does by itself; False when the local disk refused before."""
+        self._take(self._persister.ended(most_pending=self._tuning.maxPendingPersists))
+        if self._persister.failed:
+            return False  # it is the next ``add`` that says so
+        self._persister.begin(self._open, self._names)
+        self._open = Generation()
+        self._persisted_at = self._clock()
+        return True
+
+    def settle(self) -> None:
+        """Wait for what is being persisted."""
+        self._take(self._persister.ended(most_pending=0))
 
     def write(self, *, version: str, storage: DeepStorage) -> list[SegmentFile]:
         """Write and store all rows, one file for each interval and ``maxRowsPerSegment`` rows, in the order of time.
@@ -121,7 +140,7 @@ class RowIndex:
         They stay until ``clear``: after an error it may be called again, for the same rows. Raises
         ``DeepStorageError``, and ``SegmentError`` when what was kept on disk is damaged.
         """
-        self._take(self._persister.ended(most_pending=0))
+        self.settle()
         fields = self._shape.fields(self._columns)
         self._fit(fields)
         self._thin_out(fields)
@@ -135,7 +154,7 @@ class RowIndex:
 
     def clear(self) -> None:
         """Forget all rows and remove what is on disk."""
-        self._take(self._persister.ended(most_pending=0))
+        self.settle()
         self._persister.failed.clear()
         for run in self._runs:
             run.delete()
@@ -160,15 +179,6 @@ class RowIndex:
             or self._open.size_bytes >= self._share_bytes
             or self._clock() - self._persisted_at >= self._tuning.intermediatePersistPeriod.total_seconds()
         )
-
-    def _persist(self) -> None:
-        """Begin to; when an earlier one has failed it is the next ``add`` that says so."""
-        self._take(self._persister.ended(most_pending=self._tuning.maxPendingPersists))
-        if self._persister.failed:
-            return
-        self._persister.begin(self._open, self._names)
-        self._open = Generation()
-        self._persisted_at = self._clock()
 
     def _take(self, ended: Sequence[tuple[Generation, list[SpilledRun]]]) -> None:
         """Count with the rows that were persisted, now that it is known how many they are."""
@@ -210,6 +220,11 @@ class RowIndex:
             run.delete()
         self._counts.update(made.counts)
         self._runs.append(made)
+
+
+def share_bytes(tuning: TuningConfig) -> int:
+    """Of ``maxBytesInMemory``, what rows that gather may need; others are being persisted, or wait for it."""
+    return tuning.maxBytesInMemory // (2 + tuning.maxPendingPersists)
 
 
 def _deepest(runs: Sequence[SpilledRun]) -> list[SpilledRun]:

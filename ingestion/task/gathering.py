@@ -73,6 +73,7 @@ class Gatherer(Epoch):
                 index.add(part, batch.partitions, batch.offsets)
 
             self.breaker.insist(add, time.monotonic() + LONGEST_S)
+        self.indexes.make_room()
 
     @property
     def due(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.rows import row_indexes
-from ingestion.segments import DeepStorage, RowIndex
+from ingestion.segments import DeepStorage, RowIndex, share_bytes
 from ingestion.sources.base import Ints
 from ingestion.specs.protocol import Assignment, SegmentFile
 
@@ -42,12 +42,22 @@ class Indexes:
             self._indexes[partition] = RowIndex(schema=self._schema, tuning=self._tuning, scratch=self._scratch)
         return self._indexes[partition]
 
+    def make_room(self) -> None:
+        """Keep all partitions together within what one may need: the largest are persisted first."""
+        found = list(self._indexes.values())
+        if len(found) < 2:
+            return  # it does so by itself
+        while sum(i.gathering_bytes for i in found) >= share_bytes(self._tuning):
+            if not max(found, key=lambda i: i.gathering_bytes).persist():
+                return
+        if sum(i.size_bytes for i in found) >= self._tuning.maxBytesInMemory:
+            for index in found:
+                index.settle()
+
     @property
     def full(self) -> bool:
         """Whether it is time to write."""
         found = list(self._indexes.values())
-        if len(found) > 1 and sum(i.size_bytes for i in found) >= self._tuning.maxBytesInMemory:
-            return True
         most = self._tuning.maxTotalRows
         return any(i.full for i in found) or (most is not None and sum(i.rows for i in found) >= most)
 
