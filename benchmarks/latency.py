@@ -1,4 +1,4 @@
-"""From produce to visible: how long a record of a steady trickle takes to stand in a registered segment.
+"""From produce to visible: how long a record of a steady trickle takes to stand in a segment; and the sampler.
 
 Every record carries the time at which it was handed to the producer. A segment is visible when another connection to
 the metadata store sees its row; that is looked at every 20 ms, so that a figure is up to 20 ms too high, never too low.
@@ -25,6 +25,8 @@ from tests.support.house import House
 LOOK_S = 0.02
 STEP_S = 0.01
 WARM_UP_S = 5
+SAMPLES = 20
+SAMPLED = 100  # records
 _SEEN = (
     "SELECT s.id, s.path FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id"
     " WHERE d.name = %s"
@@ -50,6 +52,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             seconds, lost, duplicated = _latencies(house, spec, topic, name, options)
             results |= {f"{name}_p{p}_s": percentile(seconds, p / 100) for p in (50, 99)}
             results |= {"lost": results["lost"] + lost, "duplicated": results["duplicated"] + duplicated}
+        results |= _sampler(house, house.kafka_spec(topic, "sampled"))
     return {**results, "rate": options.rate, "seconds": options.seconds, "handoff": options.handoff}
 
 
@@ -69,6 +72,27 @@ def _latencies(
     house.rest()
     seconds = [s for path, at in seen.items() for s in _of_segment(house, path, at, warm)]
     return seconds, *lost_and_duplicated(house, datasource, count)
+
+
+def _sampler(house: House, spec: dict[str, Any]) -> dict[str, Any]:
+    """Seconds from the question to the answer, of records that are pasted and of the last ones of a topic."""
+    pasted = "\n".join(json.dumps({"time": "2025-06-01T00:00:00.000Z", "n": n}) for n in range(SAMPLED))
+    inline = {"inputSource": {"type": "inline", "data": pasted}, "inputFormat": {"type": "json"}}
+    topic = {**spec["ioConfig"], "useEarliestOffset": False}
+    results: dict[str, Any] = {}
+    for name, kind, io_config in (("pasted", "inline", inline), ("topic", spec["type"], topic)):
+        body = {"type": kind, "spec": {"dataSchema": spec["dataSchema"], "ioConfig": io_config}}
+        seconds = [_asked(house, {**body, "samplerConfig": {"numRows": SAMPLED}}) for _ in range(SAMPLES)]
+        results |= {f"sampler_{name}_p50_s": percentile(seconds, 0.5), f"sampler_{name}_max_s": max(seconds)}
+    return results
+
+
+def _asked(house: House, body: dict[str, Any]) -> float:
+    began = time.monotonic()
+    answer = house.api("POST", "/api/v1/sampler/", body)
+    if answer["outcomes"] != {"stored": SAMPLED}:
+        raise RuntimeError(f"the sampler did not read its records: {answer['outcomes']}")
+    return time.monotonic() - began
 
 
 def _trickle(house: House, topic: str, first: int, last: int, rate: int) -> None:

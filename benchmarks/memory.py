@@ -111,3 +111,5 @@ def _sampled(house: House) -> Iterator[Peak]:
     finally:
         ended.set()
         thread.join(10)
+    if not psutil.pid_exists(pid):
+        raise RuntimeError("the indexer's worker was started again: its memory was not looked at to the end")
