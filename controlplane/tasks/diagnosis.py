@@ -187,6 +187,7 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     for name in () if _keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
             found.append(f"tuningConfig.{name}: share groups do not read it")
+    found += [f"tuningConfig.{name}: {why}" for name, why in _OF_DRUID.items() if tuning.get(name) is not None]
     found += _index_options(tuning, _keeps_offsets(io_config))
     schema = _part(spec, "dataSchema")
     if schema.get("granularitySpec", {}).get("intervals"):
@@ -216,6 +217,14 @@ _NOT_OF_SHARE_GROUPS = (
     "maxPendingPersists",
     "intermediateHandoffPeriod",
 )
+_NO_REQUESTS = "a supervisor sends its tasks no requests, they report to it"
+_OF_DRUID = {
+    "handoffConditionTimeout": "a segment is handed off by its publish, nobody else has to load it",
+    **dict.fromkeys(("workerThreads", "chatThreads", "chatRetries", "httpTimeout"), _NO_REQUESTS),
+    "shutdownTimeout": "tasks go on while the control plane is stopped",
+    "offsetFetchPeriod": f"the lag is kept every {FINEST.seconds} seconds",
+    "segmentWriteOutMediumFactory": "Parquet files need no such medium",
+}
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
 _DEFAULT_IDLE = IdleConfig().model_dump(mode="json")
 

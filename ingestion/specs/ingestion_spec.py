@@ -39,8 +39,17 @@ def _a_second_at_least(value: timedelta) -> timedelta:
 Pause = Annotated[timedelta, BeforeValidator(_no_longer_than_a_century), AfterValidator(_a_second_at_least)]
 
 
+class SegmentWriteOutMediumFactory(SpecModel):
+    """Where Druid keeps the columns of a segment that is being made."""
+
+    type: Literal["tmpFile", "offHeapMemory", "onHeapMemory"]
+
+
 class TuningConfig(SpecModel):
-    """Limits. ``maxSavedParseExceptions`` bounds the payloads a report shows; the quarantine keeps them all."""
+    """Limits. ``maxSavedParseExceptions`` bounds the payloads a report shows; the quarantine keeps them all.
+
+    From ``handoffConditionTimeout`` on they are taken for Druid's sake, with its bounds: nothing here uses them.
+    """
 
     type: Literal["KafkaTuningConfig", "kafka", "kafka_share_group", "index_kafka_share_group"] | None = None
     maxRowsPerSegment: int = Field(default=5_000_000, ge=1)
@@ -57,6 +66,14 @@ class TuningConfig(SpecModel):
     indexSpecForIntermediatePersists: IndexSpec | None = None
     reportParseExceptions: bool = False
     resetOffsetAutomatically: bool = False
+    handoffConditionTimeout: int | None = Field(default=None, ge=0)
+    workerThreads: int | None = Field(default=None, ge=1)
+    chatThreads: int | None = Field(default=None, ge=1)
+    chatRetries: int | None = Field(default=None, ge=0)
+    httpTimeout: timedelta | None = Field(default=None, gt=timedelta())
+    shutdownTimeout: timedelta | None = Field(default=None, gt=timedelta())
+    offsetFetchPeriod: timedelta | None = Field(default=None, ge=timedelta(seconds=5))
+    segmentWriteOutMediumFactory: SegmentWriteOutMediumFactory | None = None
 
     @property
     def most_parse_exceptions(self) -> int | None:

@@ -68,9 +68,9 @@ def nested(flat: dict[str, Any]) -> dict[str, Any]:
     return {**outer, "spec": {k: flat[k] for k in PARTS if k in flat}}
 
 
-def changed(*changes: tuple[str, Any]) -> dict[str, Any]:
+def changed(*changes: tuple[str, Any], of: dict[str, Any] = SEED) -> dict[str, Any]:
     """The seed with values set at dotted paths; ``...`` removes one."""
-    spec: dict[str, Any] = copy.deepcopy(SEED)
+    spec: dict[str, Any] = copy.deepcopy(of)
     for path, value in changes:
         *above, last = path.split("/")
         place = spec
@@ -79,7 +79,7 @@ def changed(*changes: tuple[str, Any]) -> dict[str, Any]:
         if value is ...:
             del place[last]
         else:
-            place[last] = value
+            place[last] = copy.deepcopy(value)
     return spec
 
 

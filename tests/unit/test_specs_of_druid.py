@@ -1,0 +1,183 @@
+"""Specs of Druid's two documents: their samples as they stand, and every option of their tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from controlplane.tasks.diagnosis import options_without_effect
+from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
+from tests.unit.test_specs import SEED, changed, nested
+
+# The supervisor spec of the document "Apache Kafka ingestion", as it stands there.
+SAMPLE = json.loads("""
+{
+  "type": "kafka",
+  "dataSchema": {
+    "dataSource": "metrics-kafka",
+    "timestampSpec": {
+      "column": "timestamp",
+      "format": "auto"
+    },
+    "dimensionsSpec": {
+      "dimensions": [],
+      "dimensionExclusions": [
+        "timestamp",
+        "value"
+      ]
+    },
+    "metricsSpec": [
+      {
+        "name": "count",
+        "type": "count"
+      },
+      {
+        "name": "value_sum",
+        "fieldName": "value",
+        "type": "doubleSum"
+      },
+      {
+        "name": "value_min",
+        "fieldName": "value",
+        "type": "doubleMin"
+      },
+      {
+        "name": "value_max",
+        "fieldName": "value",
+        "type": "doubleMax"
+      }
+    ],
+    "granularitySpec": {
+      "type": "uniform",
+      "segmentGranularity": "HOUR",
+      "queryGranularity": "NONE"
+    }
+  },
+  "ioConfig": {
+    "topic": "metrics",
+    "inputFormat": {
+      "type": "json"
+    },
+    "consumerProperties": {
+      "bootstrap.servers": "localhost:9092"
+    },
+    "taskCount": 1,
+    "replicas": 1,
+    "taskDuration": "PT1H"
+  },
+  "tuningConfig": {
+    "type": "kafka",
+    "maxRowsPerSegment": 5000000
+  }
+}
+""")
+
+
+def test_the_documents_supervisor_spec_parses_as_it_stands() -> None:
+    spec = parse_supervisor_spec(SAMPLE)
+    assert (spec.type, spec.datasource) == ("kafka", "metrics-kafka")
+    assert [m.name for m in spec.spec.dataSchema.metricsSpec] == ["count", "value_sum", "value_min", "value_max"]
+    assert parse_supervisor_spec(nested(SAMPLE)) == spec
+    assert options_without_effect(spec.canonical(), supervised=True) == []
+
+
+# Path → a value; the documents' tables, row by row.
+SUPERVISOR: dict[str, Any] = {
+    "ioConfig/topic": "t",
+    "ioConfig/inputFormat": {"type": "csv", "columns": ["timestamp", "value"]},
+    "ioConfig/consumerProperties": {"bootstrap.servers": "a:9092,b:9092"},
+    "ioConfig/pollTimeout": 200,
+    "ioConfig/replicas": 2,
+    "ioConfig/taskCount": 3,
+    "ioConfig/taskDuration": "PT30M",
+    "ioConfig/startDelay": "PT10S",
+    "ioConfig/period": "PT1M",
+    "ioConfig/useEarliestOffset": True,
+    "ioConfig/completionTimeout": "PT45M",
+    "ioConfig/lateMessageRejectionStartDateTime": "2016-01-01T11:00Z",
+    "ioConfig/lateMessageRejectionPeriod": "PT1H",
+    "ioConfig/earlyMessageRejectionPeriod": "PT1H",
+    "tuningConfig/type": "kafka",
+    "tuningConfig/maxRowsInMemory": 500_000,
+    "tuningConfig/maxBytesInMemory": 100_000_000,
+    "tuningConfig/maxRowsPerSegment": 1_000_000,
+    "tuningConfig/maxTotalRows": 20_000_000,
+    "tuningConfig/intermediatePersistPeriod": "PT5M",
+    "tuningConfig/maxPendingPersists": 1,
+    "tuningConfig/indexSpec": {},
+    "tuningConfig/indexSpecForIntermediatePersists": {"dimensionCompression": "uncompressed"},
+    "tuningConfig/reportParseExceptions": True,
+    "tuningConfig/resetOffsetAutomatically": True,
+    "tuningConfig/intermediateHandoffPeriod": "P2147483647D",
+    "tuningConfig/logParseExceptions": True,
+    "tuningConfig/maxParseExceptions": 2_147_483_647,
+    "tuningConfig/maxSavedParseExceptions": 0,
+    "tuningConfig/indexSpec/dimensionCompression": "LZ4",
+    "tuningConfig/indexSpec/metricCompression": "none",
+    "tuningConfig/indexSpec/longEncoding": "auto",
+}
+# The same, of those that do nothing here.
+UNUSED: dict[str, Any] = {
+    "tuningConfig/handoffConditionTimeout": 0,
+    "tuningConfig/workerThreads": 10,
+    "tuningConfig/chatThreads": 10,
+    "tuningConfig/chatRetries": 8,
+    "tuningConfig/httpTimeout": "PT10S",
+    "tuningConfig/shutdownTimeout": "PT80S",
+    "tuningConfig/offsetFetchPeriod": "PT5S",
+    "tuningConfig/segmentWriteOutMediumFactory": {"type": "tmpFile"},
+    "tuningConfig/indexSpec/bitmap": {"type": "roaring", "compressRunOnSerialization": True},
+}
+TASK: dict[str, Any] = {
+    "ioConfig/topic": "t",
+    "ioConfig/groupId": "g",
+    "ioConfig/consumerProperties": {"bootstrap.servers": "a:9092"},
+    "ioConfig/inputFormat": {"type": "json"},
+    "ioConfig/pollTimeout": 1000,
+    "tuningConfig/type": "KafkaTuningConfig",
+    "tuningConfig/maxRowsPerSegment": 1_000_000,
+}
+
+
+@pytest.mark.parametrize("path", [*SUPERVISOR, *UNUSED])
+def test_every_option_of_a_supervisor_is_taken_and_has_an_effect_or_is_named(path: str) -> None:
+    document = changed((path, {**SUPERVISOR, **UNUSED}[path]), of=SAMPLE)
+    named = options_without_effect(parse_supervisor_spec(document).canonical(), supervised=True)
+    assert [text.partition(":")[0] for text in named] == ([path.replace("/", ".")] if path in UNUSED else [])
+
+
+def test_all_options_of_a_supervisor_together() -> None:
+    """But for one of the two that exclude each other."""
+    options = {**SUPERVISOR, **UNUSED}
+    del options["ioConfig/lateMessageRejectionStartDateTime"]
+    spec = parse_supervisor_spec(changed(*options.items(), of=SAMPLE))
+    assert len(options_without_effect(spec.canonical(), supervised=True)) == len(UNUSED)
+
+
+@pytest.mark.parametrize("path", list(TASK))
+def test_every_option_of_a_share_groups_task_is_taken(path: str) -> None:
+    spec = parse_task_spec(changed((path, TASK[path]), of=SEED))
+    assert options_without_effect(spec.canonical(), supervised=False) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("handoffConditionTimeout", -1, "greater than or equal to 0"),
+        ("workerThreads", 0, "greater than or equal to 1"),
+        ("chatThreads", "many", "valid integer"),
+        ("chatRetries", -1, "greater than or equal to 0"),
+        ("httpTimeout", "PT0S", "greater than 0"),
+        ("shutdownTimeout", "80", "valid timedelta"),
+        ("offsetFetchPeriod", "PT4S", "greater than or equal to 5 seconds"),
+        ("segmentWriteOutMediumFactory", {}, "required field is missing"),
+        ("segmentWriteOutMediumFactory", {"type": "disk"}, "tmpFile"),
+    ],
+)
+def test_what_does_nothing_has_druids_bounds_all_the_same(name: str, value: Any, message: str) -> None:
+    with pytest.raises(SpecError, match=message) as caught:
+        parse_supervisor_spec(changed((f"tuningConfig/{name}", value), of=SAMPLE))
+    [issue] = caught.value.issues
+    assert issue.path.startswith(f"tuningConfig.{name}")
