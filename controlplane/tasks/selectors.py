@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import F, Min, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -53,6 +53,13 @@ class Report:
     events: list[SourceEvent]
     reasons: list[Reason]
     duration: timedelta | None
+
+
+def first_created_at(task: Task) -> datetime:
+    """When the task was created, or the first of its replicas: what they take must not differ."""
+    replicas = Task.objects.filter(replica_group=task.replica_group) if task.replica_group else Task.objects.none()
+    first: datetime | None = replicas.aggregate(first=Min("created_at"))["first"]
+    return task.created_at if first is None else first
 
 
 def list_tasks(

@@ -19,13 +19,16 @@ class MessageWindow:
     latest: datetime | None = None
 
     @classmethod
-    def of(cls, io_config: IOConfig, now: datetime) -> Self:
-        """The window at ``now`` (aware). A period that leads out of the calendar leaves its side unbounded."""
+    def of(cls, io_config: IOConfig, begin: datetime, end: datetime) -> Self:
+        """Late is what is earlier than its period before ``begin``, early what is later than its period after ``end``.
+
+        Both are aware times. A period that leads out of the calendar leaves its side unbounded.
+        """
         start = io_config.lateMessageRejectionStartDateTime
         late, early = io_config.lateMessageRejectionPeriod, io_config.earlyMessageRejectionPeriod
         return cls(
-            earliest=start if late is None else _moved(now, -late),
-            latest=None if early is None else _moved(now, early),
+            earliest=start if late is None else _moved(begin, -late),
+            latest=None if early is None else _moved(end, early),
         )
 
     @property

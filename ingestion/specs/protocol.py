@@ -47,7 +47,8 @@ class Replay(Message):
 class Assignment(Message):
     """What an application is to do. ``indexers`` is how many to keep running; for a repair, ``ranges`` what to read.
 
-    ``consumer_properties``: under librdkafka's names, secrets included.
+    ``consumer_properties``: under librdkafka's names, secrets included. ``created_at``: when the task was, or the first
+    of its replicas. ``reads_until``: when its taskDuration will have passed since; None if it has none.
     """
 
     task_id: str
@@ -57,6 +58,8 @@ class Assignment(Message):
     indexers: int = Field(ge=0)
     deep_storage: str
     version: str
+    created_at: datetime
+    reads_until: datetime | None = None
     group: str = ""  # the consumer group's name
     schema_folder: str = ""
     address_policy: AddressPolicy = Field(default_factory=AddressPolicy)

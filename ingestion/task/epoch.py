@@ -22,6 +22,7 @@ from ingestion.segments import DeepStorage
 from ingestion.sources import Source, SourceProblem, TopicChanged
 from ingestion.sources.base import Ints
 from ingestion.sources.topic import Topic
+from ingestion.specs import KafkaIOConfig
 from ingestion.specs.protocol import AbandonRequest, Assignment, PublishRequest
 from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, Ledger
 from ingestion.task.breaker import Breaker
@@ -55,6 +56,14 @@ class Decoders:
     def close(self) -> None:
         self.here.close()
         self.isolated.close()
+
+
+def window_of(assignment: Assignment, now: datetime) -> MessageWindow:
+    """Which record times are taken: by the task's creation and taskDuration, of a share group by ``now``."""
+    io_config = assignment.spec.ioConfig
+    if isinstance(io_config, KafkaIOConfig):
+        return MessageWindow.of(io_config, assignment.created_at, assignment.reads_until or now)
+    return MessageWindow.of(io_config, now, now)
 
 
 @dataclass(frozen=True)
@@ -93,7 +102,7 @@ class Epoch:
 
     def decode(self, ledger: Ledger, give_up: float) -> pa.Table | None:
         """Rows of all records without an outcome; the others' outcomes are in the ledger."""
-        window = MessageWindow.of(self.assignment.spec.ioConfig, datetime.now(UTC))
+        window = window_of(self.assignment, datetime.now(UTC))
         pending = ledger.indexes(PENDING)
         late = ledger.batch.delivery_counts[pending] >= LATE_DELIVERY
         late |= ledger.batch.suspect

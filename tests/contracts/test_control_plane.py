@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.services import make_receipt_partitions
@@ -39,6 +38,7 @@ from ingestion.specs.protocol import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
+CREATED_AT = datetime(2025, 6, 1, 12, tzinfo=UTC)
 SPEC: dict[str, Any] = {
     "type": "index_kafka_share_group",
     "dataSchema": {"dataSource": "contract", "timestampSpec": {"column": "time"}},
@@ -51,7 +51,7 @@ SPEC: dict[str, Any] = {
 }
 
 
-def make_task(kind: Any = Task.Kind.SHARE_GROUP, document: dict[str, Any] = SPEC) -> Task:
+def make_task(kind: Any = Task.Kind.SHARE_GROUP, document: dict[str, Any] = SPEC, **more: Any) -> Task:
     team, _ = Team.objects.get_or_create(name="contract")
     datasource, _ = Datasource.objects.get_or_create(name="contract", defaults={"team": team})
     return Task.objects.create(
@@ -60,7 +60,8 @@ def make_task(kind: Any = Task.Kind.SHARE_GROUP, document: dict[str, Any] = SPEC
         datasource=datasource,
         spec=parse_task_spec(document).canonical(),
         indexers_wanted=2,
-        created_at=timezone.now(),
+        created_at=CREATED_AT,
+        **more,
     )
 
 
@@ -96,6 +97,7 @@ def plane_for(request: pytest.FixtureRequest, kind: Any, document: dict[str, Any
                 indexers=2,
                 deep_storage="/nowhere",
                 version="v1",
+                created_at=CREATED_AT,
             )
         )
         return
@@ -140,6 +142,31 @@ def test_the_assignment(plane: ControlPlane) -> None:
     given = plane.assignment()
     assert (given.kind, given.indexers, given.spec.ioConfig.topic) == ("share_group", 2, "t")
     assert given.consumer_properties == {"bootstrap.servers": "nowhere:1"}
+    assert (given.created_at, given.reads_until) == (CREATED_AT, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "supervisor", "replicas", "hours"),
+    [
+        (Task.Kind.OFFSET_RANGE, "s", "", 2),
+        (Task.Kind.OFFSET_RANGE, "s", "g", 1),
+        (Task.Kind.OFFSET_RANGE, "", "", None),
+        (Task.Kind.REPLAY, "s", "", None),
+    ],
+)
+def test_a_task_reads_for_its_duration(
+    live_server: Any, kind: Any, supervisor: str, replicas: str, hours: int | None
+) -> None:
+    """Which replicas have in common, and tasks without a supervisor have not."""
+    document = {**KAFKA_SPEC, "ioConfig": {**KAFKA_SPEC["ioConfig"], "taskDuration": "PT2H"}}
+    task = make_task(kind, document, supervisor_id=supervisor, replica_group=replicas)
+    first = CREATED_AT if hours != 1 else CREATED_AT - timedelta(hours=1)
+    if replicas:
+        other = make_task(kind, document, supervisor_id=supervisor, replica_group=replicas)
+        Task.objects.filter(pk=other.pk).update(created_at=first)
+    given = HttpControlPlane(live_server.url, task.pk, new_token(task)).assignment()
+    until = None if hours is None else CREATED_AT + timedelta(hours=hours)
+    assert (given.created_at, given.reads_until) == (first, until)
 
 
 def test_every_start_takes_a_new_epoch(plane: ControlPlane) -> None:

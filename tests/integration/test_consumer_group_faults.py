@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Any
 
@@ -209,6 +210,7 @@ def member(house: House, topic: str) -> tuple[ConsumerGroupSource, MemoryControl
         indexers=1,
         deep_storage="",
         version="v",
+        created_at=datetime(2025, 6, 1, tzinfo=UTC),
     )
     plane, watch = MemoryControlPlane(given), TopicWatch(properties, topic, HERE)
     identity = watch.identity()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, Surroundings
 from tests.support.formats import HERE
 
+CREATED_AT = datetime(2025, 6, 1, tzinfo=UTC)
 TOPIC = TopicIdentity("cluster", "topic-id")
 
 
@@ -37,9 +39,18 @@ class FixedTopic:
         return "another-id" if self.change_after is not None and self.looks > self.change_after else "topic-id"
 
 
-def assignment(folder: Path, input_format: Any = None, **data_schema: Any) -> Assignment:
+def assignment(
+    folder: Path,
+    input_format: Any = None,
+    created_at: datetime = CREATED_AT,
+    reads_until: datetime | None = None,
+    io_config: dict[str, Any] | None = None,
+    kafka: bool = False,
+    **data_schema: Any,
+) -> Assignment:
+    """``kafka``: of that type, and not of a share group."""
     data_schema = {"dataSource": "d", "timestampSpec": {"column": "time"}, **data_schema}
-    document = {
+    document: dict[str, Any] = {
         "type": "index_kafka_share_group",
         "dataSchema": data_schema,
         "ioConfig": {
@@ -47,17 +58,23 @@ def assignment(folder: Path, input_format: Any = None, **data_schema: Any) -> As
             "groupId": "g",
             "consumerProperties": {"bootstrap.servers": "nowhere:1"},
             "inputFormat": input_format or {"type": "json"},
+            **(io_config or {}),
         },
         "tuningConfig": data_schema.pop("tuningConfig", {}),
     }
+    if kafka:
+        document["type"] = "index_kafka"
+        del document["ioConfig"]["groupId"]
     return Assignment(
         task_id="task",
-        kind="share_group",
+        kind="offset_range" if kafka else "share_group",
         spec=parse_task_spec(document).spec,
         consumer_properties={},
         indexers=1,
         deep_storage=str(folder / "segments"),
         version="v1",
+        created_at=created_at,
+        reads_until=reads_until,
         address_policy=HERE,
     )
 

@@ -208,7 +208,7 @@ def test_the_schema_must_be_usable() -> None:
         JsonDecoder(surrogate)
 
 
-NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+NOW, END = datetime(2025, 6, 1, 12, tzinfo=UTC), datetime(2025, 6, 1, 13, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
     [
         ({}, None, None),
         ({"lateMessageRejectionPeriod": "PT1H"}, NOW - timedelta(hours=1), None),
-        ({"earlyMessageRejectionPeriod": "P1D"}, None, NOW + timedelta(days=1)),
+        ({"earlyMessageRejectionPeriod": "P1D"}, None, END + timedelta(days=1)),
         (
             {"lateMessageRejectionStartDateTime": "2025-05-01T00:00:00+02:00"},
             datetime(2025, 4, 30, 22, tzinfo=UTC),
@@ -237,7 +237,7 @@ def test_the_window_of_an_io_config(
             **settings_,
         }
     )
-    assert MessageWindow.of(io_config, NOW) == MessageWindow(earliest, latest)
+    assert MessageWindow.of(io_config, NOW, END) == MessageWindow(earliest, latest)
 
 
 def test_a_window_is_half_open_and_compares_milliseconds(decoder: JsonDecoder) -> None:

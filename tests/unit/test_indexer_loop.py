@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,35 @@ def test_what_the_filter_drops_is_thrown_away_and_accepted(run_indexer: Any, tmp
     assert stored(plane, tmp_path) == [5, 6, 7, 8, 9]
     assert (total(plane).thrown_away, total(plane).filtered) == (5, 5)
     assert set(source.verdicts.values()) == {ACCEPT}
+
+
+@pytest.mark.parametrize(
+    ("kafka", "duration", "kept"),
+    [
+        (True, 60, [-230, -170, -90]),
+        (True, 240, [-230, -170, -90, -50, 0, 50, 90]),
+        (True, None, [-230, -170, -90, -50, 0, 50]),  # submitted by hand: it reads as long as there is anything
+        (False, None, [-50, 0, 50]),
+    ],
+)
+def test_late_and_early_are_counted_from_the_tasks_creation(
+    run_indexer: Any, tmp_path: Path, kafka: bool, duration: int | None, kept: list[int]
+) -> None:
+    """Of a task that was created three hours ago, an hour allowed either way; in minutes from now."""
+    now = datetime.now(UTC)
+    created_at = now - timedelta(hours=3)
+    minutes = [-250, -230, -170, -90, -50, 0, 50, 90, 170]
+    times = {m: (now + timedelta(minutes=m)).isoformat() for m in minutes}
+    source = MemorySource([(0, n, json.dumps({"time": times[m], "n": m}).encode()) for n, m in enumerate(minutes)])
+    plane = run_indexer(
+        source,
+        kafka=kafka,
+        io_config={"lateMessageRejectionPeriod": "PT1H", "earlyMessageRejectionPeriod": "PT1H"},
+        created_at=created_at,
+        reads_until=None if duration is None else created_at + timedelta(minutes=duration),
+    )
+    assert stored(plane, tmp_path) == kept
+    assert total(plane).outside_window == len(minutes) - len(kept)
 
 
 def test_settled_records_are_dropped_as_duplicates(run_indexer: Any, tmp_path: Path) -> None:

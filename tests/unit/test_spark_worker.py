@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def orders(board: Board, deep_storage: str) -> Orders:
         indexers=1,
         deep_storage=deep_storage,
         version="v1",
+        created_at=datetime(2025, 6, 1, tzinfo=UTC),
     )
     return Orders(
         number=3,

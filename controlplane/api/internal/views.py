@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, cast
 
@@ -22,9 +23,10 @@ from controlplane.segments.settled import settled_among
 from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats
 from controlplane.tasks.models import Task
+from controlplane.tasks.selectors import first_created_at
 from controlplane.tasks.sources import consumer_group, kind_and_group, owner_of
 from controlplane.tasks.watching import properties_of
-from ingestion.specs import parse_task_spec
+from ingestion.specs import IOConfig, KafkaIOConfig, parse_task_spec
 from ingestion.specs.io_config import SourceKind
 from ingestion.specs.protocol import (
     AbandonAnswer,
@@ -50,6 +52,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
     """What the application is to do. The only answer with a spec's secrets, to the task's token only."""
     task = _task(task_id)
     spec = parse_task_spec(with_registry_secrets(task.spec, unseal(task.secrets)))
+    created_at = first_created_at(task)
     return message(
         Assignment(
             task_id=task.pk,
@@ -61,12 +64,20 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             deep_storage=settings.DEEP_STORAGE,
             schema_folder=settings.SCHEMA_FOLDER,
             version=task.datasource.append_version,
+            created_at=created_at,
+            reads_until=_reads_until(task, spec.spec.ioConfig, created_at),
             group=consumer_group(task),
             ranges=task.ranges,
             replay=_replay(task),
             failpoints=_failpoints(task),
         )
     )
+
+
+def _reads_until(task: Task, io_config: IOConfig, created_at: datetime) -> datetime | None:
+    """None for what reads until there is nothing more."""
+    by_hand = task.kind == Task.Kind.REPLAY or not task.supervisor_id
+    return None if by_hand or not isinstance(io_config, KafkaIOConfig) else created_at + io_config.taskDuration
 
 
 def _replay(task: Task) -> Replay | None:

@@ -111,7 +111,8 @@ def _decoded(order: SampleOrder, records: Records) -> Decoded:
         lambda: JsonDecoder(order.data_schema, MEMORY_BYTES, input_format=order.io_config.inputFormat, access=access),
     )
     try:
-        return decoder.decode(records.payloads, MessageWindow.of(order.io_config, datetime.now(UTC)), records.envelope)
+        now = datetime.now(UTC)
+        return decoder.decode(records.payloads, MessageWindow.of(order.io_config, now, now), records.envelope)
     finally:
         decoder.close()
 
