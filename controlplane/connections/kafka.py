@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
@@ -36,15 +36,24 @@ class KafkaProblem(Exception):
 
 @dataclass(frozen=True)
 class TopicOffsets:
-    """A topic as it is now. ``starts`` and ``ends``: partition → log start offset and end offset (exclusive).
+    """A topic as it is now: partition → log start offset, and end offset (exclusive) of what may be read.
 
-    ``undecided``: how many offsets lie beyond those ends, from the first transaction on that is still open.
+    ``written``: the end of all there is, behind transactions that are still open.
     """
 
     topic_id: str
     starts: dict[int, int]
     ends: dict[int, int]
-    undecided: int = 0
+    written: dict[int, int]
+
+    @property
+    def undecided(self) -> int:
+        """How many offsets lie beyond the ends, from the first transaction on that is still open."""
+        return sum(max(0, end - self.ends[p]) for p, end in self.written.items())
+
+    def read_by(self, isolation: str) -> TopicOffsets:
+        """The same for whoever reads with this isolation level: uncommitted records may be read at once."""
+        return self if isolation == "read_committed" else replace(self, ends=self.written)
 
 
 def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
@@ -72,8 +81,7 @@ def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets |
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise KafkaProblem(_reason(error, admin, causes)) from None
-    undecided = sum(max(0, end - ends[p]) for p, end in written.items())
-    return TopicOffsets(str(described.topic_id), starts, ends, undecided)
+    return TopicOffsets(str(described.topic_id), starts, ends, written)
 
 
 def _listed(
@@ -86,15 +94,22 @@ def _listed(
     return {p.partition: future.result().offset for p, future in futures.items()}
 
 
-def holds_records(properties: Mapping[str, Value], topic: str, partition: int, start: int, end: int) -> bool:
-    """Whether a committed record lies in ``[start, end)`` of the partition: markers and aborted records are none."""
+def holds_records(
+    properties: Mapping[str, Value],
+    topic: str,
+    partition: int,
+    start: int,
+    end: int,
+    isolation: str = "read_committed",
+) -> bool:
+    """Whether a record lies in ``[start, end)`` of the partition: a marker is none, an aborted one by ``isolation``."""
     with _admin(properties, topic):
         pass  # the brokers' addresses are allowed
     config = {
         **_config(properties),
         "group.id": "headgate-look",
         "enable.auto.commit": False,
-        "isolation.level": "read_committed",
+        "isolation.level": isolation,
         "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
         "error_cb": lambda error: None,

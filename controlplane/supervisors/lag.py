@@ -20,7 +20,7 @@ from controlplane.supervisors.models import Supervisor, SupervisorQuerySet
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.streams import Question, question
 from controlplane.tasks.models import Status, Task
-from controlplane.tasks.sources import kind_and_group, sources_of
+from controlplane.tasks.sources import isolation_of, kind_and_group, sources_of
 from controlplane.tasks.topic_lag import note_lag
 from controlplane.tasks.watching import only_one
 
@@ -104,7 +104,8 @@ def look_at_waiting() -> None:
         random.shuffle(questions)  # when there is no time for all, it is not always the same ones that wait
         for asked, topic in _topics(questions):
             supervisor = waiting[asked.supervisor_id]
-            note_lag(supervisor.datasource, supervisor.io_config, supervisor.pk, topic)
+            io_config = supervisor.io_config
+            note_lag(supervisor.datasource, io_config, supervisor.pk, topic.read_by(isolation_of(io_config)))
 
 
 def _without_running_task() -> SupervisorQuerySet:

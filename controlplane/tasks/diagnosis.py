@@ -11,7 +11,7 @@ from controlplane.segments.lag import FINEST
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
 from ingestion.specs.io_config import IdleConfig
-from ingestion.specs.kafka_properties import WITHOUT_EFFECT
+from ingestion.specs.kafka_properties import without_effect
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     """What the spec sets that cannot apply here, by path and with the reason."""
     io_config = _io_config(spec)
     properties = io_config.get("consumerProperties", {})
-    unread = {**WITHOUT_EFFECT, **(_NOT_OF_OFFSETS if _keeps_offsets(io_config) else {})}
-    found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in unread.items() if n in properties]
+    kind = io_config.get("assignment", "offset_range") if _keeps_offsets(io_config) else "share_group"
+    found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in without_effect(kind).items() if n in properties]
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
         found.append("ioConfig.idleConfig: a supervisor keeps its task running")
     scaler = io_config.get("autoScalerConfig") or {}
@@ -209,7 +209,6 @@ def _index_options(tuning: Mapping[str, Any], persists: bool) -> list[str]:
     return found
 
 
-_NOT_OF_OFFSETS = {"max.poll.records": "only share groups read it"}
 _NOT_OF_SHARE_GROUPS = (
     "maxTotalRows",
     "maxRowsInMemory",

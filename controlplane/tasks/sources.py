@@ -22,6 +22,15 @@ def kind_and_group(io_config: Mapping[str, Any], owner: str) -> tuple[Source.Kin
     return Source.Kind.SHARE_GROUP, str(io_config["groupId"])
 
 
+def isolation_of(io_config: Mapping[str, Any]) -> str:
+    """``read_committed`` or ``read_uncommitted``: whether reading ends where a transaction is open."""
+    if io_config.get("type") in ("kafka", "index_kafka"):
+        said = io_config["consumerProperties"].get("isolation.level")
+    else:
+        said = io_config.get("groupConfig", {}).get("isolationLevel")
+    return str(said or "read_committed").lower()
+
+
 def owner_of(task: Task) -> str:
     """Under whose name a task's stored offsets are kept."""
     return task.supervisor_id or task.datasource.name

@@ -98,7 +98,8 @@ def _looks(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[Look]:
 
 def _topic_of(asked: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
     task, spec = asked
-    return kafka.topic_offsets(properties_of(task), spec.spec.ioConfig.topic)
+    topic = kafka.topic_offsets(properties_of(task), spec.spec.ioConfig.topic)
+    return None if topic is None else topic.read_by(spec.spec.ioConfig.isolation)
 
 
 def _watch_task(look: Look) -> None:
@@ -176,9 +177,9 @@ def _all_reading(task: Task) -> bool:
 def _records_left(task: Task, spec: TaskSpec) -> bool:
     """Whether an unsettled offset holds a record: transaction markers and the like are no records."""
     try:
-        properties = properties_of(task)
+        properties, io_config = properties_of(task), spec.spec.ioConfig
         return any(
-            kafka.holds_records(properties, spec.spec.ioConfig.topic, int(partition), start, end)
+            kafka.holds_records(properties, io_config.topic, int(partition), start, end, io_config.isolation)
             for partition, ranges in task.observation.get("unsettled", {}).items()
             for start, end in ranges
         )

@@ -15,25 +15,30 @@ from confluent_kafka import KafkaException, TopicPartition
 from ingestion.sources.base import Batch, Source
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import Start, StoredOffsets
+from ingestion.specs.group_times import DEFAULTS, SESSION
 
-GROUP = {
-    "partition.assignment.strategy": "cooperative-sticky",
-    "session.timeout.ms": 10_000,  # a member that died is missed for so long
-    "heartbeat.interval.ms": 2_000,
-}
-TAKEN_BACK_S = 15.0  # by then a member that lost a partition to another has heard so from Kafka
+# By then a member that lost a partition to another has heard so from Kafka; the longer the session is, the later.
+TAKEN_BACK_S = 15.0
 
 
 class ConsumerGroupSource(Source):
-    """See ``Source``. Rebalances are heard inside ``take``, on the loop's thread."""
+    """See ``Source``. Rebalances are heard inside ``take``, on the loop's thread. ``times``: see ``group_times``."""
 
     gathers = True
 
     def __init__(
-        self, properties: Mapping[str, str], stored: StoredOffsets, group: str, client_id: str, poll_s: float
+        self,
+        properties: Mapping[str, str],
+        stored: StoredOffsets,
+        group: str,
+        client_id: str,
+        poll_s: float,
+        times: Mapping[str, int] = DEFAULTS,
     ) -> None:
         self._stored = stored
-        self._reader = Reader(stored.topic, properties, group, client_id, poll_s, **GROUP)
+        config = {"partition.assignment.strategy": "cooperative-sticky", **times}
+        self._reader = Reader(stored.topic, properties, stored.isolation, group, client_id, poll_s, **config)
+        self._longer_s = max(0, times[SESSION] - DEFAULTS[SESSION]) / 1000
         self._lost: set[int] = set()
         self._begun: set[int] = set()  # by this process, ever
         self._elsewhere: dict[int, float] = {}  # assigned here, but claimed by another; when that is to be over
@@ -92,7 +97,7 @@ class ConsumerGroupSource(Source):
         elsewhere = set(mine) - set(held)
         self._reader.forget(mine)
         self._reader.consumer.pause([TopicPartition(self._stored.topic, p) for p in elsewhere])
-        self._elsewhere.update(dict.fromkeys(elsewhere, time.monotonic() + TAKEN_BACK_S))
+        self._elsewhere.update(dict.fromkeys(elsewhere, time.monotonic() + TAKEN_BACK_S + self._longer_s))
         self._seek(held)
 
     def _take_back(self) -> None:

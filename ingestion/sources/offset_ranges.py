@@ -30,7 +30,7 @@ class OffsetRangeSource(Source):
     ) -> None:
         self._stored = stored
         self._mine = mine
-        self._reader = Reader(stored.topic, properties, "headgate", client_id, poll_s)
+        self._reader = Reader(stored.topic, properties, stored.isolation, "headgate", client_id, poll_s)
         self._looked_at = 0.0
         self._goes_on: dict[int, int] = {}  # what is stored of each partition, as far as known here
         self._replicas_looked_at = 0.0

@@ -1,7 +1,7 @@
 """A look at a topic's first or last records: no group is joined, nothing is committed, nothing waited for.
 
-Partitions are assigned by hand. Only what is committed is read: markers and aborted records are not there, and where a
-transaction is open the topic ends. Looking at the last records, offsets without one make it look further back.
+Partitions are assigned by hand. Unless the spec reads what is not committed too, aborted records are not there, and
+where a transaction is open the topic ends. Looking at the last records, offsets without one make it look further back.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.topic import admin_client, checked_cluster
 from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.io_config import Isolation
 from ingestion.specs.kafka_properties import librdkafka_properties
 
 ANSWER_S = 5.0  # the most that Kafka may take to say what the topic is
@@ -70,6 +71,7 @@ class Place:
     properties: Mapping[str, str]
     topic: str
     policy: AddressPolicy
+    isolation: Isolation = "read_committed"
 
 
 def peek(place: Place, *, earliest: bool, limits: Limits) -> Peek:
@@ -78,7 +80,7 @@ def peek(place: Place, *, earliest: bool, limits: Limits) -> Peek:
     log = _log_of(place, limits)
     shares = shared_out({p: end - start for p, (start, end) in log.items()}, limits.rows)
     try:
-        found = _Reader(properties, topic, log, shares, earliest, limits).read()
+        found = _Reader(properties, topic, place.isolation, log, shares, earliest, limits).read()
     except KafkaException as error:
         raise SourceProblem(f"Reading {topic}: {error.args[0].str()}") from None
     found.messages.sort(key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
@@ -86,14 +88,14 @@ def peek(place: Place, *, earliest: bool, limits: Limits) -> Peek:
 
 
 def _log_of(place: Place, limits: Limits) -> dict[int, Span]:
-    """Start and end of what is committed in every partition."""
+    """Start and end of what there is to read in every partition."""
     errors: list[str] = []
     admin = admin_client(place.properties, errors)
     topic = place.topic
     while True:
         try:
             checked_cluster(admin, topic, place.policy, limits.for_answer)
-            return _spans(admin, topic, limits)
+            return _spans(admin, place, limits)
         except KafkaException as error:
             reason = error.args[0]
             if reason.name() in _UNKNOWN:
@@ -105,18 +107,21 @@ def _log_of(place: Place, limits: Limits) -> dict[int, Span]:
             admin.poll(0.1)
 
 
-def _spans(admin: AdminClient, topic: str, limits: Limits) -> dict[int, Span]:
+def _spans(admin: AdminClient, place: Place, limits: Limits) -> dict[int, Span]:
+    topic = place.topic
     asked = admin.describe_topics(TopicCollection([topic]), request_timeout=limits.for_answer)
     partitions = [TopicPartition(topic, p.id) for p in asked[topic].result().partitions]
-    starts = _listed(admin, partitions, OffsetSpec.earliest(), limits)
-    ends = _listed(admin, partitions, OffsetSpec.latest(), limits)
+    starts = _listed(admin, partitions, OffsetSpec.earliest(), place.isolation, limits)
+    ends = _listed(admin, partitions, OffsetSpec.latest(), place.isolation, limits)
     return {p: (starts[p], ends[p]) for p in starts}
 
 
-def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec, limits: Limits) -> dict[int, int]:
+def _listed(
+    admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec, isolation: Isolation, limits: Limits
+) -> dict[int, int]:
     futures = admin.list_offsets(
         dict.fromkeys(partitions, spec),
-        isolation_level=IsolationLevel.READ_COMMITTED,
+        isolation_level=IsolationLevel[isolation.upper()],
         request_timeout=limits.for_answer,
     )
     return {p.partition: future.result().offset for p, future in futures.items()}
@@ -141,6 +146,7 @@ class _Reader:
 
     properties: Mapping[str, str]
     topic: str
+    isolation: Isolation
     log: dict[int, Span]
     shares: dict[int, int]
     earliest: bool
@@ -194,7 +200,7 @@ class _Reader:
             **_MEMORY,
             "group.id": "headgate-sampler",
             "enable.auto.commit": False,
-            "isolation.level": "read_committed",
+            "isolation.level": self.isolation,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 20,
             "error_cb": lambda error: self.errors.append(str(error.str())),

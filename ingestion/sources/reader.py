@@ -19,6 +19,7 @@ from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
 from ingestion.sources.stored_offsets import Start
 from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets
+from ingestion.specs.io_config import Isolation
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import Advance, Outcomes
 
@@ -44,7 +45,14 @@ class Reader:
     """Not thread-safe. ``group``: the consumer group's name, of whatever use it is to the caller."""
 
     def __init__(
-        self, topic: str, properties: Mapping[str, str], group: str, client_id: str, poll_s: float, **config: Any
+        self,
+        topic: str,
+        properties: Mapping[str, str],
+        isolation: Isolation,
+        group: str,
+        client_id: str,
+        poll_s: float,
+        **config: Any,
     ) -> None:
         self.topic = topic
         self._config = {
@@ -56,7 +64,7 @@ class Reader:
             "client.id": client_id,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            "isolation.level": "read_committed",
+            "isolation.level": isolation,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
             "log_level": 3,

@@ -1,4 +1,4 @@
-"""Holes of the settled ranges, read by an ordinary read_committed consumer that joins no group.
+"""Holes of the settled ranges, read by an ordinary consumer that joins no group.
 
 An offset of a hole without a record is a transaction marker, an aborted or a compacted record (``empty``), or was
 removed by retention before it was read (``gap``).
@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, LazyColumn, Source, SourceProblem
 from ingestion.specs import offsets
+from ingestion.specs.io_config import Isolation
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.protocol import Outcomes, RepairRange
 
@@ -27,6 +28,7 @@ DELIVERY_COUNT = 1_000  # beyond any limit: such a record is decoded in a child 
 class RepairSource(Source):
     """See ``Source``. One batch holds holes of one partition that lie close together; there is nothing to acknowledge.
 
+    ``isolation``: the share group's.
     ``stopped``: asked while Kafka is waited for; what was not read by then stays a hole.
     """
 
@@ -36,6 +38,7 @@ class RepairSource(Source):
         topic: str,
         ranges: list[RepairRange],
         stopped: Callable[[], bool] = lambda: False,
+        isolation: Isolation = "read_committed",
     ) -> None:
         self._topic = topic
         self._left = spans_of(ranges)
@@ -44,7 +47,7 @@ class RepairSource(Source):
             **librdkafka_properties(properties),
             "group.id": "headgate-repair",
             "enable.auto.commit": False,
-            "isolation.level": "read_committed",
+            "isolation.level": isolation,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
             "auto.offset.reset": "earliest",

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ingestion.sources.base import OffsetsUnavailable, TopicChanged
 from ingestion.sources.topic import LogBounds, TopicWatch
+from ingestion.specs.io_config import Isolation
 from ingestion.specs.protocol import ClaimAnswer, Claimed, Outcomes, Reset
 
 SUSPECT_FROM = 3  # processes that began at the same place, of each replica
@@ -59,6 +60,7 @@ class StoredOffsets:
     may_reset: bool
     with_generation: bool = False
     replicas: int = 1
+    isolation: Isolation = "read_committed"
 
     def starts(self, partitions: Iterable[int], new_process: bool = False, again: bool = False) -> dict[int, Start]:
         """Where these partitions go on. ``new_process``: this one begins. ``again``: under the generation they have.
@@ -70,7 +72,7 @@ class StoredOffsets:
             return {}
         claimed = self._claimed(wanted, new_process, self.with_generation and not again)
         bounds = self.watch.bounds(wanted)
-        if any(not bounds[p].low <= claimed[p].stored <= bounds[p].high for p in wanted):
+        if any(not bounds[p].low <= claimed[p].stored <= bounds[p].written for p in wanted):
             self._check_topic()
         return {p: self._start(p, claimed[p], bounds[p]) for p in wanted}
 
@@ -101,7 +103,7 @@ class StoredOffsets:
         if not first_run:
             return {p: b.low for p, b in self.watch.bounds(missing).items()}
         bounds = self.watch.bounds(self.watch.partitions())
-        return {p: b.low if self.use_earliest else b.high for p, b in bounds.items()}
+        return {p: b.low if self.use_earliest else b.end(self.isolation) for p, b in bounds.items()}
 
     def _stored(self, offset: int, claimed: Claimed) -> Start:
         # The generation of the first answer: a later one may be another member's.
@@ -109,19 +111,19 @@ class StoredOffsets:
         return Start(offset, offset, generation, claimed.attempts >= SUSPECT_FROM * self.replicas)
 
     def _start(self, partition: int, start: Start, log: LogBounds) -> Start:
-        stored = start.stored
-        if log.low <= stored <= log.high:
+        stored, end = start.stored, log.end(self.isolation)
+        if log.low <= stored <= log.written:  # beyond what is committed if what is not was read before
             return start
         if not self.may_reset:
             raise OffsetsUnavailable(self._missing(partition, stored, log))
-        if stored > log.high:
-            self.claim([partition], resets={partition: Reset(stored=stored, to=log.high)})
-            return replace(start, offset=log.high, stored=log.high)
+        if stored > log.written:
+            self.claim([partition], resets={partition: Reset(stored=stored, to=end)})
+            return replace(start, offset=end, stored=end)
         gap = Outcomes(gap=[(stored, log.low)])
-        if self.use_earliest or log.low == log.high:
+        if self.use_earliest or log.low == end:
             return replace(start, offset=log.low, left_out=gap)
-        both = gap.model_copy(update={"skipped": [(log.low, log.high)]})
-        return replace(start, offset=log.high, left_out=both)
+        both = gap.model_copy(update={"skipped": [(log.low, end)]})
+        return replace(start, offset=end, left_out=both)
 
     def _missing(self, partition: int, stored: int, log: LogBounds) -> str:
         what = (
@@ -130,6 +132,6 @@ class StoredOffsets:
             else "the broker has lost records that were stored here before"
         )
         return (
-            f"Topic {self.topic!r} partition {partition}: the stored offset is {stored}, but Kafka has "
-            f"{log.low} to {log.high}: {what}. Set tuningConfig.resetOffsetAutomatically to go on with what is there."
+            f"Topic {self.topic!r} partition {partition}: the stored offset is {stored}, but Kafka has {log.low} to "
+            f"{log.written}: {what}. Set tuningConfig.resetOffsetAutomatically to go on with what is there."
         )

@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 from ingestion.sources.base import SourceProblem
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
+from ingestion.specs.io_config import Isolation
 from ingestion.specs.kafka_properties import admitted
 
 TIMEOUT_S = 10.0
@@ -57,10 +58,15 @@ class KnownTopic:
 
 @dataclass(frozen=True)
 class LogBounds:
-    """What a partition holds: ``[low, high)``, ``high`` being the end of what is committed."""
+    """What a partition holds: ``[low, high)``, ``high`` being the end of what is committed; to ``written`` of all."""
 
     low: int
     high: int
+    written: int
+
+    def end(self, isolation: Isolation) -> int:
+        """Where whoever reads so comes to the end."""
+        return self.high if isolation == "read_committed" else self.written
 
 
 class TopicWatch:
@@ -120,17 +126,21 @@ class TopicWatch:
         if not wanted:
             return {}
         try:
-            lows, highs = self._listed(wanted, OffsetSpec.earliest()), self._listed(wanted, OffsetSpec.latest())
+            lows = self._listed(wanted, OffsetSpec.earliest())
+            highs = self._listed(wanted, OffsetSpec.latest())
+            written = self._listed(wanted, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
         except KafkaException as error:
             raise SourceProblem(self._reason(error)) from None
-        return {p: LogBounds(lows[p], highs[p]) for p in lows}
+        return {p: LogBounds(lows[p], highs[p], written[p]) for p in lows}
 
-    def _listed(self, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
-        futures = self._admin.list_offsets(
-            dict.fromkeys(partitions, spec),
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=TIMEOUT_S,
-        )
+    def _listed(
+        self,
+        partitions: list[TopicPartition],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> dict[int, int]:
+        asked = dict.fromkeys(partitions, spec)
+        futures = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=TIMEOUT_S)
         return {p.partition: future.result().offset for p, future in futures.items()}
 
     def _reason(self, error: KafkaException) -> str:

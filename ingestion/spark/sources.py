@@ -12,6 +12,7 @@ from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.stored_offsets import Claim, StoredOffsets
 from ingestion.sources.topic import TopicWatch, admissible
 from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs.group_times import group_times
 from ingestion.specs.protocol import Assignment
 
 LOOK_S = 10.0
@@ -27,6 +28,7 @@ def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Call
 
     poll_s = io_config.pollTimeout / 1000
     in_group = io_config.source_kind == "consumer_group"
+    times = group_times(io_config.consumerProperties) if in_group else {}
 
     def mine(partition: int) -> bool:
         return partition % assignment.indexers == number
@@ -40,10 +42,12 @@ def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Call
             may_reset=assignment.spec.tuningConfig.resetOffsetAutomatically,
             with_generation=in_group,
             replicas=io_config.replicas,
+            isolation=io_config.isolation,
         )
+        checked = admissible(properties, policy)
         if in_group:
-            return ConsumerGroupSource(admissible(properties, policy), stored, assignment.group, client_id, poll_s)
-        return OffsetRangeSource(admissible(properties, policy), stored, mine, client_id, poll_s)
+            return ConsumerGroupSource(checked, stored, assignment.group, client_id, poll_s, times)
+        return OffsetRangeSource(checked, stored, mine, client_id, poll_s)
 
     return with_stored_offsets
 

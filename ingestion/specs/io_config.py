@@ -10,14 +10,16 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from ingestion.specs.auto_scaler import AutoScalerConfig
 from ingestion.specs.base import SpecModel, utc
+from ingestion.specs.group_times import faults_of
 from ingestion.specs.input_format import InputFormat
-from ingestion.specs.kafka_reading import KafkaProperties
+from ingestion.specs.kafka_reading import KafkaProperties, refuse
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
 _SHARE_GROUP_TYPES = (SHARE_GROUP_TYPE, "kafka_share_group")
 _KAFKA_TYPES = ("kafka", "index_kafka")
 SOURCE_TYPES = (*_SHARE_GROUP_TYPES, *_KAFKA_TYPES)
 SourceKind = Literal["share_group", "offset_range", "consumer_group", "repair", "replay"]
+Isolation = Literal["read_committed", "read_uncommitted"]
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -37,7 +39,7 @@ class GroupConfig(SpecModel):
     recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
     deliveryCountLimit: int = Field(default=10, ge=2, le=100)
     partitionMaxRecordLocks: int | None = Field(default=None, ge=100, le=100_000)
-    isolationLevel: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    isolationLevel: Isolation = "read_committed"
 
 
 class _TopicIOConfig(SpecModel):
@@ -116,9 +118,20 @@ class ShareGroupIOConfig(_TopicIOConfig):
             **({} if locks is None else {"share.partition.max.record.locks": str(locks)}),
         }
 
+    @model_validator(mode="after")
+    def _isolation_is_the_groups(self) -> Self:
+        if str(self.consumerProperties.get("isolation.level", "read_committed")).lower() != "read_committed":
+            refuse({"isolation.level": "a share group has its own: say it in ioConfig.groupConfig.isolationLevel"})
+        return self
+
     @property
     def source_kind(self) -> SourceKind:
         return "share_group"
+
+    @property
+    def isolation(self) -> Isolation:
+        """Whether what is read ends where a transaction is open, and leaves aborted records out."""
+        return self.groupConfig.isolationLevel
 
 
 class KafkaIOConfig(_TopicIOConfig):
@@ -155,9 +168,21 @@ class KafkaIOConfig(_TopicIOConfig):
             )
         return self
 
+    @model_validator(mode="after")
+    def _times_of_the_group(self) -> Self:
+        if self.assignment == "consumer_group":
+            refuse(faults_of(self.consumerProperties))
+        return self
+
     @property
     def source_kind(self) -> SourceKind:
         return self.assignment
+
+    @property
+    def isolation(self) -> Isolation:
+        """Whether what is read ends where a transaction is open, and leaves aborted records out."""
+        given = str(self.consumerProperties.get("isolation.level", "")).lower()
+        return "read_uncommitted" if given == "read_uncommitted" else "read_committed"
 
 
 def _kind_of(value: Any) -> str | None:

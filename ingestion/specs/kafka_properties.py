@@ -19,17 +19,22 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 STORES = ("PEM", "PKCS12")
 _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
 _NO_GROUP = "no consumer group is joined"
+_IN_GROUPS = ("consumer_group",)
 _KEPT_HERE = "how far a topic was read is kept in the metadata store"
 
 
 @dataclass(frozen=True)
 class Property:
-    """``to``: librdkafka's name, empty when it has none of its own. ``no_effect``: why it changes nothing here."""
+    """``to``: librdkafka's name, empty when clients are not simply given it.
+
+    ``no_effect``: why it changes nothing here, but for the kinds of source in ``but_for``.
+    """
 
     to: str = ""
     values: tuple[str, ...] = ()
     secret: bool = False
     no_effect: str = ""
+    but_for: tuple[str, ...] = ()
 
 
 def _plain(*names: str) -> dict[str, Property]:
@@ -39,13 +44,7 @@ def _plain(*names: str) -> dict[str, Property]:
 PROPERTIES: dict[str, Property] = {
     **_plain("bootstrap.servers", "client.id", "client.rack", "check.crcs", "connections.max.idle.ms", "debug"),
     **_plain("fetch.max.bytes", "fetch.min.bytes", "max.partition.fetch.bytes", "metadata.max.age.ms"),
-    **_plain(
-        "max.poll.records",
-        "reconnect.backoff.max.ms",
-        "reconnect.backoff.ms",
-        "socket.keepalive.enable",
-        "socket.timeout.ms",
-    ),
+    **_plain("reconnect.backoff.max.ms", "reconnect.backoff.ms", "socket.keepalive.enable", "socket.timeout.ms"),
     "fetch.max.wait.ms": Property("fetch.wait.max.ms"),
     "request.timeout.ms": Property("socket.timeout.ms"),
     "receive.buffer.bytes": Property("socket.receive.buffer.bytes"),
@@ -76,23 +75,30 @@ PROPERTIES: dict[str, Property] = {
     "auto.offset.reset": Property(no_effect="where a new source begins is said by ioConfig"),
     "enable.auto.commit": Property(no_effect=_KEPT_HERE),
     "group.id": Property(no_effect="the group is said by ioConfig"),
-    "heartbeat.interval.ms": Property(no_effect=_NO_GROUP),
+    "heartbeat.interval.ms": Property(no_effect=_NO_GROUP, but_for=_IN_GROUPS),
     "isolation.level": Property(
-        values=("READ_COMMITTED",), no_effect="committed records alone are read unless ioConfig says otherwise"
+        values=("READ_COMMITTED", "READ_UNCOMMITTED"),
+        no_effect="a share group's is said by ioConfig.groupConfig.isolationLevel",
+        but_for=("offset_range", "consumer_group"),
     ),
     "key.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
-    "max.poll.interval.ms": Property(no_effect=_NO_GROUP),
-    "session.timeout.ms": Property(no_effect=_NO_GROUP),
+    "max.poll.interval.ms": Property(no_effect=_NO_GROUP, but_for=_IN_GROUPS),
+    "max.poll.records": Property("max.poll.records", no_effect="only share groups read it", but_for=("share_group",)),
+    "session.timeout.ms": Property(no_effect=_NO_GROUP, but_for=_IN_GROUPS),
     "value.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
 }
 ALLOWED = frozenset(PROPERTIES)
 SECRET = frozenset(name for name, known in PROPERTIES.items() if known.secret)
-WITHOUT_EFFECT = {name: known.no_effect for name, known in PROPERTIES.items() if known.no_effect}
 PEM_LABELS = {
     **dict.fromkeys(("ssl.ca.pem", "ssl.certificate.pem"), CERTIFICATE),
     **dict.fromkeys(("ssl.truststore.certificates", "ssl.keystore.certificate.chain"), CERTIFICATE),
     **dict.fromkeys(("ssl.key.pem", "ssl.keystore.key"), KEY),
 }
+
+
+def without_effect(kind: str) -> dict[str, str]:
+    """What changes nothing for this kind of source, with the reason."""
+    return {n: known.no_effect for n, known in PROPERTIES.items() if known.no_effect and kind not in known.but_for}
 
 
 def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:

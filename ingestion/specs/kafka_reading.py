@@ -7,7 +7,7 @@ into texts and references.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ValidationError
@@ -60,13 +60,21 @@ class _Faults:
             self.add(str(error), *place)
             return None
 
-    def raise_any(self, given: Any) -> None:
+    def raise_any(self) -> None:
         if self.found:
-            kinds = [
-                (place, PydanticCustomError("kafka_property", "{message}", {"message": m})) for place, m in self.found
-            ]
-            lines = [InitErrorDetails(type=kind, loc=place, input=None) for place, kind in kinds]
-            raise ValidationError.from_exception_data("consumerProperties", lines)
+            _raise(self.found)
+
+
+def refuse(faults: Mapping[str, str]) -> None:
+    """Raise ``ValidationError`` if there are any: property → what is wrong. For validators of an ioConfig."""
+    if faults:
+        _raise([(("consumerProperties", name), message) for name, message in faults.items()])
+
+
+def _raise(faults: Iterable[tuple[Place, str]]) -> None:
+    kinds = [(place, PydanticCustomError("kafka_property", "{message}", {"message": m})) for place, m in faults]
+    lines = [InitErrorDetails(type=kind, loc=place, input=None) for place, kind in kinds]
+    raise ValidationError.from_exception_data("consumerProperties", lines)
 
 
 def read_properties(given: Any) -> Any:
@@ -86,7 +94,7 @@ def read_properties(given: Any) -> Any:
             properties[name] = value
     _take_login_apart(properties, faults)
     _check_together(properties, faults)
-    faults.raise_any(given)
+    faults.raise_any()
     return properties
 
 
@@ -144,8 +152,6 @@ def _wrong_choice(name: str, known: Property, text: str) -> str:
         return f"JKS is Java's own form, which nothing else reads: {_KEYTOOL}"
     if name.startswith("sasl.mechanism"):
         return f"must be one of {choices}: others run programs, load code or fetch addresses"
-    if name == "isolation.level":
-        return f"must be {choices}; for a share group say it in ioConfig.groupConfig.isolationLevel"
     if name.endswith(".deserializer"):
         return f"must be {choices}, or left out: ioConfig.inputFormat says how records are read"
     return f"{name!r} must be one of {choices}"

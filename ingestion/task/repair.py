@@ -22,14 +22,19 @@ def main() -> int:
 
 
 def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) -> None:
-    topic = assignment.spec.ioConfig.topic
+    io_config = assignment.spec.ioConfig
+    topic = io_config.topic
     properties, policy = assignment.consumer_properties, assignment.address_policy
     with scratch_folder() as scratch:
         surroundings = Surroundings(
             client=client,
             topic=TopicWatch(properties, topic, policy),
             make_source=lambda _: RepairSource(
-                admissible(properties, policy), topic, assignment.ranges, lambda: control.directive != "continue"
+                admissible(properties, policy),
+                topic,
+                assignment.ranges,
+                lambda: control.directive != "continue",
+                io_config.isolation,
             ),
             storage=open_deep_storage(assignment.deep_storage),
             scratch=scratch,

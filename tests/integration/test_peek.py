@@ -98,6 +98,9 @@ def test_only_what_is_committed_is_seen(house: House, earliest: bool) -> None:
     topic = house.topic("peek", 1)
     producer = in_transactions(house, topic, True, False, True, leave_open=True)
     assert values(look(house, topic, 100, earliest=earliest)) == [0, 1, 4, 5]
+    everything = Place({"bootstrap.servers": house.bootstrap}, topic, HERE, "read_uncommitted")
+    found = peek(everything, earliest=earliest, limits=Limits(100, MUCH, time.monotonic() + 30))
+    assert values(found) == [0, 1, 2, 3, 4, 5, 9999], "unless the spec says otherwise"
     producer.abort_transaction()
     assert values(look(house, topic, 100, earliest=earliest)) == [0, 1, 4, 5]
 

@@ -28,6 +28,7 @@ def spec(**io_config: Any) -> dict[str, Any]:
 
 def of_offsets(**io_config: Any) -> dict[str, Any]:
     known = {name: SPEC["ioConfig"][name] for name in ("topic", "inputFormat")}
+    io_config = {"consumerProperties": SPEC["ioConfig"]["consumerProperties"], **io_config}
     return parse_task_spec({**SPEC, "type": "index_kafka", "ioConfig": {**known, **io_config}}).canonical()
 
 
@@ -47,6 +48,9 @@ def seen(ends: list[int], starts: list[int] | None = None, **more: Any) -> dict[
 
 
 POLLING = {"bootstrap.servers": "k:9092", "max.poll.records": 5}
+DIRTY = {"bootstrap.servers": "k:9092", "isolation.level": "read_uncommitted"}
+TIMES = {"bootstrap.servers": "k:9092", "session.timeout.ms": 30_000, "heartbeat.interval.ms": 3_000}
+TIMES_NAMED = [f"ioConfig.consumerProperties[{name!r}]" for name in ("heartbeat.interval.ms", "session.timeout.ms")]
 READING = ("reading", "reading")
 NOTHING = Totals()
 
@@ -126,6 +130,10 @@ def test_texts_hold_the_numbers_and_names() -> None:
         (["context"], {**spec(), "context": {"priority": 1}}, False),
         ([], spec(consumerProperties=POLLING), False),
         (["ioConfig.consumerProperties['max.poll.records']"], of_offsets(consumerProperties=POLLING), False),
+        ([], of_offsets(consumerProperties=DIRTY), False),
+        ([], of_offsets(consumerProperties=TIMES, assignment="consumer_group"), False),
+        (TIMES_NAMED, of_offsets(consumerProperties=TIMES), False),
+        (TIMES_NAMED, spec(consumerProperties=TIMES), False),
         (["ioConfig.consumerProperties['group.id']"], spec(consumerProperties={**POLLING, "group.id": "g"}), False),
     ],
 )

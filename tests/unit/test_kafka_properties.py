@@ -8,7 +8,7 @@ import pytest
 
 from ingestion.specs import SpecError, parse_task_spec
 from ingestion.specs.jaas import login_of
-from ingestion.specs.kafka_properties import SECRET, WITHOUT_EFFECT, insecure, librdkafka_properties, missing
+from ingestion.specs.kafka_properties import SECRET, insecure, librdkafka_properties, missing, without_effect
 from ingestion.specs.providers import EnvironmentVariable
 from tests.unit.test_specs import changed
 
@@ -163,7 +163,7 @@ def test_what_druids_specs_carry_and_a_reader_of_ours_does_not_need() -> None:
         "heartbeat.interval.ms": 3_000,
     }
     assert for_client(given) == {}
-    assert set(given) == set(WITHOUT_EFFECT)
+    assert set(given) == set(without_effect("share_group"))
 
 
 # Refusals

@@ -65,8 +65,9 @@ def records_of(order: SampleOrder) -> Records:
 def _from_topic(order: SampleOrder) -> Records:
     io_config = order.io_config
     limits = Limits(order.rows, MOST_INPUT_BYTES, time.monotonic() + order.timeout_ms / 1000)
-    source = Place(admissible(order.consumer_properties, order.address_policy), io_config.topic, order.address_policy)
-    found = peek(source, earliest=io_config.useEarliestOffset, limits=limits)
+    properties = admissible(order.consumer_properties, order.address_policy)
+    place = Place(properties, io_config.topic, order.address_policy, io_config.isolation)
+    found = peek(place, earliest=io_config.useEarliestOffset, limits=limits)
     messages = found.messages
     return Records(
         payloads=[m.value() for m in messages],

@@ -1,0 +1,79 @@
+"""What a kafka spec's consumerProperties say of transactions and of the consumer group's times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.connections.kafka import TopicOffsets
+from controlplane.tasks.sources import isolation_of
+from ingestion.specs import SpecError, parse_supervisor_spec
+from ingestion.specs.group_times import DEFAULTS, group_times
+from tests.unit.test_specs import changed, of_kafka
+
+SERVERS = {"bootstrap.servers": "k:9092"}
+
+
+def kafka(assignment: str = "offset_range", **properties: Any) -> dict[str, Any]:
+    return of_kafka(assignment=assignment, consumerProperties={**SERVERS, **properties})
+
+
+def share_group(isolation: str) -> dict[str, Any]:
+    return changed(("ioConfig/groupConfig", {"isolationLevel": isolation}))
+
+
+@pytest.mark.parametrize(
+    ("document", "isolation"),
+    [
+        (kafka(), "read_committed"),
+        (kafka(**{"isolation.level": "READ_COMMITTED"}), "read_committed"),
+        (kafka(**{"isolation.level": "read_uncommitted"}), "read_uncommitted"),
+        (kafka("consumer_group", **{"isolation.level": "READ_UNCOMMITTED"}), "read_uncommitted"),
+        (share_group("read_committed"), "read_committed"),
+        (share_group("read_uncommitted"), "read_uncommitted"),
+    ],
+)
+def test_the_isolation_of_a_spec(document: dict[str, Any], isolation: str) -> None:
+    spec = parse_supervisor_spec(document)
+    assert spec.spec.ioConfig.isolation == isolation
+    assert isolation_of(spec.canonical()["spec"]["ioConfig"]) == isolation
+
+
+def test_who_reads_what_is_not_committed_has_nothing_undecided() -> None:
+    topic = TopicOffsets("id", starts={0: 0, 1: 0}, ends={0: 5, 1: 7}, written={0: 9, 1: 7})
+    assert (topic.undecided, topic.read_by("read_committed")) == (4, topic)
+    dirty = topic.read_by("read_uncommitted")
+    assert (dirty.ends, dirty.undecided) == ({0: 9, 1: 7}, 0)
+
+
+def test_the_times_of_a_consumer_group() -> None:
+    given = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": "3000"}
+    io_config = parse_supervisor_spec(kafka("consumer_group", **given)).spec.ioConfig
+    assert group_times(io_config.consumerProperties) == {**DEFAULTS, **{n: int(v) for n, v in given.items()}}
+    assert group_times(SERVERS) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("properties", "name", "message"),
+    [
+        ({"isolation.level": "dirty"}, "isolation.level", "must be one of READ_COMMITTED, READ_UNCOMMITTED"),
+        ({"session.timeout.ms": 5_999}, "session.timeout.ms", "6,000 to 1,800,000"),
+        ({"session.timeout.ms": "long"}, "session.timeout.ms", "must be a number of milliseconds"),
+        ({"heartbeat.interval.ms": 0}, "heartbeat.interval.ms", "100 to 1,800,000"),
+        ({"heartbeat.interval.ms": 10_000}, "heartbeat.interval.ms", "must be less than session.timeout.ms (10,000)"),
+        ({"max.poll.interval.ms": 90_000_000}, "max.poll.interval.ms", "6,000 to 86,400,000"),
+        ({"max.poll.interval.ms": 9_000}, "max.poll.interval.ms", "must be at least as long as session.timeout.ms"),
+        ({"session.timeout.ms": 300_001}, "session.timeout.ms", "max.poll.interval.ms (300,000) must be at least"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_its_place(properties: dict[str, Any], name: str, message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_supervisor_spec(kafka("consumer_group", **properties))
+    [issue] = caught.value.issues
+    assert issue.pointer == f"/ioConfig/consumerProperties/{name}"
+    assert message in issue.message
+
+
+def test_without_a_consumer_group_its_times_are_not_looked_at() -> None:
+    assert parse_supervisor_spec(kafka(**{"session.timeout.ms": 1})).spec.ioConfig.isolation == "read_committed"
