@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from controlplane.datasources.selectors import Totals
 from controlplane.segments.lag import FINEST
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
-from ingestion.specs.io_config import IdleConfig
+from ingestion.specs.io_config import IdleConfig, KafkaIOConfig, ShareGroupIOConfig
 from ingestion.specs.kafka_properties import without_effect
 
 
@@ -175,8 +177,10 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     properties = io_config.get("consumerProperties", {})
     kind = io_config.get("assignment", "offset_range") if _keeps_offsets(io_config) else "share_group"
     found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in without_effect(kind).items() if n in properties]
+    found += [] if supervised else _supervisors_options(io_config)
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
         found.append("ioConfig.idleConfig: a supervisor keeps its task running")
+    found += [f"{p}: a column without any value is not stored" for p in _null_columns(io_config.get("inputFormat", {}))]
     scaler = io_config.get("autoScalerConfig") or {}
     if scaler and not supervised:
         found.append("ioConfig.autoScalerConfig: a task that was submitted by hand has no supervisor to scale it")
@@ -202,10 +206,34 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
 
 
 def _index_options(tuning: Mapping[str, Any], persists: bool) -> list[str]:
-    index = IndexSpec.model_validate(tuning.get("indexSpec", {})).without_effect()
-    found = [f"tuningConfig.indexSpec.{name}: {reason}" for name, reason in index.items()]
-    if tuning.get("indexSpecForIntermediatePersists") and not persists:
+    found = _index_spec_options(tuning, "indexSpec")
+    if persists:
+        found += _index_spec_options(tuning, "indexSpecForIntermediatePersists")
+    elif tuning.get("indexSpecForIntermediatePersists"):
         found.append("tuningConfig.indexSpecForIntermediatePersists: nothing is persisted between batches")
+    return found
+
+
+def _index_spec_options(tuning: Mapping[str, Any], name: str) -> list[str]:
+    unread = IndexSpec.model_validate(tuning.get(name) or {}).without_effect()
+    return [f"tuningConfig.{name}.{option}: {why}" for option, why in unread.items()]
+
+
+def _supervisors_options(io_config: Mapping[str, Any]) -> list[str]:
+    """Those that are for a supervisor, in a task that was submitted by hand."""
+    fields = (KafkaIOConfig if _keeps_offsets(io_config) else ShareGroupIOConfig).model_fields
+    return [
+        f"ioConfig.{name}: a task that was submitted by hand {why}"
+        for name, why in _OF_SUPERVISORS.items()
+        if name in fields and io_config.get(name) not in (None, to_jsonable_python(fields[name].default))
+    ]
+
+
+def _null_columns(input_format: Mapping[str, Any], path: str = "ioConfig.inputFormat") -> list[str]:
+    """Where a JSON format, or one inside a Kafka format, asks for columns of nulls."""
+    found = [f"{path}.keepNullColumns"] if input_format.get("keepNullColumns") else []
+    for name in ("keyFormat", "valueFormat"):
+        found += _null_columns(input_format[name], f"{path}.{name}") if input_format.get(name) else []
     return found
 
 
@@ -215,7 +243,13 @@ _NOT_OF_SHARE_GROUPS = (
     "intermediatePersistPeriod",
     "maxPendingPersists",
     "intermediateHandoffPeriod",
+    "resetOffsetAutomatically",
 )
+_OF_SUPERVISORS = {
+    "taskDuration": "reads until there is nothing more",
+    "startDelay": "starts at once",
+    "period": "has no supervisor",
+}
 _NO_REQUESTS = "a supervisor sends its tasks no requests, they report to it"
 _OF_DRUID = {
     "handoffConditionTimeout": "a segment is handed off by its publish, nobody else has to load it",

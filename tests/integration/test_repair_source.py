@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from ingestion.sources.repair import SPAN, RepairSource, spans_of
 from ingestion.specs import offsets
+from ingestion.specs.io_config import Isolation
 from ingestion.specs.protocol import RepairRange
 from tests.support.house import House
 
@@ -38,19 +39,23 @@ def topic(house: House) -> str:
 END = 10 * (COMMITTED + 1) + 10 * (ABORTED + 1)
 
 
-def read(house: House, topic: str, *ranges: tuple[int, int]) -> RepairSource:
-    return RepairSource(
-        {"bootstrap.servers": house.bootstrap}, topic, [RepairRange(partition=0, start=a, end=b) for a, b in ranges]
-    )
+def read(house: House, topic: str, *ranges: tuple[int, int], isolation: Isolation = "read_committed") -> RepairSource:
+    holes = [RepairRange(partition=0, start=a, end=b) for a, b in ranges]
+    return RepairSource({"bootstrap.servers": house.bootstrap}, topic, holes, isolation=isolation)
 
 
-def test_committed_records_are_read_and_the_rest_is_empty(house: House, topic: str) -> None:
-    source = read(house, topic, (0, END))
+@pytest.mark.parametrize(
+    ("isolation", "records"),
+    [("read_committed", 10 * COMMITTED), ("read_uncommitted", 10 * (COMMITTED + ABORTED))],
+)
+def test_records_are_read_and_the_rest_is_empty(house: House, topic: str, isolation: Isolation, records: int) -> None:
+    """Those that the share group would have had, by its isolation level."""
+    source = read(house, topic, (0, END), isolation=isolation)
     batch = source.take(0)
     assert batch is not None and source.exhausted()
-    assert len(batch) == 10 * COMMITTED
+    assert len(batch) == records
     empty = batch.extra[0].empty
-    assert offsets.count(empty) == END - 10 * COMMITTED
+    assert offsets.count(empty) == END - records
     assert batch.extra[0].gap == []
 
 

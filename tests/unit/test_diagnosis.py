@@ -48,6 +48,9 @@ def seen(ends: list[int], starts: list[int] | None = None, **more: Any) -> dict[
 
 
 POLLING = {"bootstrap.servers": "k:9092", "max.poll.records": 5}
+OF_SUPERVISORS = {"taskDuration": "PT2H", "startDelay": "PT1S", "period": "PT1M"}
+NULLS = {"type": "json", "keepNullColumns": True}
+NULLS_INSIDE = {"type": "kafka", "valueFormat": NULLS}
 DIRTY = {"bootstrap.servers": "k:9092", "isolation.level": "read_uncommitted"}
 TIMES = {"bootstrap.servers": "k:9092", "session.timeout.ms": 30_000, "heartbeat.interval.ms": 3_000}
 TIMES_NAMED = [f"ioConfig.consumerProperties[{name!r}]" for name in ("heartbeat.interval.ms", "session.timeout.ms")]
@@ -130,6 +133,11 @@ def test_texts_hold_the_numbers_and_names() -> None:
         (["context"], {**spec(), "context": {"priority": 1}}, False),
         ([], spec(consumerProperties=POLLING), False),
         (["ioConfig.consumerProperties['max.poll.records']"], of_offsets(consumerProperties=POLLING), False),
+        ([], of_offsets(**OF_SUPERVISORS), True),
+        ([f"ioConfig.{name}" for name in OF_SUPERVISORS], of_offsets(**OF_SUPERVISORS), False),
+        ([], of_offsets(taskDuration="PT60M", completionTimeout="PT1M"), False),  # the first is the default
+        (["ioConfig.inputFormat.keepNullColumns"], spec(inputFormat=NULLS), False),
+        (["ioConfig.inputFormat.valueFormat.keepNullColumns"], spec(inputFormat=NULLS_INSIDE), False),
         ([], of_offsets(consumerProperties=DIRTY), False),
         ([], of_offsets(consumerProperties=TIMES, assignment="consumer_group"), False),
         (TIMES_NAMED, of_offsets(consumerProperties=TIMES), False),
@@ -149,6 +157,7 @@ def test_tuning_options_that_nothing_reads_are_named() -> None:
         "intermediatePersistPeriod": "PT1M",
         "maxPendingPersists": 1,
         "intermediateHandoffPeriod": "PT1M",
+        "resetOffsetAutomatically": True,
     }
     spec = {"spec": {"tuningConfig": {**unread, "maxRowsPerSegment": 10, "maxParseExceptions": 0}}}
     named = [text.split(":")[0] for text in options_without_effect(spec, supervised=False)]
@@ -157,11 +166,18 @@ def test_tuning_options_that_nothing_reads_are_named() -> None:
 
 def test_options_that_parquet_does_not_have_are_named() -> None:
     index = {"bitmap": {"type": "roaring"}, "dimensionCompression": "lzf", "metricCompression": "zstd"}
-    spec = {"spec": {"tuningConfig": {"indexSpec": index, "indexSpecForIntermediatePersists": index}}}
+    tuning = {"indexSpec": index, "indexSpecForIntermediatePersists": index}
+    spec: dict[str, Any] = {"spec": {"tuningConfig": tuning}}
     assert options_without_effect(spec, supervised=False) == [
         "tuningConfig.indexSpec.dimensionCompression: Parquet has no LZF, LZ4 is used",
         "tuningConfig.indexSpec.bitmap: Parquet has no bitmap indexes",
         "tuningConfig.indexSpecForIntermediatePersists: nothing is persisted between batches",
+    ]
+    spec["spec"]["ioConfig"] = {"type": "kafka"}
+    assert [text.partition(":")[0] for text in options_without_effect(spec, supervised=True)] == [
+        f"tuningConfig.{name}.{option}"
+        for name in ("indexSpec", "indexSpecForIntermediatePersists")
+        for option in ("dimensionCompression", "bitmap")
     ]
 
 
