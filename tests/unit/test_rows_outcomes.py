@@ -94,6 +94,23 @@ def test_the_kinds_are_told_apart() -> None:
         assert sorted(decoded.unparseable) == [4, 5, 6, 7]
 
 
+def test_records_without_a_time_can_be_thrown_away() -> None:
+    """As the reference says how: those that have an unreadable one stay unparseable."""
+    unwanted = {"type": "not", "field": {"type": "selector", "dimension": "__time", "value": 0}}
+    schema = DataSchema.model_validate(
+        {
+            "dataSource": "d",
+            "timestampSpec": {"column": "t", "missingValue": "1970-01-01"},
+            "transformSpec": {"filter": unwanted},
+        }
+    )
+    made = JsonDecoder(schema)
+    decoded = made.decode([b'{"t":1}', b'{"t":null}', b'{"n":1}', b'{"t":"never"}'], MessageWindow())
+    made.close()
+    assert decoded.filtered == [1, 2]
+    assert list(decoded.unparseable) == [3]
+
+
 def test_moved_results_keep_their_faults() -> None:
     made = JsonDecoder(SCHEMA)
     decoded = made.decode([b'{"t":0,"n":"text","a":1,"b":1,"s":"x"}'], MessageWindow()).moved([5])
