@@ -60,7 +60,10 @@ def submit_supervisor(
 def _modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
     current = supervisor.current
     canonical, hidden = spec_secrets.split(spec.canonical())
-    known = unseal(current.secrets)
+    try:
+        known = unseal(current.secrets)
+    except SecretsLost:
+        return True  # what can't be opened is mended by a spec that has them
     same_secrets = all(known.get(name) == value for name, value in hidden.items())
     return canonical != current.spec or not same_secrets or spec.suspended != supervisor.suspended
 
@@ -98,8 +101,12 @@ def _kept(before: SpecVersion, canonical: dict[str, Any]) -> dict[str, str]:
         return {}  # what is missing now will be said
 
 
+class AlreadySo(Conflict):
+    """It is suspended already, or runs already."""
+
+
 def suspend(*, user: User, supervisor: Supervisor) -> Supervisor:
-    """Its task publishes what it holds and ends; no new one starts."""
+    """Its task publishes what it holds and ends; no new one starts. Raises ``AlreadySo``."""
     return _set(user, supervisor, Action.OPERATE, "suspend", suspended=True)
 
 
@@ -121,13 +128,20 @@ def terminate_all(*, user: User) -> list[str]:
 def _each(user: User, found: QuerySet[Supervisor], action: Action, change: Callable[..., Supervisor]) -> list[str]:
     visible = Supervisor.objects.visible_to(user).filter(pk__in=found.values("pk"), terminated_at=None)
     mine = [s for s in visible.select_related("datasource__team") if may(user, action, s.datasource.team)]
-    for supervisor in mine:
+    return [s.pk for s in mine if _changed(user, s, change)]
+
+
+def _changed(user: User, supervisor: Supervisor, change: Callable[..., Supervisor]) -> bool:
+    """False when somebody else was faster."""
+    try:
         change(user=user, supervisor=supervisor)
-    return [s.pk for s in mine]
+    except Conflict:
+        return False
+    return True
 
 
 def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
-    """It begins anew: Kafka is asked, and its tasks start."""
+    """It begins anew: Kafka is asked, and its tasks start. Raises ``AlreadySo``."""
     now = timezone.now()
     return _set(user, supervisor, Action.OPERATE, "resume", begin=True, suspended=False, scaling_since=now)
 
@@ -147,6 +161,8 @@ def _set(
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:
             raise Conflict(f"Supervisor {locked.pk} is terminated; submit its spec again to bring it back.")
+        if changes.get("suspended") is locked.suspended:
+            raise AlreadySo(f"Supervisor {locked.pk} is already {'suspended' if locked.suspended else 'running'}.")
         for name, value in changes.items():
             setattr(locked, name, value)
         if begin:

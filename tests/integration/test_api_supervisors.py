@@ -59,7 +59,9 @@ def test_list_filters(owner: Client, cast: Cast) -> None:
 def test_suspend_resume_scale_terminate(owner: Client, cast: Cast) -> None:
     suspended = post(owner, f"{FLIGHTS}suspend/").json()
     assert (suspended["suspended"], suspended["why_nothing"][0]["code"]) == (True, "suspended")
+    assert post(owner, f"{FLIGHTS}suspend/").status_code == 409
     assert post(owner, f"{FLIGHTS}resume/").json()["suspended"] is False
+    assert post(owner, f"{FLIGHTS}resume/").status_code == 409
     scaled = post(owner, f"{FLIGHTS}scale/", {"taskCount": 4}).json()
     assert (scaled["task_count"], scaled["version"]) == (4, 2)
     assert post(owner, f"{FLIGHTS}terminate/").json()["terminated_at"]
@@ -121,7 +123,11 @@ def test_druid_status(owner: Client, cast: Cast) -> None:
 def test_druid_submit_and_actions(owner: Client) -> None:
     assert post(owner, DRUID, SEED).json() == {"id": "my_datasource"}
     assert post(owner, f"{DRUID}/my_datasource/suspend").json()["suspended"] is True
+    again = post(owner, f"{DRUID}/my_datasource/suspend")
+    assert (again.status_code, "already suspended" in again.json()["errorMessage"]) == (400, True)
     assert post(owner, f"{DRUID}/my_datasource/resume").json()["suspended"] is False
+    again = post(owner, f"{DRUID}/my_datasource/resume")
+    assert (again.status_code, "already running" in again.json()["errorMessage"]) == (400, True)
     assert post(owner, f"{DRUID}/my_datasource/terminate").json() == {"id": "my_datasource"}
     assert post(owner, f"{DRUID}/my_datasource/terminate").status_code == 404
 

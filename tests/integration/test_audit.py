@@ -50,7 +50,7 @@ def test_each_change_is_an_entry_with_its_author(cast: Cast, clients: dict[str, 
 
 def test_what_is_refused_leaves_no_entry(clients: dict[str, Client]) -> None:
     assert clients["viewer"].post("/api/v1/supervisors/flights/suspend/").status_code == 403
-    assert clients["owner"].post("/api/v1/supervisors/flights/handoff/").status_code == 400
+    assert clients["owner"].post("/api/v1/supervisors/flights/resume/").status_code == 409
     assert entries(clients["owner"]) == []
 
 

@@ -242,7 +242,8 @@ def test_all_of_them_at_once(reading: Supervisor, clients: dict[str, Client]) ->
     for who in ("viewer", "outsider"):
         assert post(clients[who], f"{DRUID}/suspendAll").json() == {"status": "success"}
         assert mine.filter(suspended=True).count() == 0
-    post(clients["operator"], f"{DRUID}/suspendAll")
+    for _ in range(2):  # what is so already is passed over
+        assert post(clients["operator"], f"{DRUID}/suspendAll").status_code == 200
     assert mine.filter(suspended=True).count() == 2
     post(clients["operator"], f"{DRUID}/resumeAll")
     assert mine.filter(suspended=True).count() == 0

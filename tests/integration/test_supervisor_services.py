@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 from django.db import connections
+from pytest_django import Settings
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.connections.secrets import unseal
@@ -108,12 +109,36 @@ def test_suspend_resume_terminate(cast: Cast) -> None:
     run(supervisor.pk)
     supervisor.refresh_from_db()
     assert supervisor.state == "SUSPENDED"
+    with pytest.raises(services.AlreadySo, match="already suspended"):
+        services.suspend(user=cast.users["operator"], supervisor=supervisor)
     services.resume(user=cast.users["operator"], supervisor=supervisor)
     with pytest.raises(NotAllowed):
         services.terminate(user=cast.users["operator"], supervisor=supervisor)
     services.terminate(user=cast.users["owner"], supervisor=supervisor)
     with pytest.raises(Conflict):
         services.resume(user=cast.users["owner"], supervisor=supervisor)
+
+
+def test_who_runs_already_is_not_resumed(cast: Cast) -> None:
+    """What its iterations came to stays."""
+    supervisor = submit(cast, spec_for("busy"))
+    Supervisor.objects.filter(pk="busy").update(failed_runs=3, state="UNHEALTHY_SUPERVISOR")
+    with pytest.raises(services.AlreadySo, match="already running"):
+        services.resume(user=cast.users["operator"], supervisor=supervisor)
+    supervisor.refresh_from_db()
+    assert (supervisor.failed_runs, supervisor.state) == (3, "UNHEALTHY_SUPERVISOR")
+
+
+def test_the_same_spec_mends_secrets_that_are_lost(cast: Cast, settings: Settings) -> None:
+    spec = with_password(spec_for("secretive"), CANARY)
+    owner = cast.users["owner"]
+    supervisor = submit(cast, spec)
+    settings.SECRET_KEY = "another key, and the old one is not kept; long enough to be taken for one"
+    for _ in range(2):  # the second time there is nothing to mend
+        services.submit_supervisor(user=owner, document=spec, team_name="alpha", skip_unmodified=True)
+    supervisor.refresh_from_db()
+    assert supervisor.version == 2
+    assert unseal(supervisor.current.secrets) == {"sasl.password": CANARY}
 
 
 def side_by_side(do: Callable[[], T], times: int = 6) -> list[T]:

@@ -108,7 +108,7 @@ REST = [
     Row("GET", f"{ONE_SV}lag/", SEE),
     Row("GET", f"{ONE_SV}lag/series/", SEE),
     Row("POST", f"{ONE_SV}suspend/", OPERATE),
-    Row("POST", f"{ONE_SV}resume/", OPERATE),
+    Row("POST", f"{ONE_SV}resume/", instead(OPERATE, success=409)),
     Row("POST", f"{ONE_SV}terminate/", ADMINISTER),
     Row("POST", f"{ONE_SV}reset/", (400, 403, 403, 404, 401, 400), {}),
     Row("POST", f"{ONE_SV}handoff/", (400, 400, 403, 404, 401, 400)),
@@ -158,7 +158,7 @@ DRUID = [
     Row("POST", f"{D_SV}/resetOffsets", (400, 403, 403, 404, 401, 400), RESET),
     Row("POST", f"{D_SV}/taskGroups/handoff", (400, 400, 403, 404, 401, 400), {"taskGroupIds": [0]}),
     Row("POST", f"{D_SV}/suspend", OPERATE),
-    Row("POST", f"{D_SV}/resume", OPERATE),
+    Row("POST", f"{D_SV}/resume", instead(OPERATE, success=400)),
     Row("POST", f"{D_SV}/terminate", ADMINISTER),
 ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -12,7 +14,7 @@ from rest_framework.response import Response
 from controlplane.api.base import TEAM_PARAMETER
 from controlplane.api.druid import shapes
 from controlplane.api.druid.base import DruidView
-from controlplane.common.errors import NotFound
+from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.segments.selectors import progress, rates
 from controlplane.supervisors import resetting, selectors, services
 from controlplane.supervisors.models import Supervisor
@@ -23,6 +25,15 @@ from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec
 
 MOST_SUPERVISORS = 1000
+
+
+@contextmanager
+def _druids_refusal() -> Iterator[None]:
+    """What is suspended or runs already is 400 in Druid. Raises ``InvalidInput``."""
+    try:
+        yield
+    except services.AlreadySo as refused:
+        raise InvalidInput(refused.detail) from refused
 
 
 def _active(user: User, supervisor_id: str) -> Supervisor:
@@ -185,8 +196,9 @@ class SuspendView(DruidView):
         operation_id="druid_suspend_supervisor", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Answers the spec with `"suspended": true`."""
-        services.suspend(user=self.actor, supervisor=_active(self.actor, supervisor_id))
+        """Answers the spec with `"suspended": true`; 400 when it is suspended already."""
+        with _druids_refusal():
+            services.suspend(user=self.actor, supervisor=_active(self.actor, supervisor_id))
         return Response(shapes.supervisor_spec(_active(self.actor, supervisor_id)))
 
 
@@ -195,8 +207,9 @@ class ResumeView(DruidView):
         operation_id="druid_resume_supervisor", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Answers the spec with `"suspended": false`."""
-        services.resume(user=self.actor, supervisor=_active(self.actor, supervisor_id))
+        """Answers the spec with `"suspended": false`; 400 when it runs already."""
+        with _druids_refusal():
+            services.resume(user=self.actor, supervisor=_active(self.actor, supervisor_id))
         return Response(shapes.supervisor_spec(_active(self.actor, supervisor_id)))
 
 

@@ -110,7 +110,10 @@ class SuspendView(HeadgateView):
         responses=shapes.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Its task publishes what it holds and ends; no other starts. Needs the role operator."""
+        """Its task publishes what it holds and ends; no other starts. Needs the role operator.
+
+        409 when it is suspended already.
+        """
         return _answer(self.actor, supervisor_id, services.suspend)
 
 
@@ -122,7 +125,7 @@ class ResumeView(HeadgateView):
         responses=shapes.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """A task starts again. Needs the role operator."""
+        """A task starts again. Needs the role operator. 409 when it runs already."""
         return _answer(self.actor, supervisor_id, services.resume)
 
 
