@@ -46,9 +46,24 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
         )
+        _check_offsets_are_free(datasource, spec)
         task = create_task(datasource=datasource, spec=spec, user=user)
         _note(user, task, "submit")
         return task
+
+
+def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:
+    """Raise ``Conflict`` while tasks of a supervisor called like the datasource move the same stored offsets."""
+    io_config = spec.spec.ioConfig
+    if io_config.source_kind == "share_group":
+        return
+    others = Task.objects.active().reading().exclude(kind=Task.Kind.SHARE_GROUP)
+    if others.filter(supervisor_id=datasource.name, spec__spec__ioConfig__topic=io_config.topic).exists():
+        raise Conflict(
+            f"Supervisor {datasource.name!r} reads topic {io_config.topic!r} now, from the stored offsets that this "
+            "task would read from; change the supervisor's spec instead, or suspend it first and wait until its task "
+            "has ended."
+        )
 
 
 def check_room(io_config: IOConfig) -> None:

@@ -16,6 +16,7 @@ from controlplane.segments.services import make_receipt_partitions
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Goal, Indexer, Status, Task
+from controlplane.tasks.services import end_task, new_token
 from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import parsed
@@ -168,6 +169,20 @@ def test_an_early_handoff_starts_the_next_task_and_then_finishes_this_one(readin
     assert (first.goal, second.goal) == (Goal.FINISH, Goal.RUN)
 
 
+def test_a_task_by_hand_is_refused_while_a_supervisor_moves_the_same_offsets(
+    reading: Supervisor, owner: Client
+) -> None:
+    by_hand = {**kafka_spec("metrics"), "type": "index_kafka"}
+    elsewhere = {**by_hand, "ioConfig": {**by_hand["ioConfig"], "topic": "another-topic"}}
+    for path in ("/druid/indexer/v1/task", "/api/v1/tasks/"):
+        refused = post(owner, path, by_hand)
+        assert refused.status_code == 409
+        assert b"Supervisor 'metrics' reads topic 'metrics-topic' now" in refused.content
+    assert post(owner, "/druid/indexer/v1/task", elsewhere).status_code == 200
+    end_task(task_of(reading))
+    assert post(owner, "/druid/indexer/v1/task", by_hand).status_code == 200
+
+
 def test_a_task_that_has_read_long_enough_makes_room(reading: Supervisor) -> None:
     task = task_of(reading)
     Writer.objects.filter(task_id=task.pk).update(started_at=timezone.now() - timedelta(minutes=59))
@@ -181,8 +196,6 @@ def test_a_task_that_has_read_long_enough_makes_room(reading: Supervisor) -> Non
 def test_the_next_task_of_a_supervisor_waits_for_the_last_one(
     reading: Supervisor, owner: Client, client: Client
 ) -> None:
-    from controlplane.tasks.services import end_task, new_token
-
     first = task_of(reading)
     post(owner, f"{DRUID}/metrics/taskGroups/handoff")
     run(reading.pk)
