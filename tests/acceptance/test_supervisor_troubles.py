@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import psutil
 import pytest
 from confluent_kafka import TopicPartition
 
@@ -45,4 +46,27 @@ def test_offsets_that_are_gone_and_records_that_are_too_large(house: House) -> N
     assert seen["recentErrors"]
     assert all("partition 0" in str(e) and "offsets 2080 to 2499" in str(e) for e in seen["recentErrors"])
     house.api("GET", f"/druid/indexer/v1/supervisor/{supervisor}/health", expect=503)
+    check_exactly_once(house, topic, range(2000))
+
+
+def test_a_task_that_does_not_end_when_it_is_told_to(house: House) -> None:
+    """Row 6 of the failure matrix: after its completionTimeout it is killed, and its range is read again."""
+    topic = house.topic(partitions=1)
+    held = house.home.path / f"{topic}.held"
+    house.fail_at(topic, uploaded=f"hold:{held}")
+    house.produce(topic, numbered(0, 2000))
+    supervisor = house.supervise(house.kafka_spec(topic, startDelay="PT0S", completionTimeout="PT3S"))
+    wait_for("an indexer publishes", held.exists, 90, lambda: house.logs(topic))
+    [(task,)] = house.sql("SELECT id FROM tasks_task WHERE supervisor_id = %s", supervisor)
+    house.fail_at(topic)
+    house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/suspend")
+    wait_for("it has failed", lambda: house.status(task) == "FAILED", 60)
+    [(error,)] = house.sql("SELECT error FROM tasks_task WHERE id = %s", task)
+    assert "did not end when it was told to" in error
+    indexer = int(held.read_text())
+    gone = "neither application nor indexer is left"
+    wait_for(gone, lambda: house.application_pid(task) is None and not psutil.pid_exists(indexer), 20)
+    assert house.totals(topic)["published"] == 0
+    house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/resume")
+    published(house, topic, 2000)
     check_exactly_once(house, topic, range(2000))
