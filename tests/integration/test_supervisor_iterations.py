@@ -233,6 +233,9 @@ def test_a_round_that_fails_is_counted_and_stops_no_other(cast: Cast, house: Hou
     # What no submitted spec can be.
     broken.versions.all()._raw_delete(broken.versions.db)
     broken.versions.model.objects.bulk_create(
+    run(lost.pk, looks[1])  # once more
+    lost.refresh_from_db()
+    assert (lost.failed_runs, len(lost.run_errors), len(lost.recent_errors)) == (3, 2, 2)
         [broken.versions.model(supervisor=broken, version=1, spec=_without_task_count(well))]
     )
     for _ in range(3):
@@ -257,7 +260,7 @@ def test_tasks_that_all_fail(cast: Cast, house: House, settings: Settings) -> No
         end_task(tasks_of(supervisor)[0], error=f"failure {failures}")
         wait_for("the next one", lambda n=failures: run(supervisor.pk) and len(tasks_of(supervisor)) == n + 1, 30)
     assert states(supervisor) == ("UNHEALTHY_TASKS", "UNHEALTHY_TASKS")
-    assert supervisor.recent_errors[0]["message"] == "failure 3"
+    assert [e["message"] for e in supervisor.recent_errors] == ["failure 3", "failure 2"]
     [reason] = why_nothing(supervisor)[:1]
     assert (reason.code, "failure 3" in reason.text) == ("unhealthy_tasks", True)
 
@@ -305,3 +308,10 @@ def test_after_a_suspension_the_task_from_before_is_found(cast: Cast, house: Hou
     iterate()
     assert states(supervisor) == ("RUNNING", "DISCOVERING_INITIAL_TASKS")
     assert len(tasks_of(supervisor)) == 2
+    settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD = settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD = 2
+    settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = 2
+        assert states(supervisor)[0] == ("RUNNING" if failures < 2 else "UNHEALTHY_TASKS")
+    for expected in ("UNHEALTHY_TASKS", "RUNNING"):
+        end_task(tasks_of(supervisor)[0])
+        run(supervisor.pk)
+        assert states(supervisor)[0] == expected
