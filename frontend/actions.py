@@ -44,9 +44,8 @@ class SupervisorActions:
             return {}
         found: list[PageAction] = []
         if may(user, Action.OPERATE, team):
-            found.append(cls._resume(supervisor) if supervisor.suspended else cls._suspend(supervisor))
-            if _stores_offsets(supervisor) and not supervisor.suspended:
-                found.append(cls._handoff(supervisor))
+            at_rest = supervisor.suspended
+            found += [cls._resume(supervisor)] if at_rest else [cls._suspend(supervisor), cls._handoff(supervisor)]
         if may(user, Action.ADMINISTER, team):
             # What an autoscaler sets is not set by hand.
             found += [] if auto_scaler(supervisor) else [cls._scale(supervisor)]

@@ -1,4 +1,4 @@
-"""Stored offsets moved by hand, and an early handoff: what an operator does to a supervisor of the type kafka."""
+"""Stored offsets moved by hand, of supervisors of the type kafka, and an early handoff, of any."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     with transaction.atomic():
         locked = _locked(supervisor)
+        if _io_config(locked)["type"] != "kafka":
+            raise InvalidInput("A share group's position is the broker's: to read again, use another groupId.")
         sources = sources_of(locked.datasource_id, _io_config(locked), locked.pk).filter(current=True)
         source = sources.filter(kind=Source.Kind.OFFSETS).order_by("-id").first()
         if source is None:
@@ -56,7 +58,7 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
 
 
 def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:
-    """Let its task publish and end, with the next one up before it stops. Raises as ``reset``."""
+    """Let its task publish and end, with the next one up before it stops. Raises ``NotAllowed``, ``Conflict``."""
     require(user, Action.OPERATE, supervisor.datasource.team)
     with transaction.atomic():
         locked = _locked(supervisor)
@@ -70,8 +72,6 @@ def _locked(supervisor: Supervisor) -> Supervisor:
     locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
     if locked.terminated_at is not None:
         raise Conflict(f"Supervisor {locked.pk} is terminated.")
-    if _io_config(locked)["type"] != "kafka":
-        raise InvalidInput("A share group's position is the broker's: to read again, use another groupId.")
     return locked
 
 

@@ -199,12 +199,12 @@ def _is_crowded_out(task: Task) -> bool:
 
 
 def _has_expired(task: Task, reading_since: datetime | None, handoff_asked_at: datetime | None) -> bool:
-    duration = task.spec["spec"]["ioConfig"].get("taskDuration")
-    if duration is None or task.ended or reading_since is None:
+    if task.ended or reading_since is None:
         return False
     if handoff_asked_at is not None and reading_since < handoff_asked_at:
         return True
-    return bool(timezone.now() - reading_since > _PERIOD.validate_python(duration))
+    duration = task.spec["spec"]["ioConfig"].get("taskDuration")
+    return duration is not None and timezone.now() - reading_since > _PERIOD.validate_python(duration)
 
 
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> frozenset[int]:

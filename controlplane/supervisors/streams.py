@@ -23,10 +23,10 @@ from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
 from controlplane.tasks.sources import sources_of
+from ingestion.specs.io_config import DEFAULT_PERIOD
 from ingestion.specs.providers import Value
 
 SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
-DEFAULT_PERIOD = timedelta(seconds=30)  # of a share group's supervisor, whose spec has none
 MESSAGE_LENGTH = 1000
 STACK_LENGTH = 8000
 _PERIOD = TypeAdapter(timedelta)

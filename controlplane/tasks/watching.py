@@ -21,12 +21,11 @@ from controlplane.tasks import capacity, hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of
 from controlplane.tasks.topic_lag import note_lag
-from ingestion.specs import KafkaIOConfig, TaskSpec, parse_task_spec
+from ingestion.specs import TaskSpec, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 from ingestion.specs.providers import Value
 
 logger = logging.getLogger(__name__)
-OBEY_WITHIN = timedelta(seconds=90)
 LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
 
@@ -199,8 +198,7 @@ def _make_it_obey(task: Task) -> None:
 
 
 def _patience(task: Task) -> timedelta:
-    io_config = parse_task_spec(task.spec).spec.ioConfig
-    return io_config.completionTimeout if isinstance(io_config, KafkaIOConfig) else OBEY_WITHIN
+    return parse_task_spec(task.spec).spec.ioConfig.completionTimeout
 
 
 def _relaunch_forgotten() -> None:

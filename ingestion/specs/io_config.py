@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from ingestion.specs.auto_scaler import AutoScalerConfig
 from ingestion.specs.base import SpecModel, utc
@@ -20,7 +20,17 @@ _KAFKA_TYPES = ("kafka", "index_kafka")
 SOURCE_TYPES = (*_SHARE_GROUP_TYPES, *_KAFKA_TYPES)
 SourceKind = Literal["share_group", "offset_range", "consumer_group", "repair", "replay"]
 Isolation = Literal["read_committed", "read_uncommitted"]
+DEFAULT_PERIOD = timedelta(seconds=30)
+_CENTURY = timedelta(days=36_525)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def _no_longer_than_a_century(value: timedelta) -> timedelta:
+    """A time from now on must be one that there is."""
+    return min(value, _CENTURY)
+
+
+Span = Annotated[timedelta, AfterValidator(_no_longer_than_a_century)]
 
 
 class IdleConfig(SpecModel):
@@ -43,7 +53,10 @@ class GroupConfig(SpecModel):
 
 
 class _TopicIOConfig(SpecModel):
-    """What all kinds of source have in common."""
+    """What all kinds of source have in common.
+
+    ``startDelay``, ``period`` and ``taskDuration`` are a supervisor's; without ``taskDuration`` its task reads on.
+    """
 
     topic: str
     consumerProperties: KafkaProperties
@@ -53,6 +66,10 @@ class _TopicIOConfig(SpecModel):
     lateMessageRejectionStartDateTime: datetime | None = None
     lateMessageRejectionPeriod: timedelta | None = None
     earlyMessageRejectionPeriod: timedelta | None = None
+    startDelay: Span = Field(default=timedelta(), ge=timedelta())
+    period: Span = Field(default=DEFAULT_PERIOD, gt=timedelta())
+    taskDuration: timedelta | None = Field(default=None, gt=timedelta())
+    completionTimeout: timedelta = Field(default=timedelta(seconds=90), gt=timedelta())
     idleConfig: IdleConfig = Field(default_factory=IdleConfig)
 
     @field_validator("topic")
@@ -148,9 +165,8 @@ class KafkaIOConfig(_TopicIOConfig):
     pollTimeout: int = Field(default=100, ge=1, le=60_000)
     useEarliestOffset: bool = False
     replicas: int = Field(default=1, ge=1, le=10)
+    startDelay: Span = Field(default=timedelta(seconds=5), ge=timedelta())
     taskDuration: timedelta = Field(default=timedelta(hours=1), gt=timedelta())
-    startDelay: timedelta = Field(default=timedelta(seconds=5), ge=timedelta())
-    period: timedelta = Field(default=timedelta(seconds=30), gt=timedelta())
     completionTimeout: timedelta = Field(default=timedelta(minutes=30), gt=timedelta())
 
     @model_validator(mode="after")

@@ -138,6 +138,7 @@ WITH_BODY = {
     ("POST", "druid/indexer/v1/task"),
     ("POST", "druid/indexer/v1/supervisor"),
     ("POST", "druid/indexer/v1/supervisor/<str:supervisor_id>/resetOffsets"),
+    ("POST", "druid/indexer/v1/supervisor/<str:supervisor_id>/taskGroups/handoff"),
 }
 # An empty object is a good body there: all its fields have defaults.
 DEFAULTS = {"api/v1/tokens/", "api/v1/tasks/<str:task_id>/stop/"}
@@ -157,8 +158,9 @@ def test_a_bad_body_is_refused(owner: Client, cast: Cast, method: str, pattern: 
 
 def test_every_endpoint_that_reads_a_body_is_in_the_table() -> None:
     """Those that are not take no body at all."""
-    without = {"logout/", "suspend", "resume", "terminate", "shutdown", "handoff", "suspendAll", "resumeAll"}
+    without = {"logout/", "suspend", "resume", "terminate", "shutdown", "suspendAll", "resumeAll"}
     without |= {"terminateAll", "supervisor/<str:supervisor_id>/reset", "share-group/config"}
+    without |= {"supervisors/<str:supervisor_id>/handoff/"}
     changing = {(m, r.pattern) for r in ROUTES for m in r.methods & {"POST", "PUT", "PATCH"}}
     assert {
         (m, p) for m, p in changing if not p.rstrip("/").endswith(tuple(w.rstrip("/") for w in without))

@@ -29,6 +29,7 @@ def test_each_change_is_an_entry_with_its_author(cast: Cast, clients: dict[str, 
     operator, owner = clients["operator"], clients["owner"]
     post(operator, "/api/v1/supervisors/flights/suspend/")
     post(operator, "/api/v1/supervisors/flights/resume/")
+    post(operator, "/api/v1/supervisors/flights/handoff/")
     post(owner, "/api/v1/supervisors/flights/scale/", {"taskCount": 3})
     post(owner, "/api/v1/supervisors/", spec_for("flights", pollTimeout=100))
     post(operator, "/api/v1/tasks/", spec_for("flights", groupId="another"))
@@ -38,6 +39,7 @@ def test_each_change_is_an_entry_with_its_author(cast: Cast, clients: dict[str, 
     assert [(e["user"], e["target"], e["action"]) for e in reversed(found)] == [
         ("operator", "supervisor", "suspend"),
         ("operator", "supervisor", "resume"),
+        ("operator", "supervisor", "handoff"),
         ("owner", "supervisor", "scale"),
         ("owner", "supervisor", "update"),
         ("operator", "task", "submit"),

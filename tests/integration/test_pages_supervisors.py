@@ -115,7 +115,7 @@ def test_more_indexers_than_slots_are_refused_with_the_reason(owner: Client, cas
 
 def test_an_operator_sees_no_button_of_an_admin(cast: Cast) -> None:
     page = parsed(browsing_as(cast, "operator").get(FLIGHTS))
-    assert [d.attributes["id"] for d in page.all("dialog")] == ["ask-suspend"]
+    assert [d.attributes["id"] for d in page.all("dialog")] == ["ask-suspend", "ask-handoff"]
     assert "Change the spec" not in page.one("main").text
 
 

@@ -169,6 +169,18 @@ def test_an_early_handoff_starts_the_next_task_and_then_finishes_this_one(readin
     assert (first.goal, second.goal) == (Goal.FINISH, Goal.RUN)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"taskGroupIds": []}, *({"taskGroupIds": ids} for ids in (0, [7], [0, 1], ["0"], [False], [[0]], {"0": 0}))],
+    ids=str,
+)
+def test_a_wrong_handoff_changes_nothing(reading: Supervisor, owner: Client, body: object) -> None:
+    answer = post(owner, f"{DRUID}/metrics/taskGroups/handoff", body)
+    assert (answer.status_code, "taskGroupIds" in answer.json()["errorMessage"]) == (400, True)
+    reading.refresh_from_db()
+    assert reading.handoff_asked_at is None
+
+
 def test_a_task_by_hand_is_refused_while_a_supervisor_moves_the_same_offsets(
     reading: Supervisor, owner: Client
 ) -> None:
@@ -197,7 +209,7 @@ def test_the_next_task_of_a_supervisor_waits_for_the_last_one(
     reading: Supervisor, owner: Client, client: Client
 ) -> None:
     first = task_of(reading)
-    post(owner, f"{DRUID}/metrics/taskGroups/handoff")
+    post(owner, f"{DRUID}/metrics/taskGroups/handoff", {"taskGroupIds": [0]})
     run(reading.pk)
     second = Task.objects.active().filter(supervisor_id=reading.pk).exclude(pk=first.pk).get()
     headers = {"Authorization": f"Bearer {new_token(second)}"}

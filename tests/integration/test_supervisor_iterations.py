@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,19 +16,21 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from controlplane.config.celery import app
-from controlplane.segments.models import SourceEvent
+from controlplane.segments.models import SourceEvent, Writer
 from controlplane.supervisors import services, streams
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.resetting import hand_off
 from controlplane.supervisors.run import iterate, run, run_all
 from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks import launcher
-from controlplane.tasks.models import Status, Task
+from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import end_task, new_token
 from ingestion.specs.protocol import EndRequest
 from tests.support.django_cast import Cast
 from tests.support.house import House, wait_for
 
 DRUID = "/druid/indexer/v1/supervisor"
+KINDS = ["kafka", "share_group"]
 
 
 class Forwarder:
@@ -72,9 +74,10 @@ def nowhere() -> Iterator[str]:
         yield f"127.0.0.1:{bound.getsockname()[1]}"
 
 
-def submit(cast: Cast, house: House, bootstrap: str, name: str, **io_config: Any) -> Supervisor:
+def submit(cast: Cast, house: House, bootstrap: str, name: str, kind: str = "kafka", **io_config: Any) -> Supervisor:
     """A supervisor that is due for an iteration whenever it is asked."""
-    spec = house.kafka_spec(name, **{"startDelay": "PT0S", "period": "PT0.000001S", **io_config})
+    spec_of = house.kafka_spec if kind == "kafka" else house.spec
+    spec = spec_of(name, **{"startDelay": "PT0S", "period": "PT0.000001S", **io_config})
     spec["ioConfig"]["consumerProperties"] = {"bootstrap.servers": bootstrap}
     return services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
 
@@ -94,6 +97,11 @@ def reads(task: Task) -> None:
     task.indexers.create(number=0, state="reading")
 
 
+def began_to_read(task: Task, at: datetime) -> Writer:
+    """As its first indexer's start would say."""
+    return Writer.objects.create(task_id=task.pk, datasource=task.datasource, number=0, epoch=1, started_at=at)
+
+
 def test_nothing_starts_before_kafka_has_answered(cast: Cast, house: House) -> None:
     supervisor = submit(cast, house, house.bootstrap, house.topic(partitions=2))
     run_all()
@@ -109,6 +117,54 @@ def test_nothing_starts_before_kafka_has_answered(cast: Cast, house: House) -> N
     reads(task)
     run_all()
     assert states(supervisor) == ("RUNNING", "RUNNING")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_task_waits_for_the_start_delay(cast: Cast, house: House, kind: str) -> None:
+    supervisor = submit(cast, house, house.bootstrap, house.topic(), kind, startDelay="PT1H")
+    iterate()
+    run_all()
+    assert (states(supervisor), tasks_of(supervisor)) == (("PENDING", "PENDING"), [])
+    earlier = supervisor.created_at - timedelta(hours=1)
+    assert supervisor.look_due_at == supervisor.created_at + timedelta(hours=1)
+    Supervisor.objects.filter(pk=supervisor.pk).update(created_at=earlier, look_due_at=None)
+    iterate()
+    assert len(tasks_of(supervisor)) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("why", ["taskDuration", "handoff"])
+def test_tasks_take_turns(cast: Cast, house: House, kind: str, why: str) -> None:
+    """The next one is up before the last one is told to finish."""
+    duration = {"taskDuration": "PT1H"} if why == "taskDuration" else {}
+    supervisor = submit(cast, house, house.bootstrap, house.topic(), kind, **duration)
+    iterate()
+    [first] = tasks_of(supervisor)
+    reads(first)
+    began = began_to_read(first, timezone.now() - timedelta(minutes=59))
+    run(supervisor.pk)
+    assert tasks_of(supervisor) == [first]
+    if why == "handoff":
+        hand_off(user=cast.users["operator"], supervisor=supervisor)
+    else:
+        Writer.objects.filter(pk=began.pk).update(started_at=timezone.now() - timedelta(minutes=61))
+    run(supervisor.pk)
+    second, first = tasks_of(supervisor)
+    assert (second.goal, first.goal) == (Goal.RUN, Goal.RUN)
+    reads(second)
+    began_to_read(second, timezone.now())
+    run(supervisor.pk)
+    assert [t.goal for t in tasks_of(supervisor)] == [Goal.RUN, Goal.FINISH]
+
+
+def test_a_share_groups_task_reads_on_unless_told_otherwise(cast: Cast, house: House) -> None:
+    supervisor = submit(cast, house, house.bootstrap, house.topic(), "share_group")
+    iterate()
+    [task] = tasks_of(supervisor)
+    reads(task)
+    began_to_read(task, timezone.now() - timedelta(days=1000))
+    run(supervisor.pk)
+    assert tasks_of(supervisor) == [task]
 
 
 def test_a_question_is_asked_once(cast: Cast, house: House) -> None:
@@ -177,6 +233,9 @@ def test_kafka_is_not_there_and_never_was(
     assert states(lost) == ("UNHEALTHY_SUPERVISOR", "UNABLE_TO_CONNECT_TO_STREAM")
     assert tasks_of(lost) == []
     assert why_nothing(lost)[0].code == "unable_to_connect"
+    run(lost.pk, looks[1])  # once more
+    lost.refresh_from_db()
+    assert (lost.failed_runs, len(lost.run_errors), len(lost.recent_errors)) == (3, 2, 2)
     client.force_login(cast.users["viewer"])
     payload = client.get(f"{DRUID}/{lost.pk}/status").json()["payload"]
     assert (payload["healthy"], payload["detailedState"]) == (False, "UNABLE_TO_CONNECT_TO_STREAM")
@@ -233,9 +292,6 @@ def test_a_round_that_fails_is_counted_and_stops_no_other(cast: Cast, house: Hou
     # What no submitted spec can be.
     broken.versions.all()._raw_delete(broken.versions.db)
     broken.versions.model.objects.bulk_create(
-    run(lost.pk, looks[1])  # once more
-    lost.refresh_from_db()
-    assert (lost.failed_runs, len(lost.run_errors), len(lost.recent_errors)) == (3, 2, 2)
         [broken.versions.model(supervisor=broken, version=1, spec=_without_task_count(well))]
     )
     for _ in range(3):
@@ -254,15 +310,22 @@ def _without_task_count(like: Supervisor) -> dict[str, Any]:
 
 def test_tasks_that_all_fail(cast: Cast, house: House, settings: Settings) -> None:
     settings.RESTART_LONGEST_DELAY = timedelta(0)
+    settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD = settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD = 2
+    settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = 2
     supervisor = submit(cast, house, house.bootstrap, house.topic())
     iterate()
     for failures in (1, 2, 3):
         end_task(tasks_of(supervisor)[0], error=f"failure {failures}")
         wait_for("the next one", lambda n=failures: run(supervisor.pk) and len(tasks_of(supervisor)) == n + 1, 30)
+        assert states(supervisor)[0] == ("RUNNING" if failures < 2 else "UNHEALTHY_TASKS")
     assert states(supervisor) == ("UNHEALTHY_TASKS", "UNHEALTHY_TASKS")
     assert [e["message"] for e in supervisor.recent_errors] == ["failure 3", "failure 2"]
     [reason] = why_nothing(supervisor)[:1]
     assert (reason.code, "failure 3" in reason.text) == ("unhealthy_tasks", True)
+    for expected in ("UNHEALTHY_TASKS", "RUNNING"):
+        end_task(tasks_of(supervisor)[0])
+        run(supervisor.pk)
+        assert states(supervisor)[0] == expected
 
 
 @contextmanager
@@ -308,10 +371,3 @@ def test_after_a_suspension_the_task_from_before_is_found(cast: Cast, house: Hou
     iterate()
     assert states(supervisor) == ("RUNNING", "DISCOVERING_INITIAL_TASKS")
     assert len(tasks_of(supervisor)) == 2
-    settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD = settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD = 2
-    settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = 2
-        assert states(supervisor)[0] == ("RUNNING" if failures < 2 else "UNHEALTHY_TASKS")
-    for expected in ("UNHEALTHY_TASKS", "RUNNING"):
-        end_task(tasks_of(supervisor)[0])
-        run(supervisor.pk)
-        assert states(supervisor)[0] == expected

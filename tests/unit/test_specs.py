@@ -124,6 +124,32 @@ def test_when_rows_are_persisted_and_handed_off() -> None:
     assert parse_task_spec(task.canonical()) == task
 
 
+KAFKA = (("type", "kafka"), ("ioConfig/groupId", ...))
+RUN_LOOP = ("startDelay", "period", "taskDuration", "completionTimeout")
+
+
+@pytest.mark.parametrize(
+    ("kind", "defaults"),
+    [
+        ((), (timedelta(), timedelta(seconds=30), None, timedelta(seconds=90))),
+        (KAFKA, (timedelta(seconds=5), timedelta(seconds=30), timedelta(hours=1), timedelta(minutes=30))),
+    ],
+)
+def test_what_the_run_loop_goes_by(kind: tuple[tuple[str, Any], ...], defaults: tuple[timedelta | None, ...]) -> None:
+    """Of the type ``kafka`` as in Druid. A time that nobody lives to see is one that can be told."""
+    found = parse_supervisor_spec(changed(*kind)).spec.ioConfig
+    assert tuple(getattr(found, name) for name in RUN_LOOP) == defaults
+    given = changed(*kind, *((f"ioConfig/{name}", "P2DT3H") for name in RUN_LOOP))
+    found = parse_supervisor_spec(given).spec.ioConfig
+    assert {getattr(found, name) for name in RUN_LOOP} == {timedelta(days=2, hours=3)}
+    for name in RUN_LOOP:
+        for wrong in ("-PT1S", "soon", *(["PT0S"] if name != "startDelay" else [])):
+            with pytest.raises(SpecError, match=f"ioConfig.{name}"):
+                parse_supervisor_spec(changed(*kind, (f"ioConfig/{name}", wrong)))
+    far = parse_supervisor_spec(changed(*kind, ("ioConfig/startDelay", "P2000Y"), ("ioConfig/period", "P2000Y")))
+    assert {far.spec.ioConfig.startDelay, far.spec.ioConfig.period} == {timedelta(days=36_525)}
+
+
 def test_flat_and_nested_are_the_same() -> None:
     assert parse_task_spec(nested(SEED)) == parse_task_spec(SEED)
     supervisor = parse_supervisor_spec({**SEED, "suspended": True})

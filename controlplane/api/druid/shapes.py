@@ -213,6 +213,18 @@ def partition_offsets(body: Any) -> tuple[str, dict[int, int]]:
     )
 
 
+def check_task_groups(body: Any) -> None:
+    """Druid's request for an early handoff names groups that there are: 0. Raises ``InvalidInput``."""
+    groups = body.get("taskGroupIds") if isinstance(body, Mapping) else None
+    try:
+        if isinstance(groups, list) and groups and {_whole(g) for g in groups} == {0}:
+            return
+    except ValueError:
+        pass
+    message = 'must be like {"taskGroupIds": [0]}: a supervisor\'s tasks are one group, 0'
+    raise InvalidInput("There are no such task groups.", [FieldError("/taskGroupIds", message, "taskGroupIds")])
+
+
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(value)

@@ -161,7 +161,9 @@ class HandOffView(DruidView):
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Its task publishes and ends; the next one is up before it stops. There is one task group, 0."""
-        resetting.hand_off(user=self.actor, supervisor=_active(self.actor, supervisor_id))
+        supervisor = _active(self.actor, supervisor_id)
+        shapes.check_task_groups(request.data)
+        resetting.hand_off(user=self.actor, supervisor=supervisor)
         return Response({"id": supervisor_id})
 
 
