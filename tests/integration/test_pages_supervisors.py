@@ -76,6 +76,8 @@ def test_suspend_and_resume(owner: Client, cast: Cast) -> None:
     assert "is suspended" in page.one("div", class_="alert-success").text
     assert [d.attributes["id"] for d in page.all("dialog")] == ["ask-resume", "ask-scale", "ask-terminate"]
     assert [r.attributes["data-reason"] for r in page.all("li") if "data-reason" in r.attributes] == ["suspended"]
+    again = parsed(owner.post(f"{FLIGHTS}suspend/", follow=True))
+    assert "is already suspended" in again.one("div", class_="alert-danger").text
     owner.post(f"{FLIGHTS}resume/")
     cast.supervisor.refresh_from_db()
     assert not cast.supervisor.suspended
