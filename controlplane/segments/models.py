@@ -100,6 +100,11 @@ class Source(models.Model):
     topic_id = models.CharField(max_length=50)
     current = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    # From the observer, when it last looked: {partition: [log's start, where the reader begins, log's end]} of all
+    # partitions of the topic, and how many offsets lie behind an open transaction.
+    looked_at = models.DateTimeField(null=True)
+    bounds = models.JSONField(default=dict)
+    undecided = models.BigIntegerField(default=0)
 
     class Meta:
         constraints = [

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import OperationalError, connection, transaction
+from django.utils import timezone
 from psycopg.types.range import Int8Range
 
 from controlplane.common.database import cursor, pipeline
@@ -111,8 +112,15 @@ def settled_of(source: Source) -> dict[int, Ranges]:
     return {partition: offsets.merged(ranges) for partition, ranges in found.items()}
 
 
-def note_log_bounds(source: Source, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
-    """Keep where the log of each partition begins and ends now; of partitions that have a progress key."""
+def note_bounds(
+    source: Source, starts: Mapping[int, int], begins: Mapping[int, int], ends: Mapping[int, int], undecided: int
+) -> None:
+    """Keep where the log of each partition begins and ends now, and where the reader began.
+
+    ``undecided``: offsets behind an open transaction, of all partitions.
+    """
+    bounds = {str(p): [starts[p], begins[p], end] for p, end in ends.items()}
+    Source.objects.filter(pk=source.pk).update(looked_at=timezone.now(), bounds=bounds, undecided=undecided)
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE segments_progresskey k SET log_start_offset = seen.low, end_offset = seen.high, observed_at = now()"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from controlplane.common.side_by_side import answered
@@ -34,6 +34,7 @@ _WAITING_LOCK = 0x4C414753
 class LagNow:
     """``lag``: offsets that are not settled, as far as they were seen at ``observed_at``; None if they never were.
 
+    It has what lies behind an open transaction too, which no partition's lag does: so it is what the series has.
     ``problem``: why they are not known, or not as of now; empty when they are. ``in_flight``: records that indexers
     hold. ``partitions``: by number.
     """
@@ -48,17 +49,22 @@ class LagNow:
 def lag_now(supervisor: Supervisor) -> LagNow:
     """Of the topic that is read now; one that was deleted does not count."""
     tasks = current_tasks(supervisor)
-    found = [p for source in sources_read(supervisor).filter(current=True) for p in progress(source)]
-    known = [p.lag for p in found if p.lag is not None]
-    seen = [p.observed_at for p in found if p.observed_at is not None]
-    observed_at = max(seen, default=None)
+    source = source_read(supervisor)
+    found = progress(source) if source else []
+    observed_at = source.looked_at if source else None
     return LagNow(
-        lag=sum(known) if known else None,
+        lag=sum(p.lag or 0 for p in found) + source.undecided if source and observed_at else None,
         observed_at=observed_at,
         problem=_problem(supervisor, tasks[0] if tasks else None, observed_at),
         in_flight=sum(i.in_flight for t in tasks for i in t.indexers.all()),
-        partitions=sorted(found, key=lambda p: p.partition),
+        partitions=found,
     )
+
+
+def source_read(supervisor: Supervisor) -> Source | None:
+    """What it reads now; None before its first task has seen the topic."""
+    of_topic = sources_read(supervisor).filter(current=True)
+    return of_topic.order_by(F("looked_at").desc(nulls_last=True), "-id").first()
 
 
 def lag_over_time(supervisor: Supervisor, **window: Any) -> LagSeries:

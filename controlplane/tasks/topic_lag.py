@@ -10,7 +10,7 @@ from controlplane.connections.kafka import TopicOffsets
 from controlplane.datasources.models import Datasource
 from controlplane.segments import lag as lag_series
 from controlplane.segments.models import ProgressKey
-from controlplane.segments.settled import note_log_bounds, settled_of
+from controlplane.segments.settled import note_bounds, settled_of
 from controlplane.tasks.sources import sources_of
 from ingestion.specs import offsets
 
@@ -40,13 +40,14 @@ def note_lag(
     source = sources_of(datasource, io_config, owner).filter(topic_id=topic.topic_id).first()
     keys = {k.partition: k for k in source.keys.all()} if source else {}
     settled = settled_of(source) if source else {}
+    begins: dict[int, int] = {}
     unsettled: dict[int, Ranges] = {}
     for partition, end in topic.ends.items():
         ranges = settled.get(partition, [])
-        begin = _first_offset(io_config, topic, keys.get(partition), partition, ranges)
+        begin = begins[partition] = _first_offset(io_config, topic, keys.get(partition), partition, ranges)
         unsettled[partition] = offsets.subtracted([(begin, end)], ranges) if begin < end else []
     if source:
-        note_log_bounds(source, topic.starts, topic.ends)
+        note_bounds(source, topic.starts, begins, topic.ends, topic.undecided)
         lags = {partition: offsets.count(left) for partition, left in unsettled.items()}
         lag_series.note(source, lags, more=topic.undecided, in_flight=in_flight)
     counted = {p: offsets.count(settled[p]) for p in topic.ends if p in settled}

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
 from controlplane.segments import lag
-from controlplane.segments.models import LagSample, ProgressKey, Source, Writer
+from controlplane.segments.models import LagSample, Source, Writer
 from controlplane.segments.selectors import lag_samples, lag_series
 from controlplane.segments.selectors.lag import resolution_for
 from controlplane.tasks.models import Indexer, Task
@@ -133,11 +133,12 @@ def viewer(clients: dict[str, Client]) -> Client:
 
 
 def test_lag_now(viewer: Client, cast: Cast) -> None:
-    ProgressKey.objects.update(observed_at=timezone.now())
+    """Seven offsets lie behind an open transaction: the series has them, and no partition."""
+    Source.objects.update(looked_at=timezone.now(), undecided=7)
     Task.objects.update(observation={"error": "", "topic_exists": True})
     Indexer.objects.filter(number=1).update(in_flight=12)
     answer = viewer.get(FLIGHTS).json()
-    assert (answer["lag"], answer["problem"], answer["in_flight"]) == (410, "", 12)
+    assert (answer["lag"], answer["problem"], answer["in_flight"]) == (417, "", 12)
     assert [(p["partition"], p["end_offset"], p["settled"], p["lag"]) for p in answer["partitions"]] == [
         (0, 1000, 990, 10),
         (1, 1000, 600, 400),

@@ -9,7 +9,7 @@ from django.conf import LazySettings
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import LagSample, ProgressKey
+from controlplane.segments.models import LagSample, ProgressKey, Source
 from controlplane.supervisors.models import ScaleAction, Supervisor
 from controlplane.tasks.models import Task
 from tests.integration.test_autoscaler import scaled_spec, submit
@@ -60,7 +60,7 @@ def test_the_chart_has_a_table_beside_it(viewer: Client) -> None:
 
 def test_partitions_by_lag_and_by_number(viewer: Client, cast: Cast) -> None:
     Task.objects.update(observation={"error": "", "topic_exists": True})
-    ProgressKey.objects.update(observed_at=timezone.now())
+    Source.objects.update(looked_at=timezone.now())
     for query, numbers in (("", ["1", "0"]), ("?sort=partition", ["0", "1"])):
         page = parsed(viewer.get(f"{FLIGHTS}lag/{query}"))
         table = page.all("tbody")[0]
@@ -69,8 +69,7 @@ def test_partitions_by_lag_and_by_number(viewer: Client, cast: Cast) -> None:
 
 
 def test_partitions_come_in_pages(viewer: Client, cast: Cast) -> None:
-    keys = (ProgressKey(source=cast.source, partition=p, end_offset=p, log_start_offset=0) for p in range(2, 250))
-    ProgressKey.objects.bulk_create(keys)
+    Source.objects.update(bounds={str(p): [0, 0, p] for p in range(250)})
     page = parsed(viewer.get(f"{FLIGHTS}lag/?page=3"))
     assert len(page.all("tbody")[0].all("tr")) == 50
 
@@ -91,6 +90,7 @@ def test_samples_as_a_table_the_latest_first(viewer: Client, cast: Cast) -> None
 
 def test_nothing_was_seen_yet(viewer: Client, cast: Cast) -> None:
     ProgressKey.objects.all().delete()
+    Source.objects.update(bounds={}, looked_at=None)
     text = parsed(viewer.get(f"{FLIGHTS}lag/")).text
     assert "Nothing is known yet" in text
     assert "No lag was seen in this time" in text

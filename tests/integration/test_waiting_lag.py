@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from controlplane.connections.kafka import topic_offsets
@@ -27,18 +28,22 @@ def topic(house: House) -> str:
     return topic
 
 
-def source_of(supervisor: Supervisor, house: House, topic: str) -> Source:
-    """As if its tasks had read and published four records of partition 0, and nothing of partition 1."""
+def source_of(supervisor: Supervisor, house: House, topic: str, kind: Source.Kind, group: str) -> Source:
     offsets = topic_offsets({"bootstrap.servers": house.bootstrap}, topic)
     assert offsets is not None
-    source = fence.adopt_source(
+    return fence.adopt_source(
         datasource=supervisor.datasource,
-        kind=Source.Kind.OFFSETS,
-        group=supervisor.pk,
+        kind=kind,
+        group=group,
         topic=topic,
         cluster_id="cluster",
         topic_id=offsets.topic_id,
     )
+
+
+def read_source(supervisor: Supervisor, house: House, topic: str) -> Source:
+    """As if its tasks had read and published four records of partition 0, and nothing of partition 1."""
+    source = source_of(supervisor, house, topic, Source.Kind.OFFSETS, supervisor.pk)
     settle(source.keys.create(partition=0, next_offset=4), (0, 4))
     source.keys.create(partition=1, next_offset=0)
     return source
@@ -46,7 +51,7 @@ def source_of(supervisor: Supervisor, house: House, topic: str) -> Source:
 
 def test_a_suspended_supervisors_lag_grows_on(cast: Cast, house: House, topic: str) -> None:
     supervisor = submit(cast, house, house.bootstrap, topic)
-    source = source_of(supervisor, house, topic)
+    source = read_source(supervisor, house, topic)
     services.suspend(user=cast.users["owner"], supervisor=supervisor)
     look_at_waiting()
     supervisor.refresh_from_db()
@@ -59,9 +64,33 @@ def test_a_suspended_supervisors_lag_grows_on(cast: Cast, house: House, topic: s
     assert (fine.lag, fine.partitions) == (2 * WRITTEN + 1, [WRITTEN - 4, WRITTEN + 5])
 
 
+@pytest.mark.parametrize(("earliest", "lags"), [(True, [4, 6, 5]), (False, [2, 0, 0])])
+def test_partitions_that_nothing_was_published_of_count_as_the_series_counts_them(
+    cast: Cast, house: House, clients: dict[str, Client], earliest: bool, lags: list[int]
+) -> None:
+    """Of partition 0 [2, 4) and [6, 8) of 8 are settled; of the others nothing. Without the earliest offset a share
+    group begins where it was first given a record."""
+    topic = house.topic(partitions=3)
+    for partition, count in enumerate((8, 6, 5)):
+        house.produce(topic, [b"{}"] * count, partition=partition)
+    spec = {**house.spec(topic, useEarliestOffset=earliest), "suspended": True}
+    supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    source = source_of(supervisor, house, topic, Source.Kind.SHARE_GROUP, f"group-{topic}")
+    settle(source.keys.create(partition=0), (2, 4), (6, 8))
+    look_at_waiting()
+    fine = LagSample.objects.get(source=source, resolution_s=5)
+    now = clients["viewer"].get(f"/api/v1/supervisors/{topic}/lag/").json()
+    assert (fine.lag, fine.partitions) == (sum(lags), lags)
+    assert (now["lag"], [p["lag"] for p in now["partitions"]]) == (sum(lags), lags)
+    assert [p["end_offset"] for p in now["partitions"]] == [8, 6, 5]
+    status = clients["viewer"].get(f"/druid/indexer/v1/supervisor/{topic}/status").json()["payload"]
+    assert (status["partitions"], status["aggregateLag"]) == (3, sum(lags))
+    assert status["minimumLag"] == {str(p): lag for p, lag in enumerate(lags)}
+
+
 def test_what_a_running_task_reads_and_what_is_terminated_is_left_alone(cast: Cast, house: House, topic: str) -> None:
     supervisor = submit(cast, house, house.bootstrap, topic)
-    source = source_of(supervisor, house, topic)
+    source = read_source(supervisor, house, topic)
     iterate()
     [task] = tasks_of(supervisor)
     reads(task)
@@ -78,11 +107,11 @@ def test_what_a_running_task_reads_and_what_is_terminated_is_left_alone(cast: Ca
 def test_a_broker_that_is_gone_hides_no_other(cast: Cast, house: House, topic: str) -> None:
     forwarder = Forwarder(house.bootstrap)
     lost = submit(cast, house, forwarder.address, topic)
-    lost_source = source_of(lost, house, topic)
+    lost_source = read_source(lost, house, topic)
     other_topic = house.topic(partitions=2)
     house.produce(other_topic, [b"{}"] * 6, partition=1)
     well = submit(cast, house, house.bootstrap, other_topic)
-    source_of(well, house, other_topic)
+    read_source(well, house, other_topic)
     forwarder.close()
     look_at_waiting()
     assert not LagSample.objects.filter(source=lost_source).exists()

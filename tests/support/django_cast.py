@@ -113,6 +113,8 @@ def make_cast() -> Cast:
         group="flights-group",
         topic="flights-topic",
         topic_id="topic-id-1",
+        looked_at=STARTED,
+        bounds={"0": [0, 0, 1000], "1": [0, 0, 1000]},
     )
     supervisor = _supervisor(datasource, users["owner"])
     task = _task(datasource, supervisor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,12 +14,12 @@ from controlplane.segments.models import OFFSET_BITS, ProgressKey, Source
 
 @dataclass(frozen=True)
 class PartitionProgress:
-    """One partition of one source.
+    """One partition of one source, whether anything of it was published or not.
 
     ``settled``: offsets that have ended for good, ``settled_upto`` the end of the highest of them. ``holes``: gaps
-    below that, holding ``open_offsets`` offsets. ``lag``: unsettled offsets from the group's first settled one to the
-    log's end as last observed; None while the end is unknown. ``next_offset``: the stored offset of a source that has
-    one.
+    below that, holding ``open_offsets`` offsets. ``lag``: unsettled offsets from where the reader began to the log's
+    end, both as the observer last saw them; None if it never did. ``next_offset``: the stored offset of a source that
+    has one.
     """
 
     source: Source
@@ -37,68 +38,74 @@ class PartitionProgress:
 
 @dataclass(frozen=True)
 class _Settled:
+    """``within``: those between where the reader began and the log's end."""
+
     count: int
-    first: int
-    upto: int
-    holes: int
+    first: int | None
+    upto: int | None
+    ranges: int
+    within: int
+
+
+_NOTHING = _Settled(0, None, None, 0, 0)
 
 
 def progress(of: Datasource | Source) -> list[PartitionProgress]:
     """Every partition of a source, or of all sources of a datasource (current ones first)."""
     sources = [of] if isinstance(of, Source) else list(of.sources.order_by("-current", "topic", "group", "-id"))
-    keys = list(ProgressKey.objects.filter(source__in=sources).order_by("partition"))
-    settled = _settled(keys)
-    return [
-        _of_partition(source, key, settled.get(key.pk))
-        for source in sources
-        for key in keys
-        if key.source_id == source.pk
-    ]
+    keys = {(k.source_id, k.partition): k for k in ProgressKey.objects.filter(source__in=sources)}
+    bounds = {(s.pk, int(p)): (begin, end) for s in sources for p, (_, begin, end) in s.bounds.items()}
+    settled = _settled({key.pk: bounds.get(at, (0, 0)) for at, key in keys.items()})
+    return [_of_partition(s, p, keys.get((s.pk, p)), settled) for s in sources for p in _partitions(s, keys)]
 
 
-def _of_partition(source: Source, key: ProgressKey, settled: _Settled | None) -> PartitionProgress:
-    first = settled.first if settled else None
-    upto = settled.upto if settled else None
-    count = settled.count if settled else 0
+def _partitions(source: Source, keys: Iterable[tuple[int, int]]) -> list[int]:
+    return sorted({*map(int, source.bounds), *(p for s, p in keys if s == source.pk)})
+
+
+def _of_partition(
+    source: Source, partition: int, key: ProgressKey | None, settled: Mapping[int, _Settled]
+) -> PartitionProgress:
+    start, begin, end = source.bounds.get(str(partition), (None, None, None))
+    mine = settled.get(key.pk, _NOTHING) if key else _NOTHING
     return PartitionProgress(
         source=source,
-        partition=key.partition,
-        settled=count,
-        settled_from=first,
-        settled_upto=upto,
-        holes=settled.holes if settled else 0,
-        open_offsets=settled.upto - settled.first - count if settled else 0,
-        log_start_offset=key.log_start_offset,
-        end_offset=key.end_offset,
-        lag=_lag(key, first, count),
-        observed_at=key.observed_at,
-        next_offset=key.next_offset,
+        partition=partition,
+        settled=mine.count,
+        settled_from=mine.first,
+        settled_upto=mine.upto,
+        holes=max(0, mine.ranges - 1),
+        open_offsets=0 if mine.first is None or mine.upto is None else mine.upto - mine.first - mine.count,
+        log_start_offset=start,
+        end_offset=end,
+        lag=None if end is None else max(0, end - begin) - mine.within,
+        observed_at=None if end is None else source.looked_at,
+        next_offset=key.next_offset if key else None,
     )
 
 
-def _lag(key: ProgressKey, first: int | None, settled: int) -> int | None:
-    if key.end_offset is None:
-        return None
-    unread = key.log_start_offset or 0 if key.next_offset is None else key.next_offset
-    begin = unread if first is None else first
-    return max(0, key.end_offset - begin - settled)  # the end may have been observed before the last publishes
+def _settled(of: Mapping[int, tuple[int, int]]) -> dict[int, _Settled]:
+    """By key: its settled offsets. Neighbouring rows that are not folded yet count as one range.
 
-
-def _settled(keys: list[ProgressKey]) -> dict[int, _Settled]:
-    """By key: its settled offsets. Neighbouring rows that are not folded yet count as one range."""
+    ``of``: by key, between which offsets they are counted apart.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
-            SELECT k.id, s.settled, s.low - (k.id << {OFFSET_BITS}), s.high - (k.id << {OFFSET_BITS}), s.ranges
-            FROM unnest(%s::int8[]) AS k(id), LATERAL (
-                SELECT sum(upper(r) - lower(r))::int8, min(lower(r)), max(upper(r)), count(*)
+            SELECT k.id, s.settled, s.low - k.base, s.high - k.base, s.ranges, s.within
+            FROM (
+                SELECT id, id << {OFFSET_BITS} AS base, first, last
+                FROM unnest(%s::int8[], %s::int8[], %s::int8[]) AS given(id, first, last)
+            ) AS k, LATERAL (
+                SELECT sum(upper(r) - lower(r))::int8, min(lower(r)), max(upper(r)), count(*),
+                       sum(greatest(0, least(upper(r), k.base + k.last) - greatest(lower(r), k.base + k.first)))::int8
                 FROM (
                     SELECT unnest(range_agg(span)) FROM segments_settledrange
-                    WHERE span && int8range(k.id << {OFFSET_BITS}, (k.id + 1) << {OFFSET_BITS})
+                    WHERE span && int8range(k.base, (k.id + 1) << {OFFSET_BITS})
                 ) AS ranges(r)
-            ) AS s(settled, low, high, ranges)
+            ) AS s(settled, low, high, ranges, within)
             WHERE s.ranges > 0
             """,
-            [[k.pk for k in keys]],
+            [list(of), [first for first, _ in of.values()], [last for _, last in of.values()]],
         )
-        return {key: _Settled(count, first, upto, ranges - 1) for key, count, first, upto, ranges in cursor.fetchall()}
+        return {key: _Settled(*values) for key, *values in cursor.fetchall()}
