@@ -65,7 +65,13 @@ def _modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
     except SecretsLost:
         return True  # what can't be opened is mended by a spec that has them
     same_secrets = all(known.get(name) == value for name, value in hidden.items())
-    return canonical != current.spec or not same_secrets or spec.suspended != supervisor.suspended
+    same_spec = _without_outer(canonical) == _without_outer(current.spec)
+    return not same_spec or not same_secrets or spec.suspended != supervisor.suspended
+
+
+def _without_outer(canonical: dict[str, Any]) -> dict[str, Any]:
+    """Without what the supervisor has of its own: its id, and whether it is suspended just now."""
+    return {name: value for name, value in canonical.items() if name not in ("id", "suspended")}
 
 
 def _update(supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User) -> Supervisor:

@@ -192,12 +192,13 @@ def _make_it_obey(task: Task) -> None:
     if task.observation.get("told_at") is None:
         task.observation["told_at"] = timezone.now().isoformat()
         Task.objects.filter(pk=task.pk).update(observation=task.observation)
-    elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > _patience(task):
+    elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > patience(task):
         _clear_away(task.pk)
         services.end_task(task, error="The application did not end when it was told to, and was killed.")
 
 
-def _patience(task: Task) -> timedelta:
+def patience(task: Task) -> timedelta:
+    """How long it may take to end once it was told to."""
     return parse_task_spec(task.spec).spec.ioConfig.completionTimeout
 
 

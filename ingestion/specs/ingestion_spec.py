@@ -174,7 +174,7 @@ def parse_submitted(
     if not isinstance(document, dict):
         raise SpecError([issue_at([], "must be a JSON object")])
     flat = "spec" not in document
-    nested = _nested(document) if flat else document
+    nested = _nested(document) if flat else _without_copies(document)
     older = without_parser(nested)
     issues = [] if older is None else older.issues
     today = _with_source_type(completed(nested if older is None else older.document))
@@ -191,6 +191,11 @@ def parse_submitted(
 def _nested(document: dict[str, Any]) -> dict[str, Any]:
     outer = {k: v for k, v in document.items() if k not in _PARTS}
     return {**outer, "spec": {k: document[k] for k in _PARTS if k in document}}
+
+
+def _without_copies(document: dict[str, Any]) -> dict[str, Any]:
+    """A nested document without the copies of its parts that Druid's answers have beside ``spec``."""
+    return {k: v for k, v in document.items() if k not in _PARTS and not (k == "context" and v is None)}
 
 
 def _with_source_type(document: dict[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.segments.models import Source, Writer
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task
-from tests.support.django_cast import SEED, Cast, spec_for
+from ingestion.specs import parse_supervisor_spec
+from tests.support.django_cast import SEED, STARTED, Cast, make_receipt, settle, spec_for
 
 SUPERVISORS = "/api/v1/supervisors/"
 FLIGHTS = f"{SUPERVISORS}flights/"
@@ -21,6 +23,12 @@ DRUID = "/druid/indexer/v1/supervisor"
 @pytest.fixture
 def owner(clients: dict[str, Client]) -> Client:
     return clients["owner"]
+
+
+def kafka_spec(name: str) -> dict[str, Any]:
+    spec = {**spec_for(name), "type": "kafka"}
+    del spec["ioConfig"]["groupId"]
+    return spec
 
 
 def post(client: Client, path: str, document: object = None) -> Any:
@@ -110,14 +118,114 @@ def test_druid_forms(owner: Client, cast: Cast) -> None:
     assert (spec["type"], spec["suspended"]) == ("index_kafka_share_group", False)
 
 
-def test_druid_status(owner: Client, cast: Cast) -> None:
+# As Druid documents its status report.
+REPORT = {
+    "dataSource",
+    "stream",
+    "partitions",
+    "replicas",
+    "durationSeconds",
+    "activeTasks",
+    "publishingTasks",
+    "latestOffsets",
+    "minimumLag",
+    "aggregateLag",
+    "offsetsLastUpdated",
+    "suspended",
+    "healthy",
+    "state",
+    "detailedState",
+    "recentErrors",
+}
+REPORTED_TASK = {"id", "startingOffsets", "startTime", "remainingSeconds", "type", "currentOffsets"}
+
+
+def test_druid_status_of_a_share_group(owner: Client, cast: Cast) -> None:
     status = owner.get(f"{DRUID}/flights/status").json()
     payload = status["payload"]
+    assert set(payload) == REPORT
     assert (status["id"], payload["stream"], payload["partitions"]) == ("flights", "flights-topic", 2)
     assert payload["latestOffsets"] == {"0": 1000, "1": 1000}
     assert payload["minimumLag"] == {"0": 10, "1": 400}
     assert payload["aggregateLag"] == 410
-    assert [t["id"] for t in payload["activeTasks"]] == [cast.task.pk]
+    [task] = payload["activeTasks"]
+    assert (set(task), task["id"]) == (REPORTED_TASK | {"lag"}, cast.task.pk)
+    assert (task["startingOffsets"], task["currentOffsets"]) == ({"0": 0}, {"0": 1000, "1": 600})
+    # Its tasks read for as long as they can.
+    assert (payload["durationSeconds"], task["remainingSeconds"]) == (None, None)
+
+
+def test_druid_status_of_stored_offsets(owner: Client, cast: Cast) -> None:
+    """Its task read on from 100 and has published up to 120; the one before is still publishing."""
+    post(owner, DRUID, kafka_spec("rides"))
+    supervisor = Supervisor.objects.get(pk="rides")
+    Supervisor.objects.filter(pk="rides").update(partitions=2)
+    source = Source.objects.create(
+        datasource=supervisor.datasource,
+        kind=Source.Kind.OFFSETS,
+        cluster_id="c",
+        group="rides",
+        topic="rides-topic",
+        topic_id="t",
+        looked_at=STARTED,
+        bounds={"0": [0, 90, 150], "1": [0, 0, 5]},
+    )
+    key = source.keys.create(partition=0, next_offset=120)
+    settle(key, (90, 120))
+    now = timezone.now()
+    for name, goal, told in (("reads", "continue", None), ("publishes", "finish", now - timedelta(minutes=1))):
+        task = Task.objects.create(
+            id=name,
+            kind=Task.Kind.OFFSET_RANGE,
+            datasource=supervisor.datasource,
+            supervisor_id="rides",
+            spec=parse_supervisor_spec(kafka_spec("rides")).task_spec(1).canonical(),
+            status="RUNNING",
+            goal=goal,
+            created_at=STARTED,
+            started_at=STARTED,
+            observation={"told_at": told and told.isoformat()},
+        )
+        ago = timedelta(minutes=10)
+        Writer.objects.create(task_id=name, number=0, datasource=task.datasource, source=source, started_at=now - ago)
+        make_receipt(task, key, (100, 120) if name == "reads" else (90, 100), {}, [])
+    payload = owner.get(f"{DRUID}/rides/status").json()["payload"]
+    assert set(payload) == REPORT
+    assert (payload["partitions"], payload["durationSeconds"], payload["aggregateLag"]) == (2, 3600, 35)
+    [active], [publishing] = payload["activeTasks"], payload["publishingTasks"]
+    assert set(active) == REPORTED_TASK | {"lag"}
+    assert set(publishing) == REPORTED_TASK
+    assert (active["startingOffsets"], active["currentOffsets"]) == ({"0": 100}, {"0": 120})
+    assert (active["type"], active["lag"]) == ("ACTIVE", {"0": 30, "1": 5})
+    assert (publishing["type"], publishing["startingOffsets"]) == ("PUBLISHING", {"0": 90})
+    assert 2940 < active["remainingSeconds"] <= 3000  # of an hour
+    assert 1680 < publishing["remainingSeconds"] <= 1740  # of 30 minutes, completionTimeout
+
+
+@pytest.mark.parametrize("make", ["kafka", "share group"])
+def test_what_druid_answers_can_be_sent_back(owner: Client, make: str) -> None:
+    """Its parts stand beside ``spec`` too; what comes back unchanged changes nothing, suspended or not."""
+    spec = kafka_spec("rides") if make == "kafka" else spec_for("rides")
+    spec["ioConfig"]["consumerProperties"] |= {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "user",
+        "sasl.password": "hidden-one",
+    }
+    post(owner, DRUID, spec)
+    for action in ("suspend", "resume"):
+        post(owner, f"{DRUID}/rides/{action}")
+        document = owner.get(f"{DRUID}/rides").json()
+        assert {name: document[name] for name in document["spec"]} == document["spec"]
+        assert set(document["spec"]) == {"dataSchema", "ioConfig", "tuningConfig"}
+        assert {"context", "suspended", "type", "id"} < set(document)
+        assert "hidden-one" not in str(document)
+        for sent in (document, {**document, "context": None}):
+            assert post(owner, f"{DRUID}?skipRestartIfUnmodified=true", sent).json() == {"id": "rides"}
+            assert SpecVersion.objects.filter(supervisor_id="rides").count() == 1
+    document["spec"]["ioConfig"]["taskCount"] = 2  # what is under spec counts
+    post(owner, f"{DRUID}?skipRestartIfUnmodified=true", document)
+    assert Supervisor.objects.get(pk="rides").io_config["taskCount"] == 2
 
 
 def test_druid_submit_and_actions(owner: Client) -> None:

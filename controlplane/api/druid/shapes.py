@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,9 +9,10 @@ from typing import Any
 from django.utils import timezone
 
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.segments.selectors import PartitionProgress, Rates, Totals
+from controlplane.segments.selectors import Totals
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import is_healthy
+from controlplane.supervisors.status import StatusReport, TaskProgress, TaskStats
 from controlplane.tasks.capacity import Pool
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
@@ -108,8 +108,9 @@ def supervisor_state(supervisor: Supervisor) -> dict[str, Any]:
 
 
 def supervisor_spec(supervisor: Any) -> dict[str, Any]:
-    """The current spec, as ``/supervisor/{id}`` shows it."""
-    return {**shown_spec(supervisor.spec), "id": supervisor.pk, "suspended": supervisor.suspended}
+    """The current spec, as ``/supervisor/{id}`` shows it: as in Druid its parts stand under ``spec`` and beside it."""
+    spec = shown_spec(supervisor.spec)
+    return {**spec, "id": supervisor.pk, **spec["spec"], "suspended": supervisor.suspended}
 
 
 def supervisor_full(supervisor: Any) -> dict[str, Any]:
@@ -117,23 +118,23 @@ def supervisor_full(supervisor: Any) -> dict[str, Any]:
     return {**supervisor_state(supervisor), "spec": supervisor_spec(supervisor)}
 
 
-def supervisor_status(supervisor: Any, tasks: list[Task], progress: list[PartitionProgress]) -> dict[str, Any]:
-    """The status report. A share group has no offsets per task: those fields are absent, not invented."""
+def supervisor_status(supervisor: Any, report: StatusReport) -> dict[str, Any]:
+    """The status report. What a share group has no value for is null: its tasks read for as long as they can."""
     io_config = supervisor.spec["spec"]["ioConfig"]
-    lags = [p.lag for p in progress if p.lag is not None]
-    observed = [p.observed_at for p in progress if p.observed_at is not None]
-    publishing = [t for t in tasks if t.goal != "continue"]
+    partitions, duration = report.lag.partitions, report.task_duration
+    lags = _by_partition({p.partition: p.lag for p in partitions})
     payload = {
         "dataSource": supervisor.datasource.name,
         "stream": io_config["topic"],
-        "partitions": len(progress),
+        "partitions": report.partitions,
         "replicas": io_config.get("replicas", 1),
-        "activeTasks": [_task_line(t) for t in tasks if t not in publishing],
-        "publishingTasks": [_task_line(t) for t in publishing],
-        "latestOffsets": _by_partition(progress, "end_offset"),
-        "minimumLag": _by_partition(progress, "lag"),
-        "aggregateLag": sum(lags) if lags else None,
-        "offsetsLastUpdated": instant(max(observed)) if observed else None,
+        "durationSeconds": None if duration is None else int(duration.total_seconds()),
+        "activeTasks": [{**_task_line(t), "lag": lags} for t in report.tasks if not t.publishing],
+        "publishingTasks": [_task_line(t) for t in report.tasks if t.publishing],
+        "latestOffsets": _by_partition({p.partition: p.end_offset for p in partitions}),
+        "minimumLag": lags,
+        "aggregateLag": report.lag.lag,
+        "offsetsLastUpdated": instant(report.lag.observed_at),
         "suspended": supervisor.suspended,
         "healthy": is_healthy(supervisor),
         "state": supervisor.state,
@@ -156,14 +157,14 @@ def _exception_event(error: Mapping[str, Any]) -> dict[str, Any]:
     return event | {name: value for name, value in more.items() if value}
 
 
-def supervisor_stats(rates: Rates, totals: Mapping[str, Totals]) -> dict[str, Any]:
+def supervisor_stats(stats: Sequence[TaskStats]) -> dict[str, Any]:
     """Row stats by task group (there is one) and task."""
     tasks = {
-        task: {
-            "movingAverages": {"buildSegments": {window: _row_rates(r) for window, r in by_window.items()}},
-            "totals": {"buildSegments": row_stats(totals[task])},
+        of.task: {
+            "movingAverages": {"buildSegments": {window: _row_rates(r) for window, r in of.averages.items()}},
+            "totals": {"buildSegments": row_stats(of.totals)},
         }
-        for task, by_window in rates.items()
+        for of in stats
     }
     return {"0": tasks} if tasks else {}
 
@@ -231,20 +232,18 @@ def _whole(value: Any) -> int:
     return value
 
 
-def _by_partition(progress: list[PartitionProgress], name: str) -> dict[str, int]:
-    found: dict[str, int] = defaultdict(int)
-    for partition in progress:
-        value = getattr(partition, name)
-        if value is not None:
-            found[str(partition.partition)] += value
-    return dict(found)
+def _by_partition(values: Mapping[int, int | None]) -> dict[str, int]:
+    return {str(partition): value for partition, value in values.items() if value is not None}
 
 
-def _task_line(task: Task) -> dict[str, Any]:
+def _task_line(of: TaskProgress) -> dict[str, Any]:
     return {
-        "id": task.pk,
-        "startTime": instant(task.started_at),
-        "type": "ACTIVE" if task.goal == "continue" else "PUBLISHING",
+        "id": of.task.pk,
+        "startingOffsets": _by_partition(of.starting),
+        "startTime": instant(of.task.started_at),
+        "remainingSeconds": of.remaining_s,
+        "type": "PUBLISHING" if of.publishing else "ACTIVE",
+        "currentOffsets": _by_partition(of.current),
     }
 
 

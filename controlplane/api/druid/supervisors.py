@@ -15,12 +15,9 @@ from controlplane.api.base import TEAM_PARAMETER
 from controlplane.api.druid import shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.common.errors import InvalidInput, NotFound
-from controlplane.segments.selectors import progress, rates
 from controlplane.supervisors import resetting, selectors, services
 from controlplane.supervisors.models import Supervisor
-from controlplane.tasks.models import Task
-from controlplane.tasks.selectors import task_totals
-from controlplane.tasks.sources import sources_of
+from controlplane.supervisors.status import status_report, task_stats
 from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec
 
@@ -88,12 +85,8 @@ class StatusView(DruidView):
     @extend_schema(operation_id="druid_get_supervisor_status", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, supervisor_id: str) -> Response:
         """The status report."""
-        found: Any = _active(self.actor, supervisor_id)
-        io_config = found.spec["spec"]["ioConfig"]
-        sources = sources_of(found.datasource_id, io_config, found.pk).filter(current=True)
-        running = Task.objects.active().reading().filter(supervisor_id=found.pk)
-        partitions = [p for source in sources for p in progress(source)]
-        return Response(shapes.supervisor_status(found, list(running), partitions))
+        found = _active(self.actor, supervisor_id)
+        return Response(shapes.supervisor_status(found, status_report(found)))
 
 
 class HealthView(DruidView):
@@ -108,10 +101,7 @@ class StatsView(DruidView):
     @extend_schema(operation_id="druid_get_supervisor_stats", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Row stats of its running tasks, with moving averages per second over 1, 5 and 15 minutes."""
-        found = _active(self.actor, supervisor_id)
-        running = list(Task.objects.active().reading().filter(supervisor_id=found.pk))
-        totals = {task.pk: task_totals(task) for task in running}
-        return Response(shapes.supervisor_stats(rates(list(totals)), totals))
+        return Response(shapes.supervisor_stats(task_stats(_active(self.actor, supervisor_id))))
 
 
 class AllHistoryView(DruidView):

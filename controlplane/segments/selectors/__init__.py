@@ -16,6 +16,7 @@ from controlplane.segments.selectors.lists import (
 )
 from controlplane.segments.selectors.progress import PartitionProgress, progress
 from controlplane.segments.selectors.rates import Rates, rates
+from controlplane.segments.selectors.starts import first_published
 from controlplane.segments.selectors.timeline import Bar, Timeline, timeline
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Rates",
     "Timeline",
     "Totals",
+    "first_published",
     "get_quarantined",
     "lag_samples",
     "lag_series",

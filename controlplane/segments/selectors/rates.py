@@ -13,19 +13,17 @@ Rates = dict[str, dict[str, dict[str, float]]]
 
 def rates(task_ids: Sequence[str]) -> Rates:
     """By task and window: each counter per second over that window, until now. A task without publishes has zeros."""
-    sums = ", ".join(f"coalesce(sum((p.counters->>'{name}')::int8) {_SINCE}, 0)" for name in _COUNTED)
+    sums = ", ".join(f"coalesce(sum((p.counters->>'{name}')::int8), 0)" for name in _COUNTED)
     found: Rates = {task: {} for task in task_ids}
     with connection.cursor() as cursor:
         for window, seconds in WINDOWS.items():
             cursor.execute(
-                f"SELECT w.task_id, {sums} FROM segments_writer w LEFT JOIN segments_publish p ON p.writer_id = w.id"
+                f"SELECT w.task_id, {sums} FROM segments_writer w LEFT JOIN segments_publish p"
+                " ON p.writer_id = w.id AND p.created_at > now() - make_interval(secs => %s)"
                 " WHERE w.task_id = ANY(%s) GROUP BY w.task_id",
-                [*[seconds] * len(_COUNTED), list(task_ids)],
+                [seconds, list(task_ids)],
             )
             for task, *values in cursor.fetchall():
                 found[task][window] = {n: float(v) / seconds for n, v in zip(_COUNTED, values, strict=True)}
     none = dict.fromkeys(_COUNTED, 0.0)
     return {task: {w: by.get(w, none) for w in WINDOWS} for task, by in found.items()}
-
-
-_SINCE = "FILTER (WHERE p.created_at > now() - make_interval(secs => %s))"

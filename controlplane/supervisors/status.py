@@ -1,0 +1,118 @@
+"""What Druid reports of a supervisor: its lag, how far each of its tasks is, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Min
+from django.utils import timezone
+from pydantic import TypeAdapter
+
+from controlplane.segments.models import Source, Writer
+from controlplane.segments.selectors import PartitionProgress, Totals, first_published, rates
+from controlplane.supervisors.lag import LagNow, lag_now, source_read
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.selectors import current_tasks
+from controlplane.tasks.models import Goal, Task
+from controlplane.tasks.selectors import task_totals
+from controlplane.tasks.watching import patience
+
+_PERIOD = TypeAdapter(timedelta)
+
+
+@dataclass(frozen=True)
+class TaskProgress:
+    """Offsets by partition. ``starting``: where the task's first publish began, or is to. ``current``: where what is
+    published ends. ``remaining_s``: until it stops reading, or is ended if it has not published; None: not known.
+    """
+
+    task: Task
+    publishing: bool
+    starting: dict[int, int]
+    current: dict[int, int]
+    remaining_s: int | None
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """``partitions``: of the topic. ``task_duration``: None where tasks read for as long as they can."""
+
+    partitions: int
+    task_duration: timedelta | None
+    tasks: list[TaskProgress]
+    lag: LagNow
+
+
+def status_report(supervisor: Supervisor) -> StatusReport:
+    """See ``StatusReport``."""
+    lag, source = lag_now(supervisor), source_read(supervisor)
+    tasks = current_tasks(supervisor)
+    began = _began_to_read(tasks)
+    return StatusReport(
+        partitions=len(lag.partitions) if supervisor.partitions is None else supervisor.partitions,
+        task_duration=_duration(supervisor.io_config),
+        tasks=[_of_task(t, began.get(t.replica_group or t.pk), source, lag.partitions) for t in tasks],
+        lag=lag,
+    )
+
+
+def _began_to_read(tasks: list[Task]) -> dict[str, datetime]:
+    """Since when, by replica group or task: a replica has read for as long as the first of its group has."""
+    groups = {t.pk: t.replica_group or t.pk for t in tasks}
+    writers = Writer.objects.filter(task_id__in=groups, started_at__isnull=False)
+    found: dict[str, datetime] = {}
+    for task_id, first in writers.values_list("task_id").annotate(first=Min("started_at")).order_by():
+        group = groups[task_id]
+        found[group] = min(first, found.get(group, first))
+    return found
+
+
+def _of_task(
+    task: Task, began: datetime | None, source: Source | None, partitions: list[PartitionProgress]
+) -> TaskProgress:
+    published = first_published(source, task.pk, task.created_at) if source else {}
+    stored = {p.partition: p.next_offset for p in partitions if p.next_offset is not None}
+    settled = {p.partition: p.settled_upto for p in partitions if p.settled_upto is not None}
+    return TaskProgress(
+        task=task,
+        publishing=task.goal != Goal.RUN,
+        starting={**stored, **published},
+        current=stored or settled,
+        remaining_s=_remaining_s(task, began),
+    )
+
+
+def _remaining_s(task: Task, began: datetime | None) -> int | None:
+    limit = _duration(task.spec["spec"]["ioConfig"])
+    if task.goal != Goal.RUN:
+        limit = patience(task)
+        told_at = task.observation.get("told_at")
+        began = datetime.fromisoformat(told_at) if told_at else timezone.now()
+    if limit is None or began is None:
+        return None
+    return max(0, int((began + limit - timezone.now()).total_seconds()))
+
+
+def _duration(io_config: Mapping[str, Any]) -> timedelta | None:
+    """None for a share group's tasks that read for as long as they can."""
+    written = io_config.get("taskDuration")
+    return None if written is None else _PERIOD.validate_python(written)
+
+
+@dataclass(frozen=True)
+class TaskStats:
+    """``averages``: by window (1m, 5m, 15m) each counter per second."""
+
+    task: str
+    totals: Totals
+    averages: dict[str, dict[str, float]]
+
+
+def task_stats(supervisor: Supervisor) -> list[TaskStats]:
+    """What its tasks that have not ended did so far."""
+    tasks = current_tasks(supervisor)
+    averages = rates([t.pk for t in tasks])
+    return [TaskStats(t.pk, task_totals(t), averages[t.pk]) for t in tasks]
