@@ -5,12 +5,14 @@ from django.urls import include, path, re_path
 from controlplane.api.docs import SchemaView, swagger
 from controlplane.api.fallback import fallback
 from controlplane.api.health import healthz, readyz
+from controlplane.api.v1.sampling import ShortSamplerView
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", swagger, name="docs"),
+    path("api/sampler/", ShortSamplerView.as_view(), name="short-sampler"),
     path("api/v1/", include("controlplane.api.v1.urls")),
     path("druid/indexer/v1/", include("controlplane.api.druid.urls")),
     path("internal/", include("controlplane.api.internal.urls")),

@@ -19,14 +19,16 @@ from controlplane.teams.models import User
 _HEALTHY = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED, State.STOPPING})
 
 
-def list_supervisors(user: User, search: str = "", state: str = "") -> QuerySet[Supervisor]:
-    """The user's supervisors that are not terminated, by id; ``search`` in ids.
+def list_supervisors(
+    user: User, search: str = "", state: str = "", *, terminated: bool = False
+) -> QuerySet[Supervisor]:
+    """The user's supervisors that are not terminated, or those that are, by id; ``search`` in ids.
 
     Adds team_name, current_task_id (None when no task runs) and spec (the current version's JSON).
     """
     if not storable(search) or not storable(state):
         return Supervisor.objects.none()
-    found = _described(Supervisor.objects.visible_to(user).filter(terminated_at=None))
+    found = _described(Supervisor.objects.visible_to(user).filter(terminated_at__isnull=not terminated))
     if search:
         found = found.filter(id__icontains=search)
     return found.filter(state=state) if state else found

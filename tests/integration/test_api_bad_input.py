@@ -20,8 +20,8 @@ from controlplane.api.parsers import MOST_BYTES
 from tests.support.django_cast import SEED, Cast, spec_for
 from tests.support.routes import all_routes
 
-V1, DRUID = "api/v1/", "druid/indexer/v1/"
-ROUTES = [r for r in all_routes() if r.pattern.startswith((V1, DRUID))]
+V1, SHORT, DRUID = "api/v1/", "api/sampler/", "druid/indexer/v1/"
+ROUTES = [r for r in all_routes() if r.pattern.startswith((V1, SHORT, DRUID))]
 GOOD = {"supervisor_id": "flights", "number": 1, "username": "viewer", "token_id": "x"}
 
 
@@ -133,6 +133,7 @@ WITH_BODY = {
     ("POST", "api/v1/tasks/"),
     ("POST", "api/v1/tasks/<str:task_id>/stop/"),
     ("POST", "api/v1/sampler/"),
+    ("POST", "api/sampler/"),
     ("POST", "api/v1/validate/"),
     ("POST", "druid/indexer/v1/sampler"),
     ("POST", "druid/indexer/v1/task"),
@@ -216,6 +217,11 @@ BAD_QUERIES = (
     "/api/v1/tasks/?state=RUNNING",
     "/api/v1/supervisors/?state=%00",
     "/api/v1/supervisors/?search=%00",
+    "/api/v1/supervisors/?terminated=perhaps",
+    "/api/v1/supervisors/?terminated=",
+    "/api/v1/datasources/flights/events/?kind=odd",
+    "/api/v1/datasources/flights/events/?kind=",
+    "/api/v1/datasources/flights/events/?alarm=2",
     *(
         f"/api/v1/datasources/flights/{place}/?{query}"
         for place in ("timeline", "segments")
@@ -265,6 +271,12 @@ BAD_QUERIES = (
 def test_a_bad_query_is_refused(owner: Client) -> None:
     for address in BAD_QUERIES:
         check_problem(owner.get(address), address)
+
+
+def test_a_bad_query_of_a_submitted_spec_makes_nothing(owner: Client) -> None:
+    for query in ("skipRestartIfUnmodified=perhaps", "skipRestartIfUnmodified=", "skip=true"):
+        path = f"/api/v1/supervisors/?{query}"
+        check_problem(owner.post(path, spec_for("fresh"), content_type="application/json"), path, (400,), query)
 
 
 def test_a_druid_filter_that_names_nothing_possible_finds_nothing(owner: Client) -> None:

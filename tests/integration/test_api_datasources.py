@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments import fence
-from controlplane.segments.models import QuarantinedRecord, Segment, Source
+from controlplane.segments.models import QuarantinedRecord, Segment, Source, SourceEvent
 from controlplane.segments.publish import publish
 from ingestion.specs.protocol import Column, Counters, PublishRequest, SegmentFile
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_segment, sum_intervals
@@ -213,9 +213,12 @@ def test_a_tombstone_in_quarantine(viewer: Client, cast: Cast) -> None:
     assert (record["payload_base64"], record["payload_size"], record["timestamp"]) == (None, None, None)
 
 
-def test_events(viewer: Client) -> None:
+def test_events(viewer: Client, cast: Cast) -> None:
     [event] = viewer.get(f"{FLIGHTS}events/").json()["results"]
     assert (event["kind"], event["alarm"]) == ("gap", True)
+    other = SourceEvent.objects.create(datasource=cast.datasource, kind=SourceEvent.Kind.PURGED, detail="Rule 1.")
+    for query, found in (("kind=gap", [event["id"]]), ("alarm=false", [other.pk]), ("kind=purged&alarm=true", [])):
+        assert [e["id"] for e in viewer.get(f"{FLIGHTS}events/?{query}").json()["results"]] == found
 
 
 def test_progress_counts_holes_and_lag(viewer: Client, cast: Cast) -> None:
@@ -224,14 +227,14 @@ def test_progress_counts_holes_and_lag(viewer: Client, cast: Cast) -> None:
     assert [first[name] for name in shown] == [0, 990, 0, 1000, 1, 10, 1000, 10]
     # Two rows that touch are one range: no hole.
     assert [second[name] for name in shown] == [1, 600, 0, 600, 0, 0, 1000, 400]
-
-
-def test_a_quarantined_record_of_another_datasource_is_not_found(viewer: Client, cast: Cast) -> None:
     # What retention has removed can't be read any more; of partition 2 nothing was published yet.
     bounds = {"0": [900, 900, 1000], "1": [900, 900, 1000], "2": [0, 0, 3]}
     Source.objects.filter(pk=cast.source.pk).update(bounds=bounds)
     after = viewer.get(f"{FLIGHTS}progress/").json()
     assert [(p["partition"], p["settled"], p["lag"]) for p in after] == [(0, 990, 0), (1, 600, 100), (2, 0, 3)]
+
+
+def test_a_quarantined_record_of_another_datasource_is_not_found(viewer: Client, cast: Cast) -> None:
     Datasource.objects.create(name="other", team=cast.alpha)
     assert viewer.get(f"{BASE}other/quarantine/{cast.quarantined.pk}/").status_code == 404
 

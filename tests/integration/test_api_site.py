@@ -75,6 +75,9 @@ def test_the_slash_at_the_end_may_be_there_or_not(viewer: Client, clients: dict[
     for path in ("/api/v1/datasources", "/api/v1/datasources/flights", "/druid/indexer/v1/supervisor"):
         assert viewer.get(path).content == viewer.get(f"{path}/").content
         assert viewer.get(f"{path}/").status_code == 200
+    answers = [clients["operator"].post(f"/api/{p}", {}, "application/json") for p in ("sampler", "v1/sampler/")]
+    assert [a.status_code for a in answers] == [400, 400]
+    assert answers[0].json()["errors"] == answers[1].json()["errors"] != []
     assert clients["operator"].post("/api/v1/supervisors/flights/suspend").json()["suspended"] is True
     assert clients["viewer"].post("/api/v1/supervisors/flights/resume").status_code == 403
     assert Client().get("/api/v1/datasources").status_code == 401

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane.segments import claims, fence
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import ProgressKey, Source, SourceEvent, Writer
+from controlplane.segments.models import ProgressKey, Publish, Source, SourceEvent, Writer
 from controlplane.segments.services import make_receipt_partitions
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
@@ -24,6 +24,8 @@ from tests.support.publishes import request, send, settled_offsets
 
 DRUID = "/druid/indexer/v1/supervisor"
 TOPIC_ID = "topic-id-1"
+SECONDS = (60, 300, 900)
+BOTH = ["flights", "metrics"]
 
 
 @pytest.fixture
@@ -221,16 +223,19 @@ def test_the_next_task_of_a_supervisor_waits_for_the_last_one(
     assert client.post(path, start, content_type="application/json", headers=headers).json()["epoch"] == 1
 
 
-def test_stats_have_totals_and_averages(reading: Supervisor, owner: Client) -> None:
-    task = task_of(reading).pk
-    stats = owner.get(f"{DRUID}/metrics/stats").json()
-    assert stats["0"][task]["totals"]["buildSegments"]["processed"] == 10
-    averages = stats["0"][task]["movingAverages"]["buildSegments"]
-    assert {w: round(a["processed"] * s) for (w, a), s in zip(averages.items(), (60, 300, 900), strict=True)} == {
-        "1m": 10,
-        "5m": 10,
-        "15m": 10,
-    }
+def test_stats_have_totals_and_averages_of_what_is_new(reading: Supervisor, owner: Client) -> None:
+    """Its ten rows two minutes ago are none of the last minute's."""
+    for ago, counted in ((timedelta(0), [10, 10, 10]), (timedelta(minutes=2), [0, 10, 10])):
+        Publish.objects.filter(writer__task_id=task_of(reading).pk).update(created_at=timezone.now() - ago)
+        task = task_of(reading).pk
+        stats = owner.get(f"{DRUID}/metrics/stats").json()
+        assert stats["0"][task]["totals"]["buildSegments"]["processed"] == 10
+        averages = stats["0"][task]["movingAverages"]["buildSegments"]
+        assert list(averages) == ["1m", "5m", "15m"]
+        assert [round(a["processed"] * s) for a, s in zip(averages.values(), SECONDS, strict=True)] == counted
+        [ours] = owner.get("/api/v1/supervisors/metrics/stats/").json()
+        assert (ours["task"], ours["totals"]["published"], list(ours["averages"])) == (task, 10, list(averages))
+        assert [round(ours["averages"][w]["published"] * s) for w, s in zip(averages, SECONDS, strict=True)] == counted
 
 
 def test_health(reading: Supervisor, owner: Client) -> None:
@@ -260,6 +265,21 @@ def test_the_same_spec_again_restarts_nothing_if_asked_so(reading: Supervisor, o
     assert Supervisor.objects.get(pk="metrics").version == 2
     post(owner, DRUID, kafka_spec("metrics", taskCount=2))
     assert Supervisor.objects.get(pk="metrics").version == 3
+
+
+def test_the_same_over_our_own_interface(reading: Supervisor, clients: dict[str, Client]) -> None:
+    own = "/api/v1/supervisors/"
+    same = f"{own}?skipRestartIfUnmodified=true"
+    answer = post(clients["owner"], same, kafka_spec("metrics"))
+    assert (answer.status_code, answer.json()["version"]) == (200, 1)
+    assert post(clients["owner"], same, kafka_spec("metrics", taskCount=2)).json()["version"] == 2
+    post(clients["operator"], f"{own}metrics/suspend/")
+    asked = [("operator", "suspend", ["flights"]), ("outsider", "resume", []), ("operator", "resume", BOTH)]
+    for who, action, changed in [*asked, ("operator", "terminate", []), ("owner", "terminate", BOTH)]:
+        assert post(clients[who], f"{own}-/{action}/").json() == {"ids": changed}
+    gone = clients["viewer"].get(f"{own}?terminated=true").json()["results"]
+    assert [s["id"] for s in gone] == BOTH
+    assert clients["viewer"].get(own).json()["results"] == []
 
 
 def test_all_of_them_at_once(reading: Supervisor, clients: dict[str, Client]) -> None:

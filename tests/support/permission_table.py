@@ -47,7 +47,7 @@ class Row:
 
     @property
     def is_page(self) -> bool:
-        return not self.pattern.startswith(("api/v1/", "druid/", "internal/"))
+        return not self.pattern.startswith(("api/v1/", "api/sampler/", "druid/", "internal/"))
 
 
 def arguments(cast: Cast, pattern: str) -> dict[str, object]:
@@ -105,8 +105,12 @@ REST = [
     Row("POST", SV, (200, 403, 403, 409, 401, 200), KNOWN_DATASOURCE),
     Row("GET", ONE_SV, SEE),
     Row("GET", f"{ONE_SV}versions/", SEE),
+    Row("GET", f"{ONE_SV}stats/", SEE),
     Row("GET", f"{ONE_SV}lag/", SEE),
     Row("GET", f"{ONE_SV}lag/series/", SEE),
+    Row("POST", f"{SV}-/suspend/", LOGGED_IN),
+    Row("POST", f"{SV}-/resume/", LOGGED_IN),
+    Row("POST", f"{SV}-/terminate/", LOGGED_IN),
     Row("POST", f"{ONE_SV}suspend/", OPERATE),
     Row("POST", f"{ONE_SV}resume/", instead(OPERATE, success=409)),
     Row("POST", f"{ONE_SV}terminate/", ADMINISTER),
@@ -127,6 +131,7 @@ REST = [
     Row("GET", f"{V1}capacity/", LOGGED_IN),
     Row("GET", f"{V1}records/", SEE, query="?topic=flights-topic&partition=0&offset=0"),
     Row("POST", f"{V1}sampler/", SAMPLE, PASTED),
+    Row("POST", "api/sampler/", SAMPLE, PASTED),
     Row("POST", f"{V1}validate/", LOGGED_IN, {"kind": "task", "spec": KNOWN_DATASOURCE}),
 ]
 

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
-from controlplane.api.pagination import Key, PageQuery, SearchQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, SearchQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import datasources as shapes
 from controlplane.datasources import selectors
 from controlplane.segments import selectors as segments
@@ -83,13 +83,14 @@ class EventsView(HeadgateView):
     @extend_schema(
         operation_id="list_events",
         tags=["datasources"],
-        parameters=[PageQuery],
+        parameters=[shapes.EventsQuery],
         responses=paged(shapes.EventSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """What an operator must know about its sources, newest first."""
-        query = query_of(request, PageQuery)
-        found = segments.list_events(selectors.find_datasource(self.actor, name))
+        query = query_of(request, shapes.EventsQuery)
+        datasource = selectors.find_datasource(self.actor, name)
+        found = segments.list_events(datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
         return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.EventSerializer)
 
 

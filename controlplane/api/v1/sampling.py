@@ -19,3 +19,8 @@ class SamplerView(HeadgateView):
         """Read some records, of a topic or pasted, as a spec that may be unfinished says. Needs the role operator."""
         _, answer = take_sample(user=self.actor, document=request.data)
         return Response(shapes.SampleSerializer(answer).data)
+
+
+@extend_schema(exclude=True)
+class ShortSamplerView(SamplerView):
+    """The same at ``/api/sampler/``; OpenAPI describes the other."""

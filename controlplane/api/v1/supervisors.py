@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.urls import reverse
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
@@ -16,6 +17,7 @@ from controlplane.api.pagination import Key, PageQuery, page_of, page_response, 
 from controlplane.api.v1.serializers import supervisors as shapes
 from controlplane.supervisors import resetting, scaling, selectors, services
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.status import task_stats
 from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec
 
@@ -37,24 +39,32 @@ class SupervisorsView(HeadgateView):
         responses=paged(shapes.SupervisorSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Your teams' supervisors that are not terminated, by id."""
+        """Your teams' supervisors that are not terminated, or with `terminated=true` those that are, by id."""
         query = query_of(request, shapes.SupervisorsQuery)
-        found = selectors.list_supervisors(self.actor, query.get("search", ""), query.get("state", ""))
+        search, state = query.get("search", ""), query.get("state", "")
+        found = selectors.list_supervisors(self.actor, search, state, terminated=query.get("terminated", False))
         return page_response(page_of(request, found, [Key("id", str)], query), shapes.SupervisorSerializer)
 
     @extend_schema(
         operation_id="submit_supervisor",
         tags=["supervisors"],
-        parameters=[TEAM_PARAMETER],
+        parameters=[TEAM_PARAMETER, shapes.SubmitQuery],
         request=SupervisorSpec,
         responses={200: shapes.SupervisorDetailSerializer, 201: shapes.SupervisorDetailSerializer},
     )
     def post(self, request: Request) -> Response:
         """Create a supervisor, or give the one of this id a new spec version. Needs the role admin."""
-        made = services.submit_supervisor(user=self.actor, document=request.data, team_name=self.team_name)
+        query, asked_at = query_of(request, shapes.SubmitQuery), timezone.now()
+        made = services.submit_supervisor(
+            user=self.actor,
+            document=request.data,
+            team_name=self.team_name,
+            skip_unmodified=query.get("skipRestartIfUnmodified", False),
+        )
+        is_new = made.version == 1 and made.created_at >= asked_at
         return Response(
             detail(self.actor, made.pk),
-            status=status.HTTP_201_CREATED if made.version == 1 else status.HTTP_200_OK,
+            status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
             headers={"Location": reverse("api:supervisor", args=[made.pk])},
         )
 
@@ -64,6 +74,18 @@ class SupervisorView(HeadgateView):
     def get(self, request: Request, supervisor_id: str) -> Response:
         """One supervisor with its spec, secrets masked; terminated ones too."""
         return Response(detail(self.actor, supervisor_id))
+
+
+class StatsView(HeadgateView):
+    @extend_schema(
+        operation_id="get_supervisor_stats",
+        tags=["supervisors"],
+        responses=shapes.TaskStatsSerializer(many=True),
+    )
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """What each of its running tasks did, in all and per second over the last 1, 5 and 15 minutes."""
+        found = task_stats(selectors.get_supervisor(self.actor, supervisor_id))
+        return Response(shapes.TaskStatsSerializer(found, many=True).data)
 
 
 class VersionsView(HeadgateView):
@@ -139,6 +161,33 @@ class TerminateView(HeadgateView):
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Stop it for good; its history stays. Needs the role admin."""
         return _answer(self.actor, supervisor_id, services.terminate)
+
+
+class SuspendAllView(HeadgateView):
+    @extend_schema(
+        operation_id="suspend_supervisors", tags=["supervisors"], request=None, responses=shapes.ChangedSerializer
+    )
+    def post(self, request: Request) -> Response:
+        """Suspend every running supervisor of the teams in which you are an operator."""
+        return Response({"ids": services.suspend_all(user=self.actor)})
+
+
+class ResumeAllView(HeadgateView):
+    @extend_schema(
+        operation_id="resume_supervisors", tags=["supervisors"], request=None, responses=shapes.ChangedSerializer
+    )
+    def post(self, request: Request) -> Response:
+        """Resume every suspended supervisor of the teams in which you are an operator."""
+        return Response({"ids": services.resume_all(user=self.actor)})
+
+
+class TerminateAllView(HeadgateView):
+    @extend_schema(
+        operation_id="terminate_supervisors", tags=["supervisors"], request=None, responses=shapes.ChangedSerializer
+    )
+    def post(self, request: Request) -> Response:
+        """Terminate every supervisor of the teams in which you are an admin."""
+        return Response({"ids": services.terminate_all(user=self.actor)})
 
 
 class ResetView(HeadgateView):

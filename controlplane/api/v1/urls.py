@@ -38,8 +38,13 @@ urlpatterns = [
     path("datasources/<str:name>/events/", datasources.EventsView.as_view(), name="events"),
     path("datasources/<str:name>/progress/", datasources.ProgressView.as_view(), name="progress"),
     path("supervisors/", supervisors.SupervisorsView.as_view(), name="supervisors"),
+    # No id is "-": it stands for all of them.
+    path("supervisors/-/suspend/", supervisors.SuspendAllView.as_view(), name="suspend-all"),
+    path("supervisors/-/resume/", supervisors.ResumeAllView.as_view(), name="resume-all"),
+    path("supervisors/-/terminate/", supervisors.TerminateAllView.as_view(), name="terminate-all"),
     path("supervisors/<str:supervisor_id>/", supervisors.SupervisorView.as_view(), name="supervisor"),
     path("supervisors/<str:supervisor_id>/versions/", supervisors.VersionsView.as_view(), name="versions"),
+    path("supervisors/<str:supervisor_id>/stats/", supervisors.StatsView.as_view(), name="stats"),
     path("supervisors/<str:supervisor_id>/lag/", lag.LagView.as_view(), name="lag"),
     path("supervisors/<str:supervisor_id>/lag/series/", lag.LagSeriesView.as_view(), name="lag-series"),
     path("supervisors/<str:supervisor_id>/suspend/", supervisors.SuspendView.as_view(), name="suspend"),

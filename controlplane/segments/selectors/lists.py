@@ -65,6 +65,9 @@ def get_quarantined(datasource: Datasource, number: int) -> QuarantinedRecord:
     return found
 
 
-def list_events(datasource: Datasource) -> QuerySet[SourceEvent]:
-    """What an operator must know about its sources, newest first."""
-    return SourceEvent.objects.filter(datasource=datasource).select_related("source").order_by("-id")
+def list_events(datasource: Datasource, *, kind: str = "", alarm: bool | None = None) -> QuerySet[SourceEvent]:
+    """What an operator must know about its sources, newest first; of one kind, with an alarm or without."""
+    found = SourceEvent.objects.filter(datasource=datasource).select_related("source").order_by("-id")
+    if kind:
+        found = found.filter(kind=kind)
+    return found if alarm is None else found.filter(alarm=alarm)

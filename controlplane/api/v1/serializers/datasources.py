@@ -12,7 +12,7 @@ from rest_framework import serializers
 from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import PageQuery
 from controlplane.api.v1.serializers.totals import TotalsSerializer
-from controlplane.segments.models import FaultyRecord, QuarantinedRecord
+from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, MOST_IDS
 from controlplane.segments.selectors.timeline import MOST_BARS
@@ -241,6 +241,11 @@ class WholeQuarantinedSerializer(QuarantinedSerializer):
     def payload_of(self, record: Any) -> bytes | memoryview | None:
         whole: bytes | memoryview | None = record.payload
         return whole
+
+
+class EventsQuery(PageQuery):
+    kind = serializers.ChoiceField(SourceEvent.Kind.choices, required=False)
+    alarm = serializers.BooleanField(required=False, help_text="Only those with an alarm, or only those without.")
 
 
 class EventSerializer(serializers.Serializer[Any]):

@@ -8,7 +8,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from controlplane.api.base import BodySerializer
+from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import SearchQuery
 from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
 from controlplane.supervisors.autoscale import wanted_task_count
@@ -20,6 +20,13 @@ from controlplane.tasks.sources import kind_and_group
 
 class SupervisorsQuery(SearchQuery):
     state = serializers.ChoiceField(State.choices, required=False)
+    terminated = serializers.BooleanField(required=False, help_text="Those that were terminated instead.")
+
+
+class SubmitQuery(QuerySerializer):
+    skipRestartIfUnmodified = serializers.BooleanField(
+        required=False, help_text="A spec that it has already changes nothing."
+    )
 
 
 class RecentErrorSerializer(serializers.Serializer[Any]):
@@ -112,6 +119,27 @@ class VersionSerializer(serializers.Serializer[Any]):
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_spec(self, version: SpecVersion) -> dict[str, Any]:
         return shown_spec(version.spec)
+
+
+class ChangedSerializer(serializers.Serializer[Any]):
+    ids = serializers.ListField(child=serializers.CharField(), help_text="Of the supervisors that this changed.")
+
+
+class RatesSerializer(serializers.Serializer[Any]):
+    """Per second."""
+
+    published = serializers.FloatField()
+    rolled_up = serializers.FloatField()
+    processed_with_error = serializers.FloatField()
+    unparseable = serializers.FloatField()
+    thrown_away = serializers.FloatField()
+    input_bytes = serializers.FloatField()
+
+
+class TaskStatsSerializer(serializers.Serializer[Any]):
+    task = serializers.CharField()
+    totals = TotalsSerializer()
+    averages = serializers.DictField(child=RatesSerializer(), help_text="1m, 5m and 15m → rates over that window.")
 
 
 class ResetBody(BodySerializer):
