@@ -14,7 +14,7 @@ from controlplane.common.errors import Conflict, InvalidInput, Unavailable
 from controlplane.connections import kafka
 from controlplane.connections.resolving import stored_properties
 from controlplane.connections.secrets import SecretsLost
-from controlplane.segments.models import Source, SourceEvent
+from controlplane.segments.models import Source, SourceEvent, Writer
 from controlplane.segments.selectors.coverage import PartitionCoverage, coverage
 from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor
@@ -28,6 +28,7 @@ from ingestion.specs import ShareGroupIOConfig, parse_supervisor_spec
 from ingestion.specs.providers import Value
 
 LISTED = 20
+_COUNTED = ("polled", "published", "unparseable", "thrown_away", "duplicates")
 _MEMBERS = frozenset({"reading", "paused", "finishing"})
 
 
@@ -45,6 +46,18 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Repair:
+    """A repair task, and how the records that it read ended."""
+
+    task: Task
+    polled: int
+    published: int
+    unparseable: int
+    thrown_away: int
+    duplicates: int
+
+
+@dataclass(frozen=True)
 class ShareGroup:
     """``state``: stable, while an indexer is a member, else empty."""
 
@@ -56,7 +69,8 @@ class ShareGroup:
     hold: Hold
     warnings: list[Warned]
     coverage: list[PartitionCoverage]
-    repairs: list[Task]
+    repairs: list[Repair]
+    repaired: list[SourceEvent]
     gaps: list[SourceEvent]
 
 
@@ -78,7 +92,8 @@ def share_group(supervisor: Supervisor) -> ShareGroup:
         warnings=warnings_of(sums, hold, io_config.groupConfig.deliveryCountLimit),
         coverage=coverage(source, [tuple(h) for i in indexers for h in i.holding]) if source else [],
         repairs=_repairs(supervisor),
-        gaps=list(source.events.filter(kind=SourceEvent.Kind.GAP)[:LISTED]) if source else [],
+        repaired=_events(source, SourceEvent.Kind.REPAIRED),
+        gaps=_events(source, SourceEvent.Kind.GAP),
     )
 
 
@@ -108,9 +123,15 @@ def _member(indexer: Indexer, io_config: ShareGroupIOConfig) -> Member:
     )
 
 
-def _repairs(supervisor: Supervisor) -> list[Task]:
+def _events(source: Source | None, kind: SourceEvent.Kind) -> list[SourceEvent]:
+    return list(source.events.filter(kind=kind)[:LISTED]) if source else []
+
+
+def _repairs(supervisor: Supervisor) -> list[Repair]:
     mine = Task.objects.filter(datasource=supervisor.datasource_id, kind=Task.Kind.REPAIR)
-    return list(mine.filter(supervisor_id=supervisor.pk)[:LISTED])
+    tasks = list(mine.filter(supervisor_id=supervisor.pk)[:LISTED])
+    writers = {w.task_id: w for w in Writer.objects.filter(task_id__in=[t.pk for t in tasks])}  # it has one reader
+    return [Repair(t, **{n: getattr(writers.get(t.pk), n, 0) for n in _COUNTED}) for t in tasks]
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,20 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from django.test import Client
 
+from controlplane.segments.models import Writer
 from controlplane.segments.selectors.coverage import CELLS, coverage
 from controlplane.supervisors.models import SpecVersion
-from controlplane.tasks.heartbeats import heartbeat
+from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.models import Task
 from ingestion.sources import ACCEPT, REJECT, Batch
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.topic import configure_group
 from ingestion.specs import ShareGroupIOConfig, parse_supervisor_spec, parse_task_spec
-from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus, Leases
-from tests.support.django_cast import Cast, browsing_as, make_receipt, settle, spec_for
+from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus, Leases
+from tests.support.django_cast import STARTED, Cast, browsing_as, make_receipt, settle, spec_for
 from tests.support.formats import HERE
 from tests.support.house import House, wait_for
+from tests.support.html import parsed
 from tests.support.records import numbered, published
 from tests.support.workers import Workers
 
@@ -110,6 +112,31 @@ def test_the_page_draws_it_and_says_it(cast: Cast) -> None:
     assert 'data-warning="locks_expired"' in text
     assert "Offsets 5 to 6 were removed by retention." in text
     assert 'hx-get="/supervisors/flights/share-group/config/"' in text
+
+
+def test_what_a_repair_found_is_counted_and_raises_an_alarm(cast: Cast, clients: dict[str, Client]) -> None:
+    repair = Task.objects.create(
+        id="repair-1",
+        kind=Task.Kind.REPAIR,
+        datasource=cast.datasource,
+        supervisor_id="flights",
+        spec=cast.task.spec,
+        status="RUNNING",
+        created_at=STARTED,
+    )
+    common = {"datasource": cast.datasource, "source": cast.source, "number": 0}
+    Writer.objects.create(task_id="repair-1", polled=9, published=4, unparseable=3, duplicates=2, **common)
+    end(repair, EndRequest())
+    found = clients["viewer"].get(ONE).json()
+    [listed], [event] = found["repairs"], found["repaired"]
+    counts = ("polled", "published", "unparseable", "thrown_away", "duplicates")
+    assert (listed["id"], listed["status"], [listed[n] for n in counts]) == ("repair-1", "SUCCESS", [9, 4, 3, 0, 2])
+    assert (event["kind"], event["alarm"], event["task"]) == ("repaired", True, "repair-1")
+    assert "4 stored, 3 quarantined" in event["detail"]
+    assert [e["kind"] for e in found["gaps"]] == ["gap"]
+    page = parsed(browsing_as(cast, "viewer").get("/supervisors/flights/share-group/"))
+    assert "9 read again, of which 4 stored" in page.one("li", data_repair="").text
+    assert page.one("li", data_repaired="").text.startswith("alarm 9 records")
 
 
 def test_a_broker_that_is_away_is_said(cast: Cast) -> None:

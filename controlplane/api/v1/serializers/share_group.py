@@ -66,11 +66,18 @@ class CoverageSerializer(serializers.Serializer[Any]):
 
 
 class RepairSerializer(serializers.Serializer[Any]):
-    id = serializers.CharField()
-    status = serializers.CharField()
-    created_at = serializers.DateTimeField()
-    ended_at = serializers.DateTimeField(allow_null=True)
-    error = serializers.CharField()
+    """A repair task, and how the records that it read ended."""
+
+    id = serializers.CharField(source="task.pk")
+    status = serializers.CharField(source="task.status")
+    created_at = serializers.DateTimeField(source="task.created_at")
+    ended_at = serializers.DateTimeField(source="task.ended_at", allow_null=True)
+    error = serializers.CharField(source="task.error")
+    polled = serializers.IntegerField()
+    published = serializers.IntegerField()
+    unparseable = serializers.IntegerField()
+    thrown_away = serializers.IntegerField()
+    duplicates = serializers.IntegerField()
 
 
 class ShareGroupSerializer(serializers.Serializer[Any]):
@@ -83,6 +90,7 @@ class ShareGroupSerializer(serializers.Serializer[Any]):
     warnings = WarningSerializer(many=True)
     coverage = CoverageSerializer(many=True)
     repairs = RepairSerializer(many=True)
+    repaired = EventSerializer(many=True, help_text="What repairs found: records that the broker had archived.")
     gaps = EventSerializer(many=True)
 
 
