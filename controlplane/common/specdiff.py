@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
-from frontend.specjson import spec_text
+from controlplane.common.specjson import spec_text
 
 
 @dataclass(frozen=True)

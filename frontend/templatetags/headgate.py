@@ -11,9 +11,9 @@ from django.core.paginator import Page
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from controlplane.common.specjson import spec_text
 from controlplane.supervisors.autoscale import wanted_task_count
 from frontend.payload import Payload, payload_of
-from frontend.specjson import spec_text
 
 register = template.Library()
 

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError
+from controlplane.common.specjson import spec_text
 from controlplane.connections.admission import check_connections
 from controlplane.datasources.sampling import take_sample
 from controlplane.supervisors.selectors import get_supervisor, versions
@@ -23,7 +24,6 @@ from controlplane.tasks.services import submit_task
 from frontend.examples import examples
 from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
-from frontend.specjson import spec_text
 from frontend.views.common import PageRequest, page, refused
 from ingestion.specs import parse_supervisor_spec, parse_task_spec
 

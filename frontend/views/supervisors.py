@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import resetting, services
+from controlplane.supervisors.history import change_of, history, tombstone_of
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.scaling import auto_scaler, replicas, task_count
 from controlplane.supervisors.selectors import (
@@ -18,7 +19,6 @@ from controlplane.supervisors.selectors import (
     get_supervisor,
     list_supervisors,
     supervisor_totals,
-    versions,
     why_nothing,
 )
 from controlplane.tasks.capacity import lacks_overlap
@@ -29,7 +29,6 @@ from frontend.counters import sum_of
 from frontend.forms import ResetForm, ScaleForm, SupervisorFilter
 from frontend.paging import numbered_page
 from frontend.progress import progress_of
-from frontend.specdiff import spec_diff
 from frontend.views.common import PageRequest, act, page
 from frontend.windows import WINDOWS
 
@@ -70,15 +69,14 @@ def live(request: PageRequest, supervisor_id: str) -> HttpResponse:
 def spec(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """The versions of its spec: one as JSON, and what changed since the one before."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    found = list(versions(supervisor))
+    found = list(history(supervisor))
     shown = _asked_version(request, found)
-    before = next((v for v in found if v.version == shown.version - 1), None)
     context = {
         **frame(request, supervisor, "spec"),
-        "versions": found,
+        "versions": [(v, tombstone_of(v)) for v in found],
         "shown": shown,
-        "before": before,
-        "diff": spec_diff(before.spec, shown.spec) if before else [],
+        "before": shown.version - 1,
+        "change": change_of(shown),
     }
     return render(request, "supervisors/spec.html", context)
 

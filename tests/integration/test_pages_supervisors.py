@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import counters, parsed
@@ -128,6 +129,34 @@ def test_a_change_starts_with_the_current_spec_and_says_that_secrets_are_hidden(
     assert "never shown" not in page.one("main").text
     type(version).objects.filter(pk=version.pk).update(secrets="sealed")
     assert "never shown" in parsed(owner.get("/supervisors/-/new/?from=flights")).one("main").text
+
+
+def test_history_has_authors_changes_of_secrets_and_terminations(owner: Client, cast: Cast) -> None:
+    """The same on the page and over REST."""
+
+    def submit(password: str, **io_config: int) -> None:
+        spec = spec_for("guarded", **io_config)
+        login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
+        spec["ioConfig"]["consumerProperties"] |= {**login, "sasl.password": password}
+        services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+
+    submit("one")
+    submit("two")
+    services.terminate(user=cast.users["owner"], supervisor=Supervisor.objects.get(pk="guarded"))
+    submit("two", taskCount=7)
+    third, second, first = owner.get("/api/v1/supervisors/guarded/versions/").json()["results"]
+    assert [v["created_by"] for v in (third, second, first)] == ["owner"] * 3
+    assert [v["secrets_changed"] for v in (third, second, first)] == [False, True, False]
+    assert (first["diff"], second["diff"], first["terminated"], third["terminated"]) == ([], [], None, None)
+    changed = [line["text"].strip("+- ,") for line in third["diff"] if line["kind"] in ("added", "removed")]
+    assert changed == ['"taskCount": 1', '"taskCount": 7']
+    assert second["terminated"]["by"] == "owner"
+    assert first["created_at"] < second["created_at"] < second["terminated"]["at"] < third["created_at"]
+    page = parsed(owner.get("/supervisors/guarded/spec/?version=2"))
+    assert "by owner" in page.one("li", data_tombstone="").text
+    assert page.one("p", data_secrets_changed="").text.startswith("Only secrets")
+    assert [e.text[:9] for e in page.all("ol")[-1].all("li")] == ["Version 3", "terminate", "Version 2", "Version 1"]
+    assert "data-secrets-changed" not in owner.get("/supervisors/guarded/spec/").content.decode()
 
 
 def test_a_secret_is_on_no_page(owner: Client) -> None:

@@ -16,6 +16,7 @@ from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_o
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import supervisors as shapes
 from controlplane.supervisors import resetting, scaling, selectors, services
+from controlplane.supervisors.history import history
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.status import task_stats
 from controlplane.teams.models import User
@@ -96,9 +97,9 @@ class VersionsView(HeadgateView):
         responses=paged(shapes.VersionSerializer),
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """Its spec versions, newest first."""
+        """Its spec versions, newest first: what, who, when, what it changed, and the termination that ended it."""
         query = query_of(request, PageQuery)
-        found = selectors.versions(selectors.get_supervisor(self.actor, supervisor_id))
+        found = history(selectors.get_supervisor(self.actor, supervisor_id))
         page = page_of(request, found, [Key("version", int, descending=True)], query)
         return page_response(page, shapes.VersionSerializer)
 

@@ -12,6 +12,7 @@ from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import SearchQuery
 from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
 from controlplane.supervisors.autoscale import wanted_task_count
+from controlplane.supervisors.history import change_of, tombstone_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.selectors import shown_spec
@@ -110,15 +111,42 @@ class SupervisorDetailSerializer(SupervisorSerializer):
         return shown_spec(supervisor.spec)
 
 
+class DiffLineSerializer(serializers.Serializer[Any]):
+    kind = serializers.CharField(help_text="added, removed, same, or place: where in the document the next lines are.")
+    text = serializers.CharField()
+
+
+class TombstoneSerializer(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    by = serializers.CharField()
+
+
 class VersionSerializer(serializers.Serializer[Any]):
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
     spec = serializers.SerializerMethodField()
+    diff = serializers.SerializerMethodField(help_text="From the version before; empty for the first.")
+    secrets_changed = serializers.SerializerMethodField(help_text="Null: they can't be opened with the present keys.")
+    terminated = serializers.SerializerMethodField(help_text="The termination that ended this version.")
 
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_spec(self, version: SpecVersion) -> dict[str, Any]:
         return shown_spec(version.spec)
+
+    @extend_schema_field(DiffLineSerializer(many=True))
+    def get_diff(self, version: SpecVersion) -> Any:
+        change = change_of(version)
+        return DiffLineSerializer(change.diff if change else [], many=True).data
+
+    def get_secrets_changed(self, version: SpecVersion) -> bool | None:
+        change = change_of(version)
+        return change.secrets if change else False
+
+    @extend_schema_field(TombstoneSerializer(allow_null=True))
+    def get_terminated(self, version: SpecVersion) -> Any:
+        tombstone = tombstone_of(version)
+        return TombstoneSerializer(tombstone).data if tombstone else None
 
 
 class ChangedSerializer(serializers.Serializer[Any]):

@@ -1,0 +1,71 @@
+"""The history of a supervisor's spec: who made each version and when, what it changed, and what ended it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from controlplane.common.specdiff import DiffLine, spec_diff
+from controlplane.connections.secrets import SecretsLost, unseal
+from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.selectors import versions
+from controlplane.tasks.selectors import shown_spec
+
+
+@dataclass(frozen=True)
+class Change:
+    """Of one version against the one before. ``secrets``: whether any of them changed; None: they can't be opened."""
+
+    diff: list[DiffLine]
+    secrets: bool | None
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """The supervisor was terminated. ``by``: a user's name."""
+
+    at: datetime
+    by: str
+
+
+def history(supervisor: Supervisor) -> QuerySet[SpecVersion]:
+    """Its versions, newest first, each with what ``change_of`` and ``tombstone_of`` look at."""
+    of_same = SpecVersion.objects.filter(supervisor_id=OuterRef("supervisor_id"))
+    before = of_same.filter(version=OuterRef("version") - 1)
+    after = of_same.filter(version=OuterRef("version") + 1)
+    return (
+        versions(supervisor)
+        .select_related("supervisor")
+        .annotate(
+            spec_before=Subquery(before.values("spec")[:1]),
+            secrets_before=Subquery(before.values("secrets")[:1]),
+            replaced_at=Subquery(after.values("created_at")[:1]),
+        )
+    )
+
+
+def change_of(version: Any) -> Change | None:
+    """What a version of ``history`` changed; None for the first."""
+    if version.spec_before is None:
+        return None
+    diff = spec_diff(shown_spec(version.spec_before), shown_spec(version.spec))
+    return Change(diff, _secrets_differ(version.secrets_before, version.secrets))
+
+
+def tombstone_of(version: Any) -> Tombstone | None:
+    """The termination that ended a version of ``history``: one at most, as only a new version follows it."""
+    for entry in version.supervisor.terminations:
+        at = datetime.fromisoformat(entry["at"])
+        if version.created_at <= at and (version.replaced_at is None or at < version.replaced_at):
+            return Tombstone(at, entry["by"])
+    return None
+
+
+def _secrets_differ(before: str, after: str) -> bool | None:
+    try:
+        return before != after and unseal(before) != unseal(after)
+    except SecretsLost:
+        return None
