@@ -28,6 +28,7 @@ from tests.support.django_cast import Cast, spec_for
 TASKS = "/api/v1/tasks/"
 SUPERVISORS = "/api/v1/supervisors/"
 VALIDATE = "/api/v1/validate/"
+SAMPLERS = ("/api/v1/sampler/", "/druid/indexer/v1/sampler")
 CANARY = "canary-4711"
 REGISTRY = {"type": "schema_registry", "url": "http://10.0.0.1:8081"}
 
@@ -65,6 +66,8 @@ def refusals(owner: Client, spec: dict[str, Any]) -> dict[str, str]:
         (_faults(post(owner, SUPERVISORS, spec)), ""),
         (_faults(post(owner, TASKS, nested)), "/spec"),
         (_faults(post(owner, VALIDATE, {"kind": "supervisor", "spec": spec})), "/spec"),
+        *((_faults(post(owner, sampler, spec)), "") for sampler in SAMPLERS),
+        *((_faults(post(owner, sampler, nested)), "/spec") for sampler in SAMPLERS),
     ]
     first = found[0][0]
     assert all(faults == {prefix + p: m for p, m in first.items()} for faults, prefix in found)
@@ -75,7 +78,8 @@ def refusals(owner: Client, spec: dict[str, Any]) -> dict[str, str]:
 def _faults(answer: Any) -> dict[str, str]:
     assert answer.status_code == 400, answer.content
     assert CANARY not in answer.content.decode()
-    return {e["pointer"]: e["detail"] for e in answer.json()["errors"]}
+    body = answer.json()
+    return {e["pointer"]: e["detail"] for e in body.get("errors") or body["context"]["errors"]}
 
 
 # Addresses
