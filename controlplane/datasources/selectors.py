@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -141,7 +142,10 @@ def datasource_totals(datasource: Datasource) -> Totals:
 
 
 def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:
-    """The columns of its latest segments (1000 at most): name, types (more than one when they differ), segments."""
+    """The columns of its latest segments (1000 at most): name, type, types, segments.
+
+    ``type`` holds the values of all of them; ``types`` are those that segments have, more than one when they differ.
+    """
     latest = datasource.segments.filter(used=True).order_by("-interval_start", "-partition_num")
     types: dict[str, set[str]] = {}
     counts: dict[str, int] = {}
@@ -150,7 +154,16 @@ def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:
             types.setdefault(column["name"], set()).add(column["type"])
             counts[column["name"]] = counts.get(column["name"], 0) + 1
     names = sorted(types, key=lambda name: (name != "__time", name))
-    return [{"name": n, "types": sorted(types[n]), "segments": counts[n]} for n in names]
+    return [{"name": n, "type": widest(types[n]), "types": sorted(types[n]), "segments": counts[n]} for n in names]
+
+
+def widest(types: Set[str]) -> str:
+    """The type that holds the values of all these, as indexers have it when they meet them in one segment."""
+    if len(types) == 1:
+        return next(iter(types))
+    if types == {"long", "double"}:
+        return "double"
+    return next((t for t in ("json", "strings") if t in types), "string")
 
 
 def _only(among: QuerySet[Datasource], name: str) -> Datasource:

@@ -11,7 +11,7 @@ from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError
 from ingestion.segments.index import RowIndex, share_bytes
 from ingestion.segments.local import LocalStorage
-from ingestion.segments.reader import read_segment, verify
+from ingestion.segments.reader import read_segment, read_segments, verify
 from ingestion.segments.stored import StoredFile
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "StoredFile",
     "open_deep_storage",
     "read_segment",
+    "read_segments",
     "share_bytes",
     "verify",
     "write_segments",

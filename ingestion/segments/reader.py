@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ingestion.rows import TIME, TIME_TYPE, Columns, conformed
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment
 from ingestion.specs.protocol import SegmentFile
 
 _CHUNK = 1024 * 1024
+_LEAD = 1  # a segment's first column is its rows' time
 
 
 def read_segment(storage: DeepStorage, path: str) -> pa.Table:
@@ -19,6 +23,36 @@ def read_segment(storage: DeepStorage, path: str) -> pa.Table:
     with storage.open(path) as file:
         try:
             return pq.read_table(file)
+        except pa.ArrowException as error:
+            raise DamagedSegment(f"{path} can't be read as Parquet: {error}") from error
+
+
+def read_segments(storage: DeepStorage, paths: Sequence[str]) -> pa.RecordBatchReader:
+    """The rows of these segments one after the other, each column in the type that holds what it holds in all of them.
+
+    A segment without a column has nulls there. Schemas are read at once, rows a batch at a time while the reader is
+    read. Raises ``DeepStorageError`` or ``DamagedSegment``, then too.
+    """
+    columns = Columns()
+    for path in paths:
+        with _parquet(storage, path) as file:
+            columns.add(file.schema_arrow.empty_table(), _LEAD)
+    schema = pa.schema([(TIME, TIME_TYPE), *((f.name, f.type) for f in columns.fields)])
+    return pa.RecordBatchReader.from_batches(schema, _batches(storage, paths, columns.fields))
+
+
+def _batches(storage: DeepStorage, paths: Sequence[str], fields: list[pa.Field]) -> Iterator[pa.RecordBatch]:
+    for path in paths:
+        with _parquet(storage, path) as file:
+            for batch in file.iter_batches():
+                yield from conformed(pa.Table.from_batches([batch]), fields, _LEAD).to_batches()
+
+
+@contextmanager
+def _parquet(storage: DeepStorage, path: str) -> Iterator[pq.ParquetFile]:
+    with storage.open(path) as opened:
+        try:
+            yield pq.ParquetFile(opened)
         except pa.ArrowException as error:
             raise DamagedSegment(f"{path} can't be read as Parquet: {error}") from error
 

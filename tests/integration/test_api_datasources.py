@@ -74,8 +74,8 @@ def test_limit_is_capped_at_500(viewer: Client, cast: Cast) -> None:
 def test_one_datasource_has_columns_and_totals_that_add_up(viewer: Client) -> None:
     flights = viewer.get(FLIGHTS).json()
     assert flights["columns"] == [
-        {"name": "__time", "types": ["timestamp"], "segments": 4},
-        {"name": "carrier", "types": ["string"], "segments": 4},
+        {"name": "__time", "type": "timestamp", "types": ["timestamp"], "segments": 4},
+        {"name": "carrier", "type": "string", "types": ["string"], "segments": 4},
     ]
     totals = flights["totals"]
     assert totals["published"] == 1500
@@ -93,7 +93,7 @@ def test_columns_whose_types_differ_show_both(viewer: Client, cast: Cast) -> Non
     cast.segments[0].columns = [{"name": "carrier", "type": "long"}]
     cast.segments[0].save()
     [carrier] = [c for c in viewer.get(FLIGHTS).json()["columns"] if c["name"] == "carrier"]
-    assert carrier["types"] == ["long", "string"]
+    assert (carrier["type"], carrier["types"]) == ("string", ["long", "string"])
 
 
 def test_totals_that_do_not_add_up_say_so(viewer: Client, cast: Cast) -> None:

@@ -231,6 +231,13 @@ def test_columns_progress_and_events(viewer: Client) -> None:
     assert event[2] == "Offsets 5 to 6 were removed by retention."
 
 
+def test_a_column_whose_type_differs_shows_the_one_that_holds_all(viewer: Client, cast: Cast) -> None:
+    for segment, kind in zip(cast.segments, ("long", "double", "double", "json"), strict=True):
+        segment.columns = [{"name": "delay", "type": kind}]
+        segment.save()
+    assert rows_of(parsed(viewer.get(f"{FLIGHTS}columns/"))) == [["delay", "json (double, json, long)", "4"]]
+
+
 def test_an_empty_datasource_says_so_everywhere(viewer: Client, cast: Cast) -> None:
     Datasource.objects.create(name="empty", team=cast.alpha)
     for part in ("", "intervals/", "segments/", "quarantine/", "columns/", "progress/", "events/"):

@@ -33,7 +33,8 @@ class DatasourceSerializer(serializers.Serializer[Any]):
 
 class ColumnSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    types = serializers.ListField(child=serializers.CharField())
+    type = serializers.CharField(help_text="Holds the values of all segments.")
+    types = serializers.ListField(child=serializers.CharField(), help_text="What segments have.")
     segments = serializers.IntegerField()
 
 
