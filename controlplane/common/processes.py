@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import IO, cast
 
 from django.conf import settings
 
+STOP_S = 30.0
 _NAMES = frozenset(
     {
         "PATH",
@@ -49,3 +52,28 @@ def spoken_to(module: str, environment: Mapping[str, str]) -> subprocess.Popen[s
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+@contextmanager
+def conversation(module: str) -> Iterator[tuple[IO[str], IO[str]]]:
+    """Speak to a module of the data plane that needs deep storage: its input and its output. It ends afterwards."""
+    process = spoken_to(module, passed_on())
+    given, told = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
+    try:
+        yield given, told
+    finally:
+        with suppress(BrokenPipeError):
+            given.close()  # at the end of its input the process ends
+        told.close()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def say(given: IO[str], message: str) -> None:
+    """A line, unless nobody listens any more: then nothing is answered either."""
+    with suppress(BrokenPipeError):
+        given.write(message + "\n")
+        given.flush()

@@ -14,23 +14,18 @@ that comes after the listing sees it; or it never will be.
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import IO, cast
 
 from django.conf import settings
 from django.db import connection
 
 from controlplane.common.errors import Unavailable
-from controlplane.common.processes import passed_on, spoken_to
+from controlplane.common.processes import conversation, say
 from controlplane.segments.models import Segment
 from ingestion.specs.sweeping import SweepEnd, SweepOrder, SweepPage, SweepVerdict
 
 MODULE = "ingestion.segments.sweep"
-STOP_S = 30.0
 # A file younger than this may still be published: see ``LONGEST_S`` in ingestion/task/settling.py.
 SAFE_GRACE = timedelta(hours=6)
 
@@ -68,8 +63,8 @@ def clean_up(*, grace: timedelta, dry_run: bool = False, seconds: float | None =
     """
     order = SweepOrder(deep_storage=settings.DEEP_STORAGE, now=_database_time(), grace=grace, seconds=seconds)
     found = Cleanup(dry_run)
-    with _process() as (given, told):
-        _say(given, order.model_dump_json())
+    with conversation(MODULE) as (given, told):
+        say(given, order.model_dump_json())
         while line := told.readline():
             if not line.startswith('{"files"'):
                 found.end = SweepEnd.model_validate_json(line)
@@ -78,7 +73,7 @@ def clean_up(*, grace: timedelta, dry_run: bool = False, seconds: float | None =
             orphans = _orphans(page)
             found.orphans += len(orphans)
             found.orphan_bytes += sum(page.files[place].size_bytes for place in orphans)
-            _say(given, SweepVerdict(delete=[] if dry_run else orphans).model_dump_json())
+            say(given, SweepVerdict(delete=[] if dry_run else orphans).model_dump_json())
     raise Unavailable("The process that looks through deep storage ended without a word; its log says why.")
 
 
@@ -93,26 +88,3 @@ def _database_time() -> datetime:
         cursor.execute("SELECT clock_timestamp()")
         now: datetime = cursor.fetchone()[0]
         return now
-
-
-def _say(given: IO[str], message: str) -> None:
-    with suppress(BrokenPipeError):  # then it says nothing more either
-        given.write(message + "\n")
-        given.flush()
-
-
-@contextmanager
-def _process() -> Iterator[tuple[IO[str], IO[str]]]:
-    process = spoken_to(MODULE, passed_on())
-    given, told = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
-    try:
-        yield given, told
-    finally:
-        with suppress(BrokenPipeError):
-            given.close()  # at the end of its input the process ends
-        told.close()
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

@@ -5,17 +5,30 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingestion.rows import TIME, TIME_TYPE, Columns, conformed
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.segments.errors import DamagedSegment
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.errors import DamagedSegment, storage_error
 
 _CHUNK = 1024 * 1024
 _LEAD = 1  # a segment's first column is its rows' time
+
+
+class Registered(Protocol):
+    """What is known of a file; ``sha256`` in hexadecimal digits."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def sha256(self) -> str: ...
 
 
 def read_segment(storage: DeepStorage, path: str) -> pa.Table:
@@ -57,7 +70,7 @@ def _parquet(storage: DeepStorage, path: str) -> Iterator[pq.ParquetFile]:
             raise DamagedSegment(f"{path} can't be read as Parquet: {error}") from error
 
 
-def verify(storage: DeepStorage, segment: SegmentFile) -> None:
+def verify(storage: DeepStorage, segment: Registered) -> None:
     """Check that the file exists with its size and hash. Raises ``DamagedSegment`` if not, or ``DeepStorageError``."""
     if not storage.exists(segment.path):
         raise DamagedSegment(f"{segment.path} does not exist")
@@ -72,6 +85,9 @@ def verify(storage: DeepStorage, segment: SegmentFile) -> None:
 def _sha256(storage: DeepStorage, path: str) -> str:
     digest = hashlib.sha256()
     with storage.open(path) as file:
-        while part := file.read(_CHUNK):
-            digest.update(part)
+        try:
+            while part := file.read(_CHUNK):
+                digest.update(part)
+        except OSError as error:
+            raise storage_error(f"read {path}", error) from error
     return digest.hexdigest()

@@ -17,10 +17,12 @@ import pyarrow.parquet as pq
 
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.encoding import hardly_repeating, parquet_options
-from ingestion.segments.errors import DeepStorageError, SegmentError, storage_error
+from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError, storage_error
 from ingestion.segments.intervals import Interval, intervals_of, time_of
+from ingestion.segments.local import LocalStorage
 from ingestion.segments.names import iso, segment_path
 from ingestion.segments.places import Chosen, Places
+from ingestion.segments.reader import verify
 from ingestion.segments.shape import Shape
 from ingestion.specs import DataSchema, IndexSpec
 from ingestion.specs.offsets import Range
@@ -209,8 +211,18 @@ class _Storing:
 
     def _store(self, file: _File, told: SegmentFile) -> SegmentFile:
         self._storage.put(file.local, file.path)
+        if isinstance(self._storage, LocalStorage):  # over a network every byte would travel twice
+            _check(self._storage, told)
         file.discard()
         return told
+
+
+def _check(storage: DeepStorage, told: SegmentFile) -> None:
+    """Read what was stored. Raises ``DeepStorageError``, not permanent, if it is not what was written."""
+    try:
+        verify(storage, told)
+    except DamagedSegment as error:
+        raise DeepStorageError(f"it was not stored as it was written: {error}", permanent=False) from error
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:

@@ -30,6 +30,7 @@ from tests.support.s3 import CREDENTIALS, s3_server
 
 
 def test_a_refusal_for_good_ends_the_task_with_nothing_published(run_indexer: Any, tmp_path: Path) -> None:
+    """Row 26 of the failure matrix: nothing is acknowledged either."""
     (tmp_path / "no-folder").write_bytes(b"")
     plane = MemoryControlPlane(assignment(tmp_path))
     source = MemorySource([(0, n, record(n)) for n in range(200)])
@@ -109,7 +110,7 @@ def test_while_deep_storage_is_away_nothing_is_polled_and_then_all_is_stored(
 
 
 def test_a_full_disk_pauses_and_publishes_nothing(run_indexer: Any, tmp_path: Path) -> None:
-    """A limit on the size of files stands for the full disk."""
+    """Row 26 of the failure matrix: a limit on the size of files stands for the full disk."""
     plane, control = MemoryControlPlane(assignment(tmp_path)), Control(0, 1)
     large = [{"time": "2025-06-01", "n": n, "text": random.Random(n).randbytes(2000).hex()} for n in range(100)]
     source = MemorySource([(0, r["n"], json.dumps(r).encode()) for r in large])

@@ -169,7 +169,7 @@ def test_other_locations_are_refused(location: str, message: str) -> None:
 
 
 def test_a_full_disk_leaves_nothing_and_may_pass(storage: DeepStorage, local: Path, tmp_path: Path) -> None:
-    """A limit on the size of files stands for the full disk."""
+    """Row 26 of the failure matrix: a limit on the size of files stands for the full disk."""
     local.write_bytes(b"x" * 100_000)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))

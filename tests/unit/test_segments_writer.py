@@ -199,7 +199,7 @@ def test_the_decoders_rows_are_written_and_read_back(write: Writer, storage: Loc
 
 
 def test_a_full_disk_leaves_nothing_behind(write: Writer, tmp_path: Path) -> None:
-    """A limit on the size of files stands for the full disk, first at the scratch folder, which is written first."""
+    """Row 26 of the failure matrix: neither a file nor half of one. It meets the scratch folder, which comes first."""
     rows = rows_of([JUNE] * 50_000, n=pa.array(np.random.default_rng(1).integers(0, 2**60, 50_000)))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
@@ -214,6 +214,7 @@ def test_a_full_disk_leaves_nothing_behind(write: Writer, tmp_path: Path) -> Non
 
 
 def test_a_storage_that_refuses_leaves_no_scratch_file(write: Writer, tmp_path: Path) -> None:
+    """Row 26 of the failure matrix: nor does one that refuses for good."""
     (tmp_path / "deep").write_text("a file where the folder should be")
     with pytest.raises(DeepStorageError) as caught:
         write(rows_of([JUNE, JUNE + DAY]))
@@ -221,7 +222,34 @@ def test_a_storage_that_refuses_leaves_no_scratch_file(write: Writer, tmp_path: 
     assert list((tmp_path / "s").iterdir()) == []
 
 
+class Forgetful(LocalStorage):
+    """A device that says it has written, and has not."""
+
+    def put(self, local: Path, relative: str) -> None:
+        super().put(local, relative)
+        with (self._root / relative).open("r+b") as file:
+            file.seek(100)
+            file.write(bytes(8))
+
+
+def test_what_is_stored_is_read_before_it_is_registered(tmp_path: Path) -> None:
+    """Row 26 of the failure matrix: a file of the right size with other bytes is not published."""
+    with pytest.raises(DeepStorageError, match=r"not stored as it was written: .* has the SHA-256") as caught:
+        write_segments(
+            rows_of([JUNE] * 100, n=pa.array(range(100))),
+            np.zeros(100, np.int64),
+            np.arange(100),
+            schema=schema_of(),
+            version=VERSION,
+            storage=Forgetful(tmp_path / "deep"),
+            scratch=tmp_path / "s",
+        )
+    assert not caught.value.permanent
+    assert list((tmp_path / "s").iterdir()) == []
+
+
 def test_damage_is_found(write: Writer, storage: LocalStorage, tmp_path: Path) -> None:
+    """Row 26 of the failure matrix: a file that was changed, torn or deleted later."""
     (file,) = write(rows_of([JUNE]))
     place = tmp_path / "deep" / file.path
     content = place.read_bytes()

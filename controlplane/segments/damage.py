@@ -1,0 +1,91 @@
+"""Segments whose files are not what was registered of them: missing, torn or changed.
+
+A process of the data plane reads the files (the control plane has no access to deep storage of its own); here is known
+what they must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from controlplane.common.errors import Unavailable
+from controlplane.common.processes import conversation, say
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Segment
+from ingestion.specs.protocol import Message
+from ingestion.specs.verifying import RegisteredFile, Verified, VerifyOrder
+
+MODULE = "ingestion.segments.verification"
+FAILURES = 5  # files in a row that deep storage does not let be looked at
+PAGE = 1000
+
+
+@dataclass
+class Verification:
+    """What was found. ``size_bytes``: of the files that are whole. ``error``: why not all was looked at."""
+
+    whole: int = 0
+    size_bytes: int = 0
+    damaged: int = 0
+    refused: int = 0
+    error: str = ""
+
+    def summary(self) -> str:
+        """For a person, on one line."""
+        refused = f", {self.refused:,} could not be looked at" if self.refused else ""
+        early = f". Not everything was looked at: {self.error}" if self.error else ""
+        whole = f"{self.whole:,} segments ({self.size_bytes:,} bytes) are whole"
+        return f"{whole}, {self.damaged:,} are damaged{refused}{early}"
+
+
+def verify_segments(datasource: Datasource | None, tell: Callable[[str], None]) -> Verification:
+    """Compare the files of all segments in use, or of one datasource's, with their sizes and hashes.
+
+    ``tell`` gets a line for each that is not whole. Ends early when deep storage refuses several in a row. Raises
+    ``Unavailable`` when the process that reads dies.
+    """
+    found = Verification()
+    segments = Segment.objects.filter(used=True).select_related("datasource").defer("columns")
+    if datasource is not None:
+        segments = segments.filter(datasource=datasource)
+    with conversation(MODULE) as (given, told):
+        opened = _asked(given, told, VerifyOrder(deep_storage=settings.DEEP_STORAGE))
+        found.error = opened.refusal
+        if not found.error:
+            _look_at(segments, found, tell, lambda file: _asked(given, told, file))
+    return found
+
+
+def _look_at(
+    segments: QuerySet[Segment],
+    found: Verification,
+    tell: Callable[[str], None],
+    ask: Callable[[RegisteredFile], Verified],
+) -> None:
+    in_a_row = 0
+    for segment in segments.order_by("datasource__name", "interval_start", "partition_num", "pk").iterator(PAGE):
+        answer = ask(RegisteredFile(path=segment.path, size_bytes=segment.size_bytes, sha256=segment.sha256))
+        in_a_row = in_a_row + 1 if answer.refusal else 0
+        if answer.damage or answer.refusal:
+            tell(f"{segment.identifier}: {answer.damage or answer.refusal}")
+        found.damaged += bool(answer.damage)
+        found.refused += bool(answer.refusal)
+        if not (answer.damage or answer.refusal):
+            found.whole += 1
+            found.size_bytes += segment.size_bytes
+        if in_a_row == FAILURES:
+            found.error = answer.refusal
+            return
+
+
+def _asked(given: IO[str], told: IO[str], message: Message) -> Verified:
+    say(given, message.model_dump_json())
+    line = told.readline()
+    if not line:
+        raise Unavailable("The process that looks at files in deep storage ended without a word; its log says why.")
+    return Verified.model_validate_json(line)

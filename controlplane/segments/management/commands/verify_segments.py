@@ -1,0 +1,36 @@
+"""Compare the files in deep storage with what was registered of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from controlplane.common.errors import Unavailable
+from controlplane.datasources.models import Datasource
+from controlplane.segments.damage import verify_segments
+
+
+class Command(BaseCommand):
+    help = "Read every segment's file, compare its size and SHA-256 with what was registered, and list what differs."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--datasource", metavar="NAME", help="only this one's; by default all")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            found = verify_segments(_named(options["datasource"]), self.stdout.write)
+        except Unavailable as error:
+            raise CommandError(error.detail) from None
+        if found.damaged or found.refused or found.error:
+            raise CommandError(found.summary())
+        self.stdout.write(found.summary())
+
+
+def _named(name: str | None) -> Datasource | None:
+    if name is None:
+        return None
+    found = Datasource.objects.filter(name=name).first()
+    if found is None:
+        raise CommandError(f"There is no datasource {name!r}.")
+    return found

@@ -1,0 +1,30 @@
+"""The messages between who knows the segments and the process that looks at their files: JSON, one in a line.
+
+The control plane sends a ``VerifyOrder``, then one ``RegisteredFile`` after the other. Each is answered with a
+``Verified``.
+"""
+
+from __future__ import annotations
+
+from ingestion.specs.protocol import Message
+
+
+class VerifyOrder(Message):
+    """Where the files are."""
+
+    deep_storage: str
+
+
+class RegisteredFile(Message):
+    """What was registered of a segment's file. ``path`` is relative to deep storage."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+class Verified(Message):
+    """``damage``: what is wrong with the file. ``refusal``: why it can't be looked at. Both empty: it is well."""
+
+    damage: str = ""
+    refusal: str = ""
