@@ -33,7 +33,7 @@ class Breaker:
         self._patience_s = patience_s
         self._opened_at: float | None = None
         self._refused_since: float | None = None
-        self._refused_write: Callable[[], Any] | None = None
+        self._refused: Callable[[], Any] | None = None  # by the deep storage or the schema registry
 
     def insist(self, ask: Callable[[], Answer], give_up: float) -> Answer:
         """Ask until there is an answer, the same each time. ``give_up``: ``time.monotonic``; raises ``Lapsed`` then,
@@ -46,8 +46,10 @@ class Breaker:
         while True:
             try:
                 answer = ask()
-            except (Unreachable, RegistryUnreachable) as error:
+            except Unreachable as error:
                 self._open(error)
+            except RegistryUnreachable as error:
+                self._note_unanswered(ask, error)
             except PublishRefused:
                 self.mend()  # a refusal is an answer: whoever gave it is back
                 raise
@@ -61,27 +63,34 @@ class Breaker:
     def wait_until_mended(self) -> None:
         """After a batch was given up: poll again only once a heartbeat has shown that the store commits.
 
-        If it was for the deep storage, only once that has taken what it refused: polling sooner would use up the
-        records' deliveries. What it takes then is an orphan, and cleaned up as one. Raises ``StorageRefused``.
+        If it was for the deep storage or the schema registry, only once that has taken or answered what it refused:
+        polling sooner would use up the records' deliveries. What the storage takes then is an orphan, and cleaned up
+        as one. Raises ``StorageRefused``.
         """
-        self._wait_for_storage()
+        self._wait_for_refused()
         since = self._opened_at or time.monotonic()
         while self._control.directive == "continue" and not self._control.wait_for_store(since, STORE_WAIT_S):
             pass
         self.mend()
 
-    def _wait_for_storage(self) -> None:
-        while self._refused_write is not None and self._control.directive == "continue":
+    def _wait_for_refused(self) -> None:
+        while self._refused is not None and self._control.directive == "continue":
             self._control.pause(STORE_WAIT_S)
             try:
-                self._refused_write()
+                self._refused()
                 return
+            except RegistryUnreachable as error:
+                self._note_unanswered(self._refused, error)
             except DeepStorageError as error:
-                self._note_refused(self._refused_write, error)
+                self._note_refused(self._refused, error)
+
+    def _note_unanswered(self, ask: Callable[[], Any], error: RegistryUnreachable) -> None:
+        self._open(error)
+        self._refused = ask
 
     def _note_refused(self, write: Callable[[], Any], error: DeepStorageError) -> None:
         self._open(error)
-        self._refused_write = write
+        self._refused = write
         self._refused_since = self._refused_since or time.monotonic()
         if error.permanent:
             raise StorageRefused(f"The deep storage refuses: {error}") from error
@@ -99,7 +108,7 @@ class Breaker:
 
     def mend(self) -> None:
         """Poll again: what was refused is done."""
-        self._refused_write = self._refused_since = None
+        self._refused = self._refused_since = None
         if self._opened_at is not None:
             self._opened_at = None
             self._control.show(state="reading", message="")

@@ -20,6 +20,7 @@ from ingestion.segments import DeepStorageError, open_deep_storage, read_segment
 from ingestion.sources import ACCEPT
 from ingestion.sources.base import RELEASE
 from ingestion.sources.memory import MemorySource
+from ingestion.task import breaker
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.errors import StorageRefused
@@ -83,6 +84,7 @@ def test_while_deep_storage_is_away_nothing_is_polled_and_then_all_is_stored(
     run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Longer than a lock: the batch in hand is given up once, and not polled again before the storage is back."""
+    monkeypatch.setattr(breaker, "STORE_WAIT_S", 0.2)
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     with s3_server(tmp_path) as server:
@@ -142,23 +144,59 @@ def test_a_refusal_that_does_not_pass_ends_the_task() -> None:
     assert len(asked) > 2
 
 
+AVRO = {
+    "type": "record",
+    "name": "R",
+    "fields": [{"name": "time", "type": "string"}, {"name": "n", "type": "long"}],
+}
+
+
+def in_avro(records: int, lock_s: float = 30.0) -> MemorySource:
+    """Records of the registry's schema 1."""
+    return MemorySource(
+        [(0, n, framed(1, b"\x14" + b"2025-06-01" + bytes([2 * n]))) for n in range(records)], lock_s=lock_s
+    )
+
+
 def test_a_registry_that_is_away_pauses_and_marks_nothing(run_indexer: Any, tmp_path: Path) -> None:
     """Row 20 of the failure matrix: nothing is rejected, nothing delivered again."""
-    schema = {
-        "type": "record",
-        "name": "R",
-        "fields": [{"name": "time", "type": "string"}, {"name": "n", "type": "long"}],
-    }
-    body = b"\x14" + b"2025-06-01"
     with running() as registry:
-        registry.schemas[1] = {"schema": json.dumps(schema)}
+        registry.schemas[1] = {"schema": json.dumps(AVRO)}
         registry.stop()
         back = threading.Timer(1.0, registry.start)
         back.start()
         decoder = {"type": "schema_registry", "url": registry.url}
-        source = MemorySource([(0, n, framed(1, body + bytes([2 * n]))) for n in range(50)])
+        source = in_avro(50)
         plane = run_indexer(source, input_format={"type": "avro_stream", "avroBytesDecoder": decoder})
         back.join()
     assert stored(plane, tmp_path) == list(range(50))
     assert (total(plane).unparseable, total(plane).polled) == (0, 50)
+    assert set(source.verdicts.values()) == {ACCEPT}
+
+
+def test_a_registry_that_is_away_for_longer_than_locks_uses_up_one_delivery(
+    run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 20 of the failure matrix: what was given up is not polled again before the registry answers."""
+    monkeypatch.setattr(breaker, "STORE_WAIT_S", 0.1)
+    control = Control(0, 1)
+    source = in_avro(50, lock_s=0.3)
+    with running() as registry, heard(control), ThreadPoolExecutor() as pool:
+        registry.schemas[1] = {"schema": json.dumps(AVRO)}
+        registry.status = 500
+        decoder = {"type": "schema_registry", "url": registry.url}
+        given = {"type": "avro_stream", "avroBytesDecoder": decoder}
+        running_one = pool.submit(run_indexer, source, None, None, None, control, input_format=given)
+        try:
+            wait_for(lambda: control.status.unpublished.released == 50)
+            asked = len(registry.asked)
+            wait_for(lambda: len(registry.asked) > asked + 5)
+            assert control.status.state == "paused"
+            assert control.status.redelivery_counts == {1: 50}
+        finally:
+            source.lock_s = 30.0
+            registry.status = 200
+        plane = running_one.result(60)
+    assert stored(plane, tmp_path) == list(range(50))
+    assert control.status.redelivery_counts == {1: 50, 2: 50}
     assert set(source.verdicts.values()) == {ACCEPT}
