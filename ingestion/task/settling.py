@@ -104,7 +104,8 @@ class Settler(Epoch):
         refused = self._attempt(ledger, rows, early, give_up, same_topic)
         while refused:
             self.check_topic()  # again, before any duplicate is dropped
-            early += ledger.mark_duplicates(refused)
+            first = ledger.mark_duplicates(refused)
+            early += first if ledger.batch.seconds_left > 0 else 0  # past the lock another one had them rightly
             refused = self._attempt(ledger, rows, early, give_up, same_topic)
         return ledger.verdicts
 

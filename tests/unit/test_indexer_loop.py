@@ -90,6 +90,14 @@ def test_settled_records_are_dropped_as_duplicates(run_indexer: Any, tmp_path: P
     assert sum(p.early_duplicates for p in plane.published) == 20
 
 
+def test_what_was_settled_after_its_lock_had_ended_is_no_alarm(run_indexer: Any, tmp_path: Path) -> None:
+    """By then it may have been delivered to another."""
+    plane = run_indexer(MemorySource([(0, n, record(n)) for n in range(50)]))
+    run_indexer(MemorySource([(0, n, record(n)) for n in range(50)], lock_s=0.0), plane)
+    assert total(plane).duplicates == 50
+    assert sum(p.early_duplicates for p in plane.published) == 0
+
+
 def test_offsets_without_a_record_that_are_settled_by_now_are_left_out(run_indexer: Any, tmp_path: Path) -> None:
     """Two repairs may read the same hole; the second one must come to an end."""
     plane = run_indexer(MemorySource([(0, n, record(n)) for n in range(10)]))
