@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.house import House
+from tests.support.storms import published_rows
 
 KINDS = ("share_group", "offset_range", "consumer_group")
 PARTITIONS = 6
@@ -60,9 +61,4 @@ def open_lanes(house: House) -> list[Lane]:
 
 def published(house: House, lane: Lane) -> int:
     """Rows so far, by the metadata store."""
-    rows = house.sql(
-        "SELECT coalesce(sum(w.published), 0) FROM segments_writer w"
-        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
-        lane.datasource,
-    )
-    return int(rows[0][0])
+    return published_rows(house, lane.datasource)

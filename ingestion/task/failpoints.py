@@ -1,7 +1,8 @@
 """Named places where a test makes an indexer fail. The control plane hands them out; in production there are none.
 
 Values: ``hold:<file>`` writes its process id to the file and waits there to be killed; ``hold_once:<file>`` only when
-the file does not exist yet; ``sleep:<seconds>`` waits.
+the file does not exist yet; ``pause:<file>`` writes it too, and goes on when the file is gone, for good;
+``sleep:<seconds>`` waits.
 """
 
 from __future__ import annotations
@@ -23,8 +24,16 @@ class Failpoints:
         action, _, argument = self._places.get(place, "").partition(":")
         if action == "sleep":
             time.sleep(float(argument))
+        elif action == "pause":
+            del self._places[place]
+            self._pause(Path(argument))
         elif action in ("hold", "hold_once"):
             self._hold(Path(argument), once=action == "hold_once")
+
+    def _pause(self, file: Path) -> None:
+        file.write_text(str(os.getpid()))
+        while file.exists():
+            time.sleep(0.05)
 
     def _hold(self, file: Path, once: bool) -> None:
         try:

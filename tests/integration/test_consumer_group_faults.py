@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime
-from threading import Event, Thread
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from ingestion.client import MemoryControlPlane
 from ingestion.sources import SourceProblem, consumer_group
@@ -24,8 +23,11 @@ from tests.support.formats import HERE
 from tests.support.house import House, wait_for
 from tests.support.invariants import always_whole, check_exactly_once, committed_in_kafka
 from tests.support.records import Endless, numbered, published
+from tests.support.storms import Stranger, pulse
 from tests.support.workers import Workers
 
+STORM_S = 60.0
+WINDOW_S = 10.0
 Make = Callable[..., Workers]
 
 
@@ -90,65 +92,84 @@ def test_kafkas_own_offset_says_something_else(house: House, make_workers: Make)
     check_exactly_once(house, topic, range(records + 1000))
 
 
-@contextmanager
-def stranger(house: House, topic: str, group: str) -> Iterator[Event]:
-    """A member of the group that is not Headgate's: it is dealt partitions, and reads them for itself."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": house.bootstrap,
-            "group.id": group,
-            "partition.assignment.strategy": "cooperative-sticky",
-            "enable.auto.commit": True,
-            "auto.commit.interval.ms": 200,
-            "auto.offset.reset": "earliest",
-        }
-    )
-    holds, gone = Event(), Event()
-
-    def read() -> None:
-        while not gone.is_set():
-            consumer.consume(100, 0.2)
-            if consumer.assignment():
-                holds.set()
-
-    consumer.subscribe([topic])
-    reading = Thread(target=read)
-    reading.start()
-    try:
-        yield holds
-    finally:
-        gone.set()
-        reading.join(20)
-        consumer.close()
+def come_and_go(house: House, workers: Workers) -> Generator[None, None, None]:
+    """From one to four members and back, one of them a stranger to the task, one killed; then from the beginning."""
+    while True:
+        for members in ((1,), (2, 3), (1, 2, 3)):
+            workers.start(*members)
+            for member in members:
+                workers.wait_for_status(member, "it has joined", state="reading")
+            yield
+            workers.finish(*members)
+            yield
+        stranger = Stranger(house, workers.datasource, workers.owner)
+        try:
+            assert stranger.holds.wait(60), "the stranger was dealt nothing"
+            yield
+        finally:
+            stranger.leave()
+        workers.start(1)
+        workers.wait_for_status(1, "another reads", state="reading")
+        yield
+        workers.kill(1)
+        yield
 
 
 @pytest.mark.timeout(400)
 def test_members_come_and_go_all_the_time(house: House, make_workers: Make) -> None:
-    """Row 22 of the failure matrix: from one to four members and back, one of them a stranger to the task, one killed.
+    """Row 22 of the failure matrix: what members hold that come and go is given up, and read by others.
 
-    Row 25 of the failure matrix: a storm of rebalances; something is published all the while.
+    Row 25 of the failure matrix: a storm of rebalances for a minute; something is published in each ten seconds of it.
     """
     topic = house.topic(partitions=6)
     workers = make_workers(spec_for(house, topic), 4)
     workers.start(0)
     stream = Endless(house, topic)
-    with always_whole(house, topic):
-        at_least = 1
-        for members in ((1,), (2, 3), (1, 2, 3)):
-            workers.start(*members)
-            for member in members:
-                workers.wait_for_status(member, "it has joined", state="reading")
-            at_least = published(house, topic, at_least, 40) + 1
-            workers.finish(*members)
-        with stranger(house, topic, workers.owner) as holds:
-            assert holds.wait(60), "the stranger was dealt nothing"
-            published(house, topic, at_least, 40)
-        workers.start(1)
-        workers.wait_for_status(1, "another reads", state="reading")
-        workers.kill(1)
+    at_least = published(house, topic, 1)
+    changes = come_and_go(house, workers)
+    began = time.monotonic()
+    with always_whole(house, topic), pulse(house, topic, WINDOW_S) as windows:
+        while time.monotonic() - began < STORM_S or len(windows) < STORM_S // WINDOW_S:
+            next(changes)
+            at_least = published(house, topic, at_least + 1, 40)
+    changes.close()
+    assert all(windows), f"rows in each {WINDOW_S:.0f} s: {windows}"
     records = stream.finish()
     published(house, topic, records)
-    check_exactly_once(house, topic, range(records))
+    totals = check_exactly_once(house, topic, range(records))
+    assert totals["released"] > 0, "no batch was interrupted"
+
+
+def test_what_stays_with_a_member_goes_on(house: House, make_workers: Make) -> None:
+    """Row 22 of the failure matrix: what went to another member is dropped, exactly, and nothing of the rest.
+
+    With an hour between handoffs, all is still in hand when the second member joins.
+    """
+    topic = house.topic(partitions=2)
+    sizes = {0: 1000, 1: 400}
+    house.produce(topic, numbered(0, 1000), partition=0)
+    house.produce(topic, numbered(1000, 1400), partition=1)
+    hourly = {"intermediateHandoffPeriod": "PT1H"}
+    workers = make_workers(house.kafka_spec(topic, assignment="consumer_group", tuning=hourly), 2)
+    workers.start(0)
+    workers.wait_for_status(0, "all is in its hands", in_flight=1400)
+    workers.start(1)
+    first = wait_for(
+        "one partition went to the other",
+        lambda: (status := workers.status(0)) and status.unpublished.released and status,
+        60,
+        lambda: (workers.status(0), workers.status(1)),
+    )
+    lost = next(p for p, size in sizes.items() if size == first.unpublished.released)
+    kept = sizes[1 - lost]
+    assert first.in_flight == kept, "the other partition's work goes on"
+    workers.wait_for_status(1, "the other reads what was given up", in_flight=sizes[lost])
+    status = workers.status(0)
+    assert status is not None
+    assert (status.in_flight, status.unpublished.released) == (kept, sizes[lost])
+    workers.finish(0, 1)
+    totals = check_exactly_once(house, topic, range(1400))
+    assert (totals["released"], totals["polled"]) == (sizes[lost], 1400 + sizes[lost])
 
 
 def test_a_claim_that_comes_late_takes_no_partition_for_good(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Offset ranges under faults, on real services: nothing lost, nothing twice."""
+"""Stored offsets under faults, on real services: nothing lost, nothing twice."""
 
 from __future__ import annotations
 
@@ -11,10 +11,18 @@ import pytest
 
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_exactly_once
-from tests.support.records import Stream, numbered, published
+from tests.support.lanes import WITH_STORED_OFFSETS, lane_spec
+from tests.support.records import Endless, numbered, published
 from tests.support.workers import Workers
 
 RECORDS = 5_000
+VICTIMS = [
+    ("offset_range", "decoded"),
+    ("offset_range", "uploaded"),
+    ("offset_range", "committed"),
+    ("consumer_group", "uploaded"),
+    ("consumer_group", "committed"),
+]
 Make = Callable[..., Workers]
 
 
@@ -25,42 +33,67 @@ def hold(house: House, topic: str, place: str) -> Path:
     return held
 
 
-@pytest.mark.parametrize("place", ["decoded", "uploaded", "committed"])
-def test_an_indexer_is_killed(house: House, make_workers: Make, place: str) -> None:
-    """Row 1 of the failure matrix: before the transaction nothing is visible.
+def test_an_indexer_is_killed(house: House, make_workers: Make) -> None:
+    """Row 1 of the failure matrix: before the transaction nothing is visible; its files are orphans, and cleaned up.
 
-    Row 2 of the failure matrix: after it nothing is published again.
+    Row 2 of the failure matrix: after it nothing is published again. At each place, in both lanes, all side by side.
     """
     topic = house.topic(partitions=2)
     house.produce(topic, numbered(0, RECORDS))
-    held = hold(house, topic, place)
-    workers = make_workers(house.kafka_spec(topic))
-    workers.start(0)
-    wait_for(f"an indexer stands at {place}", held.exists, 60, lambda: workers.status(0))
-    assert bool(house.totals(topic)["published"]) == (place == "committed")
-    workers.kill(0)
-    house.fail_at(topic)
-    workers.start(0)
-    published(house, topic, RECORDS)
-    totals = check_exactly_once(house, topic, range(RECORDS))
-    assert totals["polled"] == RECORDS, "what died with its process counts once it is published"
+    victims: dict[str, tuple[str, Path, Workers]] = {}
+    for lane, place in VICTIMS:
+        name = f"{topic}-{lane}-{place}"
+        held = hold(house, name, place)
+        victims[name] = (place, held, make_workers(lane_spec(house, lane, topic, name)))
+        victims[name][2].start(0)
+    orphans: set[Path] = set()
+    for name, (place, held, workers) in victims.items():
+        wait_for(f"{name}: an indexer stands there", held.exists, 60, lambda workers=workers: workers.status(0))
+        assert bool(house.totals(name)["published"]) == (place == "committed")
+        workers.kill(0)
+        if place == "uploaded":
+            orphans |= files_of(house, name)
+        house.fail_at(name)
+        workers.start(0)
+    assert orphans
+    for name, (_, _, workers) in victims.items():
+        published(house, name, RECORDS)
+        workers.finish(0)
+        totals = check_exactly_once(house, name, range(RECORDS))
+        assert totals["polled"] == RECORDS, "what died with its process counts once it is published"
+    before = files_of(house, *victims)
+    house.manage("cleanup_orphans", "--older-than", "PT0S")
+    assert before - files_of(house, *victims) == orphans
+
+
+def files_of(house: House, *datasources: str) -> set[Path]:
+    """What the deep storage holds of these."""
+    return {file for name in datasources for file in (house.home.segments / name).rglob("*") if file.is_file()}
 
 
 @pytest.mark.parametrize("fault", ["refuse", "lose_answer"])
 def test_publishes_fail_for_a_while(house: House, make_workers: Make, fault: str) -> None:
-    """Row 3 of the failure matrix: whether it landed or not is found out by its publish id."""
+    """Row 3 of the failure matrix: whether it landed or not is found out by its publish id, in both lanes."""
     topic = house.topic()
-    workers = make_workers(house.kafka_spec(topic), 2)
-    workers.start(0, 1)
-    stream = Stream(house, topic, 20_000, per_second=4_000)
-    published(house, topic, 500)
+    lanes = {
+        name: make_workers(lane_spec(house, lane, topic, name), 2)
+        for lane in WITH_STORED_OFFSETS
+        for name in (f"{topic}-{lane}",)
+    }
+    for workers in lanes.values():
+        workers.start(0, 1)
+    stream = Endless(house, topic)
+    for name in lanes:
+        published(house, name, 500)
     house.proxy.set(fault)
-    workers.wait_for_status(0, "an indexer pauses", state="paused")
-    wait_for("publishes meet the fault", lambda: house.proxy.hits >= 3, 60)
+    for name, workers in lanes.items():
+        workers.wait_for_status(0, f"{name}: an indexer pauses", state="paused")
+    wait_for("publishes meet the fault", lambda: house.proxy.hits >= 6, 60)
     house.proxy.set("pass")
-    stream.finish()
-    published(house, topic, 20_000)
-    check_exactly_once(house, topic, range(20_000))
+    records = stream.finish()
+    for name in lanes:
+        published(house, name, records)
+        check_exactly_once(house, name, range(records))
 
 
 def test_a_task_that_starts_before_its_predecessor_has_ended(house: House, make_workers: Make) -> None:

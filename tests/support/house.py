@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +20,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.embedded import apps
-from controlplane.embedded.home import Home
+from controlplane.embedded.home import PROJECT, Home
 from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.spark_tasks import running_applications
@@ -149,6 +152,14 @@ class House:
         for service in (self.beat, self.worker, self.web, self.kafka, self.valkey, self.postgres):
             service.stop()
         self.proxy.close()
+
+    def manage(self, *arguments: str) -> str:
+        """What a command of manage.py says, run as the control plane is; fails when it does."""
+        command = [sys.executable, "manage.py", *arguments]
+        environment = {**os.environ, **self.environment}
+        return subprocess.run(
+            command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
 
     # REST and SQL
 
