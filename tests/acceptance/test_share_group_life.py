@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from controlplane.embedded.kafka import Kafka
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_adds_up, check_exactly_once, stored_numbers
 from tests.support.records import Endless, numbered, published
-from tests.support.workers import Workers
 
 
 def reading(house: House, task: str) -> int:
@@ -84,23 +82,6 @@ def test_one_malformed_record_in_a_thousand(house: House) -> None:
     one = kept[0]
     fate = house.api("GET", f"/api/v1/records/?topic={topic}&partition={one['partition']}&offset={one['offset']}")
     assert fate["fates"][0]["outcome"] == "unparseable"
-
-
-@pytest.mark.timeout(400)
-def test_a_record_that_makes_the_decoder_die(house: House, make_workers: Callable[..., Workers]) -> None:
-    """Row 19 of the failure matrix: in quarantine after it took two processes down; its neighbours are published."""
-    topic = house.topic(partitions=1)
-    house.fail_at(topic, crash_marker="poison-pill")
-    payloads = list(numbered(0, 3_000))
-    payloads.insert(1_500, b'{"time": "2025-06-01", "n": -1, "value": -3, "text": "poison-pill"}')
-    house.produce(topic, payloads)
-    make_workers(house.spec(topic, taskCount=1, consumersPerIndexer=1, lock_ms=10_000)).start(0)
-    published(house, topic, 3_000)
-    totals = check_exactly_once(house, topic, range(3_000))
-    assert (totals["unparseable"], totals["quarantined"]) == (1, 1)
-    kept = house.api("GET", f"/api/v1/datasources/{topic}/quarantine/")["results"]
-    assert [(k["reason"], k["offset"]) for k in kept] == [("decoder_crash", 1_500)]
-    assert kept[0]["delivery_count"] >= 3
 
 
 def test_a_topic_made_again(house: House) -> None:

@@ -12,40 +12,46 @@ import pytest
 
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_exactly_once
-from tests.support.records import Stream, published
+from tests.support.lanes import LANES, lane_spec
+from tests.support.records import Endless, published
 from tests.support.registry import framed, running
+from tests.support.storms import published_rows
 from tests.support.workers import Workers
 
 Make = Callable[..., Workers]
-LANES = ["offset_range", "consumer_group"]
-RECORDS = 30_000
 
 
 def run_lanes(house: House, make_workers: Make) -> tuple[str, dict[str, str]]:
-    """One topic that is read in both ways: the topic and the datasources."""
+    """One topic that is read in all ways: the topic and the datasources."""
     topic = house.topic()
     names = {lane: f"{topic}-{lane}" for lane in LANES}
     for lane, name in names.items():
-        make_workers(house.kafka_spec(topic, datasource=name, assignment=lane), 2).start(0, 1)
+        make_workers(lane_spec(house, lane, topic, name), 2).start(0, 1)
     return topic, names
 
 
 def goes_on(house: House, names: dict[str, str]) -> None:
     """Wait until something more is published of each."""
-    count = (
-        "SELECT coalesce(sum(published), 0) FROM segments_writer w"
-        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s"
-    )
-    before = {name: house.sql(count, name) for name in names.values()}
+    before = {name: published_rows(house, name) for name in names.values()}
     for name in before:
-        wait_for(f"{name} goes on", lambda name=name: house.sql(count, name) > before[name], 60)
+        wait_for(f"{name} goes on", lambda name=name: published_rows(house, name) > before[name], 60)
+
+
+def all_is_well(house: House, names: dict[str, str], stream: Endless) -> None:
+    """No more records come, and of each lane all are published, once."""
+    records = stream.finish()
+    for name in names.values():
+        published(house, name, records)
+        check_exactly_once(house, name, range(records))
 
 
 @pytest.mark.timeout(400)
 def test_kafka_stops_and_starts(house: House, make_workers: Make) -> None:
-    """Row 14 of the failure matrix: a broker that is stopped for longer than any session, then killed and restarted."""
+    """Row 14 of the failure matrix: a broker that is stopped for longer than any session and any lock, then killed
+    and restarted; records come and are in hand all the while.
+    """
     topic, names = run_lanes(house, make_workers)
-    stream = Stream(house, topic, RECORDS, per_second=1_500)
+    stream = Endless(house, topic)
     for name in names.values():
         published(house, name, 1_000)
     house.kafka.pause()
@@ -55,17 +61,15 @@ def test_kafka_stops_and_starts(house: House, make_workers: Make) -> None:
     goes_on(house, names)
     house.kafka.kill()
     house.kafka.restart()
-    stream.finish()
-    for name in names.values():
-        published(house, name, RECORDS)
-        check_exactly_once(house, name, range(RECORDS))
+    goes_on(house, names)
+    all_is_well(house, names, stream)
 
 
 @pytest.mark.timeout(400)
 def test_postgresql_stops_at_once_and_starts(house: House, make_workers: Make) -> None:
     """Row 8 of the failure matrix: an immediate stop under publishes, twice; nothing half, nothing twice."""
     topic, names = run_lanes(house, make_workers)
-    stream = Stream(house, topic, RECORDS, per_second=1_500)
+    stream = Endless(house, topic)
     for name in names.values():
         published(house, name, 1_000)
     for _ in range(2):
@@ -73,10 +77,7 @@ def test_postgresql_stops_at_once_and_starts(house: House, make_workers: Make) -
         wait_for("it has stopped", lambda: not house.postgres.running, 30)
         house.postgres.restart()
         goes_on(house, names)
-    stream.finish()
-    for name in names.values():
-        published(house, name, RECORDS)
-        check_exactly_once(house, name, range(RECORDS))
+    all_is_well(house, names, stream)
 
 
 def avro_long(number: int) -> bytes:
@@ -89,7 +90,10 @@ def avro_long(number: int) -> bytes:
 
 
 def test_the_schema_registry_is_away(house: House, make_workers: Make) -> None:
-    """Row 20 of the failure matrix: it pauses, marks nothing as unparseable, and goes on when the registry answers."""
+    """Row 20 of the failure matrix: it pauses, marks nothing as unparseable, and goes on when the registry answers.
+
+    A share group's records are neither rejected nor given back: each is delivered once.
+    """
     fields = [{"name": "time", "type": "string"}, {"name": "n", "type": "long"}, {"name": "value", "type": "long"}]
     topic = house.topic()
     records = (framed(1, avro_long(10) + b"2025-06-01" + avro_long(n) + avro_long(3 * n)) for n in range(500))
@@ -97,13 +101,24 @@ def test_the_schema_registry_is_away(house: House, make_workers: Make) -> None:
     with running() as registry:
         registry.schemas[1] = {"schema": json.dumps({"type": "record", "name": "R", "fields": fields})}
         registry.status = 500
-        decoder = {"type": "schema_registry", "url": registry.url}
-        spec = house.kafka_spec(topic, inputFormat={"type": "avro_stream", "avroBytesDecoder": decoder})
-        workers = make_workers(spec)
-        workers.start(0)
-        workers.wait_for_status(0, "it pauses", state="paused")
-        wait_for("it has asked more than once", lambda: len(registry.asked) > 3, 30)
+        lanes = {}
+        for lane in ("offset_range", "share_group"):
+            name = f"{topic}-{lane}"
+            decoder = {"type": "schema_registry", "url": registry.url}
+            given = {"type": "avro_stream", "avroBytesDecoder": decoder}
+            more = {"lock_ms": 60_000} if lane == "share_group" else {}
+            lanes[name] = make_workers(lane_spec(house, lane, topic, name, inputFormat=given, **more))
+            lanes[name].start(0)
+        for workers in lanes.values():
+            workers.wait_for_status(0, "it pauses", state="paused")
+        before = len(registry.asked)
+        wait_for("they ask again and again", lambda: len(registry.asked) > before + 6, 30)
         registry.status = 200
-        published(house, topic, 500)
-    totals = check_exactly_once(house, topic, range(500))
-    assert (totals["unparseable"], totals["released"]) == (0, 0)
+        for name in lanes:
+            published(house, name, 500)
+    for name in lanes:
+        totals = check_exactly_once(house, name, range(500))
+        assert (totals["unparseable"], totals["released"], totals["redelivered"]) == (0, 0, 0)
+    group = lanes[f"{topic}-share_group"]
+    leases = wait_for("all is accepted", lambda: (s := group.status(0)) and s.leases.accepted == 500 and s.leases, 30)
+    assert (leases.acquired, leases.rejected, leases.released, leases.lock_expired) == (500, 0, 0, 0)
