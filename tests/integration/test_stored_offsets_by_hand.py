@@ -252,6 +252,7 @@ def test_history_keeps_every_version_and_a_tombstone(reading: Supervisor, owner:
     history = owner.get(f"{DRUID}/metrics/history").json()
     counts = [v["spec"].get("spec", {}).get("ioConfig", {}).get("taskCount") for v in history]
     assert counts == [3, None, 2, 1]
+    assert history[0]["spec"]["ioConfig"] == history[0]["spec"]["spec"]["ioConfig"]
     assert history[1]["spec"]["type"] == "NoopSupervisorSpec"
     assert history[1]["spec"]["dataSources"] == ["metrics"]
     assert owner.get(f"{DRUID}/history").json()["metrics"] == history

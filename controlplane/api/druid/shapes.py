@@ -108,9 +108,14 @@ def supervisor_state(supervisor: Supervisor) -> dict[str, Any]:
 
 
 def supervisor_spec(supervisor: Any) -> dict[str, Any]:
-    """The current spec, as ``/supervisor/{id}`` shows it: as in Druid its parts stand under ``spec`` and beside it."""
-    spec = shown_spec(supervisor.spec)
-    return {**spec, "id": supervisor.pk, **spec["spec"], "suspended": supervisor.suspended}
+    """The current spec, as ``/supervisor/{id}`` shows it."""
+    return {**_twofold(supervisor.spec), "id": supervisor.pk, "suspended": supervisor.suspended}
+
+
+def _twofold(spec: dict[str, Any]) -> dict[str, Any]:
+    """A stored spec with its three parts under ``spec`` and beside it, as Druid's Overlord shows them."""
+    shown = shown_spec(spec)
+    return {**shown, **shown["spec"]}
 
 
 def supervisor_full(supervisor: Any) -> dict[str, Any]:
@@ -181,7 +186,7 @@ def _row_rates(rate: Mapping[str, float]) -> dict[str, float]:
 
 def supervisor_history(supervisor: Supervisor, versions: Sequence[SpecVersion]) -> list[dict[str, Any]]:
     """Newest first: spec and when it was made. A termination is Druid's tombstone, a spec that does nothing."""
-    specs = [(instant(v.created_at) or "", shown_spec(v.spec)) for v in versions]
+    specs = [(instant(v.created_at) or "", _twofold(v.spec)) for v in versions]
     tombstone = {
         "type": "NoopSupervisorSpec",
         "id": supervisor.pk,
