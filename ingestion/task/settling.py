@@ -45,6 +45,9 @@ class Settler(Epoch):
             raise
         except Lapsed:
             self.log.warning("gave up a batch", records=len(batch))
+            if self.control.directive == "stop":  # others need not wait for the lock's end
+                self._release(batch)
+                return
             self._count_released(batch)
             self.source.lapse(batch)
             self.breaker.wait_until_mended()
