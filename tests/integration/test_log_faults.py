@@ -29,7 +29,9 @@ def delete_before(house: House, topic: str, partition: int, offset: int) -> None
 
 @pytest.mark.parametrize(("lane", "earliest"), [("offset_range", True), ("consumer_group", False)])
 def test_retention_has_passed_the_stored_offset(house: House, make_workers: Make, lane: str, earliest: bool) -> None:
-    """Row 9 of the failure matrix: it ends and names what is lost; when the spec allows, it goes on and records it."""
+    """Row 9 of the failure matrix: it ends and names what is lost; when the spec allows, it goes on, records it, and
+    says so in its report.
+    """
     topic = house.topic(partitions=2)
     house.produce(topic, numbered(0, 2000), partition=0)
     house.produce(topic, numbered(2000, 3000), partition=1)
@@ -61,6 +63,9 @@ def test_retention_has_passed_the_stored_offset(house: House, make_workers: Make
     assert receipts_of(house, topic, 0).get("gap") == [(2000, 2500)]
     assert receipts_of(house, topic, 0).get("skipped") == (None if earliest else [(2500, 3000)])
     assert all(e["alarm"] for e in events(house, topic))
+    told = house.api("GET", f"/api/v1/tasks/{after.id}/report/")["events"]
+    assert sorted(e["kind"] for e in told) == sorted(kinds)
+    assert any("Offsets 2000 to 2499" in e["detail"] for e in told)
 
 
 def events(house: House, datasource: str) -> list[dict[str, Any]]:
