@@ -1,40 +1,44 @@
-"""Consumer groups: members come, go, sleep and die; each record is stored once."""
+"""Consumer groups under Spark: members come, go and die; each record is stored once."""
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_exactly_once
-from tests.support.records import Stream, numbered, published
+from tests.support.records import Endless, numbered, published
 
 RECORDS = 50_000
+_READING = "SELECT count(*) FROM tasks_indexer WHERE task_id = %s AND state = 'reading'"
+_HOLDING = "SELECT 1 FROM tasks_indexer WHERE task_id = %s AND in_flight > 0"
 
 
-def test_no_fault(house: House) -> None:
+@pytest.mark.timeout(400)
+def test_indexers_are_added_and_removed_and_killed(house: House) -> None:
+    """Row 22 of the failure matrix, under Spark: from two indexers to three, one and two, in one task.
+
+    Row 1 of the failure matrix: then the application is killed with rows in hand. Before all that nothing fails.
+    """
     topic = house.topic()
     house.produce(topic, numbered(0, RECORDS))
-    house.supervise(house.kafka_spec(topic, taskCount=2, assignment="consumer_group"))
+    supervisor = house.supervise(house.kafka_spec(topic, taskCount=2, assignment="consumer_group"))
     published(house, topic, RECORDS)
     check_exactly_once(house, topic, range(RECORDS))
-
-
-def test_indexers_are_added_and_removed(house: House) -> None:
-    """Row 22 of the failure matrix, under Spark: from one indexer to three and back, in one task."""
-    topic = house.topic()
-    supervisor = house.supervise(house.kafka_spec(topic, taskCount=1, assignment="consumer_group"))
     task = house.running_task(topic)
-    stream = Stream(house, topic, RECORDS, per_second=2_500)
+    stream = Endless(house, topic, RECORDS)
     for wanted in (3, 1, 2):
         house.api("POST", f"/api/v1/supervisors/{supervisor}/scale/", {"taskCount": wanted})
         wait_for(
             f"{wanted} indexers read",
-            lambda wanted=wanted: (
-                house.sql("SELECT count(*) FROM tasks_indexer WHERE task_id = %s AND state = 'reading'", task)
-                == [(wanted,)]
-            ),
+            lambda wanted=wanted: house.sql(_READING, task) == [(wanted,)],
             60,
             lambda: house.logs(topic),
         )
-    stream.finish()
-    published(house, topic, RECORDS)
-    check_exactly_once(house, topic, range(RECORDS))
     assert house.running_task(topic) == task, "the application was replaced"
+    wait_for("rows are in hand", lambda: house.sql(_HOLDING, task), 60)
+    assert house.kill_application(task)
+    wait_for("the next application reads", lambda: house.running_task(topic) != task, 90)
+    records = stream.finish()
+    published(house, topic, records)
+    check_exactly_once(house, topic, range(records))
+    assert house.status(task) == "FAILED"

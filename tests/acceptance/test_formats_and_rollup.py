@@ -11,6 +11,9 @@ from tests.support.house import House, wait_for
 from tests.support.invariants import check_adds_up
 from tests.support.records import published
 
+OWN_COLUMNS = ("shop", "kafka.key", "loud")
+SENT_AT_MS = 1_748_790_000_000
+
 
 def rows_of(house: House, datasource: str) -> list[dict[str, Any]]:
     """All rows of the datasource's segments."""
@@ -22,12 +25,20 @@ def rows_of(house: House, datasource: str) -> list[dict[str, Any]]:
 
 
 def test_csv_in_kafkas_envelope_transformed_and_rolled_up(house: House) -> None:
-    """Keys become a column, an expression one more; equal rows of an hour become one, and every record is counted."""
+    """Key, timestamp, header and topic become columns, an expression one more; equal rows of an hour become one, and
+    every record is counted.
+    """
     topic = house.topic("formats", partitions=2)
     records = 3_000
     for n in range(records):
         line = f"2025-06-01T{n % 3:02d}:00:{n % 60:02d}Z,shop {n % 2},{n}"
-        house.producer.produce(topic, value=line.encode(), key=f"k{n % 2}".encode())
+        house.producer.produce(
+            topic,
+            value=line.encode(),
+            key=f"k{n % 2}".encode(),
+            timestamp=SENT_AT_MS + n % 2,
+            headers=[("origin", f"site {n % 2}".encode())],
+        )
     for n in range(5):
         house.producer.produce(topic, value=f"no time,shop {n},1".encode(), key=b"bad")
     assert house.producer.flush(60) == 0
@@ -36,9 +47,17 @@ def test_csv_in_kafkas_envelope_transformed_and_rolled_up(house: House) -> None:
         "type": "kafka",
         "valueFormat": {"type": "csv", "columns": ["time", "shop", "amount"], "findColumnsFromHeader": False},
         "keyFormat": {"type": "csv", "columns": ["key"], "findColumnsFromHeader": False},
+        "headerFormat": {"type": "string"},
     }
     spec["dataSchema"] |= {
-        "dimensionsSpec": {"dimensions": ["shop", "kafka.key", "loud"]},
+        "dimensionsSpec": {
+            "dimensions": [
+                *OWN_COLUMNS,
+                {"type": "long", "name": "kafka.timestamp"},
+                "kafka.header.origin",
+                "kafka.topic",
+            ]
+        },
         "transformSpec": {"transforms": [{"type": "expression", "name": "loud", "expression": "upper(shop)"}]},
         "metricsSpec": [
             {"type": "count", "name": "count"},
@@ -55,8 +74,11 @@ def test_csv_in_kafkas_envelope_transformed_and_rolled_up(house: House) -> None:
     assert len(rows) == totals["published"] < records / 10
     assert sum(r["count"] for r in rows) == records
     assert sum(r["total"] for r in rows) == sum(range(records))
-    assert {(r["shop"], r["loud"], r["kafka.key"]) for r in rows} == {
-        (f"shop {n}", f"SHOP {n}", f"k{n}") for n in (0, 1)
+    assert {tuple(r[name] for name in OWN_COLUMNS) for r in rows} == {
+        (f"shop {n}", f"k{n}", f"SHOP {n}") for n in (0, 1)
+    }
+    assert {(r["kafka.key"], r["kafka.timestamp"], r["kafka.header.origin"], r["kafka.topic"]) for r in rows} == {
+        (f"k{n}", SENT_AT_MS + n, f"site {n}", topic) for n in (0, 1)
     }
     assert {r["__time"].hour for r in rows} == {0, 1, 2}
 

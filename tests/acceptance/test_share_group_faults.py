@@ -121,10 +121,10 @@ def test_worker_and_web_restart(house: House) -> None:
     task = house.running_task(topic)
     stream = Stream(house, topic, RECORDS)
     published(house, topic, 5_000)
-    house.worker.kill()
-    house.web.kill()
-    house.worker.restart()
-    house.web.restart()
+    for app in (house.beat, house.worker, house.web):
+        app.kill()
+    for app in (house.beat, house.worker, house.web):
+        app.restart()
     stream.finish()
     published(house, topic, RECORDS)
     check_exactly_once(house, topic, range(RECORDS))

@@ -29,8 +29,11 @@ def test_offsets_that_are_gone_and_records_that_are_too_large(house: House) -> N
     """
     topic = house.topic(partitions=1)
     house.produce(topic, [*numbered(0, 2000), *([POISON] * POISONED)])
-    supervisor = house.supervise(house.kafka_spec(topic, startDelay="PT0S"))
+    supervisor = house.supervise(house.kafka_spec(topic, startDelay="PT0S", taskCount=3))
     published(house, topic, 2000)
+    task = house.running_task(topic)
+    indexers = house.sql("SELECT number FROM tasks_indexer WHERE task_id = %s", task)
+    assert indexers == [(0,)], "of three indexers two would have no partition to read"
     wait_for("all of it is counted", lambda: house.totals(topic)["unparseable"] == POISONED, 60)
     seen = status(house, supervisor)
     assert (seen["state"], seen["healthy"], seen["recentErrors"]) == ("RUNNING", True, [])

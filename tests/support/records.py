@@ -54,11 +54,11 @@ class Stream:
 
 
 class Endless:
-    """Records that come until it is told to finish."""
+    """Records that come until it is told to finish. ``first``: the first one's number."""
 
-    def __init__(self, house: House, topic: str) -> None:
+    def __init__(self, house: House, topic: str, first: int = 0) -> None:
         self._house, self._topic = house, topic
-        self._records = 0
+        self._records = first
         self._enough = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -69,7 +69,7 @@ class Endless:
             self._records += 100
 
     def finish(self) -> int:
-        """How many there were."""
+        """The number behind the last one's."""
         self._enough.set()
         self._thread.join(60)
         return self._records
