@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ def assignment(kind: str, indexers: int) -> Assignment:
         indexers=indexers,
         deep_storage="",
         version="v",
+        created_at=datetime(2025, 6, 1, tzinfo=UTC),
     )
 
 

@@ -44,7 +44,7 @@ def orders(board: Board, deep_storage: str) -> Orders:
     )
 
 
-@pytest.mark.parametrize("location", ["s3://AKIA:canary@bucket/x", "ftp://host/x", ""])
+@pytest.mark.parametrize("location", ["s3://AKIA:canary@bucket/x", "gopher://host/x", ""])
 def test_a_deep_storage_that_can_not_be_is_told(location: str, tmp_path: Path) -> None:
     [(how, reason)] = work(orders(Board("127.0.0.1"), location))([3])
     assert how == STORAGE_REFUSED
