@@ -65,7 +65,7 @@ test: venv-dev jars chromium lint ## the whole test suite; installs what it lack
 
 # In the background: they come while other things are done, and who needs them waits for them.
 jars: venv-dev
-	@$(BIN)/python -m controlplane.embedded.kafka_jars &
+	@$(BIN)/python -m controlplane.embedded jars &
 
 test-fast: venv-dev lint ## unit and contract tests only
 	$(PYTEST) tests/unit tests/contracts $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from controlplane.embedded import view
 from controlplane.embedded.errors import EmbeddedError
 from controlplane.embedded.home import Home, default_home
 from controlplane.embedded.jvm import require_prerequisites
+from controlplane.embedded.kafka_jars import kafka_jars
 from controlplane.embedded.launcher import Launcher
 from controlplane.embedded.stack import Stack
 
@@ -32,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="as JSON")
     sub.add_parser("clean", help="stop it and delete its data; downloads stay")
     sub.add_parser("run", help="the launcher itself, in the foreground")
+    sub.add_parser("jars", help="download Kafka, unless it is there")
     demo = sub.add_parser("demo", help="start it, load real data, ingest it, show the result")
     demo.add_argument("--exit", action="store_true", help="stop at the end; exit code 0 only if every count is right")
     demo.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
@@ -72,6 +75,10 @@ def run(options: argparse.Namespace, home: Home) -> int:
             return 0
         case "run":
             return Launcher(home).run()
+        case "jars":
+            with tempfile.TemporaryDirectory() as logs:
+                kafka_jars(Path(logs) / "ivy.log")
+            return 0
         case _:
             from controlplane.embedded.demo import run_demo
 

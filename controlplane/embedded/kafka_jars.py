@@ -95,8 +95,3 @@ def _sha256(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         return ""
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as logs:
-        kafka_jars(Path(logs) / "ivy.log")
