@@ -26,9 +26,10 @@ def test_indexers_come_with_the_load_and_go_with_it(house: House) -> None:
         "lagCollectionIntervalMillis": 5000,
         "lagCollectionRangeMillis": 10_000,
     }
+    house.fail_at(topic, decoded="sleep:0.3")  # a batch takes so long at least: however fast the machine is, it lags
     supervisor = house.supervise(house.spec(topic, autoScalerConfig=scaler, consumersPerIndexer=1))
     task = house.running_task(topic)
-    records = 150_000
+    records = 100_000
     stream = Stream(house, topic, records, per_second=5_000)
 
     def reading() -> int:

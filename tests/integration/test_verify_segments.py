@@ -113,10 +113,10 @@ def test_what_can_not_be_looked_at_is_not_called_damaged(register: Register, set
     said = verified()
     assert len(said) == FAILURES + 1
     assert "5 could not be looked at. Not everything was looked at: " in said[-1]
-    settings.DEEP_STORAGE = "ftp://somewhere"
+    settings.DEEP_STORAGE = "gopher://somewhere"
     [said_last] = verified()
     assert said_last.startswith(
-        "failed: 0 segments (0 bytes) are whole, 0 are damaged. Not everything was looked at: deep storage at ftp://"
+        "failed: 0 segments (0 bytes) are whole, 0 are damaged. Not everything was looked at: deep storage at gopher://"
     )
 
 
