@@ -22,6 +22,7 @@ from tests.support.house import House
 # What an indexer reads in a second stays in memory; numbers that hardly ever come twice have no dictionary.
 TUNING = {
     "intermediateHandoffPeriod": "PT1S",
+    "maxTotalRows": 250_000,
     "maxRowsInMemory": 1_000_000,
     "maxBytesInMemory": 256 * 1024 * 1024,
     "indexSpec": {"longEncoding": "longs"},
