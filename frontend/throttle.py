@@ -1,5 +1,7 @@
 """How often a login may fail: per name from one address, and per address. Counted in the shared cache.
 
+Never per name alone: then anybody who knows a name could keep its owner out.
+
 Without the cache logging in still works: an attacker who can stop the cache gains tries, a team does not lose its site.
 """
 
@@ -12,6 +14,8 @@ from collections.abc import Iterator
 from django.core.cache import cache
 from django.http import HttpRequest
 from redis.exceptions import RedisError
+
+from controlplane.common.clients import client_address, counted_as
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +52,7 @@ def forget(request: HttpRequest) -> None:
 
 
 def _counts(request: HttpRequest) -> Iterator[tuple[str, int]]:
-    address = request.META.get("REMOTE_ADDR", "")
+    address = counted_as(client_address(request))
     name = request.POST.get("username", "").strip().lower()
     yield f"login:{_digest(address, name)}", FAILURES_PER_NAME
     yield f"login:{_digest(address)}", FAILURES_PER_ADDRESS

@@ -40,6 +40,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "controlplane.common.clients.ClientAddress",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -104,7 +105,9 @@ SECURE_SSL_REDIRECT = env.flag("HEADGATE_SSL_REDIRECT", not INSECURE_COOKIES)
 SECURE_REDIRECT_EXEMPT = [r"^internal/", r"^healthz$", r"^readyz$"]
 SECURE_HSTS_SECONDS = 0 if INSECURE_COOKIES else 31_536_000
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not INSECURE_COOKIES
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("HEADGATE_BEHIND_PROXY") else None
+# How many proxies stand in front, one behind the other: what they add to a request's headers is believed.
+PROXIES = env.number("HEADGATE_BEHIND_PROXY", 0, least=0)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PROXIES else None
 SESSION_COOKIE_HTTPONLY = True
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
@@ -137,6 +140,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "controlplane.api.problems.exception_handler",
     "DEFAULT_THROTTLE_RATES": {"login": "20/min"},
+    "NUM_PROXIES": PROXIES,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from controlplane.common.clients import current_address
 from controlplane.common.text import storable
 from controlplane.teams.models import AuditEntry, Team, User
 from controlplane.teams.permissions import Action, require
@@ -39,6 +40,7 @@ def record(*, user: User | None, team: Team, target: str, target_id: str, action
     AuditEntry.objects.create(
         team=team,
         username=user.get_username() if user else "",
+        address=current_address() or None,
         target=target,
         target_id=target_id,
         action=action,

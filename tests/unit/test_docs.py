@@ -98,7 +98,7 @@ def test_a_setting_has_its_default(name: str) -> None:
 
 def test_settings_without_a_default_are_required_or_off() -> None:
     assert SETTING_ROWS["DATABASE_URL"][1] == SETTING_ROWS["HEADGATE_SECRET_KEY"][1] == "required"
-    for name in ("HEADGATE_DEBUG", "HEADGATE_INSECURE_COOKIES", "HEADGATE_BEHIND_PROXY"):
+    for name in ("HEADGATE_DEBUG", "HEADGATE_INSECURE_COOKIES"):
         assert SETTINGS[name] is None
         assert SETTING_ROWS[name][1] == "`0`"
 

@@ -7,7 +7,6 @@ import binascii
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth import authenticate, logout
 from django.contrib.auth.signals import user_logged_in
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -27,6 +26,7 @@ from controlplane.api.v1.serializers.teams import (
     TokenBody,
     TokenSerializer,
 )
+from controlplane.common.clients import client_address, counted_as
 from controlplane.teams import selectors, services
 from controlplane.teams.models import ApiToken, User
 
@@ -34,15 +34,12 @@ GONE = OpenApiResponse(description="Done.")
 
 
 class LoginThrottle(SimpleRateThrottle):
-    """By the caller's address as our nearest proxy saw it: what a caller writes into a header counts nothing."""
+    """By the caller's address: what a caller writes into a header counts nothing."""
 
     scope = "login"
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        address = request.META.get("REMOTE_ADDR", "")
-        if settings.SECURE_PROXY_SSL_HEADER:
-            address = request.META.get("HTTP_X_FORWARDED_FOR", address).split(",")[-1].strip()
-        return self.cache_format % {"scope": self.scope, "ident": address}
+        return self.cache_format % {"scope": self.scope, "ident": counted_as(client_address(request._request))}
 
 
 class LoginView(HeadgateView):

@@ -41,6 +41,7 @@ class AuditSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     user = serializers.CharField(source="username", help_text="Empty for what Headgate did by a rule.")
+    address = serializers.CharField(allow_null=True, help_text="The client's; null where no request asked for it.")
     action = serializers.CharField()
     target = serializers.CharField(help_text=", ".join(sorted(ACTIONS)))
     target_id = serializers.CharField()
