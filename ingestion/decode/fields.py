@@ -7,6 +7,7 @@ are all different fields. Of a field that a record holds twice the first one cou
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from ingestion.decode.engine import RECORDS, Engine, pointer
 
 Mask = npt.NDArray[np.bool_]
 MOST_DISCOVERED = 1000
+LONGEST_NAME = 1000  # characters; every segment lists its columns in the metadata store
 _SUSPICIOUS_BATCHES = 50
 _JSON_KEYS = "SELECT json_keys(j) AS keys FROM records"
 
@@ -78,13 +80,34 @@ class FieldReader:
         """Take in what fields the ``kept`` records hold beyond the known ones.
 
         Returns whether there are new ones (then read again), and the errors, by index, of records that hold a field
-        beyond the limit: rare ones lose against frequent ones.
+        that can be no column, or one beyond the limit: rare ones lose against frequent ones.
         """
         more = self._with_more(fields, kept)
         if not more.size:
             return False, {}
+        lists = self._keys(texts, more)
+        unusable = self._with_unusable_names(lists, more)
+        if unusable:
+            kept = kept.copy()
+            kept[list(unusable)] = False
+            lists = lists.filter(pa.array(kept[more]))
+        changed, beyond = self._learn_from(texts, lists, kept)
+        return changed, beyond | unusable
+
+    def _with_unusable_names(self, lists: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
+        """By index, what is wrong with records of these fields of which one can be no column."""
+        every = pc.list_flatten(lists)
+        bad = {n: why for n in pc.unique(every).to_pylist() if (why := unusable_name(n)) and not self._unlimited(n)}
+        if not bad:
+            return {}
+        held = pc.is_in(every, value_set=pa.array(list(bad), pa.string()))
+        places = indexes[pc.list_parent_indices(lists).filter(held).to_numpy()].tolist()
+        return {i: bad[name] for i, name in zip(places, every.filter(held).to_pylist(), strict=True)}
+
+    def _learn_from(self, texts: pa.Array, lists: pa.Array, kept: Mask) -> tuple[bool, dict[int, str]]:
+        """``lists``: the fields' names of kept records that hold more than the known ones."""
         known = set(self.names)
-        new = [n for n, _ in self._names_in(texts, more) if n not in known]
+        new = [n for n in pc.unique(pc.list_flatten(lists)).to_pylist() if n not in known]
         if not new:
             return False, {}
         if len(known) + len(new) - len(self._fixed) <= MOST_DISCOVERED:
@@ -116,12 +139,6 @@ class FieldReader:
         counts = fields.counts.fill_null(0).to_numpy(zero_copy_only=False)
         return np.flatnonzero((counts > found) & kept)
 
-    def _names_in(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> list[tuple[str, int]]:
-        """Field names of those records in order of appearance, and how many records hold each."""
-        lists = self._keys(texts, indexes)
-        counts = pc.value_counts(pc.list_flatten(lists))
-        return [(c["values"], c["counts"]) for c in counts.to_pylist()]
-
     def _keys(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> pa.Array:
         table = pa.table({"j": texts.take(pa.array(indexes))})
         return flat(self._engine.run(_JSON_KEYS, RECORDS, table).column(0))
@@ -139,6 +156,15 @@ class FieldReader:
         parents = np.unique(pc.list_parent_indices(lists).filter(held).to_numpy())
         message = f"holds a field beyond the {MOST_DISCOVERED} most frequent ones: name the dimensions, or exclude some"
         return dict.fromkeys(indexes[parents].tolist(), message)
+
+
+def unusable_name(name: str) -> str:
+    """Why a field of this name can't be discovered as a column; empty if it can."""
+    if "\0" in name:
+        return f"holds a field with a NUL character in its name: {json.dumps(name[:20])}"
+    if len(name) > LONGEST_NAME:
+        return f"holds a field with a name of {len(name):,} characters, more than {LONGEST_NAME:,}: {json.dumps(name[:20])}"
+    return ""
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:

@@ -7,7 +7,9 @@ What is a record of JSON, and what is done with the odd ones:
 - A byte order mark is dropped; a trailing comma is let pass, as DuckDB does.
 - NaN and Infinity, which are not JSON but are widely written, are read and become null in a numeric column.
 - Of a field that stands twice in a record the first counts. Names that differ only by case are different fields.
-- ``\\u0000`` is kept in values and names. Nesting has no limit: nested values are kept as JSON text, unopened.
+- ``\\u0000`` is kept in values, and in names inside them. Nesting has no limit: nested values are kept as JSON text,
+  unopened.
+- A field with NUL in its name, or a name of more than 1,000 characters, is not discovered: its record is unparseable.
 - A field named ``__time`` is not discovered: the name is the segment's own. One named ``__row`` is.
 - At most 1,000 fields are discovered in a batch; a record that holds a rarer one beyond them is unparseable.
 - A record that needs more memory than the decoder may have is unparseable; its neighbours are decoded without it.

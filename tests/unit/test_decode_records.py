@@ -85,6 +85,8 @@ def test_the_seeds_five_records() -> None:
         (b'"{}"', "not a JSON object but a string"),
         (b'[{"t":1}]', "not a JSON object but an array"),
         (b"\xef\xbb\xbf", "not JSON"),
+        (b'{"t":1,"b":2,"c\\u0000d":1}', r'holds a field with a NUL character in its name: "c\u0000d"'),
+        (b'{"t":1,"' + 1001 * b"n" + b'":1}', "holds a field with a name of 1,001 characters, more than 1,000"),
         ('{"t":1}'.encode("utf-16"), "not UTF-8"),
     ],
 )
@@ -107,7 +109,7 @@ def test_unparseable_payloads_are_named_and_harm_no_neighbour(
         (b'{"t":1,"a":2,}', "a", 2),  # DuckDB lets a trailing comma pass
         (b'{"t":1,"a":1,"a":2}', "a", 1),  # the first of a doubled field
         (b'{"t":1,"a":"\\u0000x"}', "a", "\0x"),
-        (b'{"t":1,"a\\u0000b":3}', "a\0b", 3),
+        (b'{"t":1,"a":{"b\\u0000c":3}}', "a", '{"b\\u0000c":3}'),
         (b'{"t":1,"a":NaN}', None, None),
         (b'{"t":1,"a":"\\ud83d\\ude00"}', "a", "😀"),
         (b'{"t":1,"a":"\\/\\"\\\\\\n\\u00e9"}', "a", '/"\\\n\u00e9'),
