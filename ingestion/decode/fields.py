@@ -163,7 +163,8 @@ def unusable_name(name: str) -> str:
     if "\0" in name:
         return f"holds a field with a NUL character in its name: {json.dumps(name[:20])}"
     if len(name) > LONGEST_NAME:
-        return f"holds a field with a name of {len(name):,} characters, more than {LONGEST_NAME:,}: {json.dumps(name[:20])}"
+        shown = json.dumps(name[:20])
+        return f"holds a field with a name of {len(name):,} characters, more than {LONGEST_NAME:,}: {shown}"
     return ""
 
 

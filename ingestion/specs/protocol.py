@@ -6,10 +6,10 @@ Times are UTC; offsets are half-open ranges ``[start, end)`` within one partitio
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.ingestion_spec import IngestionSpec
@@ -20,6 +20,17 @@ Header = tuple[str, Base64Bytes | None]
 Directive = Literal["continue", "finish", "stop"]
 # How an indexer's message begins when the broker has no share groups: the control plane looks for it.
 SHARE_GROUPS_OFF = "The broker does not offer share groups"
+
+
+_UNTOLD = {0: "\u2400", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
+
+
+def told(text: str) -> str:
+    """The text, of the same length, as JSON in UTF-8 and PostgreSQL can hold it: no NUL, no half surrogate pairs."""
+    return text.translate(_UNTOLD)
+
+
+Told = Annotated[str, AfterValidator(told)]
 
 
 class Message(BaseModel):
@@ -226,7 +237,7 @@ class QuarantinedRecord(Message):
     timestamp_ms: int | None = None
     delivery_count: int = Field(ge=0)
     reason: Literal["unparseable", "decoder_crash", "delivery_limit"]
-    error: str = Field(max_length=2000)
+    error: Told = Field(max_length=2000)
     key: Base64Bytes | None = None
     payload: Base64Bytes | None = None
     headers: list[Header] = Field(default_factory=list)
@@ -239,7 +250,7 @@ class FaultyRecord(Message):
     offset: int = Field(ge=0)
     timestamp_ms: int | None = None
     delivery_count: int = Field(ge=0)
-    error: str = Field(max_length=2000)
+    error: Told = Field(max_length=2000)
     payload: Base64Bytes | None = None
     payload_size: int | None = None  # of the whole, in bytes
 
@@ -335,7 +346,7 @@ class IndexerStatus(Message):
     in_flight: int = Field(default=0, ge=0)
     unpublished: Counters = Field(default_factory=Counters)
     partitions: list[int] = Field(default_factory=list)
-    message: str = ""
+    message: Told = ""
     ack_failures: int = Field(default=0, ge=0)
     restarts: int = Field(default=0, ge=0)
     redelivery_counts: dict[int, int] = Field(default_factory=dict)  # delivery count → records, this epoch
@@ -348,7 +359,7 @@ class HeartbeatRequest(Message):
 
     indexers: list[IndexerStatus]
     slots: int = Field(ge=0)
-    message: str = ""
+    message: Told = ""
 
 
 class HeartbeatAnswer(Message):
@@ -363,7 +374,7 @@ class EndRequest(Message):
     """The application ends. ``error`` is empty when it did what it was told."""
 
     indexers: list[IndexerStatus] = Field(default_factory=list)
-    error: str = Field(default="", max_length=4000)
+    error: Told = Field(default="", max_length=4000)
 
 
 class EndAnswer(Message):

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 
-from ingestion.client import ClientError, HttpControlPlane, TaskOver
-from ingestion.decode import TooSlow, UnusableSchema
-from ingestion.segments import DeepStorageError
+from structlog.typing import FilteringBoundLogger
+
+from ingestion.client import ClientError, HttpControlPlane, TaskOver, Unreachable
+from ingestion.decode import DecodeError
+from ingestion.segments import SegmentError
 from ingestion.sources import SourceProblem
-from ingestion.specs.protocol import Assignment, EndRequest, HeartbeatRequest
+from ingestion.specs.protocol import Assignment, EndRequest, HeartbeatRequest, told
 from ingestion.task.control import Control
-from ingestion.task.errors import Fenced, StorageRefused
+from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
 from ingestion.task.log import configure, logger_for
 
 BEAT_S = 1.0
+HEARD_S = 60.0  # for so long the last word is said again; then the control plane notices by itself
+ERROR_LENGTH = 4000
 Work = Callable[[Assignment, HttpControlPlane, Control], None]
-_FAILURES = (
+# What their texts explain by themselves.
+_EXPLAINED = (
     Fenced,
     TaskOver,
     SourceProblem,
     ClientError,
     StorageRefused,
-    DeepStorageError,
-    UnusableSchema,
-    TooSlow,
+    SegmentError,
+    DecodeError,
+    TooManyParseExceptions,
 )
 
 
@@ -42,16 +48,30 @@ def run_alone(work: Work) -> int:
     error = ""
     try:
         work(client.assignment(), client, control)
-    except _FAILURES as problem:
+    except _EXPLAINED as problem:
         error = str(problem) or type(problem).__name__
         log.error("the task failed", reason=error)
+    except Exception as problem:  # whatever it is, the task says so: nobody would hear of it otherwise
+        error = f"{type(problem).__name__}: {problem}"
+        log.exception("the task failed")
     done.set()
     beating.join(5)
-    try:
-        client.end(EndRequest(indexers=[control.status], error=error))
-    except ClientError as problem:
-        log.error("the end was not heard", reason=str(problem))
+    _say_end(client, EndRequest(indexers=[control.status], error=told(error)[:ERROR_LENGTH]), log)
     return 1 if error else 0
+
+
+def _say_end(client: HttpControlPlane, request: EndRequest, log: FilteringBoundLogger) -> None:
+    give_up = time.monotonic() + HEARD_S
+    while time.monotonic() < give_up:
+        try:
+            client.end(request)
+            return
+        except Unreachable as problem:
+            log.warning("the end was not heard", reason=str(problem))
+            time.sleep(BEAT_S)
+        except ClientError as problem:  # it is over already
+            log.error("the end was refused", reason=str(problem))
+            return
 
 
 def _beat(client: HttpControlPlane, control: Control, done: threading.Event) -> None:

@@ -20,10 +20,10 @@ from ingestion.specs.protocol import (
     PublishRequest,
     QuarantinedRecord,
     SegmentFile,
+    told,
 )
-from ingestion.task.quarantine import fitting
+from ingestion.task.quarantine import ERROR_LENGTH, fitting
 
-ERROR_LENGTH = 2000
 KEPT_BYTES = 64 * 1024  # of the payload of a record with a faulty field
 OUTCOMES = 6
 PENDING, STORED, FILTERED, OUTSIDE, UNPARSEABLE, DUPLICATE = range(OUTCOMES)
@@ -52,7 +52,7 @@ class Ledger:
     def mark_unparseable(self, errors: dict[int, str], reason: str) -> None:
         """These could not be decoded."""
         self.mark(errors.keys(), UNPARSEABLE)
-        self.errors.update({index: (reason, error[:ERROR_LENGTH]) for index, error in errors.items()})
+        self.errors.update({index: (reason, told(error)[:ERROR_LENGTH]) for index, error in errors.items()})
 
     def mark_duplicates(self, settled: dict[int, list[offsets.Range]]) -> int:
         """Records at settled offsets are duplicates from here on; returns how many of them were first deliveries.
@@ -185,7 +185,7 @@ class Ledger:
             offset=int(batch.offsets[index]),
             timestamp_ms=batch.timestamps_ms[index],
             delivery_count=int(batch.delivery_counts[index]),
-            error=self.faults[index][:ERROR_LENGTH],
+            error=told(self.faults[index])[:ERROR_LENGTH],
             payload=None if payload is None else payload[:KEPT_BYTES],
             payload_size=None if payload is None else len(payload),
         )

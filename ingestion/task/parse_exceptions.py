@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from structlog.typing import FilteringBoundLogger
 
-from ingestion.specs import TuningConfig
+from ingestion.specs import IngestionSpec, TuningConfig
 from ingestion.specs.protocol import ParseExceptionTotals
 from ingestion.task.batches import Ledger
 from ingestion.task.errors import TooManyParseExceptions
@@ -54,6 +54,16 @@ class ParseExceptions:
         if self._most is not None and seen > self._most:
             first = next(iter(found.items()), None)
             raise TooManyParseExceptions(_message(self._most, seen, ledger, first))
+
+
+def without_parse_limits(spec: IngestionSpec) -> IngestionSpec:
+    """For what reads records that were there before: it may meet any number of bad ones, and quarantines them all.
+
+    That they are bad was counted when they were first read, or they are few: a limit would leave them where they are,
+    to be read again without end.
+    """
+    tuning = spec.tuningConfig.model_copy(update={"maxParseExceptions": None, "reportParseExceptions": False})
+    return spec.model_copy(update={"tuningConfig": tuning})
 
 
 def _message(most: int, seen: int, ledger: Ledger, first: tuple[int, str] | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ingestion.specs.protocol import QuarantinedRecord
 
+ERROR_LENGTH = 2000  # the protocol's limit
 # Keys and payloads of one batch. The control plane takes messages of 64 MiB, and bytes travel as base64; what gathers
 # until a handoff has this much beside what gathered before.
 MOST_BYTES = 16 * 1024 * 1024
@@ -36,5 +37,6 @@ def _share(sizes: list[int], most_bytes: int) -> int:
 def _cut(record: QuarantinedRecord, share: int) -> QuarantinedRecord:
     key = None if record.key is None else record.key[: share // 2]
     payload = None if record.payload is None else record.payload[: share - len(key or b"")]
-    error = f"{record.error} (Only the first {share:,} of its {_size(record):,} bytes are kept.)"
+    what_is_cut = f" (Only the first {share:,} of its {_size(record):,} bytes are kept.)"
+    error = record.error[: ERROR_LENGTH - len(what_is_cut)] + what_is_cut
     return record.model_copy(update={"key": key, "payload": payload, "error": error})

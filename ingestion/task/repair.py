@@ -13,6 +13,7 @@ from ingestion.specs.protocol import Assignment
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, Surroundings
+from ingestion.task.parse_exceptions import without_parse_limits
 from ingestion.task.scratch import scratch_folder
 
 
@@ -40,7 +41,8 @@ def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) 
             scratch=scratch,
             host=socket.gethostname(),
         )
-        Indexer(assignment, control, surroundings).run()
+        unlimited = assignment.model_copy(update={"spec": without_parse_limits(assignment.spec)})
+        Indexer(unlimited, control, surroundings).run()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from ingestion.specs.replays import KeptRecord, ProducedRequest
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, Surroundings
+from ingestion.task.parse_exceptions import without_parse_limits
 from ingestion.task.scratch import scratch_folder
 
 RETRY_S = 1.0
@@ -52,13 +53,13 @@ def _ingest(assignment: Assignment, cluster_id: str, topic_id: str, client: Http
 
 def _without_limits(spec: IngestionSpec) -> IngestionSpec:
     """A replay may meet any number of bad records, and none is late: it was on time when it was first read."""
-    tuning = spec.tuningConfig.model_copy(update={"maxParseExceptions": None, "reportParseExceptions": False})
     unlimited = {
         "lateMessageRejectionStartDateTime": None,
         "lateMessageRejectionPeriod": None,
         "earlyMessageRejectionPeriod": None,
     }
-    return spec.model_copy(update={"tuningConfig": tuning, "ioConfig": spec.ioConfig.model_copy(update=unlimited)})
+    io_config = spec.ioConfig.model_copy(update=unlimited)
+    return without_parse_limits(spec).model_copy(update={"ioConfig": io_config})
 
 
 def _produce(assignment: Assignment, client: HttpControlPlane, control: Control) -> None:

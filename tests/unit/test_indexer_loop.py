@@ -17,6 +17,7 @@ from ingestion.sources.memory import MemorySource
 from ingestion.specs.protocol import Assignment, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task.control import Control
 from ingestion.task.errors import TooManyParseExceptions
+from ingestion.task.parse_exceptions import without_parse_limits
 from tests.support.indexer import FixedTopic, assignment, record, stored, total
 
 
@@ -276,6 +277,13 @@ def test_too_many_parse_exceptions_end_the_indexer_with_nothing_published(run_in
     assert ACCEPT not in source.verdicts.values()
     run_indexer(MemorySource([(0, 0, record(1)), (0, 1, b"not JSON")]), plane, tuningConfig={"maxParseExceptions": 1})
     assert total(plane).unparseable == 1
+
+
+def test_who_reads_old_records_again_has_no_limit_of_parse_exceptions(tmp_path: Path) -> None:
+    for tuning in ({"maxParseExceptions": 0}, {"reportParseExceptions": True}):
+        spec = assignment(tmp_path, tuningConfig=tuning).spec
+        assert spec.tuningConfig.most_parse_exceptions == 0
+        assert without_parse_limits(spec).tuningConfig.most_parse_exceptions is None
 
 
 class Stuck(MemorySource):

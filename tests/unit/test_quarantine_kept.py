@@ -48,3 +48,9 @@ def test_a_long_key_leaves_room_for_the_payload() -> None:
 def test_a_batch_of_large_ones_fits_together() -> None:
     records = [poison(n, None, bytes(1000)) for n in range(1000)]
     assert sum(len(r.payload or b"") for r in fitting(records, 100_000)) <= 100_000
+
+
+def test_what_is_cut_is_said_within_the_length_of_an_error() -> None:
+    [cut] = fitting([poison(0, None, b"x" * 1000).model_copy(update={"error": "e" * 2000})], 100)
+    assert len(cut.error) == 2000
+    assert cut.error.endswith("e (Only the first 100 of its 1,000 bytes are kept.)")
