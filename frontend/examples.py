@@ -19,7 +19,7 @@ def _stored_offsets(spec_type: str) -> dict[str, Any]:
         "type": spec_type,
         "dataSchema": shared["dataSchema"],
         "ioConfig": {**{k: shared["ioConfig"][k] for k in taken}, "useEarliestOffset": True, "taskCount": 1},
-        "tuningConfig": {"type": "kafka", "intermediateHandoffPeriod": "PT30S"},
+        "tuningConfig": {"type": "kafka"},
     }
 
 

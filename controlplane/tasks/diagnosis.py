@@ -154,12 +154,13 @@ def _waiting(facts: Facts) -> list[Reason]:
     if not facts.observation:
         return [Reason("not_observed", "The topic has not been looked at yet; this takes a few seconds.")]
     if _keeps_offsets(_io_config(facts.spec)):
-        period = _part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod", "PT30S")
+        period = _part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")
+        when = f"every {period}" if period else "when all there is has been read, and now and then before"
         return [
             Reason(
                 "awaiting_handoff",
                 f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet. What has been read is "
-                f"handed off every {period} (tuningConfig.intermediateHandoffPeriod).",
+                f"handed off {when} (tuningConfig.intermediateHandoffPeriod).",
             )
         ]
     return [
@@ -259,7 +260,7 @@ _OF_DRUID = {
     "segmentWriteOutMediumFactory": "Parquet files need no such medium",
 }
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
-_DEFAULT_IDLE = IdleConfig().model_dump(mode="json")
+_DEFAULT_IDLE = IdleConfig().model_dump(mode="json", exclude_none=True)
 
 
 def _keeps_offsets(io_config: Mapping[str, Any]) -> bool:

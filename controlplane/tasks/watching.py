@@ -17,6 +17,7 @@ from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.resolving import stored_properties
 from controlplane.connections.secrets import SecretsLost
+from controlplane.segments.models import Writer
 from controlplane.tasks import capacity, hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of
@@ -157,7 +158,7 @@ def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
 def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
     idle = spec.spec.ioConfig.idleConfig
     since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
-    if not idle.enabled or timezone.now() - since < timedelta(milliseconds=idle.inactiveAfterMillis):
+    if not idle.enabled or timezone.now() - since < idle.patience(_has_read(task)):
         return
     seen = task.observation
     if seen.get("topic_exists") is False:
@@ -166,6 +167,11 @@ def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
         return  # a transaction is open: its records are yet to come
     elif not seen.get("error") and _all_reading(task) and not _records_left(task, spec):
         services.set_goal(task, Goal.FINISH)
+
+
+def _has_read(task: Task) -> bool:
+    """Whether it has read anything: what was gone again between two heartbeats is no activity, but it is counted."""
+    return task.last_activity_at is not None or Writer.objects.filter(task_id=task.pk, polled__gt=0).exists()
 
 
 def _all_reading(task: Task) -> bool:

@@ -123,6 +123,13 @@ class Source(ABC):
     def published(self, ends: dict[int, int]) -> None:
         """Of a source that gathers: each partition is published up to this offset, which is stored now."""
 
+    @property
+    def waiting(self) -> int | None:
+        """Of a source that gathers: how many records waited in the topic at the last ``take``, by what is known of its
+        end; None while that is not known of every partition.
+        """
+        return None
+
     def look(self) -> None:
         """Of a source that gathers: ask now whether another replica has published; ``lost`` says of what."""
 

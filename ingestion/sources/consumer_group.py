@@ -136,5 +136,9 @@ class ConsumerGroupSource(Source):
         self._reader.close()
 
     @property
+    def waiting(self) -> int | None:
+        return self._reader.waiting
+
+    @property
     def problem(self) -> str:
         return self._reader.problem

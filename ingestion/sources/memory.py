@@ -78,6 +78,10 @@ class MemorySource(Source):
             if verdict == RELEASE:
                 self._waiting.append(record)
 
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
     def lapse(self, batch: Batch) -> None:
         self._waiting.extend(batch.held)
 

@@ -110,5 +110,9 @@ class OffsetRangeSource(Source):
         self._reader.close()
 
     @property
+    def waiting(self) -> int | None:
+        return self._reader.waiting
+
+    @property
     def problem(self) -> str:
         return self._reader.problem

@@ -74,12 +74,14 @@ class Reader:
         self._next: dict[int, int] = {}  # where each partition goes on
         self._generations: dict[int, int | None] = {}
         self._fresh: set[int] = set()  # taken up, and nothing was read yet
+        self._met: dict[int, int] = {}  # where each partition's end was last met
         self._astray: set[int] = set()
         self._suspect: set[int] = set()  # until something of it is published
         self._left_out: list[Batch] = []
         self._most = MOST_RECORDS
         self._complaint = ("", 0.0)
         self._leaving: threading.Thread | None = None
+        self.waiting: int | None = None  # records in the log, as far as the broker has said, at the last read
 
     @property
     def partitions(self) -> set[int]:
@@ -113,6 +115,7 @@ class Reader:
         """Read these no more."""
         for partition in partitions:
             self._next.pop(partition, None)
+            self._met.pop(partition, None)
             self._fresh.discard(partition)
             self._astray.discard(partition)
             self._suspect.discard(partition)
@@ -130,14 +133,26 @@ class Reader:
             return self._left_out.pop(0)
         try:
             polled = self.consumer.consume(self._most, min(timeout_s, self._poll_s))
+            known = self._known_ends()
         except KafkaException as error:
             raise SourceProblem(f"Reading {self.topic}: {error.args[0].str()}") from None
-        if not polled:
-            return None
         messages, ends = self._sorted_out(polled)
         if messages:
             self._complaint = ("", 0.0)
-        return self._as_batch(messages, ends)
+        batch = self._as_batch(messages, ends) if polled else None
+        self.waiting = self._left(known, ends)
+        return batch
+
+    def _known_ends(self) -> dict[int, int]:
+        """Of each partition the end that the last fetch told of, not asked for now; below 0 before there was one."""
+        places = [TopicPartition(self.topic, p) for p in self._next]
+        return {p.partition: self.consumer.get_watermark_offsets(p, cached=True)[1] for p in places}
+
+    def _left(self, known: Mapping[int, int], met: Mapping[int, int]) -> int | None:
+        """How much is there to read. ``met``: ends that were met just now: behind them nothing is committed yet."""
+        self._met.update(met)
+        left = {p: end - self._next[p] for p, end in known.items() if self._met.get(p) != self._next[p]}
+        return None if any(known[p] < 0 for p in left) else sum(max(0, records) for records in left.values())
 
     def _sorted_out(self, polled: list[Any]) -> tuple[list[Any], dict[int, int]]:
         """The records, and by partition where its end was met."""

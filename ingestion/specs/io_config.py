@@ -21,6 +21,7 @@ SOURCE_TYPES = (*_SHARE_GROUP_TYPES, *_KAFKA_TYPES)
 SourceKind = Literal["share_group", "offset_range", "consumer_group", "repair", "replay"]
 Isolation = Literal["read_committed", "read_uncommitted"]
 DEFAULT_PERIOD = timedelta(seconds=30)
+_NOTHING_YET, _NOTHING_MORE = timedelta(seconds=20), timedelta(seconds=5)
 _CENTURY = timedelta(days=36_525)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -34,10 +35,19 @@ Span = Annotated[timedelta, AfterValidator(_no_longer_than_a_century)]
 
 
 class IdleConfig(SpecModel):
-    """When a task that was submitted by hand ends by itself: nothing new for this long and everything settled."""
+    """When a task that was submitted by hand ends by itself: nothing new for this long and everything settled.
+
+    ``inactiveAfterMillis``: None waits for the first record longer than for those after it.
+    """
 
     enabled: bool = True
-    inactiveAfterMillis: int = Field(default=20_000, ge=1_000)
+    inactiveAfterMillis: int | None = Field(default=None, ge=1_000)
+
+    def patience(self, has_read: bool) -> timedelta:
+        """How long nothing must have come. ``has_read``: whether anything has before."""
+        if self.inactiveAfterMillis is not None:
+            return timedelta(milliseconds=self.inactiveAfterMillis)
+        return _NOTHING_MORE if has_read else _NOTHING_YET
 
 
 class GroupConfig(SpecModel):

@@ -60,6 +60,7 @@ class Gathered:
 
     parts: dict[int, _Part] = field(default_factory=dict)
     began_at: float = 0.0  # time.monotonic
+    fed_at: float = 0.0
 
     def __bool__(self) -> bool:
         return bool(self.parts)
@@ -76,11 +77,17 @@ class Gathered:
     def age_s(self) -> float:
         return time.monotonic() - self.began_at if self.parts else 0.0
 
+    @property
+    def quiet_s(self) -> float:
+        """How long ago the last of it was read."""
+        return time.monotonic() - self.fed_at
+
     def add(self, ledger: Ledger, faulty: int) -> None:
         """Take a decoded batch's outcomes. ``faulty``: how many records with a faulty field to keep in all."""
         batch = ledger.batch
+        self.fed_at = time.monotonic()
         if not self.parts:
-            self.began_at = time.monotonic()
+            self.began_at = self.fed_at
         for partition, advance in batch.progress.items():
             part = self.parts.get(partition)
             if part is None:

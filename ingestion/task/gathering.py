@@ -21,6 +21,7 @@ from ingestion.task.epoch import LONGEST_S, Epoch
 from ingestion.task.errors import Fenced, Lapsed, StorageRefused, TooManyParseExceptions
 from ingestion.task.gathered import Gathered
 from ingestion.task.indexes import Indexes
+from ingestion.task.pace import Held, Pace
 
 QUARANTINE_BYTES = 8 * 1024 * 1024  # payloads of poison records that one publish carries, about
 HEAD_START_S = 5.0  # that the replica which published last has over the others, so that they upload nothing in vain
@@ -41,6 +42,7 @@ class Gatherer(Epoch):
     gathered: Gathered = field(default_factory=Gathered)
     indexes: Indexes = field(init=False)
     turn: _Turn = field(default_factory=_Turn)
+    pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
         apart = self.assignment.kind == "consumer_group"
@@ -80,9 +82,14 @@ class Gatherer(Epoch):
         """Whether it is time for a handoff."""
         if not self.gathered:
             return False
-        period_s = self.assignment.spec.tuningConfig.intermediateHandoffPeriod.total_seconds()
-        held = self.gathered.quarantined_bytes
-        return self.indexes.full or held > QUARANTINE_BYTES or self.gathered.age_s >= period_s
+        return self.indexes.full or self.gathered.quarantined_bytes > QUARANTINE_BYTES or self._time_is_up
+
+    @property
+    def _time_is_up(self) -> bool:
+        gathered, period = self.gathered, self.assignment.spec.tuningConfig.intermediateHandoffPeriod
+        if period is not None:
+            return gathered.age_s >= period.total_seconds()
+        return self.pace.due(Held(gathered.records, gathered.age_s, gathered.quiet_s, self.source.waiting))
 
     def hand_off(self) -> None:
         """Register what has gathered. Raises ``TopicChanged``, ``Fenced``, ``StorageRefused``."""
@@ -133,6 +140,7 @@ class Gatherer(Epoch):
         same_topic.result()
         self.publish(self.gathered.request(self.epoch, self.topic_id, segments), give_up)
         self.failpoints.reach("committed")
+        self.pace.handed_off(len(segments))
         self.source.published({p: a.progress.end for p, a in self.gathered.parts.items()})
 
     def drop(self, lost: Mapping[int, int | None]) -> None:
@@ -144,7 +152,9 @@ class Gatherer(Epoch):
         mine = lost.keys() & self.gathered.parts.keys()
         if not mine:
             return
-        self.turn.behind |= any(offset is not None for offset in lost.values())
+        if any(offset is not None for offset in lost.values()):
+            self.turn.behind = True
+            self.pace.handed_off()
         if self.indexes.drop(mine):
             self._forget(mine, lost)
         else:  # their rows can't be told from the others'

@@ -60,18 +60,22 @@ def test_the_one_that_publishes_is_killed(house: House, make_workers: Make, plac
 
 
 def test_the_one_that_waits_is_killed(house: House, make_workers: Make) -> None:
-    """Row 1 of the failure matrix: the other one does not notice; a replacement reads on from the stored offsets."""
+    """Row 1 of the failure matrix: the other one does not notice; a replacement reads on from the stored offsets.
+
+    Handed off as it comes.
+    """
     topic = house.topic()
-    first = make_workers(replicated(house, topic))
+    as_it_comes = replicated(house, topic, intermediateHandoffPeriod=None)
+    first = make_workers(as_it_comes)
     first.start(0)
     endless = Endless(house, topic)
     published(house, topic, 1)
-    second = make_workers(replicated(house, topic), owner=first.owner)
+    second = make_workers(as_it_comes, owner=first.owner)
     second.start(0)
     second.wait_for_status(0, "the second reads", state="reading")
     wait_for("it drops what the first has published", lambda: house.totals(topic)["redundant"], 60)
     second.give_way()
-    third = make_workers(replicated(house, topic), owner=first.owner)
+    third = make_workers(as_it_comes, owner=first.owner)
     third.start(0)
     third.wait_for_status(0, "the third reads", state="reading")
     records = endless.finish()

@@ -1,0 +1,76 @@
+"""When what has gathered is handed off, unless the spec says when: the sooner the less there is still to read.
+
+Whoever has read all there is waits for nothing but the last handoff to be a little while ago; how long, grows with what
+comes and with how many segments a handoff makes. Whoever is behind hands off early once, so that there are rows to be
+seen, then less and less often: large segments are worth more then than fresh ones.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+CALM_S = 2.0  # between two handoffs of an indexer that has read all there is
+CALM_RATE = 2_500.0  # records a second up to which it is so; from there on it grows with the root of the rate
+BEHIND_S = (1.0, 4.0, 16.0)  # ages of what has gathered, while there is more to read: the first handoff, the second …
+LONGEST_S = 30.0
+SEGMENTS_PER_S = 5.0
+QUIET_S = 0.05  # nothing came for so long: less than a poll, and more than what is done between two
+NOT_SMALL = 50_000  # records
+
+
+@dataclass(frozen=True)
+class Held:
+    """What has gathered. ``quiet_s``: since the last of it was read. ``waiting``: records that are known to wait in the
+    topic; None while that is not known.
+    """
+
+    records: int
+    age_s: float
+    quiet_s: float
+    waiting: int | None
+
+    @property
+    def all_read(self) -> bool:
+        return self.waiting == 0
+
+    @property
+    def idle(self) -> bool:
+        """All is read, and nothing more comes just now."""
+        return self.all_read and self.quiet_s >= QUIET_S
+
+
+class Pace:
+    """Remembers the last handoff."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at = -math.inf
+        self._segments = 0
+        self._early = 0  # handoffs since all was read
+
+    def due(self, held: Held) -> bool:
+        """Whether to hand off now."""
+        since_s = self._clock() - self._at
+        if held.all_read:
+            self._early = 0
+        if held.idle:
+            return since_s >= self._at_least(CALM_S) or held.records >= NOT_SMALL
+        if held.all_read:
+            return since_s >= self._at_least(_calm_s(held.records / max(since_s, held.age_s, QUIET_S)))
+        return held.age_s >= self._at_least(BEHIND_S[self._early] if self._early < len(BEHIND_S) else LONGEST_S)
+
+    def handed_off(self, segments: int = 0) -> None:
+        """It was done, by this indexer with so many segments, or by another replica for all."""
+        self._at = self._clock()
+        self._segments = segments or self._segments
+        self._early += 1
+
+    def _at_least(self, seconds: float) -> float:
+        return max(seconds, min(LONGEST_S, self._segments / SEGMENTS_PER_S))
+
+
+def _calm_s(rate: float) -> float:
+    return min(LONGEST_S, CALM_S * max(1.0, math.sqrt(rate / CALM_RATE)))

@@ -1,0 +1,48 @@
+"""When a task that was submitted by hand ends by itself, as the watch sees it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.utils import timezone
+
+from controlplane.connections.kafka import TopicOffsets
+from controlplane.segments.models import Writer
+from controlplane.tasks import services, watching
+from controlplane.tasks.models import Goal, Indexer, Status, Task
+from ingestion.specs import parse_task_spec
+from tests.support.django_cast import Cast, spec_for
+from tests.support.publishes import make_source, start
+
+
+@pytest.mark.parametrize(
+    ("idle", "seconds", "polled", "goal"),
+    [
+        ({}, 4, 100, Goal.RUN),
+        ({}, 6, 100, Goal.FINISH),  # and no heartbeat has seen a record in flight
+        ({}, 6, 0, Goal.RUN),
+        ({}, 19, 0, Goal.RUN),
+        ({}, 21, 0, Goal.FINISH),
+        ({"inactiveAfterMillis": 60_000}, 59, 100, Goal.RUN),
+        ({"inactiveAfterMillis": 60_000}, 61, 0, Goal.FINISH),
+        ({"enabled": False}, 3600, 100, Goal.RUN),
+    ],
+)
+def test_it_waits_longer_for_the_first_record_than_for_another(
+    cast: Cast, settings: LazySettings, idle: dict[str, Any], seconds: int, polled: int, goal: Goal
+) -> None:
+    document = spec_for("idle", idleConfig=idle)
+    task = services.submit_task(user=cast.users["owner"], document=document, team_name="alpha")
+    began = timezone.now() - timedelta(seconds=seconds)
+    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, started_at=began)
+    Indexer.objects.create(task=task, number=0, state="reading")
+    start(make_source("idle", group=document["ioConfig"]["groupId"]), task=task.pk)
+    Writer.objects.filter(task_id=task.pk).update(polled=polled)
+    task.refresh_from_db()
+    empty = TopicOffsets("topic-id-1", {0: 0}, {0: 0}, {0: 0})
+    watching._watch_task(watching.Look(task, parse_task_spec(task.spec), empty))
+    task.refresh_from_db()
+    assert task.goal == goal
