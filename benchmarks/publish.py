@@ -2,6 +2,8 @@
 
 Each writer settles batches of its own offsets, with a hole after each, so that ranges can't be folded. Paced runs ask
 for 50 publishes a second in all and measure each answer; the unpaced run measures how many a second there can be.
+
+What each process spends on it is told beside: that a busy machine changes little.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psutil
 import psycopg
 
 from benchmarks.measure import percentile
@@ -47,12 +51,31 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         for name in ("empty", "settled"):
             if name == "settled":
                 fill(house, options.settled)
+            before = processor_s(house)
             paced = publishes(house, task, token, offsets, options, options.rate)
+            spent = {part: s - before[part] for part, s in processor_s(house).items()}
             results |= {f"{name}_p{p}_ms": 1000 * percentile(paced, p / 100) for p in (50, 99)}
             results[f"{name}_paced_per_s"] = len(paced) / options.seconds
+            results |= {f"{name}_{part}_cpu_ms": 1000 * s / len(paced) for part, s in spent.items()}
             unpaced = publishes(house, task, token, offsets, options, None)
             results[f"{name}_publishes_per_s"] = len(unpaced) / options.seconds
     return results
+
+
+def processor_s(house: House) -> dict[str, float]:
+    """Seconds of processor time so far of the web process, PostgreSQL, and the Celery workers (upkeep)."""
+    parts = {"web": house.web, "postgres": house.postgres, "upkeep": house.worker}
+    return {name: _family_s(service.pid) for name, service in parts.items() if getattr(service, "pid", None)}
+
+
+def _family_s(pid: int) -> float:
+    root = psutil.Process(pid)
+    total = 0.0
+    for process in (root, *root.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system + (times.children_user + times.children_system) * (process.pid == pid)
+    return total
 
 
 def make_task(house: House) -> tuple[str, str]:

@@ -181,6 +181,7 @@ CELERY_BEAT_SCHEDULE = {
         ("look at topics that nobody reads", "controlplane.supervisors.tasks.look_at_waiting", 10.0),
         ("drop old samples of lag", "controlplane.segments.tasks.drop_old_lag", 60.0),
         ("fold settled ranges", "controlplane.segments.tasks.fold", 5.0),
+        ("fold settled ranges everywhere", "controlplane.segments.tasks.fold_everywhere", 120.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),
         ("make receipt partitions", "controlplane.segments.tasks.make_receipt_partitions", 3600.0),
         ("purge the quarantine", "controlplane.segments.tasks.purge_quarantine", 3600.0),

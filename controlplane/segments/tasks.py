@@ -1,19 +1,28 @@
 """Celery tasks: upkeep of progress and receipts."""
 
+from datetime import timedelta
+
 from celery import shared_task
 from celery.utils.log import get_task_logger
 from django.conf import settings
 
-from controlplane.segments import lag, orphans, purging, services, settled
+from controlplane.segments import folding, lag, orphans, purging, services
 
 CLEAN_UP_S = 200.0  # under the time limit of tasks; the next run goes on elsewhere
+FOLDED_LATE = timedelta(seconds=20)  # several rounds of ``fold``
 _log = get_task_logger(__name__)
 
 
 @shared_task
 def fold() -> int:
-    """Join settled neighbours."""
-    return settled.fold()
+    """Join settled neighbours where something was settled of late."""
+    return folding.fold(since=FOLDED_LATE)
+
+
+@shared_task
+def fold_everywhere() -> int:
+    """Join settled neighbours that a fold has missed."""
+    return folding.fold()
 
 
 @shared_task

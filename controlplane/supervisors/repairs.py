@@ -14,8 +14,8 @@ from typing import cast
 from django.conf import settings
 from django.utils import timezone
 
+from controlplane.segments.holes import Hole, extents, holes, leading_holes
 from controlplane.segments.models import Source
-from controlplane.segments.settled import Hole, holes, leading_holes
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import create_repair
@@ -32,8 +32,9 @@ def start_repairs() -> list[str]:
         like = _newest_task(source)
         if like is None or _resting(like) or _repair_at_work(source):
             continue
-        found = [*_below_settled(source, like), *never_delivered(source, like)]
-        old = old_holes(found, patience(like), timezone.now())
+        before = timezone.now() - patience(like)
+        idle = [h for h in never_delivered(source, like) if h.since < before]
+        old = [*_below_settled(source, like, before), *idle]
         if old:
             started.append(create_repair(like=like, holes=old[:HOLES_A_TASK]).pk)
     return started
@@ -45,14 +46,9 @@ def patience(task: Task) -> timedelta:
     return group.deliveryCountLimit * timedelta(milliseconds=group.recordLockDurationMs) + settings.REPAIR_MARGIN
 
 
-def old_holes(found: list[Hole], patience: timedelta, now: datetime) -> list[Hole]:
-    """Those that have been holes for longer than ``patience``."""
-    return [h for h in found if now - h.since > patience]
-
-
-def _below_settled(source: Source, task: Task) -> list[Hole]:
+def _below_settled(source: Source, task: Task, before: datetime) -> list[Hole]:
     from_start = task.spec["spec"]["ioConfig"]["useEarliestOffset"]
-    return [*(leading_holes(source) if from_start else []), *holes(source)]
+    return [*(leading_holes(source, before) if from_start else []), *holes(source, before, HOLES_A_TASK)]
 
 
 def never_delivered(source: Source, task: Task) -> list[Hole]:
@@ -70,12 +66,12 @@ def never_delivered(source: Source, task: Task) -> list[Hole]:
     if task.status != Status.RUNNING or not reading or seen.get("topic_id") != source.topic_id:
         return []
     since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
-    known = {(h.partition, h.start) for h in _below_settled(source, task)}
+    settled = extents(source)
     return [
         Hole(int(partition), start, end, since)
         for partition, ranges in seen.get("unsettled", {}).items()
         for start, end in ranges
-        if (int(partition), start) not in known
+        if int(partition) not in settled or start >= settled[int(partition)].end
     ]
 
 

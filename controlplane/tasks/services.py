@@ -21,8 +21,8 @@ from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments import replaying
+from controlplane.segments.holes import Hole
 from controlplane.segments.models import Source
-from controlplane.segments.settled import Hole
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams import audit

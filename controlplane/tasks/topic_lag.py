@@ -9,25 +9,29 @@ from typing import Any
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.datasources.models import Datasource
 from controlplane.segments import lag as lag_series
+from controlplane.segments.holes import Extent, Unsettled, extents, unsettled
 from controlplane.segments.models import ProgressKey
-from controlplane.segments.settled import note_bounds, settled_of
+from controlplane.segments.settled import note_bounds
 from controlplane.tasks.sources import sources_of
-from ingestion.specs import offsets
 
-Ranges = list[offsets.Range]
+MOST_RANGES = 100  # unsettled ranges of a partition that are told
 
 
 @dataclass(frozen=True)
 class TopicLag:
-    """By partition. ``settled``: offsets of the log that are; ``unsettled``: those that are not."""
+    """``partitions``: by number, between where the reader begins and the log's end."""
 
-    settled: dict[int, int]
-    unsettled: dict[int, Ranges]
+    partitions: dict[int, Unsettled]
     undecided: int  # offsets from the first transaction on that is still open
 
     @property
     def total(self) -> int:
-        return sum(offsets.count(left) for left in self.unsettled.values()) + self.undecided
+        return sum(p.lag for p in self.partitions.values()) + self.undecided
+
+    @property
+    def settled(self) -> int:
+        """Offsets of the log that are."""
+        return sum(p.settled for p in self.partitions.values())
 
 
 def note_lag(
@@ -39,27 +43,28 @@ def note_lag(
     """
     source = sources_of(datasource, io_config, owner).filter(topic_id=topic.topic_id).first()
     keys = {k.partition: k for k in source.keys.all()} if source else {}
-    settled = settled_of(source) if source else {}
-    begins: dict[int, int] = {}
-    unsettled: dict[int, Ranges] = {}
-    for partition, end in topic.ends.items():
-        ranges = settled.get(partition, [])
-        begin = begins[partition] = _first_offset(io_config, topic, keys.get(partition), partition, ranges)
-        unsettled[partition] = offsets.subtracted([(begin, end)], ranges) if begin < end else []
-    if source:
-        note_bounds(source, topic.starts, begins, topic.ends, topic.undecided)
-        lags = {partition: offsets.count(left) for partition, left in unsettled.items()}
-        lag_series.note(source, lags, more=topic.undecided, in_flight=in_flight)
-    counted = {p: offsets.count(settled[p]) for p in topic.ends if p in settled}
-    return TopicLag(counted, unsettled, topic.undecided)
+    settled = extents(source) if source else {}
+    begins = {p: _first_offset(io_config, topic, keys.get(p), p, settled.get(p)) for p in topic.ends}
+    within = {p: (begins[p], end) for p, end in topic.ends.items()}
+    if source is None:
+        return TopicLag({p: _untouched(*bounds) for p, bounds in within.items()}, topic.undecided)
+    partitions = unsettled(source, within, MOST_RANGES)
+    note_bounds(source, topic.starts, begins, topic.ends, topic.undecided)
+    lags = {partition: of.lag for partition, of in partitions.items()}
+    lag_series.note(source, lags, more=topic.undecided, in_flight=in_flight)
+    return TopicLag(partitions, topic.undecided)
+
+
+def _untouched(start: int, end: int) -> Unsettled:
+    return Unsettled(0, max(0, end - start), [(start, end)] if start < end else [])
 
 
 def _first_offset(
-    io_config: Mapping[str, Any], topic: TopicOffsets, key: ProgressKey | None, partition: int, ranges: Ranges
+    io_config: Mapping[str, Any], topic: TopicOffsets, key: ProgressKey | None, partition: int, settled: Extent | None
 ) -> int:
     """Where the reader begins on a partition: its first range or stored offset, else by ``useEarliestOffset``."""
     if key is not None and key.next_offset is not None:
-        return ranges[0][0] if ranges else key.next_offset
+        return settled.start if settled else key.next_offset
     if io_config["useEarliestOffset"]:
         return topic.starts[partition]
-    return ranges[0][0] if ranges else topic.ends[partition]
+    return settled.start if settled else topic.ends[partition]

@@ -148,10 +148,10 @@ def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
         "partitions": len(topic.ends),
         "end_offsets": {str(p): o for p, o in topic.ends.items()},
         "log_start_offsets": {str(p): o for p, o in topic.starts.items()},
-        "settled": sum(lag.settled.values()),
+        "settled": lag.settled,
         "lag": lag.total,
         "undecided": lag.undecided,
-        "unsettled": {str(p): [list(r) for r in left[:100]] for p, left in lag.unsettled.items() if left},
+        "unsettled": {str(p): [list(r) for r in of.ranges] for p, of in lag.partitions.items() if of.ranges},
     }
 
 

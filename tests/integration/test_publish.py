@@ -10,11 +10,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection, connections
+from django.utils import timezone
 from psycopg.types.range import Int8Range
 
 from controlplane.common.errors import Conflict, InvalidInput, Unavailable
-from controlplane.segments import fence, settled
+from controlplane.segments import fence, folding
 from controlplane.segments.fence import PublishRefused
+from controlplane.segments.holes import holes
 from controlplane.segments.models import (
     OFFSET_BITS,
     Interval,
@@ -226,13 +228,15 @@ def test_folding_joins_neighbours_and_keeps_holes(source: Source) -> None:
     for low in random.Random(5).sample(taken, len(taken)):
         send(request(epoch, {0: [(low, low + 3)]}))
     assert SettledRange.objects.count() == 99
-    assert settled.fold() == 97
+    assert folding.fold() == 97
     assert settled_offsets(source) == {0: [(0, 150), (153, 300)]}
-    assert [(h.partition, h.start, h.end) for h in settled.holes(source)] == [(0, 150, 153)]
+    assert [(h.partition, h.start, h.end) for h in holes(source, timezone.now() + timedelta(seconds=1), 9)] == [
+        (0, 150, 153)
+    ]
     with pytest.raises(PublishRefused):
         send(request(epoch, {0: [(149, 152)]}))
     send(request(epoch, {0: [(150, 153)]}))
-    assert settled.holes(source) == []
+    assert holes(source, timezone.now() + timedelta(seconds=1), 9) == []
 
 
 def test_offsets_beyond_the_key_are_refused(source: Source) -> None:

@@ -11,8 +11,8 @@ from django.test import Client
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments import fence
+from controlplane.segments.folding import fold
 from controlplane.segments.models import ProgressKey, Segment, Source
-from controlplane.segments.settled import fold
 from ingestion.specs.protocol import Advance, Column, Outcomes, QuarantinedRecord
 from tests.support.django_cast import Cast
 from tests.support.publishes import request, segment, send
