@@ -11,7 +11,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.house import House
+from tests.support.house import House, wait_for
 from tests.support.invariants import check_adds_up
 from tests.support.records import numbered, published
 from tests.support.registry import framed, running
@@ -56,6 +56,7 @@ def test_avro_by_a_registry_whose_schema_changes(house: House) -> None:
         spec["ioConfig"]["inputFormat"] = {"type": "avro_stream", "avroBytesDecoder": decoder}
         house.supervise(spec)
         published(house, topic, 2 * RECORDS)
+        wait_for("the bad ones are in quarantine", lambda: house.totals(topic)["quarantined"] == 2, 60)
         house.rest()
     totals = house.totals(topic)
     check_adds_up(totals)
@@ -91,6 +92,7 @@ def test_protobuf_and_thrift(
     spec["dataSchema"]["timestampSpec"] = _NO_TIME
     make_workers(spec).start(0)
     published(house, topic, RECORDS)
+    wait_for("the bad one is in quarantine", lambda: house.totals(topic)["quarantined"] == 1, 60)
     totals = house.totals(topic)
     check_adds_up(totals)
     assert (totals["published"], totals["quarantined"]) == (RECORDS, 1)

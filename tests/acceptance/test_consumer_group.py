@@ -41,4 +41,4 @@ def test_indexers_are_added_and_removed_and_killed(house: House) -> None:
     records = stream.finish()
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))
-    assert house.status(task) == "FAILED"
+    house.ended(task, "FAILED")

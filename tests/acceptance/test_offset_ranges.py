@@ -43,4 +43,4 @@ def test_processes_are_killed(house: House) -> None:
     stream.finish()
     published(house, topic, RECORDS)
     check_exactly_once(house, topic, range(RECORDS))
-    assert house.status(task) == "FAILED"
+    house.ended(task, "FAILED")

@@ -46,6 +46,6 @@ def test_the_application_that_publishes_is_killed(house: House) -> None:
         120,
         lambda: (house.sql(_READING, supervisor), house.logs(topic)),
     )
-    assert house.status(leader) == "FAILED"
+    house.ended(leader, "FAILED")
     assert house.status(other) == "RUNNING"
     house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")

@@ -66,10 +66,10 @@ def test_the_application_is_killed_between_publish_and_acknowledge(house: House)
     assert house.kill_application(task)
     stream.finish()
     published(house, topic, RECORDS, 180)
+    wait_for("what was published is delivered again", lambda: house.totals(topic)["duplicates"] > 0, 60)
     totals = check_exactly_once(house, topic, range(RECORDS))
-    assert totals["duplicates"] > 0
     assert totals["redelivered"] >= totals["duplicates"]
-    assert house.status(task) == "FAILED"
+    house.ended(task, "FAILED")
     error = house.sql("SELECT error FROM tasks_task WHERE id = %s", task)[0][0]
     assert error.startswith("The application's process is gone")
 
@@ -150,7 +150,7 @@ def test_two_applications_in_one_group(house: House) -> None:
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))
     for task in tasks:
-        wait_for("the task ends", lambda task=task: house.status(task) == "SUCCESS", 90, lambda: house.logs(topic))
+        house.ended(task)
 
 
 @pytest.mark.timeout(600)

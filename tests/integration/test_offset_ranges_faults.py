@@ -128,7 +128,7 @@ def test_a_task_that_dies_while_it_finishes(house: House, make_workers: Make) ->
     house.api("POST", f"/api/v1/tasks/{first.id}/stop/", {"finish": True})
     wait_for("it publishes what it holds", held.exists, 60, lambda: first.status(0))
     first.give_way()
-    wait_for("the task has failed", lambda: house.status(first.id) == "FAILED", 60)
+    house.ended(first.id, "FAILED")
     assert house.totals(topic)["published"] == 0
     house.fail_at(topic)
     second = make_workers(house.kafka_spec(topic), owner=first.owner)

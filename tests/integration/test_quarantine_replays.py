@@ -41,16 +41,6 @@ def replay(house: House, datasource: str, mode: str, expect: int | None = None) 
     return house.api("POST", f"/api/v1/datasources/{datasource}/quarantine/replay/", body, expect)
 
 
-def ended(house: House, task: str) -> str:
-    def status() -> str | None:
-        found = house.status(task)
-        return found if found in ("SUCCESS", "FAILED") else None
-
-    return wait_for(
-        f"{task} has ended", status, 90, lambda: house.sql("SELECT error FROM tasks_task WHERE id = %s", task)
-    )
-
-
 @pytest.fixture
 def poisoned(house: House, make_workers: Make) -> tuple[str, dict[str, Any]]:
     """A share group's datasource: 60 records stored, 20 in quarantine since their time has another name."""
@@ -75,12 +65,12 @@ def test_a_mended_spec_ingests_what_is_kept_each_once(house: House, poisoned: tu
     topic, spec = poisoned
     [task] = replay(house, topic, "ingest")["tasks"]
     replay(house, topic, "ingest", expect=409)  # a double click
-    assert ended(house, task) == "SUCCESS"
+    house.ended(task)
     assert states(house, topic) == {"kept"}, "the spec is as it was: they are as bad as they were"
     assert house.totals(topic)["unparseable"] == BAD
     mend(house, spec)
     [task] = replay(house, topic, "ingest")["tasks"]
-    assert ended(house, task) == "SUCCESS"
+    house.ended(task)
     assert states(house, topic) == {"stored"}
     totals = check_exactly_once(house, topic, range(GOOD + BAD))
     assert (totals["polled"], totals["unparseable"], totals["quarantined"]) == (GOOD + BAD, 0, 0)
@@ -101,11 +91,11 @@ def test_a_replay_that_is_killed_stores_nothing_twice(
     wait_for(f"the replay is at {place}", held.exists, 60, lambda: house.logs(topic))
     house.fail_at(topic)
     assert house.kill_application(task)
-    assert ended(house, task) == "FAILED"
+    house.ended(task, "FAILED")
     assert states(house, topic) == {left}
     if left == "kept":
         [task] = replay(house, topic, "ingest")["tasks"]
-        assert ended(house, task) == "SUCCESS"
+        house.ended(task)
     else:
         replay(house, topic, "ingest", expect=409)
     check_exactly_once(house, topic, range(GOOD + BAD))
@@ -122,7 +112,7 @@ def test_dead_letters_of_stored_offsets_are_produced_again(house: House, make_wo
     wait_for("it is in quarantine", lambda: house.totals(topic)["unparseable"] == 1)
     [record] = quarantined(house, topic)
     [task] = replay(house, topic, "produce")["tasks"]
-    assert ended(house, task) == "SUCCESS"
+    house.ended(task)
     whole = house.api("GET", f"/api/v1/datasources/{topic}/quarantine/{record['id']}/")
     assert (whole["state"], whole["produced_partition"], whole["produced_offset"]) == ("produced", 1, 1)
     message = read_at(house, topic, 1, 1)
@@ -147,7 +137,7 @@ def test_what_the_topic_does_not_take_stays_in_quarantine(house: House, poisoned
     house.admin.delete_topics([topic])[topic].result(30)
     wait_for("the topic is gone", lambda: topic not in house.admin.list_topics(timeout=10).topics)
     [task] = replay(house, topic, "produce")["tasks"]
-    assert ended(house, task) == "FAILED"
+    house.ended(task, "FAILED")
     [(error,)] = house.sql("SELECT error FROM tasks_task WHERE id = %s", task)
     assert "does not exist" in error
     assert states(house, topic) == {"kept"}

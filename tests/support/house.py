@@ -29,6 +29,7 @@ from tests.support.fault_proxy import FaultProxy
 
 T = TypeVar("T")
 _ACTIVE = "SELECT id, status, goal, message FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"
+_SAID = "SELECT status, error, message, observation FROM tasks_task WHERE id = %s"
 BROKER = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.max.size": "1000",
@@ -265,6 +266,16 @@ class House:
 
     def status(self, task: str) -> str:
         return str(self.api("GET", f"/druid/indexer/v1/task/{task}/status")["status"]["status"])
+
+    def ended(self, task: str, how: str = "SUCCESS", seconds: float = 90.0) -> None:
+        """Wait until the task has ended, and fail unless it has so: that it died is noticed by the watch, and later."""
+
+        def status() -> str | None:
+            found = self.status(task)
+            return found if found in ("SUCCESS", "FAILED") else None
+
+        found = wait_for(f"{task} has ended", status, seconds, lambda: self.sql(_SAID, task))
+        assert found == how, self.sql(_SAID, task)
 
     def running_task(self, datasource: str) -> str:
         """The datasource's running task, repairs and replays aside, once an indexer of it reads."""

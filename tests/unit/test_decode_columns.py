@@ -17,6 +17,7 @@ from ingestion.decode.columns import number_as_written
 from ingestion.decode.decoded import joined
 from ingestion.decode.fields import MOST_DISCOVERED
 from ingestion.specs import DataSchema
+from tests.support.decoders import decoder_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 JSON = pa.json_(pa.string())
@@ -43,9 +44,8 @@ def decode(decoder: JsonDecoder, *fields: str) -> Decoded:
 
 def named(kind: str, *values: str) -> list[Any]:
     """What a dimension of ``kind`` makes of JSON ``values``, each in a record of one batch."""
-    decoder = JsonDecoder(schema_of(dimensions=[{"name": "v", "type": kind}]))
+    decoder = decoder_of(schema_of(dimensions=[{"name": "v", "type": kind}]))
     decoded = decode(decoder, *(f'"v":{v}' if v else "" for v in values))
-    decoder.close()
     assert decoded.unparseable == {}
     assert decoded.rows.column_names == ["__row", "__time", "v"]
     column: list[Any] = decoded.rows.column("v").to_pylist()

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import JsonDecoder, MessageWindow, row_indexes
+from ingestion.decode import MessageWindow, row_indexes
 from ingestion.specs import DataSchema
+from tests.support.decoders import decoder_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 
@@ -25,10 +26,8 @@ def kept(condition: dict[str, Any], *records: str) -> list[int]:
             "transformSpec": {"filter": condition},
         }
     )
-    decoder = JsonDecoder(schema)
     payloads = [("{" + ",".join(['"t":0', r] if r else ['"t":0']) + "}").encode() for r in records]
-    decoded = decoder.decode(payloads, MessageWindow())
-    decoder.close()
+    decoded = decoder_of(schema).decode(payloads, MessageWindow())
     assert decoded.unparseable == {}
     rows: list[int] = row_indexes(decoded.rows).tolist()
     assert sorted(rows + decoded.filtered) == list(range(len(records)))
@@ -142,10 +141,8 @@ def test_time_is_milliseconds() -> None:
             "transformSpec": {"filter": {**condition, "ordering": "numeric"}},
         }
     )
-    decoder = JsonDecoder(schema)
     payloads = [f'{{"__time":"1970-01-01T00:00:00.{ms:03}Z"}}'.encode() for ms in (0, 1, 4, 5)]
-    decoded = decoder.decode(payloads, MessageWindow())
-    decoder.close()
+    decoded = decoder_of(schema).decode(payloads, MessageWindow())
     assert decoded.filtered == [0, 3]
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ingestion.decode import Decoded, JsonDecoder, MessageWindow
 from ingestion.decode.times import bucket_starts, end_of_time, truncated
 from ingestion.specs import DataSchema, Granularity
+from tests.support.decoders import decoder_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -26,11 +27,7 @@ def schema_of(time_format: str, missing: str | None = None, **granularity: str) 
 
 
 def decoded_with(schema: DataSchema, *records: str) -> Decoded:
-    decoder = JsonDecoder(schema)
-    try:
-        return decoder.decode([r.encode() for r in records], MessageWindow())
-    finally:
-        decoder.close()
+    return decoder_of(schema).decode([r.encode() for r in records], MessageWindow())
 
 
 def time_of(time_format: str, value: str) -> str | None:

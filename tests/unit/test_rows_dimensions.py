@@ -15,6 +15,7 @@ from ingestion.decode.decoded import joined
 from ingestion.segments import LocalStorage, read_segment, write_segments
 from ingestion.specs import DataSchema
 from ingestion.specs.protocol import Column
+from tests.support.decoders import decoder_of
 
 LISTS = pa.list_(pa.string())
 
@@ -27,12 +28,8 @@ def schema_of(more: dict[str, Any] | None = None, **dimensions_spec: Any) -> Dat
 
 def decoded_with(schema: DataSchema, *fields: str) -> Decoded:
     """Records with a good time and these ``fields`` (the inside of a JSON object)."""
-    decoder = JsonDecoder(schema)
-    try:
-        payloads = [("{" + ",".join(['"t":0', f] if f else ['"t":0']) + "}").encode() for f in fields]
-        return decoder.decode(payloads, MessageWindow())
-    finally:
-        decoder.close()
+    payloads = [("{" + ",".join(['"t":0', f] if f else ['"t":0']) + "}").encode() for f in fields]
+    return decoder_of(schema).decode(payloads, MessageWindow())
 
 
 def tags(handling: str | None, *values: str) -> pa.ChunkedArray:

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import JsonDecoder, MessageWindow
+from ingestion.decode import MessageWindow
 from ingestion.decode.times import bucket_starts, end_of_time, truncated
 from ingestion.segments import LocalStorage, write_segments
 from ingestion.specs import DataSchema, DurationGranularity, Granularity, GranularitySpec, PeriodGranularity
 from ingestion.specs.periods import granularity_of
+from tests.support.decoders import decoder_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -224,9 +225,7 @@ def test_rows_and_segments_by_days_of_a_zone(tmp_path: Path) -> None:
         "2025-03-30T23:59:00+02:00",
         "2025-03-31T00:00:00+02:00",
     ]
-    decoder = JsonDecoder(schema)
-    rows = decoder.decode([json.dumps({"t": t}).encode() for t in times], MessageWindow()).rows
-    decoder.close()
+    rows = decoder_of(schema).decode([json.dumps({"t": t}).encode() for t in times], MessageWindow()).rows
     assert [t.astimezone(ZURICH).strftime("%dT%H:%M%z") for t in rows.column("__time").to_pylist()] == [
         "29T18:00+0100",
         "30T00:00+0100",

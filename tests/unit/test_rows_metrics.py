@@ -21,6 +21,7 @@ from ingestion.segments.shape import Shape
 from ingestion.specs import DataSchema
 from ingestion.specs.offsets import expanded
 from ingestion.specs.protocol import SegmentFile
+from tests.support.decoders import decoder_of
 
 KINDS = ["longSum", "doubleSum", "floatSum", "longMin", "doubleMin", "floatMin", "longMax", "doubleMax", "floatMax"]
 KINDS += [f"{kind}{how}" for kind in ("long", "double", "float", "string") for how in ("First", "Last", "Any")]
@@ -37,11 +38,7 @@ def metric(kind: str, **more: Any) -> dict[str, Any]:
 
 
 def rows_of(schema: DataSchema, records: list[dict[str, Any]]) -> pa.Table:
-    decoder = JsonDecoder(schema)
-    try:
-        decoded = decoder.decode([json.dumps(r).encode() for r in records], MessageWindow())
-    finally:
-        decoder.close()
+    decoded = decoder_of(schema).decode([json.dumps(r).encode() for r in records], MessageWindow())
     assert decoded.unparseable == {}
     return decoded.rows
 

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ingestion.decode import JsonDecoder, MessageWindow
+from ingestion.decode import MessageWindow
 from ingestion.specs import DataSchema, TimestampSpec
 from ingestion.specs.joda import strptime_patterns
+from tests.support.decoders import decoder_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def times_of(spec: dict[str, Any], *values: Any) -> list[str | None]:
     """The time, as ISO text, that each value is read as; None where it can't be."""
-    decoder = JsonDecoder(DataSchema.model_validate({"dataSource": "d", "timestampSpec": {"column": "t", **spec}}))
-    decoded = decoder.decode([json.dumps({"t": v}).encode() for v in values], MessageWindow())
-    decoder.close()
+    schema = DataSchema.model_validate({"dataSource": "d", "timestampSpec": {"column": "t", **spec}})
+    decoded = decoder_of(schema).decode([json.dumps({"t": v}).encode() for v in values], MessageWindow())
     times = iter(decoded.rows.column("__time").to_pylist())
     return [None if i in decoded.unparseable else _iso(next(times)) for i in range(len(values))]
 

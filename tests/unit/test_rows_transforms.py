@@ -16,6 +16,7 @@ from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema
 from ingestion.decode.engine import Engine
 from ingestion.decode.expressions import BadExpression, ExpressionRunner, parsed
 from ingestion.specs import DataSchema
+from tests.support.decoders import decoder_of
 
 
 def schema_of(
@@ -33,11 +34,7 @@ def schema_of(
 
 
 def decoded_with(schema: DataSchema, *records: dict[str, Any]) -> Decoded:
-    decoder = JsonDecoder(schema)
-    try:
-        return decoder.decode([json.dumps({"t": 0, **r}).encode() for r in records], MessageWindow())
-    finally:
-        decoder.close()
+    return decoder_of(schema).decode([json.dumps({"t": 0, **r}).encode() for r in records], MessageWindow())
 
 
 def made(expression: str, *records: dict[str, Any], kind: str = "auto") -> list[Any]:

@@ -1,0 +1,23 @@
+"""Decoders for tests that look at what is decoded only: to start DuckDB takes ten times as long as to use it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from ingestion.decode import JsonDecoder
+from ingestion.decode.formats import JSON
+from ingestion.specs import DataSchema, InputFormat
+
+_MOST = 32
+_made: OrderedDict[str, JsonDecoder] = OrderedDict()
+
+
+def decoder_of(schema: DataSchema, input_format: InputFormat = JSON) -> JsonDecoder:
+    """The one of this schema and format, not to be closed. Like a task's, it may have decoded other records before."""
+    key = repr((schema, input_format))
+    if key not in _made:
+        _made[key] = JsonDecoder(schema, input_format=input_format, memory_limit_bytes=2**28)
+    _made.move_to_end(key)
+    if len(_made) > _MOST:
+        _made.popitem(last=False)[1].close()
+    return _made[key]
