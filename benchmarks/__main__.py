@@ -1,4 +1,7 @@
-"""``python -m benchmarks NAME [options]``: runs one benchmark, on a stack of its own in a temporary folder."""
+"""``python -m benchmarks NAME [options]``: runs one benchmark, on a stack of its own in a temporary folder.
+
+``python -m benchmarks all [NAME …]`` runs them in turn and prints one table of what each was to reach and did.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +9,109 @@ import argparse
 import importlib
 import json
 import signal
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ("share", "offsets", "latency", "memory", "publish", "index", "decode", "soak")
+from benchmarks.targets import TARGETS, Target
+
+NAMES = ("index", "decode", "publish", "latency", "memory", "share", "offsets", "soak")
+SHORT = 3  # the exit code when nothing was lost or doubled, but something fell short of its target
+Results = Mapping[str, Any]
 
 
 def main() -> int:
-    """Exit code 0 when the benchmark ran and nothing was lost or doubled."""
+    """Exit code 0 when every target was met, 1 when something was lost or doubled or did not run, else 3."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as at Ctrl-C, what was started is stopped
     name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name == "all":
+        return _all()
     if name not in NAMES:
-        print(f"usage: python -m benchmarks {{{','.join(NAMES)}}} [options]", file=sys.stderr)
+        print(f"usage: python -m benchmarks {{all,{','.join(NAMES)}}} [options]", file=sys.stderr)
         return 2
+    return _one(name)
+
+
+def _one(name: str) -> int:
     benchmark = importlib.import_module(f"benchmarks.{name}")
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=benchmark.__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     benchmark.add_options(parser)
     options = parser.parse_args(sys.argv[2:])
     results = benchmark.run(options)
-    _print(name, results)
+    _print_results(name, results)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n")
-    return 1 if any(results.get(key) for key in ("lost", "duplicated", "wrong")) else 0
+    return _exit_code({name: results})
 
 
-def _print(name: str, results: dict[str, Any]) -> None:
-    table = Table(title=f"benchmark {name}")
-    table.add_column("what")
-    table.add_column("value", justify="right")
-    for key, value in results.items():
-        table.add_row(key, _text(value))
+def _all() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks all", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all if none is given")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    options = parser.parse_args(sys.argv[2:])
+    unknown = set(options.names) - set(NAMES)
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    found = {name: _in_a_process(name) for name in options.names or NAMES}
+    _print_targets(found)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    return _exit_code(found)
+
+
+def _in_a_process(name: str) -> Results | None:
+    """None when it did not end as it should; what it printed says why."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results.json"
+        subprocess.run([sys.executable, "-m", "benchmarks", name, "--json", str(results)], check=False)
+        return json.loads(results.read_text()) if results.exists() else None
+
+
+def _exit_code(found: Mapping[str, Results | None]) -> int:
+    if any(r is None or any(r.get(key) for key in ("lost", "duplicated", "wrong")) for r in found.values()):
+        return 1
+    return SHORT if any(not t.met_by(_figures(r)) for n, r in found.items() for t in TARGETS[n]) else 0
+
+
+def _figures(results: Results | None) -> Results:
+    """What can be counted, as its number."""
+    return {key: len(v) if isinstance(v, list) else v for key, v in (results or {}).items()}
+
+
+def _print_results(name: str, results: Results) -> None:
+    targets = {t.key: t for t in TARGETS[name]}
+    table = _table(f"benchmark {name}", "what", "value", "target", "")
+    for key in [*results, *(targets.keys() - results.keys())]:
+        table.add_row(key, _text(results.get(key)), *_judged(targets.get(key), results))
     Console().print(table)
+
+
+def _print_targets(found: Mapping[str, Results | None]) -> None:
+    table = _table("benchmarks", "benchmark", "what", "value", "target", "")
+    for name, results in found.items():
+        for target in TARGETS[name]:
+            table.add_row(name, target.key, _text((results or {}).get(target.key)), *_judged(target, results))
+    Console().print(table)
+
+
+def _judged(target: Target | None, results: Results | None) -> Iterable[str]:
+    if target is None:
+        return "", ""
+    return str(target), "" if target.met_by(_figures(results)) else "[bold red]fell short[/]"
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column, justify="right" if column in ("value", "target") else "left")
+    return table
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,79 @@
+"""What each benchmark is to reach, so that a loss is seen on the day it comes.
+
+Ratios of one run and processor time, where there are any: they say the same on a busy machine. Times and rates are of a
+calm one with 2 cores. A benchmark that has no targets fails ``python -m benchmarks all``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Target:
+    """``key``: of the benchmark's results."""
+
+    key: str
+    bound: Literal["at least", "at most"]
+    value: float
+
+    def met_by(self, results: Mapping[str, Any]) -> bool:
+        """A figure that is missing does not meet it."""
+        figure = results.get(self.key)
+        if figure is None:
+            return False
+        return bool(figure >= self.value if self.bound == "at least" else figure <= self.value)
+
+    def __str__(self) -> str:
+        return f"{self.bound} {self.value:,.10g}"
+
+
+def _none(*keys: str) -> tuple[Target, ...]:
+    return tuple(Target(key, "at most", 0) for key in keys)
+
+
+_ONCE = _none("lost", "duplicated")
+TARGETS: dict[str, tuple[Target, ...]] = {
+    "publish": (
+        Target("empty_p99_ms", "at most", 50),
+        Target("settled_p99_ms", "at most", 50),
+        Target("empty_web_cpu_ms", "at most", 5),
+        Target("settled_web_cpu_ms", "at most", 5),
+        Target("empty_postgres_cpu_ms", "at most", 4),
+        Target("settled_postgres_cpu_ms", "at most", 5),
+        Target("empty_upkeep_cpu_ms", "at most", 2.5),
+        Target("settled_upkeep_cpu_ms", "at most", 3.5),
+    ),
+    "index": (
+        Target("add_us", "at most", 0.1),
+        Target("persist_us", "at most", 0.5),
+        Target("write_us", "at most", 0.6),
+        Target("decode_us", "at most", 1.8),
+        Target("peak_mb", "at most", 350),
+    ),
+    "decode": (
+        Target("json_ratio", "at least", 3),
+        Target("json_rollup_ratio", "at least", 3),
+        Target("json_flatten_ratio", "at least", 1.8),
+        Target("json_transforms_ratio", "at least", 1.2),
+        Target("kafka_json_ratio", "at least", 1.2),
+        Target("tsv_ratio", "at least", 0.9),
+        Target("csv_ratio", "at least", 0.7),
+        Target("protobuf_headgate_rows_per_s", "at least", 120_000),
+        Target("avro_headgate_rows_per_s", "at least", 110_000),
+        Target("thrift_headgate_rows_per_s", "at least", 35_000),
+    ),
+    "latency": (
+        Target("share_p99_s", "at most", 0.5),
+        Target("offsets_p99_s", "at most", 3),
+        Target("sampler_pasted_max_s", "at most", 3),
+        Target("sampler_topic_max_s", "at most", 3),
+        *_ONCE,
+    ),
+    "memory": (Target("peak_rss_mb", "at most", 400), *_ONCE),
+    "share": (Target("ratio", "at least", 0.6), *_ONCE),
+    "offsets": (Target("ratio_spark", "at least", 1.7), Target("ratio_bare", "at least", 0.7), *_ONCE),
+    "soak": (*_ONCE, *_none("wrong")),
+}
