@@ -10,6 +10,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import QueryDict
 
+from controlplane.common.strictjson import strict_json
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
 from controlplane.supervisors.models import State
@@ -63,11 +64,11 @@ class SpecForm(forms.Form):
         """The JSON's values. The message says where the text stops being JSON."""
         text = self.cleaned_data["document"]
         try:
-            return json.loads(text, parse_constant=_no_constant)
+            return strict_json(text)
         except json.JSONDecodeError as error:
             raise forms.ValidationError(f"Not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
-        except (ValueError, RecursionError) as error:
-            raise forms.ValidationError(f"Not JSON: {error or 'nested too deep'}.") from None
+        except ValueError as error:
+            raise forms.ValidationError(f"Not JSON that can be taken: {error}.") from None
 
     @property
     def team_name(self) -> str | None:
@@ -109,10 +110,6 @@ def _teams_to_choose(user: User) -> Any:
     if user.is_superuser:
         return Team.objects.all()
     return Team.objects.filter(memberships__user=user, memberships__role=Role.ADMIN)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
 
 
 class ScaleForm(forms.Form):

@@ -10,15 +10,13 @@ from __future__ import annotations
 import logging
 import signal
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
 from pydantic import ValidationError
 
 from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
+from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare, spoken_to
 from controlplane.connections.admission import check_complete, check_connections
@@ -32,13 +30,14 @@ from ingestion.specs.sampling import SampleAnswer, SampleFailure, SampleOrder
 
 MODULE = "ingestion.task.sampler"
 AT_ONCE = 4  # of one web process; each takes a core for about a second, and some 200 MB
+OWN_AT_ONCE = 2
 WAIT_S = 5.0
 START_AND_DECODE_S = 15.0  # beside what the request gives for reading
 # Quicker to start, and no more memory set aside than is used.
 _SMALL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 log = logging.getLogger(__name__)
-_slots = threading.BoundedSemaphore(AT_ONCE)
+_slots = FairPlaces(places=AT_ONCE, own=OWN_AT_ONCE, waiting=4)
 
 
 def take_sample(*, user: User, document: Any) -> tuple[SamplerSpec, SampleAnswer]:
@@ -53,8 +52,13 @@ def take_sample(*, user: User, document: Any) -> tuple[SamplerSpec, SampleAnswer
         raise invalid_spec(error) from None
     _check_rights(user, spec.datasource)
     order = _admitted(document, spec.order)
-    with _a_slot():
-        answer = _asked(order)
+    try:
+        with _slots.place(user.pk, WAIT_S):
+            answer = _asked(order)
+    except NoPlace:
+        raise Unavailable(
+            f"{AT_ONCE} samples are being taken already, or {OWN_AT_ONCE} for you; try again in a few seconds."
+        ) from None
     if answer.failure is not None:
         raise _as_error(spec, answer.failure)
     return spec, answer
@@ -86,16 +90,6 @@ def _admitted(document: Any, order: SampleOrder) -> SampleOrder:
             "address_policy": settings.ADDRESS_POLICY,
         }
     )
-
-
-@contextmanager
-def _a_slot() -> Iterator[None]:
-    if not _slots.acquire(timeout=WAIT_S):
-        raise Unavailable(f"{AT_ONCE} samples are being taken already; try again in a few seconds.")
-    try:
-        yield
-    finally:
-        _slots.release()
 
 
 def _asked(order: SampleOrder) -> SampleAnswer:

@@ -33,7 +33,7 @@ def submit_supervisor(
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
-    spec = read_spec(document, parse_supervisor_spec)
+    spec = read_spec(user, document, parse_supervisor_spec)
     check_room(spec.spec.ioConfig)
     check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     with transaction.atomic():

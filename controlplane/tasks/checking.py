@@ -8,39 +8,39 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from django.conf import settings
 
 from controlplane.common.errors import InvalidInput, Unavailable
+from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.problems import invalid_spec
-from controlplane.common.processes import passed_on
+from controlplane.common.processes import bare
+from controlplane.teams.models import User
 from ingestion.specs import SpecError, SupervisorSpec, TaskSpec, issues_as_written
 from ingestion.specs.checking import CheckAnswer, CheckOrder, needs_check
 
 MODULE = "ingestion.task.check_spec"
 CHECK_S = 30.0
-_AT_ONCE = 2  # in this process: each takes a processor for a second, and some hundred megabytes
-_places = threading.BoundedSemaphore(_AT_ONCE)
+# In this process: each takes a processor for a second, and some hundred megabytes.
+_places = FairPlaces(places=2, own=1, waiting=4)
 Spec = TypeVar("Spec", TaskSpec, SupervisorSpec)
 
 
-def read_spec(document: Any, parse: Callable[[Any], Spec]) -> Spec:
+def read_spec(user: User, document: Any, parse: Callable[[Any], Spec]) -> Spec:
     """The spec in ``document``. Raises ``InvalidInput`` with every fault, ``Unavailable``."""
     try:
         spec = parse(document)
         if needs_check(spec.spec):
-            _check(document, spec)
+            _check(user, document, spec)
     except SpecError as error:
         raise invalid_spec(error) from None
     return spec
 
 
-def _check(document: Any, spec: TaskSpec | SupervisorSpec) -> None:
+def _check(user: User, document: Any, spec: TaskSpec | SupervisorSpec) -> None:
     folder = settings.SCHEMA_FOLDER
     # Without a folder no spec may name a file; with one it is where indexers run, which need not be here.
     order = CheckOrder(
@@ -49,20 +49,13 @@ def _check(document: Any, spec: TaskSpec | SupervisorSpec) -> None:
         schema_folder=folder,
         reads_files=not folder or Path(folder).is_dir(),
     )
-    with _a_place():
-        answer = _asked(order)
+    try:
+        with _places.place(user.pk, within_s=CHECK_S):
+            answer = _asked(order)
+    except NoPlace:
+        raise Unavailable("Too many specs are being checked at the same time; send it again.") from None
     if answer.issues:
         raise SpecError(issues_as_written(document, [(i.place, i.message) for i in answer.issues]))
-
-
-@contextmanager
-def _a_place() -> Iterator[None]:
-    if not _places.acquire(timeout=CHECK_S):
-        raise Unavailable("Too many specs are being checked at the same time; send it again.")
-    try:
-        yield
-    finally:
-        _places.release()
 
 
 def _asked(order: CheckOrder) -> CheckAnswer:
@@ -70,7 +63,7 @@ def _asked(order: CheckOrder) -> CheckAnswer:
         done = subprocess.run(
             [sys.executable, "-m", MODULE],
             cwd=settings.BASE_DIR,
-            env={**passed_on(), "PYTHONPATH": str(settings.BASE_DIR)},
+            env={**bare(), "PYTHONPATH": str(settings.BASE_DIR)},
             input=order.model_dump_json() + "\n",
             stdout=subprocess.PIPE,
             text=True,

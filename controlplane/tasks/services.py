@@ -36,7 +36,7 @@ ERROR_LENGTH = 4000
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
     """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
-    spec = read_spec(document, parse_task_spec)
+    spec = read_spec(user, document, parse_task_spec)
     check_slots("taskCount", spec.spec.ioConfig.taskCount)
     check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
     check_complete(document, spec.spec.ioConfig.consumerProperties)

@@ -7,7 +7,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from knox.models import AbstractAuthToken
 
-NAME = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}$", "Use lower-case letters, digits, '-' and '_'.")
+NAME = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}\Z", "Use lower-case letters, digits, '-' and '_'.")
 
 
 class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names its relation dynamically

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db import transaction
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.common.text import storable
+from controlplane.common.text import in_one_line, storable
 from controlplane.teams import audit
 from controlplane.teams.models import ApiToken, Membership, Role, Team, User
 from controlplane.teams.permissions import Action, require
@@ -49,8 +49,8 @@ def create_token(*, user: User, name: str = "", lifetime: timedelta = timedelta(
     """A new token and its secret, which is never to be had again."""
     if not timedelta(0) < lifetime <= LONGEST_TOKEN:
         raise InvalidInput(f"A token lives for 1 to {LONGEST_TOKEN.days} days.")
-    if not storable(name) or len(name) > 100:
-        raise InvalidInput("A token's name has at most 100 characters.")
+    if not storable(name) or not in_one_line(name) or len(name) > 100:
+        raise InvalidInput("A token's name has at most 100 characters, in one line.")
     if ApiToken.objects.filter(user=user).count() >= TOKENS_A_USER:
         raise Conflict(f"You have {TOKENS_A_USER} tokens already; revoke some.")
     # The manager comes from knox, which has no types: (row, secret).

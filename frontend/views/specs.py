@@ -128,7 +128,7 @@ def _new(
 def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[str, Any]) -> HttpResponse:
     """Read the spec and change nothing."""
     document = form.cleaned_data["document"]
-    io_config = read_spec(document, kind.parse).spec.ioConfig
+    io_config = read_spec(request.user, document, kind.parse).spec.ioConfig
     check_connections(document, io_config.consumerProperties, io_config.inputFormat)
     return render(request, TEMPLATE, {**context, "checked": True})
 

@@ -8,9 +8,20 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name, utc
-from ingestion.specs.filters import Filter
+from ingestion.specs.filters import Filter, within_limits
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.joda import strptime_patterns
+from ingestion.specs.limits import (
+    LONGEST_PATTERN,
+    MOST_COLUMNS,
+    MOST_EXPRESSIONS,
+    MOST_FIELDS,
+    MOST_INTERVALS,
+    ColumnName,
+    FieldName,
+    doubles,
+    listed,
+)
 from ingestion.specs.metrics import Metric
 from ingestion.specs.periods import AnyGranularity, granularity_of
 
@@ -20,8 +31,8 @@ TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
 class TimestampSpec(SpecModel):
     """Where a record's time is. ``format``: one of ``TIME_FORMATS``, a Joda pattern, or one with strptime's ``%``."""
 
-    column: str = Field(default="timestamp", min_length=1)
-    format: str = Field(default="auto", min_length=1)
+    column: FieldName = "timestamp"
+    format: str = Field(default="auto", min_length=1, max_length=LONGEST_PATTERN)
     missingValue: datetime | None = None
 
     @field_validator("format")
@@ -53,7 +64,7 @@ class DimensionSchema(SpecModel):
     ``multiValueHandling``: the order of a string column's lists. ``createBitmapIndex`` has no counterpart in Parquet.
     """
 
-    name: str = Field(min_length=1)
+    name: ColumnName
     type: Literal["string", "long", "float", "double", "json", "auto"] = "string"
     multiValueHandling: Literal["SORTED_ARRAY", "SORTED_SET", "ARRAY"] = "SORTED_ARRAY"
     createBitmapIndex: bool = True
@@ -78,8 +89,8 @@ def _named(value: Any) -> Any:
 class DimensionsSpec(SpecModel):
     """Which columns are stored: those named, or with ``useSchemaDiscovery`` every field of the records."""
 
-    dimensions: list[DimensionSchema] = Field(default_factory=list)
-    dimensionExclusions: list[str] = Field(default_factory=list)
+    dimensions: list[DimensionSchema] = Field(default_factory=list, max_length=MOST_COLUMNS)
+    dimensionExclusions: list[FieldName] = Field(default_factory=list, max_length=MOST_FIELDS)
     useSchemaDiscovery: bool = False
     includeAllDimensions: bool = False
     spatialDimensions: list[Any] = Field(default_factory=list)
@@ -99,12 +110,12 @@ class DimensionsSpec(SpecModel):
     @model_validator(mode="after")
     def _no_doubles(self) -> DimensionsSpec:
         names = [d.name for d in self.dimensions]
-        doubles = sorted({n for n in names if names.count(n) > 1})
-        if doubles:
-            raise ValueError(f"dimensions are named twice: {', '.join(doubles)}")
+        twice = doubles(names)
+        if twice:
+            raise ValueError(f"dimensions are named twice: {listed(twice)}")
         excluded = sorted(set(names) & set(self.dimensionExclusions))
         if excluded:
-            raise ValueError(f"dimensions are both named and excluded: {', '.join(excluded)}")
+            raise ValueError(f"dimensions are both named and excluded: {listed(excluded)}")
         return self
 
     @property
@@ -123,7 +134,7 @@ class GranularitySpec(SpecModel):
     segmentGranularity: AnyGranularity = Granularity.DAY
     queryGranularity: AnyGranularity = Granularity.NONE
     rollup: bool = False
-    intervals: list[str] | None = None
+    intervals: list[FieldName] | None = Field(default=None, max_length=MOST_INTERVALS)
 
     @field_validator("segmentGranularity", "queryGranularity", mode="before")
     @classmethod
@@ -144,22 +155,21 @@ class ExpressionTransform(SpecModel):
     """A field that an SQL expression makes of a record's fields; it shadows a field of its name."""
 
     type: Literal["expression"]
-    name: str = Field(min_length=1)
+    name: ColumnName
     expression: str = Field(min_length=1, max_length=10_000)
 
 
 class TransformSpec(SpecModel):
     """Which fields are made, and which rows are kept."""
 
-    transforms: list[ExpressionTransform] = Field(default_factory=list)
-    filter: Filter | None = None
+    transforms: list[ExpressionTransform] = Field(default_factory=list, max_length=MOST_EXPRESSIONS)
+    filter: Annotated[Filter, AfterValidator(within_limits)] | None = None
 
     @model_validator(mode="after")
     def _no_doubles(self) -> TransformSpec:
-        names = [t.name for t in self.transforms]
-        doubles = sorted({n for n in names if names.count(n) > 1})
-        if doubles:
-            raise ValueError(f"transforms are named twice: {', '.join(doubles)}")
+        twice = doubles(t.name for t in self.transforms)
+        if twice:
+            raise ValueError(f"transforms are named twice: {listed(twice)}")
         return self
 
 
@@ -169,16 +179,18 @@ class DataSchema(SpecModel):
     dataSource: Annotated[str, AfterValidator(a_plain_name)]
     timestampSpec: TimestampSpec
     dimensionsSpec: DimensionsSpec = Field(default_factory=DimensionsSpec)
-    metricsSpec: list[Metric] = Field(default_factory=list)
+    metricsSpec: list[Metric] = Field(default_factory=list, max_length=MOST_COLUMNS)
     granularitySpec: GranularitySpec = Field(default_factory=GranularitySpec)
     transformSpec: TransformSpec = Field(default_factory=TransformSpec)
 
     @model_validator(mode="after")
     def _one_column_a_name(self) -> DataSchema:
         names = [*(d.name for d in self.dimensionsSpec.dimensions), *(m.name for m in self.metricsSpec)]
-        doubles = sorted({n for n in names if names.count(n) > 1})
-        if doubles:
-            raise ValueError(f"columns are named twice among dimensions and metrics: {', '.join(doubles)}")
+        if len(names) > MOST_COLUMNS:
+            raise ValueError(f"dimensions and metrics are {len(names)} columns; {MOST_COLUMNS} at most")
+        twice = doubles(names)
+        if twice:
+            raise ValueError(f"columns are named twice among dimensions and metrics: {listed(twice)}")
         if "__record_time" in names:
             raise ValueError("__record_time is a name of the decoder's own and can't be a dimension or metric")
         return self

@@ -7,9 +7,27 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from ingestion.specs.limits import (
+    DEEPEST_FILTER,
+    LONGEST_VALUE,
+    MOST_EXPRESSIONS,
+    MOST_FILTERS,
+    MOST_VALUES,
+    FieldName,
+)
+
+
+def _short(value: Scalar | None) -> Scalar | None:
+    if isinstance(value, str) and len(value) > LONGEST_VALUE:
+        raise ValueError(f"has {len(value)} characters; {LONGEST_VALUE} at most")
+    return value
+
 
 Scalar = str | int | float | bool
+Value = Annotated[Scalar, AfterValidator(_short)]
+Bound = Annotated[str | int | float, AfterValidator(_short)]
 
 
 class _Filter(BaseModel):
@@ -20,41 +38,41 @@ class SelectorFilter(_Filter):
     """Rows whose ``dimension`` equals ``value`` (``null`` matches missing ones), compared as text."""
 
     type: Literal["selector"]
-    dimension: str = Field(min_length=1)
-    value: Scalar | None = None
+    dimension: FieldName
+    value: Value | None = None
 
 
 class EqualsFilter(_Filter):
     """Rows whose ``column`` equals ``matchValue``."""
 
     type: Literal["equals"]
-    column: str = Field(min_length=1)
-    matchValueType: str | None = None
-    matchValue: Scalar
+    column: FieldName
+    matchValueType: FieldName | None = None
+    matchValue: Value
 
 
 class NullFilter(_Filter):
     """Rows whose ``column`` is missing or null."""
 
     type: Literal["null"]
-    column: str = Field(min_length=1)
+    column: FieldName
 
 
 class InFilter(_Filter):
     """Rows whose ``dimension`` is one of ``values``, compared as text."""
 
     type: Literal["in"]
-    dimension: str = Field(min_length=1)
-    values: list[Scalar | None] = Field(min_length=1)
+    dimension: FieldName
+    values: list[Value | None] = Field(min_length=1, max_length=MOST_VALUES)
 
 
 class BoundFilter(_Filter):
     """Rows whose ``dimension`` lies between ``lower`` and ``upper``; ``ordering`` numeric or lexicographic."""
 
     type: Literal["bound"]
-    dimension: str = Field(min_length=1)
-    lower: str | int | float | None = None
-    upper: str | int | float | None = None
+    dimension: FieldName
+    lower: Bound | None = None
+    upper: Bound | None = None
     lowerStrict: bool = False
     upperStrict: bool = False
     ordering: Literal["lexicographic", "numeric"] = "lexicographic"
@@ -64,7 +82,7 @@ class LikeFilter(_Filter):
     """Rows whose ``dimension`` matches an SQL LIKE pattern (``%`` and ``_``)."""
 
     type: Literal["like"]
-    dimension: str = Field(min_length=1)
+    dimension: FieldName
     pattern: str = Field(max_length=1_000)
     escape: str | None = Field(default=None, max_length=1)
 
@@ -92,14 +110,14 @@ class AndFilter(_Filter):
     """Rows that match all ``fields``."""
 
     type: Literal["and"]
-    fields: list[Filter] = Field(min_length=1)
+    fields: list[Filter] = Field(min_length=1, max_length=MOST_FILTERS)
 
 
 class OrFilter(_Filter):
     """Rows that match at least one of ``fields``."""
 
     type: Literal["or"]
-    fields: list[Filter] = Field(min_length=1)
+    fields: list[Filter] = Field(min_length=1, max_length=MOST_FILTERS)
 
 
 class NotFilter(_Filter):
@@ -127,3 +145,27 @@ Filter = Annotated[
 
 for _model in (AndFilter, OrFilter, NotFilter):
     _model.model_rebuild()
+
+
+def within_limits(condition: Filter) -> Filter:
+    """The filter, if it is neither too large nor nested too deep. Raises ``ValueError``."""
+    here, depth, filters, values, expressions = [condition], 0, 0, 0, 0
+    while here:
+        depth += 1
+        filters += len(here)
+        values += sum(len(f.values) for f in here if isinstance(f, InFilter))
+        expressions += sum(isinstance(f, ExpressionFilter) for f in here)
+        if depth > DEEPEST_FILTER:
+            raise ValueError(f"filters are nested deeper than {DEEPEST_FILTER} levels")
+        here = [inner for f in here for inner in _inside(f)]
+    found = ((filters, MOST_FILTERS, "filters"), (values, MOST_VALUES, "values of filters of type in"))
+    for count, most, what in (*found, (expressions, MOST_EXPRESSIONS, "expressions")):
+        if count > most:
+            raise ValueError(f"there are {count} {what}; {most} at most")
+    return condition
+
+
+def _inside(condition: Filter) -> list[Filter]:
+    if isinstance(condition, NotFilter):
+        return [condition.field]
+    return condition.fields if isinstance(condition, AndFilter | OrFilter) else []

@@ -10,9 +10,22 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ingestion.specs.json_path import parse_json_path
+from ingestion.specs.limits import (
+    MOST_FIELDS,
+    MOST_FLATTENED,
+    MOST_SCHEMAS,
+    MOST_SEARCHES,
+    MOST_STEPS,
+    ColumnName,
+    FieldName,
+    doubles,
+    listed,
+    one_line,
+    short,
+)
 from ingestion.specs.registry_access import RegistryConfig, RegistryHeaders
 
 # What the JSON decoder does anyway; every other feature of Jackson's would change what a record is.
@@ -31,9 +44,9 @@ class FlattenField(FormatModel):
     """One field that is made from a nested value."""
 
     type: Literal["root", "path", "tree"]
-    name: str = Field(min_length=1)
-    expr: str | None = None
-    nodes: list[str] | None = None
+    name: ColumnName
+    expr: FieldName | None = None
+    nodes: list[FieldName] | None = Field(default=None, max_length=MOST_STEPS)
 
     @field_validator("type", mode="before")
     @classmethod
@@ -59,7 +72,7 @@ class FlattenSpec(FormatModel):
     """Fields made from nested values, beside the record's own or instead of them."""
 
     useFieldDiscovery: bool = True
-    fields: list[FlattenField] = Field(default_factory=list)
+    fields: list[FlattenField] = Field(default_factory=list, max_length=MOST_FLATTENED)
 
     @field_validator("fields", mode="before")
     @classmethod
@@ -70,10 +83,17 @@ class FlattenSpec(FormatModel):
 
     @model_validator(mode="after")
     def _no_doubles(self) -> FlattenSpec:
-        names = [f.name for f in self.fields]
-        doubles = sorted({n for n in names if names.count(n) > 1})
-        if doubles:
-            raise ValueError(f"fields are named twice: {', '.join(doubles)}")
+        twice = doubles(f.name for f in self.fields)
+        if twice:
+            raise ValueError(f"fields are named twice: {listed(twice)}")
+        return self
+
+    @model_validator(mode="after")
+    def _searches_little(self) -> FlattenSpec:
+        paths = (parse_json_path(f.expr or "") for f in self.fields if f.type == "path")
+        searches = sum(path.searches for path in paths)
+        if searches > MOST_SEARCHES:
+            raise ValueError(f"the JsonPaths have {searches} wildcards and descents in all; {MOST_SEARCHES} at most")
         return self
 
 
@@ -104,8 +124,8 @@ class JsonInputFormat(FormatModel):
 
 
 class _ColumnsFormat(FormatModel):
-    columns: list[str] | None = Field(default=None, min_length=1)
-    listDelimiter: str = Field(default=CONTROL_A, min_length=1)
+    columns: list[ColumnName] | None = Field(default=None, min_length=1, max_length=MOST_FIELDS)
+    listDelimiter: FieldName = CONTROL_A
     findColumnsFromHeader: bool | None = None
     hasHeaderRow: bool | None = None
     skipHeaderRows: int = Field(default=0, ge=0)
@@ -117,10 +137,9 @@ class _ColumnsFormat(FormatModel):
             raise ValueError("give findColumnsFromHeader or its old name hasHeaderRow, not both")
         if self.columns is None and not self.has_header:
             raise ValueError("columns is required (unless findColumnsFromHeader is true)")
-        names = self.columns or []
-        doubles = sorted({n for n in names if names.count(n) > 1})
-        if doubles:
-            raise ValueError(f"columns are named twice: {', '.join(doubles)}")
+        twice = doubles(self.columns or [])
+        if twice:
+            raise ValueError(f"columns are named twice: {listed(twice)}")
         return self
 
     @property
@@ -145,7 +164,7 @@ class DelimitedInputFormat(_ColumnsFormat):
     """Records are lines of values with a delimiter between them; quotes mean nothing, as in Druid."""
 
     type: Literal["tsv", "delimited"]
-    delimiter: str = Field(default="\t", min_length=1)
+    delimiter: FieldName = "\t"
 
     @model_validator(mode="after")
     def _two_delimiters(self) -> DelimitedInputFormat:
@@ -158,8 +177,8 @@ class RegistryDecoder(FormatModel):
     """Schemas come from a Confluent schema registry, by the id that every record begins with."""
 
     type: Literal["schema_registry"]
-    url: str | None = None
-    urls: list[str] | None = Field(default=None, min_length=1, max_length=MOST_REGISTRIES)
+    url: FieldName | None = None
+    urls: list[FieldName] | None = Field(default=None, min_length=1, max_length=MOST_REGISTRIES)
     capacity: int = Field(default=1000, ge=1)
     config: RegistryConfig = Field(default_factory=dict)
     headers: RegistryHeaders = Field(default_factory=dict)
@@ -202,14 +221,14 @@ class AvroMultipleDecoder(FormatModel):
     """A record is a byte 1, four bytes with the number of one of these schemas (big-endian), and the record's bytes."""
 
     type: Literal["multiple_schemas_inline"]
-    schemas: dict[int, dict[str, Any]] = Field(min_length=1)
+    schemas: dict[int, dict[str, Any]] = Field(min_length=1, max_length=MOST_SCHEMAS)
 
 
 class AvroFileDecoder(FormatModel):
     """Headgate's own: as ``schema_inline``, with the schema in a file of the folder for schemas."""
 
     type: Literal["schema_file"]
-    file: str = Field(min_length=1)
+    file: FieldName
 
 
 AvroBytesDecoder = Annotated[
@@ -241,8 +260,8 @@ class ProtobufFileDecoder(FormatModel):
     """Messages by a compiled descriptor set (``protoc --descriptor_set_out``) in a file of the folder for schemas."""
 
     type: Literal["file"]
-    descriptor: str = Field(min_length=1)
-    protoMessageType: str | None = None
+    descriptor: FieldName
+    protoMessageType: FieldName | None = None
 
 
 class ProtobufInlineDecoder(FormatModel):
@@ -250,7 +269,7 @@ class ProtobufInlineDecoder(FormatModel):
 
     type: Literal["inline"]
     descriptorString: str = Field(min_length=1)
-    protoMessageType: str | None = None
+    protoMessageType: FieldName | None = None
 
 
 ProtoBytesDecoder = Annotated[
@@ -275,9 +294,9 @@ class ThriftInputFormat(FormatModel):
     """Records are Thrift structs, one each. ``thriftIdl`` and ``thriftFile`` are Headgate's, for Druid's JAR."""
 
     type: Literal["thrift"]
-    thriftClass: str = Field(min_length=1)
+    thriftClass: FieldName
     thriftIdl: str | None = Field(default=None, min_length=1)
-    thriftFile: str | None = Field(default=None, min_length=1)
+    thriftFile: FieldName | None = None
     protocol: Literal["auto", "compact", "binary", "json"] = "auto"
     flattenSpec: FlattenSpec | None = None
 
@@ -315,10 +334,10 @@ class KafkaInputFormat(FormatModel):
     valueFormat: ValueFormat
     keyFormat: ValueFormat | None = None
     headerFormat: HeaderFormat | None = None
-    headerColumnPrefix: str = "kafka.header."
-    keyColumnName: str = Field(default="kafka.key", min_length=1)
-    timestampColumnName: str = Field(default="kafka.timestamp", min_length=1)
-    topicColumnName: str = Field(default="kafka.topic", min_length=1)
+    headerColumnPrefix: Annotated[str, AfterValidator(short), AfterValidator(one_line)] = "kafka.header."
+    keyColumnName: ColumnName = "kafka.key"
+    timestampColumnName: ColumnName = "kafka.timestamp"
+    topicColumnName: ColumnName = "kafka.topic"
 
 
 InputFormat = Annotated[

@@ -13,6 +13,7 @@ from ingestion.specs.base import SpecModel, utc
 from ingestion.specs.group_times import faults_of
 from ingestion.specs.input_format import InputFormat
 from ingestion.specs.kafka_reading import KafkaProperties, refuse
+from ingestion.specs.limits import one_line
 
 SHARE_GROUP_TYPE = "index_kafka_share_group"
 _SHARE_GROUP_TYPES = (SHARE_GROUP_TYPE, "kafka_share_group")
@@ -31,6 +32,7 @@ def _no_longer_than_a_century(value: timedelta) -> timedelta:
     return min(value, _CENTURY)
 
 
+GroupId = Annotated[str, Field(min_length=1, max_length=249), AfterValidator(one_line)]
 Span = Annotated[timedelta, AfterValidator(_no_longer_than_a_century)]
 
 
@@ -115,7 +117,7 @@ class ShareGroupIOConfig(_TopicIOConfig):
     """A share group (KIP-932). ``taskCount`` and all that the share-group task does not know are Headgate's."""
 
     type: Literal["index_kafka_share_group", "kafka_share_group"] = "index_kafka_share_group"
-    groupId: str = Field(min_length=1, max_length=249)
+    groupId: GroupId
     pollTimeout: int = Field(default=2000, ge=1, le=60_000)
     useEarliestOffset: bool = True
     replicas: int = 1
@@ -171,7 +173,7 @@ class KafkaIOConfig(_TopicIOConfig):
 
     type: Literal["kafka", "index_kafka"] = "kafka"
     assignment: Literal["offset_range", "consumer_group"] = "offset_range"
-    groupId: str | None = Field(default=None, min_length=1, max_length=249)
+    groupId: GroupId | None = None
     pollTimeout: int = Field(default=100, ge=1, le=60_000)
     useEarliestOffset: bool = False
     replicas: int = Field(default=1, ge=1, le=10)

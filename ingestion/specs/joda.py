@@ -33,6 +33,7 @@ _WHY = {
     "T": "a letter that stands for itself is written between quotes: 'T'",
 }
 _PARTS = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z']+)|(')")
+_MOST_NAMES = 4  # each doubles the patterns of which one has to match
 _HALF_DAY = {"%p", "%I"}
 
 
@@ -44,6 +45,8 @@ def strptime_patterns(pattern: str) -> list[str]:
         raise ValueError("a pattern needs at least one field, such as yyyy-MM-dd HH:mm:ss")
     if len(held & _HALF_DAY) == 1:
         raise ValueError("letters 'h' and 'a' belong together: an hour of 1 to 12 needs AM or PM")
+    if sum(len(choice) > 1 for choice in choices) > _MOST_NAMES:
+        raise ValueError(f"names of months and weekdays (MMM, EEE) stand more than {_MOST_NAMES} times")
     return ["".join(fields) for fields in product(*choices)]
 
 

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from ingestion.specs.limits import MOST_DESCENTS, MOST_STEPS
+
 FUNCTIONS = ("min", "max", "avg", "stddev", "sum", "length")
 _FUNCTION = re.compile(r"\.(\w+)\((.*)\)$", re.DOTALL)
 _STEP = re.compile(
@@ -34,9 +36,14 @@ class JsonPath:
     function: str = ""
 
     @property
+    def searches(self) -> int:
+        """How many steps look at more than one value."""
+        return sum(s.kind in ("wildcard", "descent") for s in self.steps)
+
+    @property
     def is_definite(self) -> bool:
         """Whether it leads to one value; otherwise to a list of all that are found."""
-        return all(s.kind in ("name", "index") for s in self.steps)
+        return not self.searches
 
 
 def parse_json_path(text: str) -> JsonPath:
@@ -54,7 +61,19 @@ def parse_json_path(text: str) -> JsonPath:
             )
         steps.append(_step(found))
         rest = rest[found.end() :]
+    _check_cost(steps)
     return JsonPath(tuple(steps), function)
+
+
+def _check_cost(steps: list[Step]) -> None:
+    if len(steps) > MOST_STEPS:
+        raise ValueError(f"the JsonPath has {len(steps)} steps; {MOST_STEPS} at most")
+    descents = sum(s.kind == "descent" for s in steps)
+    if descents > MOST_DESCENTS:
+        raise ValueError(
+            f"the JsonPath has {descents} descents ('..name'); {MOST_DESCENTS} at most, since each further one takes "
+            "as many times as long as a record is deep: name the steps between them"
+        )
 
 
 def _function(text: str) -> tuple[str, str]:

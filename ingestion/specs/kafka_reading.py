@@ -16,6 +16,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from ingestion.specs.addresses import servers_of
 from ingestion.specs.jaas import login_of
 from ingestion.specs.kafka_properties import MECHANISMS, PEM_LABELS, PROPERTIES, Property
+from ingestion.specs.limits import LONGEST_PROPERTY
 from ingestion.specs.pem import pem_of
 from ingestion.specs.providers import PROVIDER, EnvironmentVariable, Value, held_by, secret_of
 
@@ -130,6 +131,9 @@ def _value(name: str, given: Any, place: Place, faults: _Faults) -> Value | None
     text = str(raw).lower() if isinstance(raw, bool) else str(raw) if isinstance(raw, int | float) else raw
     if not isinstance(text, str):
         faults.add("must be text; only passwords and keys may come from a password provider", *place)
+        return None
+    if len(text) > LONGEST_PROPERTY:
+        faults.add(f"has {len(text)} characters; {LONGEST_PROPERTY} at most", *place)
         return None
     _check_value(name, known, text, place, faults)
     return text

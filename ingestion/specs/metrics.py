@@ -10,13 +10,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ingestion.specs.limits import ColumnName, FieldName
+
 ValueKind = Literal["long", "double", "string"]
 
 
 class _Metric(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(min_length=1)
+    name: ColumnName
 
     @field_validator("name")
     @classmethod
@@ -46,7 +48,7 @@ class CountMetric(_Metric):
 
 
 class _FieldMetric(_Metric):
-    fieldName: str = Field(min_length=1)
+    fieldName: FieldName
 
     @property
     def field(self) -> str | None:

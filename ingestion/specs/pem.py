@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----((?:(?!-----).)*)-----END \1-----", re.DOTALL)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 CERTIFICATE = ("CERTIFICATE",)
 KEY = ("PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY")

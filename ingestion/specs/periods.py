@@ -17,6 +17,7 @@ from dateutil.relativedelta import relativedelta
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ingestion.specs.granularity import MAX_TIME, MIN_TIME, Granularity
+from ingestion.specs.limits import FieldName
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -60,8 +61,8 @@ class PeriodGranularity(_Buckets):
     """Buckets of an ISO 8601 ``period``, in the calendar of ``timeZone`` (UTC without one)."""
 
     type: Literal["period"]
-    period: str
-    timeZone: str | None = None
+    period: FieldName
+    timeZone: FieldName | None = None
 
     @field_validator("timeZone")
     @classmethod

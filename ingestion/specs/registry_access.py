@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from ingestion.specs.limits import MOST_HEADERS
 from ingestion.specs.providers import PROVIDER, Value, held_by, secret_of
 
 # Name → the values it may have; None: any text.
@@ -71,6 +72,8 @@ def _config(given: Any) -> Any:
 
 def _headers(given: Any) -> Any:
     headers = _read(given)
+    if isinstance(headers, dict) and len(headers) > MOST_HEADERS:
+        raise ValueError(f"there are {len(headers)} headers; {MOST_HEADERS} at most")
     for name, value in headers.items() if isinstance(headers, dict) else ():
         if _HEADER.fullmatch(name) is None:
             raise ValueError(f"{name[:100]!r} is no name of a header")

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
@@ -173,3 +174,24 @@ def test_two_admins_who_remove_each_other_at_once_leave_one() -> None:
         done = list(pool.map(remove, admins, reversed(admins)))
     assert sorted(done) == [False, True]
     assert Membership.objects.filter(team=team, role=Role.ADMIN).count() == 1
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\r", "a\u2028"])
+def test_a_tokens_name_is_one_line(clients: dict[str, Client], cast: Cast, name: str) -> None:
+    """Row 21 of the security checklist: tokens."""
+    answer = clients["viewer"].post("/api/v1/tokens/", {"name": f"x{name}y"}, content_type="application/json")
+    assert answer.status_code == 400
+    assert [t.name for t in ApiToken.objects.filter(user=cast.users["viewer"])] == ["test"]
+
+
+@pytest.mark.parametrize(("username", "team"), [("ann\n", "web"), ("ann", "web\n"), ("ann", "we\nb"), ("a b", "web")])
+def test_a_users_and_a_teams_name_is_one_line(
+    db: None, monkeypatch: pytest.MonkeyPatch, username: str, team: str
+) -> None:
+    """Row 21 of the security checklist: users and teams."""
+    monkeypatch.setenv("HEADGATE_LOGIN_PASSWORD", PASSWORD)
+    with pytest.raises(CommandError, match=r"--(username|team): "):
+        call_command("ensure_login", username=username, team=team)
+    assert (User.objects.count(), Team.objects.count()) == (0, 0)
+    call_command("ensure_login", username="ann", team="web")
+    assert Team.objects.get().name == "web"

@@ -16,7 +16,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 
-from controlplane.api.parsers import MOST_BYTES
+from controlplane.common.strictjson import MOST_BYTES
 from tests.support.django_cast import SEED, Cast, spec_for
 from tests.support.routes import all_routes
 

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import psutil
@@ -292,13 +293,10 @@ def test_a_process_that_does_not_end_is_killed(
 def test_only_so_many_at_once(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 5 of the security checklist: a few samples at once, no more."""
     monkeypatch.setattr(sampling, "WAIT_S", 0.05)
-    for _ in range(sampling.AT_ONCE):
-        assert sampling._slots.acquire(timeout=1)
-    try:
+    with ExitStack() as taken:
+        for number in range(sampling.AT_ONCE):
+            taken.enter_context(sampling._slots.place(f"somebody {number}", 1))
         assert ask(owner, pasted("{}")).status_code == 503
-    finally:
-        for _ in range(sampling.AT_ONCE):
-            sampling._slots.release()
     assert ask(owner, pasted("{}")).status_code == 200
 
 

@@ -86,12 +86,20 @@ def test_a_process_that_can_not_check_is_no_fault_of_the_spec(
 
 def test_only_so_many_are_checked_at_a_time(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "CHECK_S", 0.1)
-    taken = [checking._places.acquire(timeout=10) for _ in range(checking._AT_ONCE)]
-    try:
+    with checking._places.place("somebody", 10), checking._places.place("somebody else", 10):
         assert post(owner, TASKS, with_transform("upper(a)")).status_code == 503
-    finally:
-        for _ in taken:
-            checking._places.release()
+
+
+def test_one_users_checks_leave_a_place_to_others(
+    clients: dict[str, Client], cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 20 of the security checklist: a user whose spec takes long to check keeps only that user waiting."""
+    with checking._places.place(cast.users["operator"].pk, 10):
+        monkeypatch.setattr(checking, "CHECK_S", 0.1)
+        mine = post(clients["operator"], "/api/v1/validate/", {"kind": "task", "spec": with_transform("upper(a)")})
+        monkeypatch.setattr(checking, "CHECK_S", 30.0)
+        others = post(clients["viewer"], "/api/v1/validate/", {"kind": "task", "spec": with_transform("upper(a)")})
+    assert (mine.status_code, others.status_code) == (503, 200)
 
 
 def test_one_that_takes_too_long_to_check_is_refused(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,9 +38,9 @@ class ValidateView(HeadgateView):
         try:
             spec: TaskSpec | SupervisorSpec
             if body["kind"] == "task":
-                spec = read_spec(body["spec"], parse_task_spec)
+                spec = read_spec(self.actor, body["spec"], parse_task_spec)
             else:
-                spec = read_spec(body["spec"], parse_supervisor_spec)
+                spec = read_spec(self.actor, body["spec"], parse_supervisor_spec)
             check_connections(body["spec"], spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
         except InvalidInput as error:
             raise _in_body(error) from None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
+from django.db.models import Field, Model
 
 from controlplane.config import env
-from controlplane.teams.models import Membership, Role, Team
+from controlplane.teams.models import Membership, Role, Team, User
 
 
 class Command(BaseCommand):
@@ -26,6 +28,8 @@ class Command(BaseCommand):
         password = env.text("HEADGATE_LOGIN_PASSWORD", "")
         if len(password) < 12:
             raise CommandError("HEADGATE_LOGIN_PASSWORD must hold a password of at least 12 characters.")
+        _check("--username", User, "username", options["username"])
+        _check("--team", Team, "name", options["team"])
         user, _ = get_user_model().objects.get_or_create(username=options["username"])
         user.is_superuser = options["superuser"]
         if not user.check_password(password):
@@ -34,3 +38,11 @@ class Command(BaseCommand):
         team, _ = Team.objects.get_or_create(name=options["team"])
         Membership.objects.update_or_create(user=user, team=team, defaults={"role": options["role"]})
         self.stdout.write(f"{user.username} is {options['role']} of team {team.name}")
+
+
+def _check(option: str, model: type[Model], field: str, value: str) -> None:
+    """Raise ``CommandError`` for a name that the model refuses."""
+    try:
+        cast("Field[Any, Any]", model._meta.get_field(field)).clean(value, None)
+    except ValidationError as error:
+        raise CommandError(f"{option}: {'; '.join(error.messages)}") from None

@@ -1,0 +1,83 @@
+"""A few places for work that takes a processor, dealt out so that one user can't keep the others waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+class NoPlace(Exception):
+    """There was none in time, or this user has too many waiting already."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    user: Hashable
+    number: int
+
+
+class FairPlaces:
+    """``places`` of one process. A user holds ``own`` of them at most, and waits for ``waiting`` at most.
+
+    A free place goes to the user who holds the fewest, of these to the one who had one the longest ago.
+    """
+
+    def __init__(self, places: int, own: int, waiting: int) -> None:
+        self._places, self._own, self._most_waiting = places, own, waiting
+        self._changed = threading.Condition()
+        self._held: Counter[Hashable] = Counter()
+        self._queue: list[_Waiting] = []
+        self._served: dict[Hashable, int] = {}  # when each of them had a place last, while anybody waits
+        self._clock = 0
+
+    @contextmanager
+    def place(self, user: Hashable, within_s: float) -> Iterator[None]:
+        """Hold a place. Raises ``NoPlace``."""
+        self._take(user, within_s)
+        try:
+            yield
+        finally:
+            self._give_back(user)
+
+    def _take(self, user: Hashable, within_s: float) -> None:
+        until = time.monotonic() + within_s
+        with self._changed:
+            if sum(w.user == user for w in self._queue) >= self._most_waiting:
+                raise NoPlace
+            mine = _Waiting(user, self._tick())
+            self._queue.append(mine)
+            try:
+                while self._next() is not mine:
+                    if not self._changed.wait(until - time.monotonic()):
+                        raise NoPlace
+                self._held[user] += 1
+                self._served[user] = self._tick()
+            finally:
+                self._queue.remove(mine)
+                if not self._queue:
+                    self._served.clear()
+                self._changed.notify_all()
+
+    def _give_back(self, user: Hashable) -> None:
+        with self._changed:
+            self._held[user] -= 1
+            self._held += Counter()  # drops who holds none
+            self._changed.notify_all()
+
+    def _next(self) -> _Waiting | None:
+        """Whose turn it is; None while nobody's."""
+        if self._held.total() >= self._places:
+            return None
+        may = [w for w in self._queue if self._held[w.user] < self._own]
+        return min(may, key=self._rank, default=None)
+
+    def _rank(self, waiting: _Waiting) -> tuple[int, int, int]:
+        return self._held[waiting.user], self._served.get(waiting.user, 0), waiting.number
+
+    def _tick(self) -> int:
+        self._clock += 1
+        return self._clock

@@ -1,0 +1,65 @@
+"""JSON from outside, strictly: what would be read differently by others, or could not be stored, is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+from controlplane.common.text import storable
+from ingestion.specs.limits import doubles
+
+MOST_BYTES = 1024 * 1024
+MOST_DEPTH = 64
+_BIGGEST_NUMBER = 2**63 - 1
+
+
+def strict_json(text: str) -> Any:
+    """As RFC 8259 has it: no NaN, no double keys; and no NUL characters, which the store refuses.
+
+    Raises ``ValueError`` with what is wrong; where it is no JSON at all, ``json.JSONDecodeError``.
+    """
+    try:
+        document = json.loads(text, parse_constant=_refuse, object_pairs_hook=_object)
+    except RecursionError:
+        raise _too_deep() from None
+    _check(document, 0)
+    return document
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"the name {doubles(name for name, _ in pairs)[0][:200]!r} stands twice in one object")
+    return found
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"it is nested deeper than {MOST_DEPTH} levels")
+
+
+def _check(value: Any, depth: int) -> None:
+    if depth > MOST_DEPTH:
+        raise _too_deep()
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _check(name, depth)
+            _check(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check(inner, depth + 1)
+    elif isinstance(value, str):
+        if not storable(value):
+            raise ValueError("it holds a NUL character or half a surrogate pair")
+    elif _beyond(value):
+        raise ValueError("it holds a number that is out of range")
+
+
+def _beyond(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)  # 1e999 parses as infinity
+    return isinstance(value, int) and abs(value) > _BIGGEST_NUMBER

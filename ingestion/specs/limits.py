@@ -1,0 +1,70 @@
+"""How much a spec may hold: whoever reads one answers others meanwhile, so each list and each text has an end.
+
+All of it is bounded by the request that brings it, too: 1 MiB, 64 levels deep.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+MOST_COLUMNS = 2_000  # dimensions and metrics
+MOST_FIELDS = 10_000  # names of fields in a list
+MOST_EXPRESSIONS = 500  # of transforms and of the filter
+MOST_FILTERS = 1_000  # in one another and beside one another
+DEEPEST_FILTER = 30
+MOST_VALUES = 10_000  # of all filters
+MOST_FLATTENED = 2_000
+MOST_SEARCHES = 100  # wildcards and descents of all JsonPaths
+MOST_STEPS = 50  # of a JsonPath or of a way by names
+MOST_DESCENTS = 1  # of a JsonPath: each further one multiplies its cost by a record's depth
+MOST_SCHEMAS = 100
+MOST_HEADERS = 100
+MOST_INTERVALS = 1_000
+LONGEST_NAME = 1_000
+LONGEST_VALUE = 10_000
+LONGEST_PATTERN = 200
+LONGEST_PROPERTY = 256 * 1024
+
+
+def doubles(names: Iterable[str]) -> list[str]:
+    """Those that stand there more than once, sorted. Looks at each name once."""
+    seen: set[str] = set()
+    found: set[str] = set()
+    for name in names:
+        (found if name in seen else seen).add(name)
+    return sorted(found)
+
+
+def listed(names: list[str], most: int = 20) -> str:
+    """For a message: the first of them, and how many there are beside."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(name[:100] for name in names[:most]) + more
+
+
+def in_one_line(text: str) -> bool:
+    """Whether there is no line break and no other control character in it."""
+    return not any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in text)
+
+
+def one_line(value: str) -> str:
+    """A name that the spec gives. Raises ``ValueError``."""
+    if not in_one_line(value):
+        raise ValueError("must be one line of text, without line breaks and other control characters")
+    return value
+
+
+def short(value: str) -> str:
+    """A name, or a text as short as one. Raises ``ValueError``."""
+    if len(value) > LONGEST_NAME:
+        raise ValueError(f"has {len(value)} characters; {LONGEST_NAME} at most")
+    return value
+
+
+FieldName = Annotated[str, Field(min_length=1), AfterValidator(short)]
+"""A field as records have it, whatever it is called."""
+ColumnName = Annotated[FieldName, AfterValidator(one_line)]
+"""A name that the spec gives to something that is made."""
