@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from controlplane.common.durations import duration_of
 from ingestion.specs.addresses import AddressPolicy
@@ -67,6 +69,58 @@ def duration(name: str, default: str) -> timedelta:
 def words(name: str, default: str = "") -> list[str]:
     """A comma-separated list without blanks."""
     return [w.strip() for w in text(name, default).split(",") if w.strip()]
+
+
+def choice(name: str, *values: str) -> str:
+    """One of these words; the first one is the default."""
+    value = text(name, values[0]).strip()
+    if value in values:
+        return value
+    raise EnvironmentProblem(f"{name} must be {' or '.join(values)}, not {value!r}")
+
+
+def internal_url(master: str) -> str:
+    """Where applications reach the control plane: not on loopback when they run on other machines."""
+    value = text("HEADGATE_INTERNAL_URL", "http://127.0.0.1:8000")
+    host = urlsplit(value).hostname or ""
+    if master == "local" or not is_loopback(host) or all(map(is_loopback, hosts_of(master))):
+        return value
+    raise EnvironmentProblem(
+        f"HEADGATE_INTERNAL_URL is {value}, but executors run on the machines of {master}: there {host} is each "
+        "machine itself. Give the address under which they reach web, such as http://headgate.internal:8000"
+    )
+
+
+def spark_secret(master: str) -> str:
+    """What Spark's master and workers ask applications for; empty for none."""
+    value = text("HEADGATE_SPARK_SECRET", "")
+    if value or master == "local" or flag("HEADGATE_ALLOW_OPEN_SPARK"):
+        return value
+    raise EnvironmentProblem(
+        f"HEADGATE_SPARK_SECRET is not set: whoever reaches {master}, or an application there, could run programs in "
+        "it. Give the spark.authenticate.secret of that cluster, or set HEADGATE_ALLOW_OPEN_SPARK=1 if it has none and "
+        "nobody else is in its network"
+    )
+
+
+def spark_master_web(master: str) -> list[str]:
+    """Where the master, or each of several, answers with JSON: where its page is unless that was moved."""
+    written = words("HEADGATE_SPARK_MASTER_WEB")
+    return [a.rstrip("/") for a in written] or [f"http://{host}:8080" for host in hosts_of(master)]
+
+
+def hosts_of(master: str) -> list[str]:
+    """The hosts of a Spark master's address: of spark://a:7077,b:7077 both."""
+    parts = master.partition("://")[2].split(",")
+    return [host for part in parts if (host := urlsplit(f"//{part}").hostname)]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether it is this machine alone. Names are not looked up: what they mean elsewhere is not known here."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def secret_key(debug: bool) -> str:

@@ -196,12 +196,19 @@ DEEP_STORAGE = env.text("HEADGATE_DEEP_STORAGE", str(BASE_DIR / ".headgate" / "s
 # How old a file that no segment names must be to be deleted.
 ORPHAN_GRACE = env.duration("HEADGATE_ORPHAN_GRACE", "PT24H")
 TASK_DIR = Path(env.text("HEADGATE_TASK_DIR", str(BASE_DIR / ".headgate" / "tasks")))
-INTERNAL_URL = env.text("HEADGATE_INTERNAL_URL", "http://127.0.0.1:8000")
 DEFAULT_BOOTSTRAP = env.text("HEADGATE_DEFAULT_BOOTSTRAP", "")
 SPARK_MASTER = env.text("HEADGATE_SPARK_MASTER", "local")
+SPARK_MASTER_WEB = env.spark_master_web(SPARK_MASTER)
+SPARK_SECRET = env.spark_secret(SPARK_MASTER)
+# Whether executors are sent their Python and the code, or have both installed.
+SPARK_PYTHON = env.choice("HEADGATE_SPARK_PYTHON", "shipped", "installed")
+SPARK_PACKAGES = env.words("HEADGATE_SPARK_PACKAGES")
+INTERNAL_URL = env.internal_url(SPARK_MASTER)
 SPARK_SLOTS = env.number("HEADGATE_SPARK_SLOTS", 32)
 # How many indexers run at once, of all tasks; 0 for no limit.
 WORKER_CAPACITY = env.number("HEADGATE_WORKER_CAPACITY", 0)
+# How long a supervisor's next task waits for room before the one that still reads must make it.
+HANDOVER_PATIENCE = env.duration("HEADGATE_HANDOVER_PATIENCE", "PT20S")
 # A task whose heartbeat is older than this is lost.
 TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_HEARTBEAT_TIMEOUT", 30))
 # The most that a supervisor waits before it starts another task after failures in a row.

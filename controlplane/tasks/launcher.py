@@ -20,6 +20,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.common.processes import passed_on
+from controlplane.tasks import spark_conf
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import end_task, new_token
@@ -35,23 +36,31 @@ def launch(task_id: str) -> bool:
 
     Without room for it, it goes on waiting: the watch hands it over again.
     """
-    with transaction.atomic():
-        waiting = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None).first()
-        if waiting is None or not may_launch(waiting):
-            return False
-        # The row count decides who launches when the message is delivered twice.
-        won = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None).update(
-            launched_at=timezone.now()
-        )
-        if not won:
-            return False
-        task = Task.objects.get(pk=task_id)
-        token = new_token(task)
+    waiting = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None).first()
+    if waiting is None:
+        return False
     try:
-        _start(task, token)
+        if waiting.kind not in PLAIN:
+            spark_conf.prepare()  # it may take half a minute, which is none of the application's time to start
+        task = _claimed(task_id)
+        if task is None:
+            return False
+        _start(task, new_token(task))
     except OSError as error:
-        end_task(task, error=f"The application could not be started: {error}")
+        end_task(waiting, error=f"The application could not be started: {error}")
     return True
+
+
+@transaction.atomic
+def _claimed(task_id: str) -> Task | None:
+    """The task, if it is this process that launches it, now that there is room for it."""
+    unlaunched = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None)
+    waiting = unlaunched.first()
+    if waiting is None or not may_launch(waiting):
+        return None
+    # The row count decides who launches when the message is delivered twice.
+    won = unlaunched.update(launched_at=timezone.now())
+    return Task.objects.get(pk=task_id) if won else None
 
 
 def folder_of(task_id: str) -> Path:
@@ -90,27 +99,10 @@ def _start(task: Task, token: str) -> None:
 
 
 def _spark_command(task: Task) -> list[str]:
-    master = settings.SPARK_MASTER
-    local = master == "local"
-    conf = {
-        "spark.app.name": task.pk,
-        "spark.ui.enabled": "false",
-        "spark.speculation": "false",
-        "spark.python.worker.reuse": "false",
-        "spark.eventLog.enabled": "false",
-        "spark.task.maxFailures": "1",
-        "spark.scheduler.mode": "FAIR",
-        "spark.log.level": "WARN",
-        "spark.driver.memory": "512m",
-        "spark.python.daemon.module": "ingestion.spark.daemon",
-    }
-    if not local:
-        # A standalone application takes every core unless told otherwise.
-        conf |= {"spark.cores.max": str(task.slots), "spark.executor.memory": "512m"}
-    command = [str(Path(sys.executable).parent / "spark-submit")]
     # One failure ends the Spark job: the driver then starts it again with back-off and a new epoch.
-    command += ["--master", f"local[{task.slots},1]" if local else master]
-    for name, value in conf.items():
+    master = f"local[{task.slots},1]" if spark_conf.is_local() else settings.SPARK_MASTER
+    command = [str(Path(sys.executable).parent / "spark-submit"), "--master", master]
+    for name, value in spark_conf.conf_of(task).items():
         command += ["--conf", f"{name}={value}"]
     return [*command, str(Path(settings.BASE_DIR) / APPLICATION)]
 
@@ -132,6 +124,7 @@ def _environment(task: Task, token: str) -> dict[str, str]:
         "PYTHONPATH": str(settings.BASE_DIR),
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_DIRS": str(scratch_of(task.pk)),
+        **({} if task.kind in PLAIN else spark_conf.environment()),
     }
 
 

@@ -19,6 +19,7 @@ from ingestion.sources import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
 from ingestion.spark.sources import Places
+from ingestion.spark.starts import SilentStarts, group_of, has_slot, python_said
 from ingestion.spark.worker import FOR_GOOD, STORAGE_REFUSED, Orders, work
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.protocol import (
@@ -33,6 +34,7 @@ from ingestion.task.log import logger_for
 
 BEAT_S = 1.0
 SILENT_S = 10.0
+STARTING_S = 5.0  # a job that finds no slot in this time waits for one; before, Spark is about to give it one
 LONGEST_BACK_OFF_S = 30.0
 MOST_SAID = 1000
 SETTLED_S = 60.0  # an indexer that ran this long begins its back-off anew
@@ -47,6 +49,7 @@ class Slot:
     restarts: int = 0
     thread: threading.Thread | None = None
     running: bool = False
+    began: float = 0.0  # its job, by the monotonic clock
     error: str = ""
     changed: threading.Event = field(default_factory=threading.Event)
 
@@ -150,12 +153,14 @@ class Application:
         slot.directive = directive
         slot.changed.set()
         self._board.direct(slot.number, directive)
+        if self._waits_for_slot(slot):
+            self._spark.cancelJobGroup(group_of(slot.number))  # nobody is there to hear of it, and nothing is held
 
     def _indexer(self, slot: Slot) -> None:
         """One indexer's thread: its Spark job, again after a failure."""
-        failures = 0
+        failures, silent = 0, SilentStarts()
         while slot.directive == "continue":
-            began = time.monotonic()
+            began = slot.began = time.monotonic()
             slot.running = True
             try:
                 how, reason = self._job(slot)
@@ -168,6 +173,8 @@ class Application:
             if how in FOR_GOOD:
                 self._farewell = "stop" if how == STORAGE_REFUSED else "finish"
                 self._failure = slot.error = reason[:MOST_SAID]
+            elif silent.note(self._spoke_since(slot, began)):
+                self._failure = slot.error = silent.failure(reason)[:MOST_SAID]
             if slot.directive != "continue" or how == "TaskOver" or self._failure:
                 return
             failures = 1 if time.monotonic() - began > SETTLED_S else failures + 1
@@ -176,7 +183,7 @@ class Application:
 
     def _job(self, slot: Slot) -> tuple[str, str]:
         """How the indexer ended, and why."""
-        self._spark.setJobGroup(f"indexer-{slot.number}", f"indexer {slot.number}")
+        self._spark.setJobGroup(group_of(slot.number), f"indexer {slot.number}")
         orders = Orders(
             number=slot.number,
             assignment=self._assignment.model_dump_json(),
@@ -187,6 +194,10 @@ class Application:
         )
         [ended] = self._spark.parallelize([slot.number], 1).mapPartitions(work(orders)).collect()
         return ended
+
+    def _spoke_since(self, slot: Slot, began: float) -> bool:
+        seen = self._board.status(slot.number)
+        return seen is not None and seen[0] < time.monotonic() - began
 
     def _beat(self) -> HeartbeatAnswer | None:
         """None when the control plane did not answer."""
@@ -208,11 +219,10 @@ class Application:
     def _status(self, slot: Slot) -> IndexerStatus:
         seen = self._board.status(slot.number)
         if seen is None:
-            beyond = sum(s.running for s in self._slots.values()) > self._slot_count
             return IndexerStatus(
                 number=slot.number,
                 epoch=0,
-                state="waiting_for_slot" if beyond else "starting",
+                state="waiting_for_slot" if self._waits_for_slot(slot) else "starting",
                 message=slot.error,
                 restarts=slot.restarts,
             )
@@ -220,11 +230,17 @@ class Application:
         changes: dict[str, object] = {"restarts": slot.restarts}
         if not slot.running and slot.directive == "continue":
             changes |= {"state": "restarting", "message": slot.error, "in_flight": 0}
+        elif age > SILENT_S and self._waits_for_slot(slot):
+            changes |= {"state": "waiting_for_slot", "message": slot.error, "in_flight": 0}
         elif age > SILENT_S and slot.running:
             changes |= {"state": "silent", "message": f"no word for {age:.0f} s"}
         elif not self._is_alive(slot):
             changes |= {"state": "stopped", "in_flight": 0}
         return status.model_copy(update=changes)
+
+    def _waits_for_slot(self, slot: Slot) -> bool:
+        patient = time.monotonic() - slot.began < STARTING_S
+        return slot.running and not patient and not has_slot(self._spark, slot.number)
 
     def _is_alive(self, slot: Slot) -> bool:
         return slot.thread is not None and slot.thread.is_alive()
@@ -256,6 +272,8 @@ _AN_ERROR = re.compile(r"[\w.]*(Error|Exception|\.[A-Z]\w+): ")  # the line of a
 
 
 def _first_line(error: BaseException) -> str:
+    if said := python_said(str(error)):
+        return said[:MOST_SAID]
     lines = [
         line.strip().removeprefix("Caused by: ").removeprefix(": ") for line in str(error).splitlines() if line.strip()
     ]

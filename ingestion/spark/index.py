@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 
 from ingestion.client import ClientError, HttpControlPlane
 from ingestion.spark.application import Application
 from ingestion.task.log import configure, logger_for
+
+
+def _conf() -> SparkConf:
+    """A cluster's secret comes through the environment: everybody on the machine can read a command line."""
+    conf, secret = SparkConf(), os.environ.pop("HEADGATE_SPARK_SECRET", "")
+    return conf.set("spark.authenticate.secret", secret) if secret else conf
 
 
 def main() -> int:
@@ -23,7 +29,7 @@ def main() -> int:
     except ClientError as error:
         log.error("no assignment", reason=str(error))
         return 1
-    spark = SparkContext.getOrCreate()
+    spark = SparkContext.getOrCreate(_conf())
     spark.setLogLevel("WARN")
     try:
         Application(spark, client, assignment, url, token).run()

@@ -11,11 +11,12 @@ from pathlib import Path
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder of one's own, removed at the end: in ``HEADGATE_SCRATCH`` where the launcher's machine has set it.
+    """A folder of one's own, removed at the end: in ``HEADGATE_SCRATCH`` on the machine of the launcher, which sets it.
 
-    What a killed process leaves there goes with its task; elsewhere the system's temporary folder is taken.
+    On a Spark worker it is in the application's folder below its ``SPARK_LOCAL_DIRS``. What a killed process leaves in
+    either goes with the task; elsewhere the system's temporary folder is taken.
     """
-    parent = os.environ.get("HEADGATE_SCRATCH")
+    parent = os.environ.get("HEADGATE_SCRATCH") or os.environ.get("SPARK_EXECUTOR_DIRS", "").split(os.pathsep)[0]
     if parent:
         Path(parent).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="headgate-indexer-", dir=parent or None) as folder:

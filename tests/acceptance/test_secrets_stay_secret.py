@@ -195,6 +195,8 @@ def test_row_9_no_process_tells(house: House, told: dict[str, str]) -> None:
     application = psutil.Process(pid)
     assert "spark.eventLog.enabled=false" in application.cmdline()
     assert "spark.ui.enabled=false" in application.cmdline()
+    assert "spark.authenticate=true" in application.cmdline()
+    assert "spark.authenticate.secret" not in " ".join(application.cmdline())
     secret = {n for n in application.environ() if re.search("SECRET|PASSWORD|KEY|DATABASE_URL|REDIS", n)}
     assert {n for n in secret if not n.startswith("AWS_")} == set()
     assert processes_that_tell() == []

@@ -13,11 +13,20 @@ from typing import Any
 import pytest
 import yaml
 
+from controlplane.tasks import spark_conf
+from tests.support.django_cast import spec_for
+
 PROJECT = Path(__file__).resolve().parents[2]
 COMPOSE = PROJECT / "docker-compose.yml"
 OURS = {"spark-master", "spark-worker", "migrate", "web", "worker", "beat"}
 OTHERS = {"kafka": "apache/kafka:4.3.0", "postgres": "postgres:18", "valkey": "valkey/valkey:9"}
-REQUIRED = {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "HEADGATE_SECRET_KEY", "HEADGATE_LOGIN_PASSWORD"}
+REQUIRED = {
+    "POSTGRES_PASSWORD",
+    "VALKEY_PASSWORD",
+    "HEADGATE_SECRET_KEY",
+    "HEADGATE_LOGIN_PASSWORD",
+    "HEADGATE_SPARK_SECRET",
+}
 # Where the control plane's settings are read.
 SETTINGS = ("controlplane/config/settings.py", "controlplane/config/env.py")
 LOGIN = "controlplane/teams/management/commands/ensure_login.py"
@@ -206,9 +215,12 @@ def test_web_worker_and_beat_have_the_same_settings(services: dict[str, Any]) ->
     assert settings("web") == settings("worker") == settings("beat")
 
 
-def test_spark_is_given_no_secret(services: dict[str, Any]) -> None:
+def test_spark_is_given_no_secret_but_its_own(services: dict[str, Any]) -> None:
     for name in ("spark-master", "spark-worker"):
-        assert not [v for v in services[name]["environment"] if not v.startswith("SPARK_")]
+        given = services[name]["environment"]
+        assert not [v for v in given if not v.startswith(("SPARK_", "_SPARK_AUTH_SECRET"))]
+        assert given["_SPARK_AUTH_SECRET"] == services["worker"]["environment"]["HEADGATE_SPARK_SECRET"]
+        assert not [word for word in services[name]["command"] if "SECRET" in word]
 
 
 def test_addresses_name_services_and_their_ports(services: dict[str, Any]) -> None:
@@ -235,13 +247,16 @@ def test_kafka_is_one_node_with_share_groups(services: dict[str, Any]) -> None:
     assert listening == {part.split(":")[0] for part in kafka["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")}
 
 
-def test_one_application_leaves_slots_for_others(services: dict[str, Any]) -> None:
-    lines = (PROJECT / "docker" / "spark-defaults.conf").read_text().splitlines()
-    conf = dict(line.split(None, 1) for line in lines if line.strip() and not line.startswith("#"))
-    slots = int(services["worker"]["environment"]["HEADGATE_SPARK_SLOTS"])
-    assert int(conf["spark.cores.max"]) == slots
-    cores = variables(services["spark-worker"]["environment"]["SPARK_WORKER_CORES"])["SPARK_WORKER_CORES"]
-    assert int(cores.removeprefix(":-")) >= 2 * slots
+def test_there_is_room_for_ten_supervisors(services: dict[str, Any]) -> None:
+    """With everything at its default, and for two that hand over to the next task meanwhile."""
+    lines = (PROJECT / "docker" / "spark-defaults.conf").read_text()
+    conf = spark_conf.read_properties(lines)
+    assert not {"spark.cores.max", "spark.executor.memory", "spark.executor.cores"} & set(conf)
+    assert conf["spark.authenticate"] == conf["spark.network.crypto.enabled"] == "true"
+    given = services["spark-worker"]["environment"]
+    cores, memory = (variables(given[v])[v].removeprefix(":-") for v in ("SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY"))
+    assert int(cores) >= 12
+    assert int(memory.removesuffix("g")) * 1024 >= 12 * spark_conf.memory_mb(spec_for("default"), 1)
 
 
 # The image

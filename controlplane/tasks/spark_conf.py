@@ -1,0 +1,168 @@
+"""How an application is submitted: Spark's configuration by what the task asks for, and by what the operator has set.
+
+Cores and memory follow from the spec. What the operator's ``spark-defaults.conf`` sets wins, but for the few properties
+without which an indexer would not do its work.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from controlplane.tasks import shipping
+from controlplane.tasks.models import Task
+from ingestion.specs import parse_task_spec
+from ingestion.specs.io_config import ShareGroupIOConfig
+
+MEBI = 1024 * 1024
+_JVM_MB = 256
+_LIBRARIES_MB = 192  # of an indexer's Python process, before it has read anything
+_CONSUMER_MB = 16  # fetched ahead, and in its hands
+_DECODER = 4  # times maxBytesInMemory, beside the rows: see ingestion.task.epoch
+SECRET = "HEADGATE_SPARK_SECRET"  # noqa: S105 - the variable's name
+
+
+def conf_of(task: Task) -> dict[str, str]:
+    """The properties to give to ``spark-submit``. Raises ``OSError`` when the executors' Python can't be packed."""
+    own = operators()
+    asked = _preferred(task, own)
+    return {**{name: value for name, value in asked.items() if name not in own}, **_required(task), **_shipping()}
+
+
+def environment() -> dict[str, str]:
+    """What the driver is told besides, and nobody else may read."""
+    if is_local():
+        return {}
+    python = {"PYSPARK_PYTHON": shipping.shipped().python} if ships() else {}
+    return {**python, SECRET: settings.SPARK_SECRET} if settings.SPARK_SECRET else python
+
+
+def prepare() -> None:
+    """Do beforehand what takes its time once for each version. Raises ``OSError``."""
+    if ships():
+        shipping.shipped()
+
+
+def is_local() -> bool:
+    """Whether each application is a process of its own on this machine, without a cluster."""
+    return bool(settings.SPARK_MASTER == "local")
+
+
+def ships() -> bool:
+    """Whether executors are sent their Python: not where they are started on this machine, or have it installed."""
+    return not is_local() and settings.SPARK_PYTHON == "shipped"
+
+
+def _required(task: Task) -> dict[str, str]:
+    return {
+        "spark.app.name": task.pk,
+        "spark.speculation": "false",
+        "spark.python.worker.reuse": "false",
+        "spark.task.maxFailures": "1",
+        "spark.task.cpus": "1",
+        "spark.scheduler.mode": "FAIR",
+        "spark.python.daemon.module": "ingestion.spark.daemon",
+        **_guarded(),
+    }
+
+
+def _guarded() -> dict[str, str]:
+    """Nobody speaks to the application's parts who does not know its secret; of a local one it is Spark's own."""
+    if not is_local() and not settings.SPARK_SECRET:
+        return {}
+    return {
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.io.encryption.enabled": "true",
+    }
+
+
+def _shipping() -> dict[str, str]:
+    return {"spark.files": ",".join(map(str, shipping.shipped().files))} if ships() else {}
+
+
+def _preferred(task: Task, own: Mapping[str, str]) -> dict[str, str]:
+    found = {
+        "spark.ui.enabled": "false",
+        "spark.eventLog.enabled": "false",
+        "spark.log.level": "WARN",
+        "spark.driver.memory": "512m",
+    }
+    return found if is_local() else {**found, **_size(task, own)}
+
+
+def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
+    """A core for each indexer, in an executor of its own unless the operator says how many it has.
+
+    Executors come and go with the indexers, whose number may change while the task runs.
+    """
+    cores = int(own.get("spark.executor.cores", "1"))
+    found = {
+        "spark.executor.cores": str(cores),
+        "spark.executor.memory": f"{memory_mb(task.spec, cores)}m",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }
+    if own.get("spark.dynamicAllocation.enabled") == "false":
+        return {**found, "spark.cores.max": str(max(_most_indexers(task), cores))}
+    return {
+        **found,
+        "spark.cores.max": str(max(task.slots, cores)),
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.executorIdleTimeout": "30s",
+        "spark.dynamicAllocation.initialExecutors": str(_executors(task.indexers_wanted, cores)),
+        "spark.dynamicAllocation.maxExecutors": str(_executors(task.slots, cores)),
+    }
+
+
+def _executors(indexers: int, cores: int) -> int:
+    return -(-indexers // cores)
+
+
+def _most_indexers(task: Task) -> int:
+    scaler = parse_task_spec(task.spec).spec.ioConfig.auto_scaler
+    return max(task.indexers_wanted, scaler.bounds[1] if scaler else 0)
+
+
+def memory_mb(spec: Mapping[str, Any], indexers: int) -> int:
+    """What an executor of so many indexers needs, its Python processes included: a worker counts nothing else."""
+    parsed = parse_task_spec(spec).spec
+    rows_mb = -(-parsed.tuningConfig.maxBytesInMemory // MEBI)
+    consumers = parsed.ioConfig.consumersPerIndexer if isinstance(parsed.ioConfig, ShareGroupIOConfig) else 1
+    return _JVM_MB + indexers * (_LIBRARIES_MB + (1 + _DECODER) * rows_mb + _CONSUMER_MB * consumers)
+
+
+def operators() -> dict[str, str]:
+    """What the operator's ``spark-defaults.conf`` sets; nothing where there is none."""
+    file = _conf_folder() / "spark-defaults.conf"
+    try:
+        return read_properties(file.read_text())
+    except OSError:
+        return {}
+
+
+def _conf_folder() -> Path:
+    if folder := os.environ.get("SPARK_CONF_DIR"):
+        return Path(folder)
+    return Path(os.environ.get("SPARK_HOME") or _packaged()) / "conf"
+
+
+@cache
+def _packaged() -> str:
+    found = importlib.util.find_spec("pyspark")
+    return str(Path(found.origin).parent) if found and found.origin else "."
+
+
+_PROPERTY = re.compile(r"^\s*([^\s#!=:][^\s=:]*)(?:\s*[=:]\s*|\s+)(.*?)\s*$")
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """Name → value of a file of Java properties, as Spark writes them: a line each."""
+    return {found[1]: found[2] for line in text.splitlines() if (found := _PROPERTY.match(line))}

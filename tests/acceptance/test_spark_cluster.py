@@ -1,0 +1,101 @@
+"""Tasks on a Spark cluster of two workers, which have Java and Spark and nothing else of what indexers need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controlplane.embedded.home import temporary_home
+from tests.support.house import House, wait_for
+from tests.support.invariants import check_exactly_once
+from tests.support.records import Endless, numbered, published
+from tests.support.spark_cluster import SparkCluster, spark_cluster
+
+# docs/reference.md, "Spark": 256 for the executor, and for its one indexer 192 + 5 × 64 of rows + 16 for a consumer.
+EXECUTOR_MB = 256 + 192 + 5 * 64 + 16
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SparkCluster]:
+    """A core on each of its two workers."""
+    with temporary_home() as home, spark_cluster(home.path / "spark", ["127.0.0.2", "127.0.0.3"]) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def on_cluster(house: House, cluster: SparkCluster) -> Iterator[SparkCluster]:
+    """The house's tasks run there."""
+    with house.set_up_with(**cluster.settings, HEADGATE_HANDOVER_PATIENCE="PT25S"):
+        yield cluster
+
+
+def supervisor_of(house: House, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = house.api("GET", f"/api/v1/supervisors/{name}/")
+    return found
+
+
+@pytest.mark.timeout(600)
+def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: SparkCluster) -> None:
+    """The two cores are taken; the next task says that it waits for one, and gets those of the task before it."""
+    topic = house.topic()
+    house.produce(topic, numbered(0, 500))
+    spec = house.kafka_spec(topic, taskCount=2, startDelay="PT0S", period="PT2S")
+    supervisor = house.supervise(spec)
+    published(house, topic, 500, 240)
+    first = house.running_task(topic)
+    application = on_cluster.application(first)
+    assert application is not None
+    assert (application["cores"], application["memoryperexecutor"]) == (2, EXECUTOR_MB)
+    assert on_cluster.tells() == []
+    capacity = house.api("GET", "/api/v1/capacity/")
+    assert (capacity["capacity"], capacity["used"], capacity["free"]) == (2, 2, 0)
+
+    waiting = house.submit(house.spec(house.topic(), idleConfig={"enabled": False}))
+
+    def task_waits() -> bool:
+        return [reason["code"] for reason in house.api("GET", f"/api/v1/tasks/{waiting}/")["why_nothing"]] == [
+            "waiting_for_slot"
+        ]
+
+    wait_for("a task says that it waits", task_waits, 240, on_cluster.logs)
+    house.api("POST", f"/druid/indexer/v1/task/{waiting}/shutdown")
+    wait_for("it ends when told to", lambda: house.status(waiting) == "SUCCESS", 60, on_cluster.logs)
+
+    stream = Endless(house, topic, 500)
+    house.supervise({**spec, "ioConfig": {**spec["ioConfig"], "pollTimeout": 100}})
+
+    def waits() -> bool:
+        seen = supervisor_of(house, supervisor)
+        codes = [reason["code"] for reason in seen["why_nothing"]]
+        return seen["detailed_state"] == "WAITING_FOR_SLOT" and "waiting_for_slot" in codes and not seen["healthy"]
+
+    wait_for("it says that it waits for a slot", waits, 120, lambda: supervisor_of(house, supervisor))
+    wait_for("the first task has made room", lambda: house.status(first) == "SUCCESS", 120, lambda: house.logs(topic))
+    second = house.running_task(topic)
+    assert second != first
+    wait_for("it is healthy", lambda: supervisor_of(house, supervisor)["healthy"], 60)
+    records = stream.finish()
+    published(house, topic, records)
+    check_exactly_once(house, topic, range(records))
+
+
+def test_without_the_secret_nobody_is_heard(cluster: SparkCluster) -> None:
+    """Row 22 of the security checklist: Spark's master does not take a worker that does not know it."""
+    said = cluster.says_to_a_stranger()
+    assert "Failed to connect to master" in said
+    assert "Successfully registered" not in said
+    assert [worker["host"] for worker in cluster.seen()["workers"]].count("127.0.0.4") == 0
+
+
+@pytest.mark.timeout(400)
+def test_executors_that_cannot_start_python_fail_the_task(house: House, on_cluster: SparkCluster) -> None:
+    """Told that the workers have the code installed, which they have not."""
+    topic = house.topic()
+    with house.set_up_with(**on_cluster.settings, HEADGATE_SPARK_PYTHON="installed"):
+        task = house.submit(house.spec(topic, idleConfig={"enabled": False}))
+        wait_for("the task has failed", lambda: house.status(task) == "FAILED", 240, lambda: house.logs(topic))
+        [(error,)] = house.sql("SELECT error FROM tasks_task WHERE id = %s", task)
+    assert "could be started in 5 attempts" in error
+    assert "No module named 'ingestion'" in error

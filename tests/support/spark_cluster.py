@@ -1,0 +1,145 @@
+"""A Spark standalone cluster: a master and workers that are machines of their own, as far as one machine can be.
+
+Each has a loopback address, folders and an environment of its own: Java, Spark, and nothing of this project's Python.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+
+from controlplane.embedded.ports import choose
+from controlplane.embedded.processes import Child
+from tests.support.house import wait_for
+
+_MASTER = "org.apache.spark.deploy.master.Master"
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+
+
+def spark_home() -> Path:
+    found = importlib.util.find_spec("pyspark")
+    assert found is not None and found.origin is not None
+    return Path(found.origin).parent
+
+
+class SparkCluster:
+    """``hosts``: a worker at each address, with so many cores and so much memory."""
+
+    def __init__(self, folder: Path, hosts: Sequence[str], cores: int, memory: str) -> None:
+        self.folder = folder
+        self.secret = secrets.token_hex(16)
+        self.conf = folder / "conf"
+        self.conf.mkdir(parents=True)
+        (self.conf / "spark-defaults.conf").write_text(
+            "spark.authenticate true\nspark.network.crypto.enabled true\nspark.master.rest.enabled false\n"
+        )
+        self.port = choose(None)
+        self.web = f"http://127.0.0.1:{choose(None, [self.port])}"
+        where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", self.web.rpartition(":")[2]]
+        self.master = self._start(_MASTER, "127.0.0.1", *where)
+        wait_for("Spark's master is up", lambda: self._answers() is not None, 180, self.master.output)
+        size = ["--cores", str(cores), "--memory", memory, "--webui-port", "0"]
+        self.workers = [self._start(_WORKER, host, "--host", host, *size, self.address) for host in hosts]
+        wait_for("Spark's workers are up", lambda: len(self.seen()["workers"]) == len(hosts), 180, self.logs)
+
+    @property
+    def address(self) -> str:
+        return f"spark://127.0.0.1:{self.port}"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Headgate's, for this cluster."""
+        return {
+            "HEADGATE_SPARK_MASTER": self.address,
+            "HEADGATE_SPARK_MASTER_WEB": self.web,
+            "HEADGATE_SPARK_SECRET": self.secret,
+        }
+
+    def seen(self) -> dict[str, Any]:
+        """What the master says of its workers and applications."""
+        return self._answers() or {"workers": [], "activeapps": []}
+
+    def application(self, name: str) -> dict[str, Any] | None:
+        return next((a for a in self.seen()["activeapps"] if a["name"] == name), None)
+
+    def _answers(self) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = httpx2.get(f"{self.web}/json/", trust_env=False, timeout=5.0).json()
+        except httpx2.HTTPError:
+            return None
+        return found
+
+    def environment(self, host: str, with_secret: bool = True) -> dict[str, str]:
+        folder = self.folder / host
+        folder.mkdir(exist_ok=True)
+        secret = {"_SPARK_AUTH_SECRET": self.secret} if with_secret else {}
+        return {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(folder),
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_CONF_DIR": str(self.conf),
+            "SPARK_LOCAL_IP": host,
+            "SPARK_WORKER_DIR": str(folder / "work"),
+            "SPARK_LOCAL_DIRS": str(folder / "local"),
+            "SPARK_DAEMON_MEMORY": "128m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
+            **secret,
+        }
+
+    def says_to_a_stranger(self) -> str:
+        """What a worker that does not know the secret hears from the master."""
+        environment = self.environment("127.0.0.4", with_secret=False) | {"SPARK_CONF_DIR": str(self.folder)}
+        command = [str(spark_home() / "bin" / "spark-class"), _WORKER, "--webui-port", "0", self.address]
+        stranger = Child(command, self.folder / "stranger.log", environment=environment)
+        try:
+            told = re.compile("(Failed to connect to master|Successfully registered|Caused by: .*Exception: ).*")
+            return wait_for(
+                "an answer to a stranger",
+                lambda: " ".join(m[0] for m in told.finditer(stranger.output())),
+                120,
+                stranger.output,
+            )
+        finally:
+            stranger.kill()
+
+    def tells(self) -> list[str]:
+        """Command lines of any process, and logs of the cluster, that hold the secret."""
+        lines = [
+            line for p in psutil.process_iter(["cmdline"]) if self.secret in (line := " ".join(p.info["cmdline"] or []))
+        ]
+        return lines + [str(log) for log in self._logs() if self.secret in log.read_text(errors="replace")]
+
+    def _start(self, name: str, host: str, *arguments: str) -> Child:
+        environment = self.environment(host)
+        command = [str(spark_home() / "bin" / "spark-class"), name, *arguments]
+        return Child(command, self.folder / f"{host}.log", environment=environment, folder=self.folder / host)
+
+    def logs(self) -> str:
+        """The end of what the daemons and the executors have written."""
+        return "\n".join(f"{log}:\n{log.read_text(errors='replace')[-3000:]}" for log in self._logs())
+
+    def _logs(self) -> list[Path]:
+        return [*self.folder.glob("*.log"), *self.folder.glob("*/work/*/*/std*")]
+
+    def stop(self) -> None:
+        for child in (*self.workers, self.master):
+            child.stop()
+
+
+@contextmanager
+def spark_cluster(folder: Path, hosts: Sequence[str], cores: int = 1, memory: str = "2g") -> Iterator[SparkCluster]:
+    """One that is stopped at the end."""
+    with ExitStack() as stack:
+        cluster = SparkCluster(folder, hosts, cores, memory)
+        stack.callback(cluster.stop)
+        yield cluster
