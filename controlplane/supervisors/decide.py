@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=60)
+_NO_ROOM = {"slot": "WAITING_FOR_SLOT", "capacity": "WAITING_FOR_CAPACITY"}
 HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed start
 
 
@@ -17,6 +18,7 @@ class SeenTask:
     ``group``: that of its replicas; empty for a task that has none. ``running_goal``: it has been told nothing else
     than to run. ``ready``: it reads, or would if its predecessor did not. ``expired``: it, or the first of its group,
     has read for as long as one task is to. ``crowded_out``: there is room for it only when its predecessor has ended.
+    ``lacks``: what it has had to wait for so long that somebody should know, "slot" or "capacity".
     ``well``: it has read for ``HEALTHY_AFTER``.
     """
 
@@ -34,6 +36,7 @@ class SeenTask:
     crowded_out: bool = False
     group: str = ""
     well: bool = False
+    lacks: str = ""
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,12 @@ def _starts(seen: Observed, keep: list[SeenTask], failures: int) -> Decision:
 
 
 def _detail(seen: Observed, active: list[SeenTask], keep: list[SeenTask], bridge: list[SeenTask]) -> str:
-    """The detailed state of a supervisor that nothing holds up. But for RUNNING, of its first iterations only."""
+    """The detailed state of a supervisor whose tasks do not fail. But for RUNNING and what it has no room for, of its
+    first iterations only.
+    """
+    lacks = [] if any(t.ready for t in keep) else [t.lacks for t in keep if t.lacks]
+    if lacks:
+        return _NO_ROOM[lacks[0]]
     if seen.steady or bridge or any(t.ready for t in keep):
         return "RUNNING"
     if seen.runs.failed and not seen.runs.connected:
@@ -218,7 +226,9 @@ def _health(seen: Observed, plan: Decision) -> tuple[str, str]:
         return "UNHEALTHY_TASKS", "UNHEALTHY_TASKS"
     if state == "UNHEALTHY_SUPERVISOR" and seen.runs.good < limits.healthiness:
         return state, detail
-    if state == "UNHEALTHY_TASKS" and _successes_in_a_row(seen.tasks) < limits.task_healthiness:
+    if plan.detailed_state in _NO_ROOM.values():
+        return "UNHEALTHY_TASKS", plan.detailed_state
+    if detail == "UNHEALTHY_TASKS" and _successes_in_a_row(seen.tasks) < limits.task_healthiness:
         return state, detail
     return "PENDING" if plan.detailed_state == "PENDING" else "RUNNING", plan.detailed_state
 

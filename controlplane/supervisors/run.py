@@ -182,7 +182,8 @@ def _seen_task(
         reading=reading,
         ready=bool(states & {"reading", "waiting"}),
         expired=_has_expired(task, group_since, handoff_asked_at),
-        crowded_out=_is_crowded_out(task),
+        crowded_out=capacity.crowded_out(task, timezone.now()),
+        lacks=capacity.lacks_room(task, timezone.now()),
         failed=task.status == Status.FAILED,
         running_goal=task.goal == Goal.RUN,
         indexers_wanted=task.indexers_wanted,
@@ -191,11 +192,6 @@ def _seen_task(
         group=task.replica_group,
         well=reading and reads_since is not None and timezone.now() - reads_since > HEALTHY_AFTER,
     )
-
-
-def _is_crowded_out(task: Task) -> bool:
-    waits = task.status == Status.PENDING and task.launched_at is None and settings.WORKER_CAPACITY
-    return bool(waits) and capacity.must_give_way(capacity.pool(), task.pk, timezone.now())
 
 
 def _has_expired(task: Task, reading_since: datetime | None, handoff_asked_at: datetime | None) -> bool:

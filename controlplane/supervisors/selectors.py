@@ -122,8 +122,8 @@ def _backing_off(supervisor: Supervisor) -> list[Reason]:
 
 
 def _failing(supervisor: Supervisor) -> list[Reason]:
-    if supervisor.state != State.UNHEALTHY_TASKS:
-        return []
+    if supervisor.detailed_state != State.UNHEALTHY_TASKS:
+        return []  # what its task has no room for, the task says
     what = "The last task has" if supervisor.failures == 1 else f"The last {supervisor.failures} tasks have all"
     text = (
         f"{what} failed; another is at work."

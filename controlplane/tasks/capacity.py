@@ -13,10 +13,10 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Count, Q, QuerySet
 
+from controlplane.tasks import spark_master
 from controlplane.tasks.models import Status, Task
 
-# How long a supervisor's next task waits for a place of others before its predecessor must give its own back first.
-PATIENCE = timedelta(seconds=20)
+NOTICED = timedelta(seconds=10)  # a task that has had no room for so long is not only starting
 _LOCK = 0x43415041
 
 
@@ -85,7 +85,41 @@ def must_give_way(pool: Pool, task_id: str, now: datetime) -> bool:
     asking = next((a for a in pool.waiting if a.id == task_id), None)
     if asking is None or not asking.held or task_id in admitted(pool):
         return False
-    return now - asking.asked_at >= PATIENCE and _fits_after(pool, asking)
+    return now - asking.asked_at >= settings.HANDOVER_PATIENCE and _fits_after(pool, asking)
+
+
+def crowded_out(task: Task, now: datetime) -> bool:
+    """Whether a supervisor's next task has waited long enough for room that only its predecessor's end will make."""
+    if _waits_for_place(task):
+        return must_give_way(pool(), task.pk, now)
+    if task.ended or task.without_slot_since is None or now - task.without_slot_since < settings.HANDOVER_PATIENCE:
+        return False
+    cluster = spark_master.cluster()
+    return cluster is None or cluster.would_get_on(task.pk, [t.pk for t in _predecessors(task, list(_running()))])
+
+
+def lacks_room(task: Task, now: datetime) -> str:
+    """What a task that has not ended has waited for so long that somebody should know: a slot, capacity, or nothing."""
+    if task.ended:
+        return ""
+    if task.without_slot_since is not None and now - task.without_slot_since >= NOTICED:
+        return "slot"
+    waits = now - task.created_at >= NOTICED and _waits_for_place(task) and task.pk not in admitted(pool())
+    return "capacity" if waits else ""
+
+
+def _waits_for_place(task: Task) -> bool:
+    return bool(settings.WORKER_CAPACITY) and task.status == Status.PENDING and task.launched_at is None
+
+
+def shown() -> Pool:
+    """What there is for all: the pool if it has a limit, else the cores of Spark's cluster and who waits for one."""
+    cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
+    if cluster is None:
+        return pool()
+    launched = list(_running())
+    waiting = [_asking(t, launched) for t in launched if t.without_slot_since is not None]
+    return Pool(size=cluster.cores, used=cluster.used, waiting=waiting)
 
 
 def pool() -> Pool:
@@ -114,9 +148,7 @@ def _places(task: Task) -> int:
 
 
 def _asking(task: Task, launched: list[Task]) -> Asking:
-    before = [t for t in launched if task.supervisor_id and t.supervisor_id == task.supervisor_id]
-    if task.replica_group:
-        before = [t for t in before if t.replica_group != task.replica_group]
+    before = _predecessors(task, launched)
     return Asking(
         id=task.pk,
         indexers=task.indexers_wanted,
@@ -124,6 +156,11 @@ def _asking(task: Task, launched: list[Task]) -> Asking:
         follows=bool(before) or _has_just_followed(task),
         held=sum(_places(t) for t in before),
     )
+
+
+def _predecessors(task: Task, launched: list[Task]) -> list[Task]:
+    before = [t for t in launched if task.supervisor_id and t.supervisor_id == task.supervisor_id and t.pk != task.pk]
+    return [t for t in before if not task.replica_group or t.replica_group != task.replica_group]
 
 
 def _has_just_followed(task: Task) -> bool:
@@ -173,7 +210,9 @@ def _one_at_a_time() -> None:
 
 
 def waits_for_room(task: Task) -> str:
-    """Why a task that was not launched is not; empty when it need not wait, and of one that was."""
+    """Why a task is not launched, or has no slot of Spark yet; empty when it need not wait."""
+    if not task.ended and task.without_slot_since is not None:
+        return _waits_for_slot(task)
     if task.status != Status.PENDING or task.launched_at is not None or not settings.WORKER_CAPACITY:
         return ""
     now = pool()
@@ -189,9 +228,20 @@ def waits_for_room(task: Task) -> str:
     )
 
 
+def _waits_for_slot(task: Task) -> str:
+    cluster = spark_master.cluster()
+    used = f"; {cluster.used} of the cluster's {cluster.cores} cores are in use" if cluster else ""
+    text = f"Spark has no free core, or not enough memory, for it{used}. "
+    if not _predecessors(task, list(_running())):
+        return text + "It reads as soon as there is room."
+    bound = settings.HANDOVER_PATIENCE.total_seconds()
+    return text + f"The task before it reads on with its own spec, and makes room after {bound:.0f} s."
+
+
 def lacks_overlap(indexers: int) -> str:
     """What a supervisor's ``indexers`` (replicas × taskCount) mean for its handovers; empty when there is room."""
-    size = settings.WORKER_CAPACITY
+    cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
+    size = cluster.cores if cluster else settings.WORKER_CAPACITY
     if not size or 2 * indexers <= size:
         return ""
     return (

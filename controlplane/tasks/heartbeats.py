@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from django.db import transaction
+from django.db.models import Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from controlplane.segments.fence import note_unpublished
@@ -32,7 +34,12 @@ _SHOWN = [
 def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
     """Keep the application's state; answer with the task's goal. The answer proves that the store commits."""
     now = timezone.now()
-    changes = {"last_heartbeat_at": now, "message": request.message[:2000]}
+    waits = bool(request.indexers) and all(i.state == "waiting_for_slot" for i in request.indexers)
+    changes: dict[str, Any] = {
+        "last_heartbeat_at": now,
+        "message": request.message[:2000],
+        "without_slot_since": Coalesce("without_slot_since", Value(now)) if waits else None,
+    }
     if any(i.in_flight for i in request.indexers):
         changes["last_activity_at"] = now
     with transaction.atomic():

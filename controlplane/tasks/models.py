@@ -83,6 +83,8 @@ class Task(models.Model):
     launched_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     last_heartbeat_at = models.DateTimeField(null=True)
+    # Since when Spark has had no slot for any of its indexers; empty while one has got one.
+    without_slot_since = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     last_activity_at = models.DateTimeField(null=True)
     error = models.TextField(blank=True)

@@ -13,7 +13,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from controlplane.segments.selectors import list_faulty, list_quarantined_by
 from controlplane.tasks import services
-from controlplane.tasks.capacity import pool
+from controlplane.tasks.capacity import shown
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import get_task, list_tasks, task_log_tail, task_report
 from controlplane.teams.permissions import Action, may
@@ -36,7 +36,7 @@ def index(request: PageRequest) -> HttpResponse:
     found = list_tasks(request.user, **{name: filters.chosen(name) for name in names})
     rows = keyset_page(found, ORDER, request.GET.get("cursor"))
     filtered = any(filters.chosen(name) for name in names)
-    context = {"filters": filters, "page": rows, "filtered": filtered, "pool": pool()}
+    context = {"filters": filters, "page": rows, "filtered": filtered, "pool": shown()}
     return render(request, "tasks/list.html", context)
 
 

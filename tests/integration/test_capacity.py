@@ -14,7 +14,9 @@ from controlplane.common.errors import InvalidInput
 from controlplane.supervisors import services as supervisors
 from controlplane.supervisors.run import run
 from controlplane.tasks import capacity, launcher, services, watching
+from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal, Indexer, Status, Task
+from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus
 from tests.integration.test_supervisor_services import side_by_side, submit
 from tests.support.django_cast import Cast, spec_for
 
@@ -129,7 +131,7 @@ def test_a_repair_waits_for_nobody(cast: Cast) -> None:
     assert (capacity.pool().used, capacity.waits_for_room(repair)) == (6, "")
 
 
-def test_in_a_full_pool_the_predecessor_hands_off_first(cast: Cast) -> None:
+def test_in_a_full_pool_the_predecessor_hands_off_first(cast: Cast, settings: LazySettings) -> None:
     """The next task waits for places that its predecessor holds: neither waits for ever."""
     supervisor = submit(cast, spec_for("handover", taskCount=4))
     run(supervisor.pk)
@@ -144,13 +146,53 @@ def test_in_a_full_pool_the_predecessor_hands_off_first(cast: Cast) -> None:
     first.refresh_from_db()
     assert (launcher.launch(second.pk), first.goal) == (False, Goal.RUN)
     other = ask(cast, "other", 1)
-    Task.objects.filter(pk=second.pk).update(created_at=timezone.now() - capacity.PATIENCE)
+    Task.objects.filter(pk=second.pk).update(created_at=timezone.now() - settings.HANDOVER_PATIENCE)
     run(supervisor.pk)
     first.refresh_from_db()
     assert first.goal == Goal.FINISH
     assert launcher.launch(other.pk) is False
     services.end_task(first)
     assert [launcher.launch(t.pk) for t in (second, other)] == [True, True]
+
+
+def test_a_task_that_has_no_slot_of_spark_says_so_and_its_predecessor_makes_room(
+    cast: Cast, settings: LazySettings, clients: dict[str, Client]
+) -> None:
+    """It is launched, and on the cluster nothing is free for it."""
+    settings.WORKER_CAPACITY = 0
+    supervisor = submit(cast, spec_for("slots", taskCount=2))
+    run(supervisor.pk)
+    first = Task.objects.get(supervisor_id=supervisor.pk)
+    launcher.launch(first.pk)
+    heartbeat(first, beat("reading", "reading"))
+    submit(cast, spec_for("slots", taskCount=2, pollTimeout=100))
+    run(supervisor.pk)
+    second = Task.objects.filter(supervisor_id=supervisor.pk).latest("created_at")
+    launcher.launch(second.pk)
+    heartbeat(second, beat("waiting_for_slot", "waiting_for_slot"))
+    run(supervisor.pk)
+    supervisor.refresh_from_db()
+    first.refresh_from_db()
+    assert (supervisor.detailed_state, first.goal) == ("RUNNING", Goal.RUN)
+    waited = timezone.now() - settings.HANDOVER_PATIENCE
+    Task.objects.filter(pk=second.pk).update(without_slot_since=waited)
+    heartbeat(second, beat("waiting_for_slot", "waiting_for_slot"))
+    second.refresh_from_db()
+    assert second.without_slot_since == waited, "it has waited since then"
+    run(supervisor.pk)
+    first.refresh_from_db()
+    shown = clients["owner"].get(f"/api/v1/supervisors/{supervisor.pk}/").json()
+    assert (shown["detailed_state"], shown["healthy"], first.goal) == ("WAITING_FOR_SLOT", False, Goal.FINISH)
+    assert [reason["code"] for reason in shown["why_nothing"]] == ["waiting_for_slot"]
+    heartbeat(second, beat("reading", "waiting_for_slot"))
+    run(supervisor.pk)
+    supervisor.refresh_from_db()
+    second.refresh_from_db()
+    assert (supervisor.detailed_state, second.without_slot_since) == ("RUNNING", None)
+
+
+def beat(*states: Any) -> HeartbeatRequest:
+    return HeartbeatRequest(indexers=[IndexerStatus(number=n, epoch=1, state=s) for n, s in enumerate(states)], slots=2)
 
 
 def test_the_watch_launches_what_has_room_again(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.tasks.capacity import PATIENCE, Asking, Pool, admitted, must_give_way
+from controlplane.tasks.capacity import Asking, Pool, admitted, must_give_way
 
+PATIENCE: timedelta = settings.HANDOVER_PATIENCE
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 

@@ -125,6 +125,26 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
         replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, crowded_out=True), RUNNING]),
         Decision("RUNNING", "RUNNING", finish=["running"]),
     ),
+    "another spec: the new has found no slot for some time, and the old reads on": (
+        replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, lacks="slot"), RUNNING]),
+        Decision("UNHEALTHY_TASKS", "WAITING_FOR_SLOT"),
+    ),
+    "another spec: the new has waited for long enough, and the old makes room": (
+        replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, lacks="slot", crowded_out=True), RUNNING]),
+        Decision("UNHEALTHY_TASKS", "WAITING_FOR_SLOT", finish=["running"]),
+    ),
+    "it waits for capacity": (
+        replace(CALM, tasks=[replace(STARTING, lacks="capacity")]),
+        Decision("UNHEALTHY_TASKS", "WAITING_FOR_CAPACITY"),
+    ),
+    "it has got a slot: it is well at once": (
+        replace(CALM, tasks=[RUNNING], before=("UNHEALTHY_TASKS", "WAITING_FOR_SLOT")),
+        Decision("RUNNING", "RUNNING"),
+    ),
+    "one replica has no slot, the other reads": (
+        replace(CALM, replicas=2, tasks=[replace(STARTING, group="g", lacks="slot"), replace(RUNNING, group="g")]),
+        Decision("RUNNING", "RUNNING"),
+    ),
     "another spec before the last one's task was up: that one ends, the one that reads goes on": (
         replace(CALM, version=3, tasks=[replace(STARTING, spec_version=2), RUNNING]),
         Decision("RUNNING", "RUNNING", start=1, finish=["starting"]),

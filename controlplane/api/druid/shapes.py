@@ -260,7 +260,7 @@ def _runner_status(task: Task) -> str:
     if task.ended:
         return "NONE"
     if task.status == Status.RUNNING:
-        return "RUNNING"
+        return "RUNNING" if task.without_slot_since is None else "PENDING"
     return "WAITING" if task.launched_at is None else "PENDING"
 
 

@@ -125,7 +125,7 @@ class CapacityView(DruidView):
     @extend_schema(operation_id="druid_total_worker_capacity", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
         """The pool of indexers; -1 where there is no limit."""
-        return Response(shapes.worker_capacity(capacity.pool()))
+        return Response(shapes.worker_capacity(capacity.shown()))
 
 
 def _in_state(found: QuerySet[Task], state: str) -> QuerySet[Task]:

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView
-from controlplane.tasks.capacity import pool
+from controlplane.tasks.capacity import shown
 
 
 class CapacitySerializer(serializers.Serializer[Any]):
@@ -28,4 +28,4 @@ class CapacityView(HeadgateView):
     @extend_schema(operation_id="get_capacity", tags=["tasks"], responses=CapacitySerializer)
     def get(self, request: Request) -> Response:
         """How many indexers the whole installation may run, runs, and is asked for."""
-        return Response(CapacitySerializer(pool()).data)
+        return Response(CapacitySerializer(shown()).data)

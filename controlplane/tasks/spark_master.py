@@ -1,0 +1,91 @@
+"""What the master of a Spark standalone cluster says of its cores, and of the applications that have or want some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+from django.conf import settings
+from django.core.cache import cache
+
+_KEY = "tasks.spark_master"
+_KEPT_S = 2
+_TIMEOUT_S = 2.0
+_WAITING = "WAITING"
+
+
+@dataclass(frozen=True)
+class Application:
+    """``name``: the task's id, of one of ours. ``cores``: how many it has. ``waiting``: it wants its first ones."""
+
+    name: str
+    cores: int
+    waiting: bool
+    submitted_at_ms: int
+    executor_mb: int = 0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """``cores`` and ``used``: of workers that are alive; the largest has ``worker_mb``. ``applications``: those that
+    have not ended.
+    """
+
+    cores: int
+    used: int
+    worker_mb: int = 0
+    applications: Sequence[Application] = ()
+
+    @property
+    def free(self) -> int:
+        return max(0, self.cores - self.used)
+
+    def would_get_on(self, name: str, ends: Sequence[str]) -> bool:
+        """Whether an application that waits would get cores if those in ``ends`` gave back theirs: the master serves
+        who came first.
+        """
+        mine = next((a for a in self.applications if a.name == name), None)
+        if mine is None or not any(a.cores for a in self.applications if a.name in ends):
+            return False
+        before = [a for a in self.applications if a.waiting and a.submitted_at_ms < mine.submitted_at_ms]
+        return not any(a.executor_mb <= self.worker_mb for a in before)
+
+
+def cluster() -> Cluster | None:
+    """As the master says it now; None without a cluster, and when it does not answer."""
+    if not settings.SPARK_MASTER.startswith("spark://"):
+        return None
+    known = cache.get(_KEY)
+    if known is None:
+        known = (_asked(),)
+        cache.set(_KEY, known, timeout=_KEPT_S)
+    found: Cluster | None = known[0]
+    return found
+
+
+def _asked() -> Cluster | None:
+    """Of several masters, one is ALIVE."""
+    for address in settings.SPARK_MASTER_WEB:
+        try:
+            said = httpx2.get(f"{address}/json/", timeout=_TIMEOUT_S, trust_env=False).raise_for_status().json()
+            if said["status"] == "ALIVE":
+                return read(said)
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
+def read(said: dict[str, Any]) -> Cluster:
+    """From the master's JSON."""
+    alive = [w for w in said["workers"] if w["state"] == "ALIVE"]
+    return Cluster(
+        cores=sum(w["cores"] for w in alive),
+        used=sum(w["coresused"] for w in alive),
+        worker_mb=max((w["memory"] for w in alive), default=0),
+        applications=[
+            Application(a["name"], a["cores"], a["state"] == _WAITING, a["starttime"], a["memoryperexecutor"])
+            for a in said["activeapps"]
+        ],
+    )
