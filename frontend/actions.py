@@ -13,6 +13,7 @@ from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
 from frontend.forms import ResetForm, ScaleForm
+from ingestion.specs.io_config import keeps_offsets
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class SupervisorActions:
 def _stores_offsets(supervisor: Supervisor) -> bool:
     """As the current spec says; not of a row that was not got by a selector."""
     spec = getattr(supervisor, "spec", None) or {}
-    return bool(spec.get("spec", {}).get("ioConfig", {}).get("type") == "kafka")
+    return keeps_offsets(spec.get("spec", {}).get("ioConfig", {}))
 
 
 class TaskActions:

@@ -45,6 +45,7 @@ class TopicOffsets:
     starts: dict[int, int]
     ends: dict[int, int]
     written: dict[int, int]
+    cluster_id: str = ""
 
     @property
     def undecided(self) -> int:
@@ -58,7 +59,7 @@ class TopicOffsets:
 
 def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
     """How many partitions the topic has; None when there is no such topic."""
-    with _admin(properties, topic) as (admin, causes):
+    with _admin(properties, topic) as (admin, causes, _):
         try:
             asked = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic]
             return len(asked.result().partitions)
@@ -70,7 +71,7 @@ def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
 
 def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets | None:
     """The topic's id and offsets; None when there is no such topic. ``ends`` is the end of what is committed."""
-    with _admin(properties, topic) as (admin, causes):
+    with _admin(properties, topic) as (admin, causes, cluster_id):
         try:
             described = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic].result()
             partitions = [TopicPartition(topic, p.id) for p in described.partitions]
@@ -81,7 +82,7 @@ def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets |
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise KafkaProblem(_reason(error, admin, causes)) from None
-    return TopicOffsets(str(described.topic_id), starts, ends, written)
+    return TopicOffsets(str(described.topic_id), starts, ends, written, cluster_id)
 
 
 def _listed(
@@ -155,7 +156,7 @@ _BOUNDS = {
 
 def share_group_config(properties: Mapping[str, Value], topic: str, group: str) -> ShareGroupConfig:
     """What the broker has for a share group. ``topic``: one that may be described."""
-    with _admin(properties, topic) as (admin, _):
+    with _admin(properties, topic) as (admin, _, _):
         broker = str(next(iter(admin.list_topics(topic, timeout=TIMEOUT_S).brokers)))
         asked = [ConfigResource(ResourceType.GROUP, group), ConfigResource(ResourceType.BROKER, broker)]
         of_group, of_broker = (_described(admin, resource) for resource in asked)
@@ -178,13 +179,14 @@ def set_share_group_config(properties: Mapping[str, Value], topic: str, group: s
     """Set a share group's dynamic settings, all or none."""
     entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in values.items()]
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
-    with _admin(properties, topic) as (admin, _):
+    with _admin(properties, topic) as (admin, _, _):
         for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():
             future.result()
 
 
 @contextmanager
-def _admin(properties: Mapping[str, Value], topic: str) -> Iterator[tuple[AdminClient, list[str]]]:
+def _admin(properties: Mapping[str, Value], topic: str) -> Iterator[tuple[AdminClient, list[str], str]]:
+    """A client, the causes of its trouble as they come in, and the id of the cluster, whose brokers may be asked."""
     causes: list[str] = []
     config = {
         **_config(properties),
@@ -197,8 +199,7 @@ def _admin(properties: Mapping[str, Value], topic: str) -> Iterator[tuple[AdminC
     except KafkaException as error:
         raise KafkaProblem(str(error.args[0].str())) from None
     try:
-        _check_advertised(admin, topic)
-        yield admin, causes
+        yield admin, causes, _checked_cluster(admin, topic)
     except KafkaException as error:
         raise KafkaProblem(_reason(error, admin, causes)) from None
 
@@ -222,18 +223,22 @@ def _config(properties: Mapping[str, Value]) -> dict[str, object]:
         raise KafkaProblem(str(problem)) from None
 
 
-def _check_advertised(admin: AdminClient, topic: str) -> None:
-    """A broker that may be spoken to can name others that may not. Raises ``KafkaProblem``, ``KafkaException``.
+def _checked_cluster(admin: AdminClient, topic: str) -> str:
+    """The cluster's id. A broker that may be spoken to can name others that may not: these are looked at first.
+
+    Raises ``KafkaProblem``, ``KafkaException``.
 
     Metadata come from a bootstrap server; all other questions may go to a broker that it has named.
     """
-    for broker in admin.list_topics(topic, timeout=TIMEOUT_S).brokers.values():
+    cluster = admin.list_topics(topic, timeout=TIMEOUT_S)
+    for broker in cluster.brokers.values():
         try:
             settings.ADDRESS_POLICY.resolve(broker.host, broker.port)
         except AddressUnknown:
             continue  # left to the client
         except AddressRefused as refused:
             raise KafkaProblem(f"Kafka's broker {broker.id} is advertised as {refused}") from None
+    return str(cluster.cluster_id)
 
 
 def _reason(error: KafkaException, admin: AdminClient, causes: list[str]) -> str:

@@ -122,6 +122,15 @@ def _note_holder(keys: list[int], request: ClaimRequest) -> None:
         )
 
 
+@transaction.atomic
+def begin_at(source: Source, offsets: Mapping[int, int]) -> None:
+    """Store where a source begins that was never read, by partition; of one that was, nothing is changed."""
+    keys = keys_of(source.pk, offsets)
+    _locked(keys)  # an indexer that claims them is before this or after
+    if _is_first_run(source.pk):
+        _store(keys, offsets)
+
+
 def _is_first_run(source_id: int) -> bool:
     """Whether nothing was ever stored for the source, nor for an older topic of its name."""
     source = Source.objects.get(pk=source_id)

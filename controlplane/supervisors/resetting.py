@@ -16,6 +16,7 @@ from controlplane.tasks.models import Task
 from controlplane.tasks.sources import sources_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
+from ingestion.specs.io_config import keeps_offsets
 
 
 def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
@@ -30,7 +31,7 @@ def reset_offsets(
     *, user: User, supervisor: Supervisor, offsets: Mapping[int, int], topic: str | None = None
 ) -> Supervisor:
     """Set some partitions' stored offsets. ``topic``: the one that is meant, if it is said. Raises as ``reset``."""
-    io_config = _io_config(supervisor)
+    io_config = supervisor.io_config
     if topic not in (None, io_config["topic"]):
         raise InvalidInput(f"The supervisor reads topic {io_config['topic']!r}, not {topic!r}.")
     wrong = [p for p, o in offsets.items() if not 0 <= o <= MAX_OFFSET or p < 0]
@@ -44,9 +45,9 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     with transaction.atomic():
         locked = _locked(supervisor)
-        if _io_config(locked)["type"] != "kafka":
+        if not keeps_offsets(locked.io_config):
             raise InvalidInput("A share group's position is the broker's: to read again, use another groupId.")
-        sources = sources_of(locked.datasource_id, _io_config(locked), locked.pk).filter(current=True)
+        sources = sources_of(locked.datasource_id, locked.io_config, locked.pk).filter(current=True)
         source = sources.filter(kind=Source.Kind.OFFSETS).order_by("-id").first()
         if source is None:
             raise Conflict("Nothing is stored for this supervisor yet; it has not read its topic.")
@@ -73,8 +74,3 @@ def _locked(supervisor: Supervisor) -> Supervisor:
     if locked.terminated_at is not None:
         raise Conflict(f"Supervisor {locked.pk} is terminated.")
     return locked
-
-
-def _io_config(supervisor: Supervisor) -> Mapping[str, str]:
-    found: Mapping[str, str] = supervisor.io_config
-    return {"type": "", **found}

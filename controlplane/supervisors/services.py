@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -22,6 +23,8 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
 from ingestion.specs import SupervisorSpec, parse_supervisor_spec
 from ingestion.specs import secrets as spec_secrets
+
+SOON = timedelta(minutes=1)  # a start that is further away needs no round of its own
 
 
 def submit_supervisor(
@@ -46,6 +49,8 @@ def submit_supervisor(
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
             _add_version(supervisor, document, spec, user)
             note(user, supervisor, "create", version=1)
+            if timedelta() < spec.spec.ioConfig.startDelay <= SOON:
+                run_soon(identifier, after=spec.spec.ioConfig.startDelay)
         else:
             if known.datasource_id != datasource.pk:
                 raise Conflict(f"The supervisor id {identifier!r} is taken; choose another.")
@@ -222,9 +227,10 @@ def note(user: User, supervisor: Supervisor, action: str, **detail: Any) -> None
     )
 
 
-def run_soon(supervisor_id: str) -> None:
-    """Something has changed for it: have a round at once, not with the next one over all."""
+def run_soon(supervisor_id: str, after: timedelta = timedelta()) -> None:
+    """Something has changed for it, or will have then: have a round at once, not with the next one over all."""
     from controlplane.supervisors.tasks import run_one
 
     # Robust: without a broker the change stands, and the next round over all supervisors takes it up.
-    transaction.on_commit(lambda: run_one.delay(supervisor_id), robust=True)
+    in_s = after.total_seconds()
+    transaction.on_commit(lambda: run_one.apply_async((supervisor_id,), countdown=in_s), robust=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -16,14 +16,17 @@ from django.db.models import Q
 from django.utils import timezone
 from pydantic import TypeAdapter
 
+from controlplane.common.errors import Conflict
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.resolving import stored_properties
+from controlplane.segments import claims
+from controlplane.segments.fence import adopt_source
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
-from controlplane.tasks.sources import sources_of
-from ingestion.specs.io_config import DEFAULT_PERIOD
+from controlplane.tasks.sources import isolation_of, kind_and_group, sources_of
+from ingestion.specs.io_config import DEFAULT_PERIOD, keeps_offsets
 from ingestion.specs.providers import Value
 
 SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
@@ -34,23 +37,32 @@ _PERIOD = TypeAdapter(timedelta)
 
 @dataclass(frozen=True)
 class Question:
-    """What to ask for a supervisor. ``problem``: why it can't be asked. Properties hold secrets: never shown."""
+    """What to ask for a supervisor. ``problem``: why it can't be asked. Properties hold secrets: never shown.
+
+    ``begins``: it is to read from the topic's end on, as it is when it is first asked for; by ``isolation``.
+    """
 
     supervisor_id: str
     version: int
     topic: str
     properties: Mapping[str, Value]
     problem: Exception | None = None
+    begins: bool = False
+    isolation: str = "read_committed"
 
 
 @dataclass(frozen=True)
 class Look:
-    """What came of it: how many partitions the topic has (None: there is no such topic), or why that is not known."""
+    """What came of it: how many partitions the topic has (None: there is no such topic), or why that is not known.
+
+    ``topic``: where reading is to begin, if that was asked.
+    """
 
     supervisor_id: str
     version: int
     partitions: int | None = None
     problem: Exception | None = None
+    topic: kafka.TopicOffsets | None = None
 
 
 def first_start(supervisor: Supervisor) -> datetime | None:
@@ -67,7 +79,10 @@ def due() -> SupervisorQuerySet:
 
 
 def claimed(supervisors: SupervisorQuerySet) -> list[Question]:
-    """What to ask for these, each for one caller only; left out is what has another, and what waits to start."""
+    """What to ask for these, each for one caller only; left out is what has another.
+
+    Kafka is asked at once, also while the first task waits for its start delay: what comes meanwhile is to be read.
+    """
     now = timezone.now()
     found = []
     for supervisor in supervisors.with_current():
@@ -76,12 +91,12 @@ def claimed(supervisors: SupervisorQuerySet) -> list[Question]:
         period = _PERIOD.validate_python(supervisor.io_config.get("period", DEFAULT_PERIOD))
         # The row count decides who asks.
         mine = Supervisor.objects.filter(pk=supervisor.pk, look_due_at=supervisor.look_due_at)
-        if waits:
-            mine.update(look_due_at=start, next_start_at=start)
-        elif mine.update(look_due_at=now + (period if _has_asked(supervisor) else min(period, SOON))):
-            Supervisor.objects.filter(pk=supervisor.pk, detailed_state="PENDING").update(
-                state=State.RUNNING, detailed_state="CONNECTING_TO_STREAM"
-            )
+        if mine.update(look_due_at=now + (period if _has_asked(supervisor) else min(period, SOON))):
+            pending = Supervisor.objects.filter(pk=supervisor.pk, detailed_state="PENDING")
+            if waits:
+                pending.update(next_start_at=start)
+            else:
+                pending.update(state=State.RUNNING, detailed_state="CONNECTING_TO_STREAM")
             found.append(question(supervisor))
     return found
 
@@ -98,20 +113,29 @@ def question(supervisor: Supervisor) -> Question:
         properties = stored_properties(version.io_config, version.secrets)
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
-    return Question(supervisor.pk, version.version, version.io_config["topic"], properties, problem)
+    io_config = version.io_config
+    begins = supervisor.partitions is None and keeps_offsets(io_config) and not io_config["useEarliestOffset"]
+    return Question(
+        supervisor.pk, version.version, io_config["topic"], properties, problem, begins, isolation_of(io_config)
+    )
 
 
 def answers(questions: list[Question]) -> Iterator[Look]:
     """Each as it comes in."""
-    for asked, said in answered(_partitions, questions):
-        found = {"problem": said} if isinstance(said, Exception) else {"partitions": said}
-        yield Look(asked.supervisor_id, asked.version, **found)
+    for asked, said in answered(_asked, questions):
+        yield Look(asked.supervisor_id, asked.version, problem=said) if isinstance(said, Exception) else said
 
 
-def _partitions(question: Question) -> int | None:
+def _asked(question: Question) -> Look:
     if question.problem is not None:
         raise question.problem
-    return kafka.partition_count(question.properties, question.topic)
+    look = Look(question.supervisor_id, question.version)
+    if not question.begins:
+        return replace(look, partitions=kafka.partition_count(question.properties, question.topic))
+    topic = kafka.topic_offsets(question.properties, question.topic)
+    if topic is None:
+        return look
+    return replace(look, partitions=len(topic.ends), topic=topic.read_by(question.isolation))
 
 
 def note(supervisor: Supervisor, look: Look) -> None:
@@ -124,8 +148,27 @@ def note(supervisor: Supervisor, look: Look) -> None:
     supervisor.contacted_at = timezone.now()
     supervisor.failed_runs = 0
     supervisor.good_runs += 1
+    if look.topic is not None:
+        _begin_at(supervisor, look.topic)
     if look.partitions is not None:
         note_partitions(supervisor, look.partitions, fewer=True)
+
+
+def _begin_at(supervisor: Supervisor, topic: kafka.TopicOffsets) -> None:
+    """Where it is to begin with a topic that it has never read."""
+    kind, group = kind_and_group(supervisor.io_config, supervisor.pk)
+    try:
+        source = adopt_source(
+            datasource=supervisor.datasource,
+            kind=kind,
+            group=group,
+            topic=supervisor.io_config["topic"],
+            cluster_id=topic.cluster_id,
+            topic_id=topic.topic_id,
+        )
+    except Conflict:
+        return  # its indexers will say so
+    claims.begin_at(source, topic.ends)
 
 
 def note_failure(supervisor: Supervisor, problem: Exception) -> None:

@@ -12,7 +12,7 @@ from controlplane.datasources.selectors import Totals
 from controlplane.segments.lag import FINEST
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
-from ingestion.specs.io_config import IdleConfig, KafkaIOConfig, ShareGroupIOConfig
+from ingestion.specs.io_config import IdleConfig, KafkaIOConfig, ShareGroupIOConfig, keeps_offsets
 from ingestion.specs.kafka_properties import without_effect
 
 
@@ -155,7 +155,7 @@ def _waiting(facts: Facts) -> list[Reason]:
         return [Reason("starting", "The application runs; its indexers are starting.")]
     if not facts.observation:
         return [Reason("not_observed", "The topic has not been looked at yet; this takes a few seconds.")]
-    if _keeps_offsets(_io_config(facts.spec)):
+    if keeps_offsets(_io_config(facts.spec)):
         period = _part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")
         when = f"every {period}" if period else "when all there is has been read, and now and then before"
         return [
@@ -178,7 +178,7 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     """What the spec sets that cannot apply here, by path and with the reason."""
     io_config = _io_config(spec)
     properties = io_config.get("consumerProperties", {})
-    kind = io_config.get("assignment", "offset_range") if _keeps_offsets(io_config) else "share_group"
+    kind = io_config.get("assignment", "offset_range") if keeps_offsets(io_config) else "share_group"
     found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in without_effect(kind).items() if n in properties]
     found += [] if supervised else _supervisors_options(io_config)
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
@@ -191,11 +191,11 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
         path = "ioConfig.autoScalerConfig.lagCollectionIntervalMillis"
         found.append(f"{path}: the lag is kept every {FINEST.seconds} seconds")
     tuning = _part(spec, "tuningConfig")
-    for name in () if _keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
+    for name in () if keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
             found.append(f"tuningConfig.{name}: share groups do not read it")
     found += [f"tuningConfig.{name}: {why}" for name, why in _OF_DRUID.items() if tuning.get(name) is not None]
-    found += _index_options(tuning, _keeps_offsets(io_config))
+    found += _index_options(tuning, keeps_offsets(io_config))
     schema = _part(spec, "dataSchema")
     if schema.get("granularitySpec", {}).get("intervals"):
         found.append("dataSchema.granularitySpec.intervals: a stream has none")
@@ -224,7 +224,7 @@ def _index_spec_options(tuning: Mapping[str, Any], name: str) -> list[str]:
 
 def _supervisors_options(io_config: Mapping[str, Any]) -> list[str]:
     """Those that are for a supervisor, in a task that was submitted by hand."""
-    fields = (KafkaIOConfig if _keeps_offsets(io_config) else ShareGroupIOConfig).model_fields
+    fields = (KafkaIOConfig if keeps_offsets(io_config) else ShareGroupIOConfig).model_fields
     return [
         f"ioConfig.{name}: a task that was submitted by hand {why}"
         for name, why in _OF_SUPERVISORS.items()
@@ -263,10 +263,6 @@ _OF_DRUID = {
 }
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
 _DEFAULT_IDLE = IdleConfig().model_dump(mode="json", exclude_none=True)
-
-
-def _keeps_offsets(io_config: Mapping[str, Any]) -> bool:
-    return io_config.get("type") in ("kafka", "index_kafka")
 
 
 def _io_config(spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Source
 from controlplane.tasks.models import Task
+from ingestion.specs.io_config import keeps_offsets
 
 
 def kind_and_group(io_config: Mapping[str, Any], owner: str) -> tuple[Source.Kind, str]:
@@ -17,14 +18,14 @@ def kind_and_group(io_config: Mapping[str, Any], owner: str) -> tuple[Source.Kin
 
     Stored offsets belong to the owner, whatever Kafka's consumer group is called: one group may be used by many.
     """
-    if io_config.get("type") in ("kafka", "index_kafka"):
+    if keeps_offsets(io_config):
         return Source.Kind.OFFSETS, owner
     return Source.Kind.SHARE_GROUP, str(io_config["groupId"])
 
 
 def isolation_of(io_config: Mapping[str, Any]) -> str:
     """``read_committed`` or ``read_uncommitted``: whether reading ends where a transaction is open."""
-    if io_config.get("type") in ("kafka", "index_kafka"):
+    if keeps_offsets(io_config):
         said = io_config["consumerProperties"].get("isolation.level")
     else:
         said = io_config.get("groupConfig", {}).get("isolationLevel")

@@ -31,6 +31,7 @@ from frontend.paging import numbered_page
 from frontend.progress import progress_of
 from frontend.views.common import PageRequest, act, page
 from frontend.windows import WINDOWS
+from ingestion.specs.io_config import keeps_offsets
 
 TASKS_SHOWN = 10
 ACTIONS_SHOWN = 5
@@ -191,6 +192,7 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
     return {
         "supervisor": supervisor,
         "tab": tab,
+        "in_share_group": not keeps_offsets(supervisor.io_config),
         "actions": list(SupervisorActions.for_user(request.user, supervisor).values()),
         "may_administer": may(request.user, Action.ADMINISTER, supervisor.datasource.team),
     }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from ingestion.specs.auto_scaler import AutoScalerConfig
 from ingestion.specs.base import SpecModel, utc
@@ -25,6 +26,11 @@ DEFAULT_PERIOD = timedelta(seconds=30)
 _NOTHING_YET, _NOTHING_MORE = timedelta(seconds=20), timedelta(seconds=5)
 _CENTURY = timedelta(days=36_525)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def _canonical(source_type: Any) -> Any:
+    """One word for each kind of source, whichever of its names a spec uses."""
+    return {"kafka_share_group": SHARE_GROUP_TYPE, "index_kafka": "kafka"}.get(source_type, source_type)
 
 
 def _no_longer_than_a_century(value: timedelta) -> timedelta:
@@ -116,7 +122,7 @@ class _TopicIOConfig(SpecModel):
 class ShareGroupIOConfig(_TopicIOConfig):
     """A share group (KIP-932). ``taskCount`` and all that the share-group task does not know are Headgate's."""
 
-    type: Literal["index_kafka_share_group", "kafka_share_group"] = "index_kafka_share_group"
+    type: Annotated[Literal["index_kafka_share_group"], BeforeValidator(_canonical)] = "index_kafka_share_group"
     groupId: GroupId
     pollTimeout: int = Field(default=2000, ge=1, le=60_000)
     useEarliestOffset: bool = True
@@ -171,7 +177,7 @@ class KafkaIOConfig(_TopicIOConfig):
     called as the supervisor is unless given.
     """
 
-    type: Literal["kafka", "index_kafka"] = "kafka"
+    type: Annotated[Literal["kafka"], BeforeValidator(_canonical)] = "kafka"
     assignment: Literal["offset_range", "consumer_group"] = "offset_range"
     groupId: GroupId | None = None
     pollTimeout: int = Field(default=100, ge=1, le=60_000)
@@ -213,8 +219,16 @@ class KafkaIOConfig(_TopicIOConfig):
         return "read_uncommitted" if given == "read_uncommitted" else "read_committed"
 
 
+def keeps_offsets(io_config: Mapping[str, Any]) -> bool:
+    """Whether an ioConfig, as it is stored, reads with stored offsets; else it is a share group's.
+
+    Those that were stored by an earlier version may have any of a source's names.
+    """
+    return _kind_of(io_config) == "kafka"
+
+
 def _kind_of(value: Any) -> str | None:
-    found = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    found = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
     if found in _SHARE_GROUP_TYPES:
         return "share group"
     return "kafka" if found in _KAFKA_TYPES else None

@@ -63,6 +63,22 @@ def test_unknown_records_say_what_is_known(viewer: Client, cast: Cast) -> None:
     assert {f["outcome"] for f in fates(viewer, 1000)} == {"unknown"}
 
 
+def test_what_a_share_group_at_latest_may_not_have_been_given_is_told(viewer: Client, cast: Cast) -> None:
+    """Where it began only the broker knows."""
+    source = Source.objects.get(topic="flights-topic", current=True)
+    for bounds, told in (([0, 0, 1000], False), ([0, 400, 1000], True)):
+        Source.objects.filter(pk=source.pk).update(bounds={"0": bounds, "5": bounds})
+        for partition, offset in ((0, 705), (5, 0)):
+            text = str(fates(viewer, offset, partition=partition)[0]["explanation"])
+            assert ("before the share group first polled" in text) == told
+
+
+def test_what_lies_below_a_stored_offset_and_was_not_settled_was_passed_over(viewer: Client, cast: Cast) -> None:
+    source = Source.objects.get(topic="flights-topic", current=True)
+    ProgressKey.objects.filter(source=source, partition=0).update(next_offset=900)
+    assert "goes on at 900" in str(fates(viewer, 705)[0]["explanation"])
+
+
 def test_the_same_offset_of_another_partition_is_another_record(viewer: Client) -> None:
     assert [f["outcome"] for f in fates(viewer, 7, partition=1)] == ["settled"]
 

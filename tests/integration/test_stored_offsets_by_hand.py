@@ -13,7 +13,7 @@ from controlplane.segments import claims, fence
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import ProgressKey, Publish, Source, SourceEvent, Writer
 from controlplane.segments.services import make_receipt_partitions
-from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from controlplane.tasks.services import end_task, new_token
@@ -108,6 +108,25 @@ def test_a_reset_forgets_all_and_what_is_on_its_way_is_refused(reading: Supervis
     assert (event.kind, event.alarm) == (SourceEvent.Kind.OFFSET_RESET, False)
     assert "owner reset" in event.detail
     assert "0: 10" in event.detail
+
+
+@pytest.mark.parametrize("stored_by_an_earlier_version", [False, True])
+def test_a_source_by_another_of_its_names_is_the_same(
+    cast: Cast, reading: Supervisor, owner: Client, stored_by_an_earlier_version: bool
+) -> None:
+    """Druid's specs name it in ioConfig too, and not always as they do outside."""
+    assert post(owner, DRUID, kafka_spec("metrics", type="index_kafka")).status_code == 200
+    reading.refresh_from_db()
+    assert reading.io_config["type"] == "kafka"
+    if stored_by_an_earlier_version:
+        named = {**reading.current.spec["spec"], "ioConfig": {**reading.io_config, "type": "index_kafka"}}
+        SpecVersion.objects.filter(pk=reading.current.pk).update(spec={**reading.current.spec, "spec": named})
+    page = parsed(browsing_as(cast, "owner").get(PAGE))
+    assert page.one("dialog", id="ask-reset")
+    assert not page.all("a", href=f"{PAGE}share-group/")
+    assert post(owner, f"{DRUID}/metrics/reset").status_code == 200
+    assert stored(reading) == {0: None, 1: None}
+    assert owner.get("/api/v1/supervisors/metrics/share-group/").status_code == 400
 
 
 def test_offsets_are_set_by_partition_and_read_again(reading: Supervisor, owner: Client) -> None:

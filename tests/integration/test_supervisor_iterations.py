@@ -16,7 +16,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from controlplane.config.celery import app
-from controlplane.segments.models import SourceEvent, Writer
+from controlplane.segments.models import Source, SourceEvent, Writer
 from controlplane.supervisors import services, streams
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.resetting import hand_off
@@ -25,8 +25,10 @@ from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks import launcher
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import end_task, new_token
+from ingestion.sources.topic import TopicIdentity, TopicWatch
 from ingestion.specs.protocol import EndRequest
 from tests.support.django_cast import Cast
+from tests.support.formats import HERE
 from tests.support.house import House, wait_for
 
 DRUID = "/druid/indexer/v1/supervisor"
@@ -121,15 +123,53 @@ def test_nothing_starts_before_kafka_has_answered(cast: Cast, house: House) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_task_waits_for_the_start_delay(cast: Cast, house: House, kind: str) -> None:
-    supervisor = submit(cast, house, house.bootstrap, house.topic(), kind, startDelay="PT1H")
+    supervisor = submit(cast, house, house.bootstrap, house.topic(partitions=3), kind, startDelay="PT1H")
     iterate()
     run_all()
     assert (states(supervisor), tasks_of(supervisor)) == (("PENDING", "PENDING"), [])
-    earlier = supervisor.created_at - timedelta(hours=1)
-    assert supervisor.look_due_at == supervisor.created_at + timedelta(hours=1)
-    Supervisor.objects.filter(pk=supervisor.pk).update(created_at=earlier, look_due_at=None)
-    iterate()
+    assert supervisor.next_start_at == supervisor.created_at + timedelta(hours=1)
+    assert supervisor.partitions == 3, "Kafka is asked meanwhile"
+    Supervisor.objects.filter(pk=supervisor.pk).update(created_at=supervisor.created_at - timedelta(hours=1))
+    run_all()
     assert len(tasks_of(supervisor)) == 1
+
+
+@pytest.mark.parametrize("assignment", ["offset_range", "consumer_group"])
+def test_reading_from_latest_begins_where_kafka_was_first_reached(
+    cast: Cast, clients: dict[str, Client], house: House, assignment: str
+) -> None:
+    """Not where the first indexer finds the end, a start delay and an application's start later."""
+    topic = house.topic(partitions=2)
+    house.produce(topic, [b"{}"] * 5, partition=0)
+    latest = {"useEarliestOffset": False, "startDelay": "PT1H", "assignment": assignment}
+    supervisor = submit(cast, house, house.bootstrap, topic, **latest)
+    iterate()
+    house.produce(topic, [b"{}"] * 4, partition=0)
+    house.produce(topic, [b"{}"] * 3, partition=1)
+    iterate()
+    supervisor.begin()  # as a new spec or a resume does
+    supervisor.save()
+    iterate()
+    source = Source.objects.get(group=supervisor.pk, topic=topic)
+    assert dict(source.keys.values_list("partition", "next_offset")) == {0: 5, 1: 0}
+    identity = TopicWatch({"bootstrap.servers": house.bootstrap}, topic, HERE).identity()
+    assert identity == TopicIdentity(source.cluster_id, source.topic_id), "its indexers find the same source"
+
+    def explained(offset: int) -> str:
+        asked = {"topic": topic, "partition": 0, "offset": offset}
+        return str(clients["viewer"].get("/api/v1/records", asked).json()["fates"][0]["explanation"])
+
+    assert "Before its reader's start: reading of this partition began at offset 5." in explained(4)
+    assert "Not settled yet" in explained(5)
+
+
+def test_from_earliest_and_of_a_share_group_nothing_is_stored_before_there_is_a_reader(
+    cast: Cast, house: House
+) -> None:
+    for kind, earliest in (("kafka", True), ("share_group", False)):
+        submit(cast, house, house.bootstrap, house.topic(), kind, useEarliestOffset=earliest)
+    iterate()
+    assert not Source.objects.filter(topic__startswith="topic-").exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -379,3 +379,13 @@ def test_replicas_read_offset_ranges() -> None:
 def test_replicas_that_make_no_sense(io_config: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         parse_supervisor_spec(of_kafka(**io_config))
+
+
+@pytest.mark.parametrize("inner", ["kafka", "index_kafka", None])
+@pytest.mark.parametrize("read", [parse_task_spec, parse_supervisor_spec])
+def test_a_kind_of_source_has_one_name_once_it_is_read(read: Any, inner: str | None) -> None:
+    document = changed(("type", "index_kafka" if read is parse_task_spec else "kafka"), ("ioConfig/type", inner))
+    del document["ioConfig"]["groupId"]
+    assert read(document).canonical()["spec"]["ioConfig"]["type"] == "kafka"
+    shared = changed(("ioConfig/type", "kafka_share_group"))
+    assert read(shared).canonical()["spec"]["ioConfig"]["type"] == "index_kafka_share_group"

@@ -19,10 +19,16 @@ from controlplane.segments.models import (
     SettledRange,
     Source,
 )
+from controlplane.segments.spans import span
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 
 MOST_PARTITION = 2**31 - 1
+_WAITING = "Not settled yet: it waits to be delivered, or an indexer holds it."
+_AT_LATEST = (
+    "If it was written before the share group first polled, it is not read: without useEarliestOffset such a group "
+    "begins at the latest offset."
+)
 
 _EXPLANATION = {
     "stored": "Its row is in the segments named here.",
@@ -106,7 +112,8 @@ def _fates(source: Source, partition: int, offset: int) -> list[Fate]:
     shown = _shown(source)
     key = ProgressKey.objects.filter(source=source, partition=partition).first()
     if key is None:
-        return [Fate(shown, "unknown", f"Nothing of partition {partition} has been published by this reader yet.")]
+        nothing = f"Nothing of partition {partition} has been published by this reader yet."
+        return [Fate(shown, "unknown", " ".join([nothing, *_of_a_group_at_latest(source, partition)]))]
     number = (key.pk << OFFSET_BITS) + offset
     known = list(_from_receipts(shown, source, partition, offset, number))
     if known:
@@ -114,7 +121,7 @@ def _fates(source: Source, partition: int, offset: int) -> list[Fate]:
     settled = SettledRange.objects.filter(span__contains=number).first()
     if settled is not None:
         return [Fate(shown, "settled", _EXPLANATION["settled"], at=settled.settled_at)]
-    return [Fate(shown, "unknown", _why_unknown(key, offset))]
+    return [Fate(shown, "unknown", _why_unknown(source, key, offset))]
 
 
 def _shown(source: Source) -> FateSource:
@@ -185,10 +192,29 @@ def _segments(ids: list[str]) -> list[FateSegment]:
     return [FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows) for s in found]
 
 
-def _why_unknown(key: ProgressKey, offset: int) -> str:
+def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:
     if key.end_offset is not None and offset >= key.end_offset:
         seen = f" at {key.observed_at:%Y-%m-%d %H:%M:%S} UTC" if key.observed_at else ""
         return f"Beyond the log's end, which was {key.end_offset}{seen}: not written yet."
     if key.log_start_offset is not None and offset < key.log_start_offset:
         return f"Below the log's start ({key.log_start_offset}): removed before it was read."
-    return "Not settled yet: it waits to be delivered, or an indexer holds it."
+    if key.next_offset is not None and offset < key.next_offset:
+        return _passed_over(key, key.next_offset, offset)
+    return " ".join([_WAITING, *_of_a_group_at_latest(source, key.partition)])
+
+
+def _passed_over(key: ProgressKey, goes_on: int, offset: int) -> str:
+    """Stored offsets are settled one after the other: what is below and is not, is not read."""
+    first = SettledRange.objects.filter(span__overlap=span(key.pk, 0, MAX_OFFSET)).order_by("span").first()
+    begins = goes_on if first is None else min(goes_on, first.span.lower - (key.pk << OFFSET_BITS))
+    if offset < begins:
+        return f"Before its reader's start: reading of this partition began at offset {begins}."
+    return f"Passed over: the stored offset was set beyond it, and reading goes on at {goes_on}."
+
+
+def _of_a_group_at_latest(source: Source, partition: int) -> list[str]:
+    """Where a share group began only the broker knows. ``bounds``: the log's start, and where reading begins."""
+    start, begins, *_ = source.bounds.get(str(partition), (0, 0))
+    if source.kind != Source.Kind.SHARE_GROUP or begins <= start:
+        return []
+    return [_AT_LATEST]
