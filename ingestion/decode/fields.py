@@ -20,10 +20,16 @@ import pyarrow.compute as pc
 from ingestion.decode.engine import RECORDS, Engine, pointer
 
 Mask = npt.NDArray[np.bool_]
-MOST_DISCOVERED = 1000
+MOST_DISCOVERED = 1000  # of one record, and read at once
+MOST_IN_BATCH = 2000
 LONGEST_NAME = 1000  # characters; every segment lists its columns in the metadata store
+_WHAT_TO_DO = "name the dimensions, or exclude some"
 _SUSPICIOUS_BATCHES = 50
 _JSON_KEYS = "SELECT json_keys(j) AS keys FROM records"
+
+
+class TooManyFields(Exception):
+    """More fields than are read at once: the records have to be read in smaller parts."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Fields:
 class FieldReader:
     """Reads the ``fixed`` fields, and with ``discovers`` every other field it has met in earlier batches as well.
 
-    ``unlimited`` says which names don't count against the 1,000 fields that may be discovered.
+    ``unlimited`` says which names don't count against the fields that may be discovered.
     """
 
     def __init__(
@@ -80,11 +86,15 @@ class FieldReader:
         """Take in what fields the ``kept`` records hold beyond the known ones.
 
         Returns whether there are new ones (then read again), and the errors, by index, of records that hold a field
-        that can be no column, or one beyond the limit: rare ones lose against frequent ones.
+        that can be no column, or too many. Raises ``TooManyFields``.
         """
+        errors = self._too_wide(texts, fields, kept)
+        if errors:
+            kept = kept.copy()
+            kept[list(errors)] = False
         more = self._with_more(fields, kept)
         if not more.size:
-            return False, {}
+            return False, errors
         lists = self._keys(texts, more)
         unusable = self._with_unusable_names(lists, more)
         if unusable:
@@ -92,7 +102,7 @@ class FieldReader:
             kept[list(unusable)] = False
             lists = lists.filter(pa.array(kept[more]))
         changed, beyond = self._learn_from(texts, lists, kept)
-        return changed, beyond | unusable
+        return changed, errors | beyond | unusable
 
     def _with_unusable_names(self, lists: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
         """By index, what is wrong with records of these fields of which one can be no column."""
@@ -113,7 +123,20 @@ class FieldReader:
         if len(known) + len(new) - len(self._fixed) <= MOST_DISCOVERED:
             self._use([*self.names, *new])
             return True, {}
-        return True, self._learn_the_most_frequent(texts, np.flatnonzero(kept))
+        return True, self._learn_those_of(texts, np.flatnonzero(kept))
+
+    def _too_wide(self, texts: pa.Array, fields: Fields, kept: Mask) -> dict[int, str]:
+        """Records that alone hold more fields than may be discovered, whatever is read with them."""
+        if fields.counts is None or (pc.max(fields.counts).as_py() or 0) <= MOST_DISCOVERED:
+            return {}
+        counts = fields.counts.fill_null(0).to_numpy(zero_copy_only=False)
+        suspects = np.flatnonzero((counts > MOST_DISCOVERED) & kept)
+        fixed, found = set(self._fixed), {}
+        for index, names in zip(suspects.tolist(), self._keys(texts, suspects).to_pylist(), strict=True):
+            count = len({n for n in names if n not in fixed and not self._unlimited(n)})
+            if count > MOST_DISCOVERED:
+                found[index] = f"holds {count:,} fields to discover, {MOST_DISCOVERED:,} at most: {_WHAT_TO_DO}"
+        return found
 
     def forget_all_but(self, used: Iterable[str]) -> None:
         """Drop fields that the stream no longer holds, once they are the greater part."""
@@ -143,19 +166,22 @@ class FieldReader:
         table = pa.table({"j": texts.take(pa.array(indexes))})
         return flat(self._engine.run(_JSON_KEYS, RECORDS, table).column(0))
 
-    def _learn_the_most_frequent(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
+    def _learn_those_of(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
+        """And forget all others. Where parts of a batch would not help either, rare fields lose."""
         lists = self._keys(texts, indexes)
         counts = pc.value_counts(pc.list_flatten(lists)).to_pylist()
         fixed = set(self._fixed)
         free = [c["values"] for c in counts if c["values"] not in fixed and self._unlimited(c["values"])]
         rest = [c for c in counts if c["values"] not in fixed and not self._unlimited(c["values"])]
+        if MOST_DISCOVERED < len(rest) <= MOST_IN_BATCH:
+            raise TooManyFields
         rest.sort(key=lambda c: -int(c["counts"]))
         self._use([*self._fixed, *free, *(c["values"] for c in rest[:MOST_DISCOVERED])])
         beyond = pa.array([c["values"] for c in rest[MOST_DISCOVERED:]], pa.string())
         held = pc.is_in(pc.list_flatten(lists), value_set=beyond)
         parents = np.unique(pc.list_parent_indices(lists).filter(held).to_numpy())
-        message = f"holds a field beyond the {MOST_DISCOVERED} most frequent ones: name the dimensions, or exclude some"
-        return dict.fromkeys(indexes[parents].tolist(), message)
+        message = f"holds a field beyond the {MOST_DISCOVERED:,} most frequent of over {MOST_IN_BATCH:,} in a batch"
+        return dict.fromkeys(indexes[parents].tolist(), f"{message}: {_WHAT_TO_DO}")
 
 
 def unusable_name(name: str) -> str:

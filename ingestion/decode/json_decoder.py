@@ -5,13 +5,16 @@ What is a record of JSON, and what is done with the odd ones:
 - A record is one JSON object in UTF-8. null, an empty payload, other JSON values, several values, and text that
   DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable.
 - A byte order mark is dropped; a trailing comma is let pass, as DuckDB does.
-- NaN and Infinity, which are not JSON but are widely written, are read and become null in a numeric column.
-- Of a field that stands twice in a record the first counts. Names that differ only by case are different fields.
+- NaN and Infinity, which are not JSON but are widely written, are read and become null in a numeric column, and so
+  does what is beyond a double; the record is processed with an error.
+- Of a field that stands twice in a record the first counts: to look for one costs a tenth of all decoding.
+- Names that differ only by case are different fields.
 - ``\\u0000`` is kept in values, and in names inside them. Nesting has no limit: nested values are kept as JSON text,
   unopened.
 - A field with NUL in its name, or a name of more than 1,000 characters, is not discovered: its record is unparseable.
 - A field named ``__time`` is not discovered: the name is the segment's own. One named ``__row`` is.
-- At most 1,000 fields are discovered in a batch; a record that holds a rarer one beyond them is unparseable.
+- At most 1,000 fields are discovered in a record; one with more is unparseable, whatever is read with it. Of a batch
+  with more than 2,000 the 1,000 most frequent are; records with others are unparseable.
 - A record that needs more memory than the decoder may have is unparseable; its neighbours are decoded without it.
 - So is one that takes DuckDB too long, in processor time: seconds, of which its batch needs milliseconds. Where there
   are more of them than can be told apart in a few times as many seconds, nothing is decoded (``TooSlow``).
@@ -35,7 +38,7 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope, taken
 from ingestion.decode.errors import DecoderBroken, TooSlow, UnusableSchema
 from ingestion.decode.expressions import BadExpression
-from ingestion.decode.fields import FieldReader, Fields, Mask
+from ingestion.decode.fields import FieldReader, Fields, Mask, TooManyFields
 from ingestion.decode.formats import JSON, Access, Tools, reader_of
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.payloads import Diagnosis, texts_of
@@ -123,6 +126,8 @@ class JsonDecoder:
         try:
             with self._watchdog.watching(seconds):
                 return self._parts.decode(payloads, window, envelope)
+        except TooManyFields:
+            return self._in_parts(payloads, window, envelope, seconds, -(-len(payloads) // 2))
         except duckdb.InterruptException as error:
             self._check_budget(len(payloads))
             return self._split(payloads, window, envelope, seconds, error)
@@ -149,9 +154,18 @@ class JsonDecoder:
             self._check_by_a_good_record(error)
             message = f"the decoder gives up on this record: {_reason(error, seconds)}"
             return Decoded(self._parts.no_rows(), dict.fromkeys(range(len(payloads)), message))
-        seconds = max(seconds / 4, self._least_s)
-        parts = []
         size = -(-len(payloads) // _PORTIONS)
+        return self._in_parts(payloads, window, envelope, max(seconds / 4, self._least_s), size)
+
+    def _in_parts(
+        self,
+        payloads: Sequence[bytes | None],
+        window: MessageWindow,
+        envelope: Envelope | None,
+        seconds: float,
+        size: int,
+    ) -> Decoded:
+        parts = []
         for start in range(0, len(payloads), size):
             there = range(start, min(start + size, len(payloads)))
             part = self._decode_or_split(payloads[start : there.stop], window, taken(envelope, there), seconds)

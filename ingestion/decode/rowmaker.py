@@ -16,6 +16,9 @@ from ingestion.specs import DataSchema, DimensionSchema
 from ingestion.specs.metrics import Metric, StringMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
+_WITH_FRACTION = r"^-?[0-9]+\.[0-9]*[1-9][0-9]*$"
+_TINY = r"^-?[0-9.]+[eE]-"
+_MANY_DIGITS = r"^-?[0-9]{16,}$"
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class RowMaker:
     def _add_dimension(self, made: Made, dimension: DimensionSchema, values: Values, fields: RowFields) -> None:
         name, kind = dimension.name, dimension.type
         column = self._typer.typed(values, kind, name, fields.written(name), dimension.multiValueHandling)
-        _note_faults(made, values.texts, column, kind, name)
+        _note_faults(made, values, column, kind, name)
         made.columns.append((name, column))
 
     def _discover(self, made: Made, fields: RowFields) -> None:
@@ -87,7 +90,9 @@ class RowMaker:
         others = {name: Values(texts) for name, texts in fields.texts.items() if name not in self._undiscovered}
         for name, values in others.items():
             if values.total:
-                made.columns.append((name, self._typer.discovered(values, name, fields.written(name))))
+                column = self._typer.discovered(values, name, fields.written(name))
+                _note_faults(made, values, column, "auto", name)
+                made.columns.append((name, column))
                 made.discovered.append(name)
 
     def _add_metric(self, made: Made, metric: Metric, values: Mapping[str, Values], fields: RowFields) -> None:
@@ -96,7 +101,7 @@ class RowMaker:
             return
         found = values[metric.field]
         column = self._typer.typed(found, metric.kind, metric.field, fields.written(metric.field))
-        _note_faults(made, found.texts, column, metric.kind, metric.field)
+        _note_faults(made, found, column, metric.kind, metric.field)
         if isinstance(metric, StringMetric):
             column = cut(column, metric.maxStringBytes)
         made.columns.append((metric.name, column))
@@ -106,13 +111,42 @@ def _nowhere(row: int) -> str:
     return ""
 
 
-def _note_faults(made: Made, texts: pa.Array, column: pa.Array, kind: str, name: str) -> None:
-    """Rows that hold something which a column of numbers does not."""
-    if kind not in _NUMBERS or column.null_count == texts.null_count:
+def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, name: str) -> None:
+    """Rows that hold something which the column does not."""
+    if kind == "auto":
+        _note_rounded(made, values.texts, column, name)
         return
-    lost = pc.and_(texts.is_valid(), column.is_null()).to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero(lost).tolist():
-        made.faults.setdefault(row, f"field {name!r} is not {_NUMBERS[kind]}")
+    if kind not in _NUMBERS:
+        return
+    _note_lost(made, values.texts, column, f"field {name!r} is not {_NUMBERS[kind]}")
+    if kind == "long" and values.numbers and values.whole is None:
+        fraction = pc.or_(_matching(values.texts, _WITH_FRACTION), _matching(values.texts, _TINY))
+        _note(made, fraction, f"field {name!r} has a fraction, which is cut off: its column holds whole numbers")
+
+
+def _note_lost(made: Made, texts: pa.Array, column: pa.Array, fault: str) -> None:
+    if column.null_count != texts.null_count:
+        _note(made, pc.and_(texts.is_valid(), column.is_null()), fault)
+
+
+def _note_rounded(made: Made, texts: pa.Array, column: pa.Array, name: str) -> None:
+    """A column that became one of doubles: numbers that no double holds, and whole ones that are another one there."""
+    if not pa.types.is_floating(column.type):
+        return
+    _note_lost(made, texts, column, f"field {name!r} holds a number that is beyond a double")
+    wide = np.flatnonzero(_matching(texts, _MANY_DIGITS).to_numpy(zero_copy_only=False))
+    rounded = [row for row in wide.tolist() if (v := column[row].as_py()) is not None and int(texts[row].as_py()) != v]
+    for row in rounded:
+        made.faults.setdefault(row, f"field {name!r} is rounded: it has more digits than a double holds")
+
+
+def _matching(texts: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(texts, pattern).fill_null(False)
+
+
+def _note(made: Made, where: pa.Array, fault: str) -> None:
+    for row in np.flatnonzero(where.to_numpy(zero_copy_only=False)).tolist():
+        made.faults.setdefault(row, fault)
 
 
 def cut(column: pa.Array, most_bytes: int) -> pa.Array:

@@ -110,10 +110,73 @@ def test_faulty_values_are_told() -> None:
     decoder.close()
     assert decoded.processed_with_error == {
         0: "field 'v' is not a whole number",
+        3: "field 'v' has a fraction, which is cut off: its column holds whole numbers",
         4: "field 'w' is not a number",
         5: "field 'w' is not a number",
     }
     assert len(decoded.rows) == 6
+
+
+@pytest.mark.parametrize(
+    ("value", "cut_off"),
+    [
+        *[("1.5", True), ("-0.5", True), ("10.010", True), ("1e-7", True), ("2.5e-3", True)],
+        *[("1.0", False), ("1.00e2", False), ("1e3", False), ("0e-5", False), ('"2.0"', False), ("12", False)],
+        *[("1.5e17", False), ("9223372036854775807", False), ("true", False)],
+    ],
+)
+@pytest.mark.parametrize("among", [[], ['"v":7'], ['"v":"8"', '"v":2.5']])
+def test_a_fraction_in_a_column_of_whole_numbers_is_told(value: str, cut_off: bool, among: list[str]) -> None:
+    """Of dimensions and metrics, whatever is read with it."""
+    longs = {"dimensionsSpec": {"dimensions": [{"name": "v", "type": "long"}]}}
+    sums = {
+        "dimensionsSpec": {"dimensions": ["x"]},
+        "metricsSpec": [{"type": "longSum", "name": "s", "fieldName": "v"}],
+    }
+    for columns in (longs, sums):
+        schema = {"dataSource": "d", "timestampSpec": {"column": "t"}, **columns}
+        decoder = JsonDecoder(DataSchema.model_validate(schema))
+        decoded = decode(decoder, f'"v":{value}', *among)
+        decoder.close()
+        assert ("fraction" in decoded.processed_with_error.get(0, "")) is cut_off
+
+
+BEYOND = "field 'v' holds a number that is beyond a double"
+ROUNDED = "field 'v' is rounded: it has more digits than a double holds"
+
+
+@pytest.mark.parametrize(
+    ("values", "stored", "told"),
+    [
+        (["1e400"], [None], {0: BEYOND}),
+        (["-1e400", "1"], [None, 1.0], {0: BEYOND}),
+        (["NaN", "1.5"], [None, 1.5], {0: BEYOND}),
+        (["Infinity", "-Infinity"], [None, None], {0: BEYOND, 1: BEYOND}),
+        (["9223372036854775807", "-9223372036854775808"], [2**63 - 1, -(2**63)], {}),
+        (["9223372036854775808"], [2.0**63], {}),  # a power of two, which a double holds
+        (["9223372036854775809"], [2.0**63], {0: ROUNDED}),
+        (["123456789012345678901", "1"], [123456789012345678901.0, 1.0], {0: ROUNDED}),
+        (["9007199254740993", "1.5"], [2.0**53, 1.5], {0: ROUNDED}),
+        (["9007199254740992", "1.5"], [2.0**53, 1.5], {}),
+        (["9007199254740993", "7"], [9007199254740993, 7], {}),
+        (["1e400", '"x"'], ["1e400", "x"], {}),
+        (["123456789012345678901", '"x"'], ["123456789012345678901", "x"], {}),
+        (["1e400", "[]"], ["1e400", "[]"], {}),
+        (["null", "1.5"], [None, 1.5], {}),
+    ],
+)
+@pytest.mark.parametrize("named_so", [False, True])
+def test_a_number_that_its_column_does_not_hold_is_told(
+    values: list[str], stored: list[Any], told: dict[int, str], named_so: bool
+) -> None:
+    """Where the column's type is chosen by the values: discovered, or of type auto."""
+    decoder = JsonDecoder(schema_of(**{"dimensions": [{"name": "v", "type": "auto"}]} if named_so else {}))
+    decoded = decode(decoder, *(f'"v":{v}' for v in values))
+    decoder.close()
+    held = decoded.rows.column("v").to_pylist()
+    assert held == stored
+    assert [type(v) for v in held] == [type(v) for v in stored]
+    assert decoded.processed_with_error == told
 
 
 def test_the_arrow_types_of_named_dimensions() -> None:
@@ -271,18 +334,51 @@ def test_a_time_column_named_row_is_only_the_time() -> None:
     assert rows.column_names == ["__row", "__time", "a"]
 
 
-def test_more_fields_than_may_be_discovered() -> None:
+def many(prefix: str, count: int) -> str:
+    return ",".join(f'"{prefix}{i}":1' for i in range(count))
+
+
+@pytest.mark.parametrize("fields", [MOST_DISCOVERED + 1, 10_000])
+def test_a_record_with_too_many_fields_falls_alone(fields: int) -> None:
+    """Whatever is read with it, before it or after it; fields that are named or excluded don't count."""
+    decoder = JsonDecoder(schema_of(dimensions=["id"], useSchemaDiscovery=True, dimensionExclusions=["never"]))
+    wide = f'"id":"w",{many("f", fields)}'
+    good = [f'"id":"{i}","a":1,"f{i}":1' for i in range(5)]
+    for batch in ([wide], [*good, wide], [wide, *good], [good[0], wide, good[1], wide]):
+        decoded = decode(decoder, *batch)
+        faulty = [i for i, record in enumerate(batch) if record is wide]
+        assert list(decoded.unparseable) == faulty
+        assert f"holds {fields:,} fields to discover, 1,000 at most" in decoded.unparseable[faulty[0]]
+        assert row_indexes(decoded.rows).tolist() == [i for i in range(len(batch)) if i not in faulty]
+    most = f'"id":"m","never":1,{many("f", MOST_DISCOVERED)}'
+    assert len(decode(decoder, most, wide).rows) == 1
+    decoder.close()
+
+
+def test_records_with_many_fields_together_are_read_in_parts() -> None:
+    """More than are read at once, each record having few enough."""
+    decoder = JsonDecoder(schema_of(useSchemaDiscovery=True))
+    one, other = many("a", MOST_DISCOVERED), many("b", MOST_DISCOVERED)
+    for batch in ([one, other], [other, '"rare":1', other], ['"a":1', one, '"rare":1', one]):
+        decoded = decode(decoder, *batch)
+        assert decoded.unparseable == {}
+        assert row_indexes(decoded.rows).tolist() == list(range(len(batch)))
+    assert len(decode(decoder, one, other).rows.column_names) == 2 + 2 * MOST_DISCOVERED
+    decoder.close()
+
+
+def test_more_fields_than_parts_of_a_batch_may_have() -> None:
     """The frequent fields stay; a record with a rare one beyond them is unparseable; excluded ones don't count."""
     decoder = JsonDecoder(schema_of(useSchemaDiscovery=True, dimensionExclusions=["never"]))
-    wide = ",".join(f'"f{i}":1' for i in range(MOST_DISCOVERED - 1))
-    decoded = decode(decoder, '"rare":1', f'{wide},"never":1', f'{wide},"often":1', '"often":1')
-    assert list(decoded.unparseable) == [0]
-    assert f"beyond the {MOST_DISCOVERED} most frequent" in decoded.unparseable[0]
-    assert row_indexes(decoded.rows).tolist() == [1, 2, 3]
+    wide = many("f", MOST_DISCOVERED - 1)
+    rare = [many(f"r{i}_", 600) for i in range(2)]
+    decoded = decode(decoder, *rare, f'{wide},"never":1', f'{wide},"often":1', '"often":1')
+    assert list(decoded.unparseable) == [0, 1]
+    assert "beyond the 1,000 most frequent of over 2,000 in a batch" in decoded.unparseable[0]
+    assert row_indexes(decoded.rows).tolist() == [2, 3, 4]
     assert len(decoded.rows.column_names) == 2 + MOST_DISCOVERED
-    again = decode(decoder, '"rare":1', '"often":1')  # alone there is room for both
+    assert decode(decoder, *rare).unparseable == {}  # alone there is room for both
     decoder.close()
-    assert again.rows.column_names[2:] in (["rare", "often"], ["often", "rare"])
 
 
 def test_fields_that_the_stream_no_longer_holds_are_forgotten() -> None:
