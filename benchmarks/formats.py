@@ -43,8 +43,8 @@ _ROLLUP = {
     "granularitySpec": {"rollup": True, "queryGranularity": "MINUTE"},
 }
 _TRANSFORMS = [
-    {"type": "expression", "name": "shown", "expression": "upper(kind) || '-' || n::VARCHAR"},
-    {"type": "expression", "name": "double", "expression": "value * 2"},
+    {"type": "expression", "name": "shown", "expression": "upper(kind) || '-' || n::VARCHAR", "language": "sql"},
+    {"type": "expression", "name": "double", "expression": "value * 2", "language": "sql"},
 ]
 _NESTED = [
     {"type": "path", "name": "kind", "expr": "$.of.kind"},
@@ -54,7 +54,8 @@ _NESTED = [
 
 def _schema(**more: Any) -> dict[str, Any]:
     timestamp = {"column": "time", "format": "iso"}
-    return {"dataSource": "d", "timestampSpec": timestamp, "dimensionsSpec": {"dimensions": _DIMENSIONS}, **more}
+    columns = {"dimensionsSpec": {"dimensions": _DIMENSIONS}, "granularitySpec": {"rollup": False}}
+    return {"dataSource": "d", "timestampSpec": timestamp, **columns, **more}
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def cases() -> list[Case]:
                 dimensionsSpec={"dimensions": [*_DIMENSIONS, "shown", {"name": "double", "type": "long"}]},
                 transformSpec={
                     "transforms": _TRANSFORMS,
-                    "filter": {"type": "expression", "expression": "value > 100"},
+                    "filter": {"type": "expression", "expression": "value > 100", "language": "sql"},
                 },
             ),
         ),

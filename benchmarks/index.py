@@ -77,7 +77,7 @@ def records(first: int, last: int) -> Iterator[bytes]:
 
 
 def _schema(rollup: bool) -> DataSchema:
-    granularity = {"rollup": True, "queryGranularity": "MINUTE"} if rollup else {}
+    granularity = {"rollup": True, "queryGranularity": "MINUTE"} if rollup else {"rollup": False}
     metrics = [{"type": "count", "name": "count"}, {"type": "longSum", "name": "n", "fieldName": "n"}]
     return DataSchema.model_validate(
         {

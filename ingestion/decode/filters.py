@@ -48,8 +48,8 @@ _EXACT_DOUBLE = 2**53
 class FilterRunner:
     """A compiled filter.
 
-    ``fields``: which fields it looks at. Of these ``expressions`` (name → SQL) are no record's: what is matched has to
-    hold true there where the expression is.
+    ``fields``: which fields it looks at. Of these ``expressions`` (name → condition) are no record's: what is matched
+    has to hold true there where the expression is.
     """
 
     def __init__(self, engine: Engine, condition: Filter) -> None:
@@ -73,7 +73,7 @@ class _Compiler:
         self._fields: dict[str, str] = {}
         self._arguments: list[Any] = []
         self._types: list[str] = []
-        self.expressions: dict[str, str] = {}
+        self.expressions: dict[str, ExpressionFilter] = {}
 
     @property
     def fields(self) -> list[str]:
@@ -179,7 +179,7 @@ class _Compiler:
 
     def _expression(self, condition: ExpressionFilter) -> str:
         name = f"\0expression {len(self.expressions)}"  # no field that a filter names is called so by chance
-        self.expressions[name] = condition.expression
+        self.expressions[name] = condition
         return f"{self._field(name)} = 'true'"
 
     def _all(self, conditions: Sequence[Filter], word: str) -> str:

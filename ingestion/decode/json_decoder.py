@@ -26,6 +26,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import duckdb
@@ -44,7 +45,7 @@ from ingestion.decode.formats.base import Texts
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.rowmaker import RowFields, RowMaker
 from ingestion.decode.times import TimeReader, truncated
-from ingestion.decode.transforms import TOO_LONG, Transformed, Transforms
+from ingestion.decode.transforms import TOO_LONG, UNDECIDED, Transformed, Transforms
 from ingestion.decode.watchdog import Watchdog
 from ingestion.decode.window import MessageWindow
 from ingestion.rows import RECORD_TIME, ROW, TIME, TIME_TYPE
@@ -217,6 +218,7 @@ class _Parts:
     ) -> None:
         self._engine = Engine(memory_limit_bytes)
         self._reader = reader_of(input_format, Tools.of(self._engine, schema, access))
+        self._needs_value = input_format.type != "kafka"  # that has fields of the record's own
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
         self._maker = RowMaker(self._engine, schema)
@@ -270,7 +272,11 @@ class _Parts:
             times = self._made_times.read(made.columns.pop(TIME), good)
             errors |= times.errors
             good &= times.readable
-        matching = self._transforms.matching(texts, fields.columns, made, times.ms, good)
+        found = self._transforms.matching(texts, fields.columns, made, times.ms, good)
+        if found.undecided:
+            errors |= dict.fromkeys(found.undecided, UNDECIDED)
+            good[list(found.undecided)] = False
+        matching = found.kept
         kept = matching & _inside(times.ms, window)
         fields, kept, beyond = self._discover(texts, fields, kept)
         rows, faults = self._rows(texts, fields, made, times.ms, kept)

@@ -16,10 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.engine import Engine
-from ingestion.decode.expressions import BadExpression, ExpressionRunner, lengths_of
+from ingestion.decode.expression_runner import ExpressionRunner, lengths_of
+from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import Mask
 from ingestion.decode.filters import FilterRunner
 from ingestion.specs import TransformSpec
+from ingestion.specs.data_schema import ExpressionTransform
+from ingestion.specs.filters import ExpressionFilter
 
 Columns = Mapping[str, pa.Array]
 Times = npt.NDArray[np.int64]
@@ -48,6 +51,16 @@ class Transformed:
         return found
 
 
+@dataclass(frozen=True)
+class Matching:
+    """``undecided``: whether the filter keeps them hangs on an expression of Druid's that fails on them."""
+
+    kept: Mask
+    undecided: frozenset[int]
+
+
+_NOBODY: frozenset[int] = frozenset()
+UNDECIDED = "the filter's expression fails on this record, so that nothing says whether to keep it"
 TOO_LONG = f"its transforms make of it more than {_MOST_TIMES} times its length and {_MOST_BYTES:,} bytes"
 
 
@@ -55,10 +68,11 @@ class Transforms:
     """Compiled. Raises ``BadExpression``."""
 
     def __init__(self, engine: Engine, spec: TransformSpec) -> None:
-        self._made = {t.name: _runner(engine, f"transform {t.name!r}", t.expression) for t in spec.transforms}
+        self._made = {t.name: _runner(engine, f"transform {t.name!r}", t) for t in spec.transforms}
         self._filter = None if spec.filter is None else FilterRunner(engine, spec.filter)
         expressions = {} if self._filter is None else self._filter.expressions
-        self._conditions = {name: _runner(engine, "filter", text) for name, text in expressions.items()}
+        self._conditions = {name: _runner(engine, "filter", e) for name, e in expressions.items()}
+        self._of_druid = [name for name, e in expressions.items() if e.language == "druid"]
 
     @property
     def names(self) -> frozenset[str]:
@@ -84,22 +98,32 @@ class Transforms:
             left = left - found.lengths
         return replace(made, too_long=frozenset(np.flatnonzero(left < 0).tolist()))
 
-    def matching(self, texts: pa.Array, columns: Columns, made: Transformed, ms: Times, good: Mask) -> Mask:
+    def matching(self, texts: pa.Array, columns: Columns, made: Transformed, ms: Times, good: Mask) -> Matching:
         """Which of the ``good`` records the filter keeps."""
         if self._filter is None:
-            return good
-        if self._made or self._conditions:
-            texts = self._as_records({**columns, **made.columns}, ms)
+            return Matching(good, _NOBODY)
+        if not self._made and not self._conditions:
+            return Matching(self._kept(texts, ms, good), _NOBODY)
+        seen = {**columns, **made.columns}
+        conditions = {name: runner.run(seen, ms, _a_word_each(ms)) for name, runner in self._conditions.items()}
+        told = {name: found.texts for name, found in conditions.items()}
+        matching = self._kept(self._as_records(seen | told, ms), ms, good)
+        failed = {name: conditions[name].failed for name in self._of_druid if conditions[name].failed.any()}
+        if not failed:
+            return Matching(matching, _NOBODY)
+        told |= {name: pc.if_else(pa.array(mask), "true", told[name]) for name, mask in failed.items()}
+        otherwise = self._kept(self._as_records(seen | told, ms), ms, good)
+        return Matching(matching & otherwise, frozenset(np.flatnonzero(matching != otherwise).tolist()))
+
+    def _kept(self, texts: pa.Array, ms: Times, good: Mask) -> Mask:
         matching = good.copy()
-        matching[good] = self._filter.matches(texts.filter(pa.array(good)), pa.array(ms[good]))
+        if self._filter is not None:
+            matching[good] = self._filter.matches(texts.filter(pa.array(good)), pa.array(ms[good]))
         return matching
 
-    def _as_records(self, columns: dict[str, pa.Array], ms: Times) -> pa.Array:
+    def _as_records(self, columns: Columns, ms: Times) -> pa.Array:
         """Records with the fields that the filter looks at, and its expressions' results as fields."""
-        conditions = {
-            name: runner.run(columns, ms, _a_word_each(ms)).texts for name, runner in self._conditions.items()
-        }
-        fields = {name: (columns | conditions)[name] for name in self._filter.fields} if self._filter else {}
+        fields = {name: columns[name] for name in self._filter.fields} if self._filter else {}
         parts: list[pa.Array | str] = ["{"]
         for number, (name, texts) in enumerate(fields.items()):
             parts += ["," * bool(number) + json.dumps(name) + ":", texts.fill_null("null")]
@@ -113,8 +137,8 @@ def _a_word_each(ms: Times) -> Times:
     return np.full(len(ms), _LONGEST_WORD, np.int64)
 
 
-def _runner(engine: Engine, where: str, text: str) -> ExpressionRunner:
+def _runner(engine: Engine, where: str, written: ExpressionTransform | ExpressionFilter) -> ExpressionRunner:
     try:
-        return ExpressionRunner(engine, text)
+        return ExpressionRunner(engine, written.expression, written.language, isinstance(written, ExpressionFilter))
     except BadExpression as error:
         raise BadExpression(f"{where}: {error}") from error

@@ -58,10 +58,10 @@ def needs_check(spec: IngestionSpec) -> bool:
     )
 
 
-def expressions_of(condition: Filter | None, place: Place = ()) -> list[tuple[str, Place]]:
-    """A filter's expressions, and where they stand in it."""
+def expressions_of(condition: Filter | None, place: Place = ()) -> list[tuple[ExpressionFilter, Place]]:
+    """The conditions in a filter that are expressions, and where these stand in it."""
     if isinstance(condition, ExpressionFilter):
-        return [(condition.expression, (*place, "expression"))]
+        return [(condition, (*place, "expression"))]
     if isinstance(condition, NotFilter):
         return expressions_of(condition.field, (*place, "field"))
     if isinstance(condition, AndFilter | OrFilter):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name, utc
-from ingestion.specs.filters import Filter, within_limits
+from ingestion.specs.filters import Filter, Language, within_limits
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.joda import strptime_patterns
 from ingestion.specs.limits import (
@@ -133,7 +133,7 @@ class GranularitySpec(SpecModel):
     type: Literal["uniform"] = "uniform"
     segmentGranularity: AnyGranularity = Granularity.DAY
     queryGranularity: AnyGranularity = Granularity.NONE
-    rollup: bool = False
+    rollup: bool = True
     intervals: list[FieldName] | None = Field(default=None, max_length=MOST_INTERVALS)
 
     @field_validator("segmentGranularity", "queryGranularity", mode="before")
@@ -152,11 +152,12 @@ class GranularitySpec(SpecModel):
 
 
 class ExpressionTransform(SpecModel):
-    """A field that an SQL expression makes of a record's fields; it shadows a field of its name."""
+    """A field that an expression makes of a record's fields; it shadows a field of its name."""
 
     type: Literal["expression"]
     name: ColumnName
     expression: str = Field(min_length=1, max_length=10_000)
+    language: Language = "druid"
 
 
 class TransformSpec(SpecModel):

@@ -28,6 +28,7 @@ def _short(value: Scalar | None) -> Scalar | None:
 Scalar = str | int | float | bool
 Value = Annotated[Scalar, AfterValidator(_short)]
 Bound = Annotated[str | int | float, AfterValidator(_short)]
+Language = Literal["druid", "sql"]  # of an expression: Druid's own, as far as it is taken, or DuckDB's SQL
 
 
 class _Filter(BaseModel):
@@ -88,10 +89,11 @@ class LikeFilter(_Filter):
 
 
 class ExpressionFilter(_Filter):
-    """Rows for which an SQL expression over the fields is true. Null, and what fails, is not true."""
+    """Rows for which an expression over the fields is true. Null is not true; in SQL, nor is what fails."""
 
     type: Literal["expression"]
     expression: str = Field(min_length=1, max_length=10_000)
+    language: Language = "druid"
 
 
 class TrueFilter(_Filter):

@@ -13,7 +13,8 @@ from typing import TextIO
 
 from ingestion.decode import JsonDecoder, UnusableSchema
 from ingestion.decode.engine import Engine
-from ingestion.decode.expressions import BadExpression, ExpressionRunner
+from ingestion.decode.expression_runner import ExpressionRunner
+from ingestion.decode.expressions import BadExpression
 from ingestion.decode.formats import JSON, Access, Tools, reader_of
 from ingestion.specs import DataSchema, InputFormat, TransformSpec
 from ingestion.specs.checking import (
@@ -25,6 +26,8 @@ from ingestion.specs.checking import (
     formats_of,
     names_a_file,
 )
+from ingestion.specs.data_schema import ExpressionTransform
+from ingestion.specs.filters import ExpressionFilter
 from ingestion.task.registry import ConfluentRegistry
 
 _MEMORY_BYTES = 256 * 1024 * 1024  # of DuckDB
@@ -48,12 +51,12 @@ def issues(order: CheckOrder) -> list[CheckIssue]:
 
 
 def _expressions(engine: Engine, spec: TransformSpec) -> Iterator[CheckIssue]:
-    found: list[tuple[str, Place]] = [
-        (t.expression, ("transforms", i, "expression")) for i, t in enumerate(spec.transforms)
+    found: list[tuple[ExpressionTransform | ExpressionFilter, Place]] = [
+        (t, ("transforms", i, "expression")) for i, t in enumerate(spec.transforms)
     ]
-    for text, place in [*found, *expressions_of(spec.filter, ("filter",))]:
+    for written, place in [*found, *expressions_of(spec.filter, ("filter",))]:
         try:
-            ExpressionRunner(engine, text)
+            ExpressionRunner(engine, written.expression, written.language, isinstance(written, ExpressionFilter))
         except BadExpression as error:
             yield CheckIssue(place=[*_TRANSFORMS, *place], message=str(error))
 

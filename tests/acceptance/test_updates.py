@@ -47,7 +47,7 @@ def test_a_new_spec_under_load(house: House, kind: str) -> None:
     published(house, topic, 1_000)
     renewed = spec_of(house, kind, topic, taskCount=2)
     renewed["dataSchema"]["transformSpec"] = {
-        "transforms": [{"type": "expression", "name": "half", "expression": "n // 2"}]
+        "transforms": [{"type": "expression", "name": "half", "expression": "n // 2", "language": "sql"}]
     }
     house.supervise(renewed)
     wait_for(

@@ -31,7 +31,7 @@ def post(client: Client, path: str, document: object) -> Any:
 
 def with_transform(expression: str) -> dict[str, Any]:
     spec = copy.deepcopy(SEED)
-    transform = {"type": "expression", "name": "made", "expression": expression}
+    transform = {"type": "expression", "name": "made", "expression": expression, "language": "sql"}
     spec["dataSchema"]["transformSpec"] = {"transforms": [transform]}
     return spec
 

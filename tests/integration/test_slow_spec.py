@@ -36,5 +36,5 @@ def test_a_spec_that_is_too_slow_fails_its_task_and_is_mended(
 
 
 def _with(spec: dict[str, Any], expression: str) -> dict[str, Any]:
-    transform = {"type": "expression", "name": "found", "expression": expression}
+    transform = {"type": "expression", "name": "found", "expression": expression, "language": "sql"}
     return {**spec, "dataSchema": {**spec["dataSchema"], "transformSpec": {"transforms": [transform]}}}

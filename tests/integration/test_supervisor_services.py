@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from threading import Barrier
 from typing import Any, TypeVar
 
 import pytest
+from django.apps import apps
 from django.db import connections
 from pytest_django import Settings
 
@@ -54,6 +56,31 @@ def test_a_spec_version_can_not_be_changed(cast: Cast) -> None:
     version.spec = {}
     with pytest.raises(TypeError, match="immutable"):
         version.save()
+
+
+def test_stored_expressions_say_that_they_are_sql(cast: Cast) -> None:
+    """What was submitted when there was no other language."""
+    spec = spec_for("stored")
+    made = {"type": "expression", "name": "made", "expression": "a || 'x'"}
+    condition = {"type": "not", "field": {"type": "expression", "expression": "a IS NULL"}}
+    spec["dataSchema"]["transformSpec"] = {
+        "transforms": [{**made, "language": "sql"}, {**made, "name": "other", "expression": "a + 1"}],
+        "filter": {**condition, "field": {**condition["field"], "language": "sql"}},
+    }
+    supervisor = submit(cast, spec)
+    run()
+    models = ((SpecVersion, {"supervisor": supervisor}), (Task, {"supervisor": supervisor}))
+    for model, of in models:
+        row = model.objects.get(**of)
+        of_old = row.spec["spec"]["dataSchema"]["transformSpec"]
+        del of_old["transforms"][0]["language"], of_old["filter"]["field"]["language"]
+        model.objects.filter(pk=row.pk).update(spec=row.spec)
+    migration = import_module("controlplane.supervisors.migrations.0006_expressions_say_that_they_are_sql")
+    migration.say_sql(apps, None)
+    for model, of in models:
+        found = model.objects.get(**of).spec["spec"]["dataSchema"]["transformSpec"]
+        assert [t["language"] for t in found["transforms"]] == ["sql", "druid"]
+        assert found["filter"]["field"]["language"] == "sql"
 
 
 def test_a_wrong_spec_changes_nothing(cast: Cast) -> None:

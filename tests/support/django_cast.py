@@ -47,7 +47,7 @@ SEED: dict[str, Any] = {
         "dataSource": "my_datasource",
         "timestampSpec": {"column": "__time", "format": "auto"},
         "dimensionsSpec": {"useSchemaDiscovery": True},
-        "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE"},
+        "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE", "rollup": False},
     },
     "ioConfig": {
         "topic": "my_topic",

@@ -225,7 +225,7 @@ class House:
                 "dataSource": datasource or topic,
                 "timestampSpec": {"column": "time", "format": "auto"},
                 "dimensionsSpec": {"useSchemaDiscovery": True},
-                "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE"},
+                "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE", "rollup": False},
             },
             "ioConfig": {
                 "topic": topic,

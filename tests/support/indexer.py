@@ -49,7 +49,12 @@ def assignment(
     **data_schema: Any,
 ) -> Assignment:
     """``kafka``: of that type, and not of a share group."""
-    data_schema = {"dataSource": "d", "timestampSpec": {"column": "time"}, **data_schema}
+    data_schema = {
+        "dataSource": "d",
+        "timestampSpec": {"column": "time"},
+        "granularitySpec": {"rollup": False},
+        **data_schema,
+    }
     document: dict[str, Any] = {
         "type": "index_kafka_share_group",
         "dataSchema": data_schema,

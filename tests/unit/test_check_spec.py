@@ -20,11 +20,11 @@ THRIFT = {"type": "thrift", "thriftClass": "R", "thriftIdl": "struct R { 1: stri
 
 
 def expression(name: str, text: str) -> dict[str, Any]:
-    return {"type": "expression", "name": name, "expression": text}
+    return {"type": "expression", "name": name, "expression": text, "language": "sql"}
 
 
 def when(text: str) -> dict[str, Any]:
-    return {"type": "expression", "expression": text}
+    return {"type": "expression", "expression": text, "language": "sql"}
 
 
 def avro(schema: Any) -> dict[str, Any]:

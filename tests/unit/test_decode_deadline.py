@@ -23,7 +23,9 @@ SCHEMA = DataSchema.model_validate(
     {
         "dataSource": "d",
         "timestampSpec": {"column": "t"},
-        "transformSpec": {"transforms": [{"type": "expression", "name": "found", "expression": SLOW}]},
+        "transformSpec": {
+            "transforms": [{"type": "expression", "name": "found", "expression": SLOW, "language": "sql"}]
+        },
     }
 )
 QUICK_ONE = b'{"t":0,"a":"x"}'

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestion.decode.engine import TEXTS, Engine
-from ingestion.decode.expressions import BadExpression, ExpressionRunner, parsed
+from ingestion.decode.expression_runner import ExpressionRunner
+from ingestion.decode.expressions import BadExpression, parsed
 from ingestion.decode.scalar_functions import ALLOWED
 
 MB = 1024 * 1024
@@ -135,19 +136,21 @@ def _made(engine: Engine, text: str, fields: list[str]) -> tuple[float, int] | N
     """(bytes foretold, bytes made); None where the expression makes no sense."""
     try:
         expression = parsed(text, engine)
+        form = expression.form({})
+        assert form is not None
     except BadExpression:
         return None
     columns = pa.table([pa.array([f]) for f in fields], names=["a", "b"])
     names = ", ".join(f"{name} AS c{i}" for i, name in enumerate(expression.columns)) or "0 AS nothing"
     given = "FROM (SELECT e AS a, reverse(e) AS b FROM texts)"
-    sql = f"SELECT octet_length(encode(({expression.sql})::VARCHAR)) FROM (SELECT {names} {given})"
+    sql = f"SELECT octet_length(encode(({form.sql})::VARCHAR)) FROM (SELECT {names} {given})"
     try:
         found = engine.value(sql, TEXTS, pa.table({"e": [fields[0]]}))
     except duckdb.Error:
         return None
     finally:
         engine.forget(sql)
-    return expression.measured.made.of(columns), int(found or 0)
+    return form.measured.made.of(columns), int(found or 0)
 
 
 def _signatures(engine: Engine, name: str) -> list[list[str]]:
@@ -221,7 +224,7 @@ transforms, kinds = json.loads(sys.stdin.readline())
 schema = DataSchema.model_validate({
     "dataSource": "d",
     "timestampSpec": {"column": "t"},
-    "transformSpec": {"transforms": [{"type": "expression", "name": f"m{i}", "expression": e}
+    "transformSpec": {"transforms": [{"type": "expression", "name": f"m{i}", "expression": e, "language": "sql"}
                                      for i, e in enumerate(transforms)]},
 })
 decoder = JsonDecoder(schema, memory_limit_bytes=256 * 1024 * 1024)

@@ -34,8 +34,8 @@ EVERYTHING = {
         "rollup": True,
     },
     "transformSpec": {
-        "transforms": [{"type": "expression", "name": "x", "expression": "a / b + length(s)"}],
-        "filter": {"type": "expression", "expression": "a IS NULL OR a::VARCHAR <> '7'"},
+        "transforms": [{"type": "expression", "name": "x", "expression": "a / b + length(s)", "language": "sql"}],
+        "filter": {"type": "expression", "expression": "a IS NULL OR a::VARCHAR <> '7'", "language": "sql"},
     },
 }
 SCHEMA = DataSchema.model_validate(EVERYTHING)

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, row_indexes
 from ingestion.decode.engine import Engine
-from ingestion.decode.expressions import BadExpression, ExpressionRunner, parsed
+from ingestion.decode.expression_runner import ExpressionRunner
+from ingestion.decode.expressions import BadExpression, parsed
 from ingestion.specs import DataSchema
 from tests.support.decoders import decoder_of
 
@@ -22,7 +23,7 @@ from tests.support.decoders import decoder_of
 def schema_of(
     expressions: dict[str, str], condition: dict[str, Any] | None = None, dimensions: dict[str, Any] | None = None
 ) -> DataSchema:
-    transforms = [{"type": "expression", "name": n, "expression": e} for n, e in expressions.items()]
+    transforms = [{"type": "expression", "name": n, "expression": e, "language": "sql"} for n, e in expressions.items()]
     return DataSchema.model_validate(
         {
             "dataSource": "d",
@@ -151,7 +152,7 @@ def kept(condition: dict[str, Any], *records: dict[str, Any], **expressions: str
 
 
 def expression(text: str) -> dict[str, Any]:
-    return {"type": "expression", "expression": text}
+    return {"type": "expression", "expression": text, "language": "sql"}
 
 
 def test_a_filter_may_be_an_expression() -> None:
@@ -188,6 +189,59 @@ def test_odd_names_in_filters_after_transforms(name: str) -> None:
     """Row 18 of the security checklist: and in filters."""
     condition = {"type": "equals", "column": name or "a", "matchValue": 1}
     assert kept(condition, {name or "a": 1}, {name or "a": 2}, other="1") == [0]
+
+
+def test_what_stands_twice_fails_on_the_record_at_fault_alone() -> None:
+    assert made("(a::BIGINT + 1) * (a::BIGINT + 1)", {"a": "x"}, {"a": "7"}) == [None, 64]
+
+
+@pytest.mark.parametrize(
+    ("number", "expected", "fails"),
+    [
+        ("9223372036854775807", 2**63 - 1, False),
+        ("-9223372036854775808", -(2**63), False),
+        ("1000000000000000001", 10**18 + 1, False),
+        ("1e400", None, True),
+        ("-1e400", None, True),
+        ("NaN", None, True),
+    ],
+)
+@pytest.mark.parametrize("language", ["sql", "druid"])
+def test_a_number_that_no_double_holds_fails(number: str, expected: int | None, fails: bool, language: str) -> None:
+    transform = {"type": "expression", "name": "made", "expression": "a", "language": language}
+    spec = {"dimensionsSpec": {"dimensions": [{"name": "made", "type": "long"}]}, "timestampSpec": {"column": "t"}}
+    made_so = {"dataSource": "d", **spec, "transformSpec": {"transforms": [transform]}}
+    decoder = JsonDecoder(DataSchema.model_validate(made_so))
+    decoded = decoder.decode([f'{{"t":0,"a":{number}}}'.encode(), b'{"t":0,"a":1.5}'], MessageWindow())
+    decoder.close()
+    assert decoded.rows.column("made").to_pylist() == [expected, 1]
+    assert ("transform 'made' fails" in decoded.processed_with_error.get(0, "")) is fails
+
+
+def druid(text: str) -> dict[str, Any]:
+    return {"type": "expression", "expression": text}
+
+
+def test_a_filter_in_druids_language() -> None:
+    records = [{"a": 1}, {"a": 7}, {"a": "x"}, {"a": None}, {"a": True}]
+    assert kept(druid("a > 1"), *records) == [1]
+    assert kept({"type": "not", "field": druid("a > 1")}, *records) == [0, 2, 3, 4]
+    assert kept(druid("isnull(a) || a == 'x'"), *records) == [2, 3]
+
+
+def test_a_record_on_which_a_filter_of_druids_fails_is_unparseable() -> None:
+    """If the filter's answer hangs on it: nothing is thrown away that Druid might keep."""
+    fails = druid("a > 1")
+    records = [{"a": [1]}, {"a": 7}, {"a": [1], "b": "x"}]
+    decoded = decoded_with(schema_of({}, fails), *records)
+    assert (row_indexes(decoded.rows).tolist(), list(decoded.unparseable)) == ([1], [0, 2])
+    assert "nothing says whether to keep it" in decoded.unparseable[0]
+    either = {"type": "or", "fields": [fails, {"type": "selector", "dimension": "b", "value": "x"}]}
+    decoded = decoded_with(schema_of({}, either), *records)
+    assert (row_indexes(decoded.rows).tolist(), list(decoded.unparseable)) == ([1, 2], [0])
+    both = {"type": "and", "fields": [fails, {"type": "selector", "dimension": "b", "value": "y"}]}
+    decoded = decoded_with(schema_of({}, both), *records)
+    assert (decoded.filtered, decoded.unparseable) == ([0, 1, 2], {})
 
 
 # Refused
@@ -321,11 +375,12 @@ WORDS = st.sampled_from(
 def test_any_text_is_an_expression_or_is_refused(engine: Engine, text: str) -> None:
     """Row 17 of the security checklist: any text at all."""
     try:
-        found = parsed(text, engine)
+        form = parsed(text, engine).form({})
     except BadExpression:
         return
+    assert form is not None
     # A text or a name between quotes may hold any word.
-    bare = re.sub(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""", "", found.sql).upper()
+    bare = re.sub(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""", "", form.sql).upper()
     assert all(word not in bare for word in ("SELECT ", "READ_TEXT(", "ATTACH "))
 
 

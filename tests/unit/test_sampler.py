@@ -20,6 +20,8 @@ from thriftpy2.utils import serialize
 from ingestion.specs.sampler_spec import parse_sampler_spec
 from ingestion.specs.sampling import MOST_ANSWER_BYTES, SHOWN_BYTES, SampleAnswer, SampledRecord
 from ingestion.task.sampler.__main__ import answer_to
+from ingestion.task.sampler.decoding import outcomes_of
+from ingestion.task.sampler.records import Records
 from ingestion.task.sampler.values import DEEPEST, json_value
 from tests.support.formats import HERE
 from tests.support.registry import SchemaRegistry
@@ -115,6 +117,7 @@ def test_transforms_and_metrics_are_in_the_row() -> None:
         "dimensionsSpec": {"dimensions": ["d"]},
         "transformSpec": {"transforms": [{"type": "expression", "name": "d", "expression": "upper(a)"}]},
         "metricsSpec": [{"type": "longSum", "name": "sum", "fieldName": "v"}],
+        "granularitySpec": {"rollup": False},
     }
     answer = sample(b'{"t": 5, "a": "x", "v": 3}', schema=schema)
     assert only(answer).row == {"__time": 5, "d": "X", "sum": 3}
@@ -239,7 +242,13 @@ def test_schemas_of_a_registry_are_asked_for() -> None:
         ({"type": "protobuf", "protoBytesDecoder": {"type": "file", "descriptor": "../x"}}, {}, "inputFormat"),
         (
             JSON,
-            {"transformSpec": {"transforms": [{"type": "expression", "name": "x", "expression": "getenv('HOME')"}]}},
+            {
+                "transformSpec": {
+                    "transforms": [
+                        {"type": "expression", "name": "x", "expression": "getenv('HOME')", "language": "sql"}
+                    ]
+                }
+            },
             "dataSchema",
         ),
     ],

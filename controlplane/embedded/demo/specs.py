@@ -19,7 +19,7 @@ def flights_supervisor(bootstrap: str) -> Spec:
             "dataSource": FLIGHTS_DATASOURCE,
             "timestampSpec": {"column": "time_hour", "format": "iso"},
             "dimensionsSpec": {"useSchemaDiscovery": True},
-            "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE"},
+            "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE", "rollup": False},
         },
         "ioConfig": {
             "topic": FLIGHTS_TOPIC,
@@ -40,7 +40,7 @@ def example_task(bootstrap: str) -> Spec:
             "dataSource": EXAMPLE_DATASOURCE,
             "timestampSpec": {"column": "__time", "format": "auto"},
             "dimensionsSpec": {"useSchemaDiscovery": True},
-            "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE"},
+            "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE", "rollup": False},
         },
         "ioConfig": {
             "topic": EXAMPLE_TOPIC,

@@ -1,0 +1,235 @@
+# ruff: noqa: S608 - the SQL is built of constants and of expressions that were taken apart and checked
+"""Expressions at work on a batch's records, those with fields of the same kinds together."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestion.decode.columns import Values, cast, first_bytes
+from ingestion.decode.engine import Engine
+from ingestion.decode.expression_size import Measured
+from ingestion.decode.expressions import BadExpression, parsed, short
+from ingestion.decode.fields import Mask, flat, validity
+from ingestion.decode.kinds import BEYOND, BOOLEAN, DOUBLE, JSON, LONG, NULL, STRING, TYPED
+from ingestion.rows import TIME
+
+_MOST_COMBINATIONS = 64  # of types in one batch; rarer ones see every field as text
+_MOST_PREPARED = 4 * _MOST_COMBINATIONS
+_MADE_AT_ONCE = 0.25  # of the memory that the engine may have
+_READ_AT_ONCE = 128 * 1024 * 1024  # bytes that functions go through: a second at worst
+_KIND_OF_BYTE = np.full(256, DOUBLE, np.uint8)
+_KIND_OF_BYTE[list(b'"tf{[')] = (STRING, BOOLEAN, BOOLEAN, JSON, JSON)
+_UNFIT = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ConversionException,
+    duckdb.InvalidInputException,
+    duckdb.NotImplementedException,
+    duckdb.OutOfRangeException,
+    duckdb.ParserException,
+    duckdb.SyntaxException,
+)
+_LEAST_LONG, _GREATEST_LONG = -(2**63), 2**63 - 1
+_numbers = count()
+Lengths = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """``lossy``: it sees a field as null that is none."""
+
+    sql: str
+    measured: Measured
+    lossy: bool
+
+
+@dataclass(frozen=True)
+class Results:
+    """``texts``: the values as JSON text, null where there is none.
+
+    ``failed``: where it failed, or took a number beyond a double for null. ``lengths``: of the texts in bytes, also of
+    those that are left out because they are longer than they may be.
+    """
+
+    texts: pa.Array
+    failed: Mask
+    lengths: Lengths
+
+    @classmethod
+    def of(cls, texts: pa.Array, failed: Mask, most: Lengths) -> Results:
+        """Without the texts that are longer than ``most``."""
+        lengths = lengths_of(texts)
+        fit = lengths <= most
+        return cls(texts if fit.all() else _only(texts, fit), failed, lengths)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Results]) -> Results:
+        return cls(
+            pa.concat_arrays([p.texts for p in parts]),
+            np.concatenate([p.failed for p in parts]),
+            np.concatenate([p.lengths for p in parts]),
+        )
+
+    def taken(self, indexes: Lengths) -> Results:
+        return Results(self.texts.take(pa.array(indexes)), self.failed[indexes], self.lengths[indexes])
+
+
+def lengths_of(texts: pa.Array) -> Lengths:
+    """In bytes; of null what it takes in memory, which is usually nothing."""
+    if not len(texts):
+        return np.empty(0, np.int64)
+    places = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return np.diff(places).astype(np.int64)
+
+
+def _only(texts: pa.Array, wanted: Mask) -> pa.Array:
+    """Null instead of those that are not wanted; nothing of these stays in memory."""
+    places = pa.array(np.cumsum(wanted) - 1, mask=~wanted)
+    return texts.filter(pa.array(wanted)).take(places)
+
+
+class ExpressionRunner:
+    """An expression, ready to run. Raises ``BadExpression`` if it makes sense for no types at all."""
+
+    def __init__(self, engine: Engine, text: str, language: str = "sql", condition: bool = False) -> None:
+        self._engine = engine
+        self.expression = parsed(text, engine, language, condition)
+        self.fields = [name for name in self.expression.columns if name != TIME]
+        self._source = f"expression_fields_{next(_numbers)}"
+        schema = pa.schema([(f"f{i}", pa.string()) for i in range(len(self.fields))] + [("ms", pa.int64())])
+        engine.register(self._source, schema)
+        self._empty = schema.empty_table()
+        self._statements: OrderedDict[tuple[int, ...], _Statement | None] = OrderedDict()
+        self._check_for_any_types()
+
+    def run(self, columns: Mapping[str, pa.Array], ms: Lengths, most: Lengths) -> Results:
+        """The results for all records; ``columns`` hold the fields as JSON text, ``ms`` the times.
+
+        ``most``: how many bytes are kept of each.
+        """
+        texts = [Values(columns[name]).texts for name in self.fields]
+        table = pa.table([*texts, pa.array(ms, pa.int64())], names=self._empty.column_names)
+        if not self.fields or not len(table):
+            return self._results(table, most, (NULL,) * len(self.fields))
+        kinds = np.stack([_kinds(t) for t in texts], axis=1)
+        combinations, which, sizes = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
+        if len(combinations) == 1:
+            return self._results(table, most, tuple(combinations[0].tolist()))
+        frequent = set(np.argsort(-sizes)[:_MOST_COMBINATIONS].tolist())
+        parts, places = [], []
+        for number, kind in enumerate(combinations.tolist()):
+            known = kind if number in frequent else [self.expression.rare(k) for k in kind]
+            place = np.flatnonzero(which.reshape(-1) == number)
+            places.append(place)
+            parts.append(self._results(table.take(pa.array(place)), most[place], tuple(known)))
+        return Results.joined(parts).taken(np.argsort(np.concatenate(places)))
+
+    def _results(self, table: pa.Table, most: Lengths, kinds: tuple[int, ...]) -> Results:
+        """Of records whose fields are of these kinds: in portions, where they are large.
+
+        Raises ``MemoryError`` where one record may need more than there is.
+        """
+        statement = self._statement(kinds)
+        if statement is None:
+            return _nothing(len(table))
+        made, read = statement.measured.made.of(table), statement.measured.read.of(table)
+        memory = self._engine.memory_limit_bytes
+        if made <= memory * _MADE_AT_ONCE and read <= _READ_AT_ONCE:
+            return self._computed(table, most, statement)
+        if len(table) > 1:
+            middle = len(table) // 2
+            first = self._results(table.slice(0, middle), most[:middle], kinds)
+            return Results.joined([first, self._results(table.slice(middle), most[middle:], kinds)])
+        if made > memory:
+            raise MemoryError(
+                f"{short(self.expression.text)} may need {made:,.0f} bytes for it, of {memory:,} that it may have"
+            )
+        return self._computed(table, most, statement)
+
+    def _computed(self, table: pa.Table, most: Lengths, statement: _Statement) -> Results:
+        try:
+            found = self._engine.run(statement.sql, self._source, table)
+        except _UNFIT:
+            return _nothing(len(table))
+        failed = np.asarray(found.column("failed").to_numpy(), np.bool_) | statement.lossy
+        return Results.of(flat(found.column("v")).cast(pa.string()), failed, most)
+
+    def _statement(self, kinds: tuple[int, ...]) -> _Statement | None:
+        """What is run for these kinds; the one longest unused is forgotten, for records may bring ever new ones."""
+        if kinds not in self._statements:
+            self._statements[kinds] = self._made(kinds)
+            if len(self._statements) > _MOST_PREPARED:
+                forgotten = self._statements.popitem(last=False)[1]
+                if forgotten is not None:
+                    self._engine.forget(forgotten.sql)
+        self._statements.move_to_end(kinds)
+        return self._statements[kinds]
+
+    def _made(self, kinds: tuple[int, ...]) -> _Statement | None:
+        """TRY gives null where the expression fails, and a structure that holds null where it is null."""
+        known = dict(zip(self.fields, kinds, strict=True))
+        form = self.expression.form(known)
+        if form is None:
+            return None
+        fields = {name: f"f{i}" for i, name in enumerate(self.fields)}
+        columns = [
+            f"{self.expression.column(name, known.get(name, NULL), fields.get(name, ''))} AS c{i}"
+            for i, name in enumerate(self.expression.columns)
+        ]
+        inner = f"SELECT {', '.join([*columns, '0 AS nothing'])} FROM {self._source}"
+        tried = f"SELECT TRY({{'v': CAST(to_json({form.sql}) AS VARCHAR)}}) AS r FROM ({inner})"
+        return _Statement(f"SELECT r.v AS v, r IS NULL AS failed FROM ({tried})", form.measured, BEYOND in kinds)
+
+    def _check_for_any_types(self) -> None:
+        problem = "it makes no sense for fields of any one type"
+        for kind in TYPED:
+            statement = self._statement((kind,) * len(self.fields))
+            if statement is None:
+                continue
+            try:
+                self._engine.run(statement.sql, self._source, self._empty)
+            except _UNFIT as error:
+                problem = str(error).splitlines()[0] if kind == STRING else problem
+            else:
+                return
+        raise BadExpression(f"{short(self.expression.text)}: {problem}")
+
+
+def _nothing(count: int) -> Results:
+    """All of them fail."""
+    return Results(pa.nulls(count, pa.string()), np.ones(count, np.bool_), np.zeros(count, np.int64))
+
+
+def _kinds(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    kinds = np.full(len(texts), NULL, np.uint8)
+    kinds[validity(texts)] = _KIND_OF_BYTE[first_bytes(texts)]
+    if (kinds == DOUBLE).any():
+        kinds[_matching(texts, "^-?[0-9]{1,18}$")] = LONG
+        _tell_apart(kinds, texts)
+    return kinds
+
+
+def _tell_apart(kinds: npt.NDArray[np.uint8], texts: pa.Array) -> None:
+    """Of the other numbers, those that are a long after all, and those that are no double."""
+    for place in np.flatnonzero(_matching(texts, "^-?[0-9]{19}$")).tolist():
+        if _LEAST_LONG <= int(texts[place].as_py()) <= _GREATEST_LONG:
+            kinds[place] = LONG
+    others = np.flatnonzero(kinds == DOUBLE)
+    numbers = cast(texts.take(pa.array(others)), pa.float64())
+    if numbers is not None:
+        kinds[others[~np.isfinite(numbers.to_numpy(zero_copy_only=False))]] = BEYOND
+
+
+def _matching(texts: pa.Array, pattern: str) -> Mask:
+    return np.asarray(
+        pc.match_substring_regex(texts, pattern).fill_null(False).to_numpy(zero_copy_only=False), np.bool_
+    )

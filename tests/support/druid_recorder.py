@@ -1,0 +1,142 @@
+"""Records what a real Druid makes of expressions: ``python -m tests.support.druid_recorder http://localhost:8081``.
+
+The address is an Overlord's, whose sampler evaluates transforms and filters. The answers go to
+``tests/golden/druid_expressions.json`` with Druid's version in it; tests hold ours against them and need no Druid.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "druid_expressions.json"
+# What stands in the field x, as JSON; the fields s, l, d are "a", 3 and 2.5 in every record, and there is no field n.
+VALUES = """null "" "a" "ab" "Ab c " " 7" "7" "-2.5" "1e3" "true" "TRUE" "ß é Σ 😀" "\\u0000" 0 1 5 -5 9007199254740993
+9223372036854775807 -9223372036854775808 1.5 -2.5 -0.5 1e10 1e-5 0.0 -0.0 1.7e308 true false [1,2] ["a"] {"k":1} []"""
+EXPRESSIONS = """
+x | 5 | -5 | 1.50 | 1e3 | 'q' | null | n | X | "x" | __time
+x + 1 | x + l | x + d | x + s | s + x | x + n | n + n | x - 1 | 1 - x | x - l - 1 | x * 2 | x * 1.5 | x * x
+(x + l) * 2
+x + l * 2 - 1 | -l | -d | --l | - l * 2 | 2 - -l | 2 - 3 - 4 | -n
+x == 5 | x == 1.5 | x == s | x == '7' | x == n | n == n | x != 5 | x != s | x < 2 | x <= 1.5 | x > 1 | x >= 5 | l < d
+x == 5 == 1 | 5 > 3 > 1 | 1 < 2 == 1 | x + 1 > 2 * 2
+x && 1 | 1 && x | x || 0 | 0 || x | x && n | n && x | x || n | n || x | !x | !n | !!x | 1 || 0 && 0 | 0 && 0 || 1
+!(x == 5) | x > 1 && x < 3 | x == 'a' || x == 'ab' | x * 2 > l || s == 'b' | (x || 0) && (l || 0)
+abs(x) | abs(-l) | abs(d - 3) | abs(n) | ceil(x) | floor(x) | sqrt(x) | sqrt(n) | floor(d * 2) | ABS(x)
+concat(x) | concat(x, '-', l) | concat(x, n) | concat('a', x, 'é') | concat(s, upper(s))
+upper(x) | lower(x) | UPPER(x) | upper(n) | lower(upper(x)) | upper(concat(s, x))
+trim(x) | ltrim(x) | rtrim(x) | trim(n) | trim(' a b ') | ltrim(' a b ') | rtrim(' a b ')
+replace(x, 'a', 'bb') | replace(x, 'a', '') | replace(x, 'b', 'a') | replace(n, 'a', 'b') | replace('aaa', 'aa', 'b')
+contains_string(x, 'a') | contains_string(x, '7') | contains_string(n, 'a') | contains_string(upper(s), 'A')
+isnull(x) | notnull(x) | isnull(n) | notnull(n) | isnull(x + 1) | notnull(upper(x))
+nvl(x, 'd') | nvl(x, l) | nvl(n, x) | nvl(x, n) | nvl(upper(x), 'none') | nvl(x == 5, 0)
+coalesce(n, x, 'e') | coalesce(x)
+if(x > 1, 'a', 'b') | if(x, 'y', 'n') | if(n, 1, 2) | if(x == 'a', s, n) | if(isnull(x), 0, 1) | if(x, d, n)
+case_searched(x > 1, 'big', x == 1, 'one') | case_searched(x > 1, 1) | case_searched(x > 1, 'big', 'small')
+case_searched(isnull(x), 'none', x == 'a', 'an a', notnull(x), 'other')
+"""
+CONDITIONS = """
+x | x == 5 | x != 5 | !(x == 5) | isnull(x) | notnull(x) | x > 1 | contains_string(x, 'a') | x + 1 | 0.5 | 'true' | 'x'
+x == 'a' || x == 7 | x == 'a' && l == 3 | n | n || 1 | if(x > 1, 1, 0)
+"""
+
+
+def listed(texts: str) -> list[str]:
+    """What stands between bars or at the end of a line."""
+    return [e.strip() for line in texts.strip().splitlines() for e in line.split(" | ")]
+
+
+def values() -> list[str]:
+    """The JSON texts, which hold blanks."""
+    decoder, found, rest = json.JSONDecoder(), [], VALUES.replace("\n", " ")
+    while rest:
+        end = decoder.raw_decode(rest)[1]
+        found.append(rest[:end])
+        rest = rest[end:].lstrip()
+    return found
+
+
+def letters() -> list[str]:
+    """Every letter that has another form in upper or lower case."""
+    every = map(chr, [*range(0x20, 0xD800), *range(0xE000, 0x20000)])
+    return [letter for letter in every if letter.upper() != letter or letter.lower() != letter]
+
+
+def _sampled(overlord: str, fields: Sequence[str], expressions: Sequence[str], condition: Any) -> Any:
+    records = [f'{{"t":0,"i":{i},"x":{x},"s":"a","l":3,"d":2.5}}' for i, x in enumerate(fields)]
+    transforms = [{"type": "expression", "name": f"r{i}", "expression": e} for i, e in enumerate(expressions)]
+    results = [{"type": "auto", "name": t["name"]} for t in transforms]
+    schema = {
+        "dataSource": "recorded",
+        "timestampSpec": {"column": "t", "format": "millis"},
+        "dimensionsSpec": {"dimensions": [{"type": "long", "name": "i"}, *results]},
+        "granularitySpec": {"rollup": False},
+        "transformSpec": {"transforms": transforms, "filter": condition},
+    }
+    source = {"type": "inline", "data": "\n".join(records)}
+    spec = {"dataSchema": schema, "ioConfig": {"type": "index", "inputSource": source, "inputFormat": {"type": "json"}}}
+    body = {"type": "index", "spec": spec, "samplerConfig": {"numRows": len(records), "timeoutMs": 60000}}
+    request = urllib.request.Request(
+        f"{overlord}/druid/indexer/v1/sampler", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)["data"]
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+
+def _made(overlord: str, fields: Sequence[str], expression: str) -> Iterator[str | None]:
+    """Each record's result as JSON text; None where Druid makes no row of the record."""
+    for field in fields:
+        answer = _sampled(overlord, [field], [expression], None)
+        told = isinstance(answer, list) and answer[0].get("parsed")
+        yield json.dumps(answer[0]["parsed"].get("r0"), ensure_ascii=False) if told else None
+
+
+def _cased(overlord: str, every: list[str], function: str) -> Iterator[str]:
+    for start in range(0, len(every), 500):
+        part = [json.dumps(letter) for letter in every[start : start + 500]]
+        yield from (row["parsed"]["r0"] for row in _sampled(overlord, part, [f"{function}(x)"], None))
+
+
+def _kept(overlord: str, fields: list[str], condition: str) -> list[int]:
+    answer = _sampled(overlord, fields, [], {"type": "expression", "expression": condition})
+    return [row["parsed"]["i"] for row in answer if row.get("parsed")]
+
+
+def main(overlord: str) -> None:
+    with urllib.request.urlopen(f"{overlord}/status") as answer:
+        version = json.load(answer)["version"]
+    fields, every = values(), letters()
+    found = {
+        "druid": version,
+        "values": fields,
+        "expressions": {e: list(_made(overlord, fields, e)) for e in listed(EXPRESSIONS)},
+        "conditions": {c: _kept(overlord, fields, c) for c in listed(CONDITIONS)},
+        "letters": "".join(every),
+        "upper": list(_cased(overlord, every, "upper")),
+        "lower": list(_cased(overlord, every, "lower")),
+    }
+    GOLDEN.write_text(_written(found), encoding="utf-8")
+
+
+def _written(found: dict[str, Any]) -> str:
+    """JSON with a line for each expression."""
+    parts = []
+    for name, value in found.items():
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, dict):
+            lines = [f"    {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in value.items()]
+            text = "{\n" + ",\n".join(lines) + "\n  }"
+        parts.append(f"  {json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1].rstrip("/"))
