@@ -11,7 +11,7 @@ from controlplane.segments.selectors import Totals
 OUTCOMES = (
     ("published", "Published", "Rows in segments."),
     ("rolled_up", "Rolled up", "Merged into a published row."),
-    ("thrown_away", "Thrown away", "By the filter, or because their time is too late or too early."),
+    ("thrown_away", "Thrown away", "By the filter, for a time that is too late or too early, or for want of a value."),
     ("unparseable", "Unparseable", "Could not be read; kept in the quarantine."),
     ("duplicates", "Duplicates dropped", "Delivered again, but settled already."),
     ("released", "Released", "Given up undecided; they are read again."),
@@ -20,6 +20,7 @@ OUTCOMES = (
 DETAILS = (
     ("filtered", "Filtered", "Of those thrown away: by the spec's filter."),
     ("outside_window", "Too late or too early", "Of those thrown away: outside the spec's time window."),
+    ("tombstones", "Tombstones", "Of those thrown away: records without a value."),
     ("processed_with_error", "With a faulty field", "Stored, but a field did not fit its type and is null."),
     ("redelivered", "Redelivered", "Polled with a delivery count above 1."),
     ("quarantined", "Quarantined", "Poison records, kept whole before they were rejected."),

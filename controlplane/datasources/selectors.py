@@ -39,6 +39,7 @@ class Totals:
     quarantined: int = 0
     filtered: int = 0
     outside_window: int = 0
+    tombstones: int = 0
     processed_with_error: int = 0
     input_bytes: int = 0
     segments: int = 0
@@ -87,6 +88,7 @@ _PLAIN_SUMS = (
     "quarantined",
     "filtered",
     "outside_window",
+    "tombstones",
     "processed_with_error",
     "input_bytes",
     "segments",

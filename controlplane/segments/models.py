@@ -187,6 +187,7 @@ class Writer(models.Model):
     quarantined = models.BigIntegerField(default=0)
     filtered = models.BigIntegerField(default=0)
     outside_window = models.BigIntegerField(default=0)
+    tombstones = models.BigIntegerField(default=0)
     processed_with_error = models.BigIntegerField(default=0)
     input_bytes = models.BigIntegerField(default=0)
     polled = models.BigIntegerField(default=0)

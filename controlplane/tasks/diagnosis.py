@@ -121,6 +121,7 @@ def _what_became(totals: Totals) -> list[Reason]:
             totals.outside_window,
             "outside the time window. Check lateMessageRejection… and earlyMessageRejectionPeriod.",
         ),
+        ("tombstones", totals.tombstones, "tombstones: records without a value, which delete a key and make no row."),
         (
             "unparseable",
             totals.unparseable,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
+from ingestion.decode.payloads import emptiness
 from ingestion.rows import ROW, joined_rows, row_indexes
+from ingestion.specs.io_config import Tombstones
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """Every index 0..len(payloads)-1 is in exactly one of the five.
+    """Every index 0..len(payloads)-1 is in exactly one of the six.
 
     ``rows``: column 0 is ``__row`` (int32, index into the payloads, ascending), column 1 ``__time``
     (timestamp[ms, UTC]), then dimensions and metrics: string, list of strings, int64, double, bool, or ``arrow.json``
@@ -21,17 +23,25 @@ class Decoded:
     hold a field named ``__row`` too, which is then a column of its own further right (the segment has it, as
     ``__row``).
     ``unparseable``: what is wrong, and where, in one line without the payload. ``filtered``: dropped by
-    transformSpec.filter. ``outside_window``: too late or too early. ``crashed``: killed the decoder's process, or hung
-    in it; only from ``IsolatedDecoder``. ``processed_with_error``: of the rows' records, those with a field that could
-    not be stored as its type says, and what is wrong with it.
+    transformSpec.filter. ``outside_window``: too late or too early. ``tombstones``: without a payload. ``crashed``:
+    killed the decoder's process, or hung in it; only from ``IsolatedDecoder``. ``processed_with_error``: of the rows'
+    records, those with a field that could not be stored as its type says, and what is wrong with it.
     """
 
     rows: pa.Table
     unparseable: dict[int, str] = field(default_factory=dict)
     filtered: list[int] = field(default_factory=list)
     outside_window: list[int] = field(default_factory=list)
+    tombstones: list[int] = field(default_factory=list)
     crashed: dict[int, str] = field(default_factory=dict)
     processed_with_error: dict[int, str] = field(default_factory=dict)
+
+    def with_tombstones(self, what: Tombstones) -> Decoded:
+        """As an ioConfig wants them: where they go into quarantine they are unparseable."""
+        if what != "quarantine" or not self.tombstones:
+            return self
+        unparseable = self.unparseable | dict.fromkeys(self.tombstones, emptiness(None))
+        return replace(self, unparseable=dict(sorted(unparseable.items())), tombstones=[])
 
     def moved(self, by: Sequence[int]) -> Decoded:
         """The same with index ``i`` replaced by ``by[i]`` (ascending)."""
@@ -42,6 +52,7 @@ class Decoded:
             unparseable={by[i]: text for i, text in self.unparseable.items()},
             filtered=[by[i] for i in self.filtered],
             outside_window=[by[i] for i in self.outside_window],
+            tombstones=[by[i] for i in self.tombstones],
             crashed={by[i]: text for i, text in self.crashed.items()},
             processed_with_error={by[i]: text for i, text in self.processed_with_error.items()},
         )
@@ -56,6 +67,7 @@ def joined(parts: Sequence[Decoded]) -> Decoded:
         unparseable={i: text for p in parts for i, text in p.unparseable.items()},
         filtered=sorted(i for p in parts for i in p.filtered),
         outside_window=sorted(i for p in parts for i in p.outside_window),
+        tombstones=sorted(i for p in parts for i in p.tombstones),
         crashed={i: text for p in parts for i, text in p.crashed.items()},
         processed_with_error={i: text for p in parts for i, text in p.processed_with_error.items()},
     )

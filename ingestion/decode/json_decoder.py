@@ -3,7 +3,8 @@
 What is a record of JSON, and what is done with the odd ones:
 
 - A record is one JSON object in UTF-8. null, an empty payload, other JSON values, several values, and text that
-  DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable.
+  DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable. No payload at all is a
+  tombstone, save in the format ``kafka``.
 - A byte order mark is dropped; a trailing comma is let pass, as DuckDB does.
 - NaN and Infinity, which are not JSON but are widely written, are read and become null in a numeric column, and so
   does what is beyond a double; the record is processed with an error.
@@ -254,7 +255,12 @@ class _Parts:
 
     def decode(self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None) -> Decoded:
         self._engine.uninterrupted()
-        return self._decoded(self._reader.read(payloads, envelope), window)
+        found = self._decoded(self._reader.read(payloads, envelope), window)
+        if not self._needs_value or None not in payloads:
+            return found
+        without_value = [i for i, payload in enumerate(payloads) if payload is None]
+        errors = {i: error for i, error in found.unparseable.items() if payloads[i] is not None}
+        return replace(found, unparseable=errors, tombstones=without_value)
 
     def _decoded(self, read: Texts, window: MessageWindow) -> Decoded:
         texts, errors = read

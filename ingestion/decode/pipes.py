@@ -119,6 +119,7 @@ def outcome_of(decoded: Decoded) -> dict[str, Any]:
         "unparseable": list(decoded.unparseable.items()),
         "filtered": decoded.filtered,
         "outside_window": decoded.outside_window,
+        "tombstones": decoded.tombstones,
         "processed_with_error": list(decoded.processed_with_error.items()),
     }
 
@@ -129,6 +130,7 @@ def decoded_of(outcome: dict[str, Any], frame: bytes) -> Decoded:
         unparseable=dict(outcome["unparseable"]),
         filtered=outcome["filtered"],
         outside_window=outcome["outside_window"],
+        tombstones=outcome["tombstones"],
         processed_with_error=dict(outcome["processed_with_error"]),
     )
 

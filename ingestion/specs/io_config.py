@@ -22,6 +22,7 @@ _KAFKA_TYPES = ("kafka", "index_kafka")
 SOURCE_TYPES = (*_SHARE_GROUP_TYPES, *_KAFKA_TYPES)
 SourceKind = Literal["share_group", "offset_range", "consumer_group", "repair", "replay"]
 Isolation = Literal["read_committed", "read_uncommitted"]
+Tombstones = Literal["throw_away", "quarantine"]  # what becomes of records without a value
 DEFAULT_PERIOD = timedelta(seconds=30)
 _NOTHING_YET, _NOTHING_MORE = timedelta(seconds=20), timedelta(seconds=5)
 _CENTURY = timedelta(days=36_525)
@@ -89,6 +90,7 @@ class _TopicIOConfig(SpecModel):
     taskDuration: timedelta | None = Field(default=None, gt=timedelta())
     completionTimeout: timedelta = Field(default=timedelta(seconds=90), gt=timedelta())
     idleConfig: IdleConfig = Field(default_factory=IdleConfig)
+    tombstones: Tombstones = "throw_away"
 
     @field_validator("topic")
     @classmethod

@@ -211,6 +211,7 @@ class Counters(Message):
     quarantined: int = Field(default=0, ge=0)
     filtered: int = Field(default=0, ge=0)  # of thrown_away: by the filter
     outside_window: int = Field(default=0, ge=0)  # of thrown_away: too late or too early
+    tombstones: int = Field(default=0, ge=0)  # of thrown_away: without a value
     processed_with_error: int = Field(default=0, ge=0)  # of published and rolled_up: a field was no good
     input_bytes: int = Field(default=0, ge=0)
 

@@ -32,6 +32,7 @@ _LOOKED_AT = (
     "lateMessageRejectionStartDateTime",
     "lateMessageRejectionPeriod",
     "earlyMessageRejectionPeriod",
+    "tombstones",
 )
 _STAND_IN = "sample"
 Part = TypeVar("Part", bound=SpecModel)

@@ -19,7 +19,7 @@ SHOWN_BYTES = 16 * 1024  # of a key or a payload
 MOST_INPUT_BYTES = 16 * 1024 * 1024
 MOST_ANSWER_BYTES = 4 * 1024 * 1024
 
-Outcome = Literal["raw", "stored", "processed_with_error", "filtered", "outside_window", "unparseable"]
+Outcome = Literal["raw", "stored", "processed_with_error", "filtered", "outside_window", "tombstone", "unparseable"]
 STORED = ("stored", "processed_with_error")
 # Which part of the spec a failure is about; "decoder": none.
 Place = Literal["topic", "consumerProperties", "inputFormat", "dataSchema", "decoder"]

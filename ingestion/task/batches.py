@@ -25,8 +25,9 @@ from ingestion.specs.protocol import (
 from ingestion.task.quarantine import ERROR_LENGTH, fitting
 
 KEPT_BYTES = 64 * 1024  # of the payload of a record with a faulty field
-OUTCOMES = 6
-PENDING, STORED, FILTERED, OUTSIDE, UNPARSEABLE, DUPLICATE = range(OUTCOMES)
+OUTCOMES = 7
+PENDING, STORED, FILTERED, OUTSIDE, TOMBSTONE, UNPARSEABLE, DUPLICATE = range(OUTCOMES)
+THROWN_AWAY = (FILTERED, OUTSIDE, TOMBSTONE)
 Mask = npt.NDArray[np.bool_]
 
 
@@ -118,13 +119,14 @@ class Ledger:
             polled=len(self.batch),
             published=rows,
             rolled_up=count[STORED] - rows,
-            thrown_away=count[FILTERED] + count[OUTSIDE],
+            thrown_away=sum(count[outcome] for outcome in THROWN_AWAY),
             unparseable=count[UNPARSEABLE],
             duplicates=count[DUPLICATE],
             redelivered=self.redelivered,
             quarantined=count[UNPARSEABLE],
             filtered=count[FILTERED],
             outside_window=count[OUTSIDE],
+            tombstones=count[TOMBSTONE],
             processed_with_error=self.processed_with_error,
             input_bytes=sum(map(len, filter(None, self.batch.payloads))),
         )
@@ -136,7 +138,7 @@ class Ledger:
         for partition in sorted({*elsewhere, *self.extra}):
             extra = self.extra.get(partition, Outcomes())
             outcomes = Outcomes(
-                thrown_away=self._ranges(partition, FILTERED, OUTSIDE),
+                thrown_away=self._ranges(partition, *THROWN_AWAY),
                 unparseable=self._ranges(partition, UNPARSEABLE),
                 duplicate=self._ranges(partition, DUPLICATE),
                 empty=extra.empty,

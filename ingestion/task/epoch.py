@@ -24,7 +24,7 @@ from ingestion.sources.base import Ints
 from ingestion.sources.topic import Topic
 from ingestion.specs import KafkaIOConfig
 from ingestion.specs.protocol import AbandonRequest, Assignment, PublishRequest
-from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, Ledger
+from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, TOMBSTONE, Ledger
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.errors import Fenced, Lapsed
@@ -127,10 +127,12 @@ class Epoch:
             payloads = [payloads[i] for i in chosen.tolist()]
             envelope = None if envelope is None else envelope.taken(chosen.tolist())
         # Insisted on, since a format may have to ask a schema registry.
-        decoded = self.breaker.insist(lambda: decoder.decode(payloads, window, envelope), give_up)
+        found = self.breaker.insist(lambda: decoder.decode(payloads, window, envelope), give_up)
+        decoded = found.with_tombstones(self.assignment.spec.ioConfig.tombstones)
         ledger.mark(chosen, STORED)
         ledger.mark(chosen[np.array(decoded.filtered, dtype=np.int64)], FILTERED)
         ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
+        ledger.mark(chosen[np.array(decoded.tombstones, dtype=np.int64)], TOMBSTONE)
         ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
         ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
         ledger.faults.update({int(chosen[i]): e for i, e in decoded.processed_with_error.items()})

@@ -19,7 +19,7 @@ from ingestion.specs.protocol import (
     QuarantinedRecord,
     SegmentFile,
 )
-from ingestion.task.batches import FILTERED, OUTSIDE, UNPARSEABLE, Ledger, Mask
+from ingestion.task.batches import FILTERED, OUTSIDE, THROWN_AWAY, TOMBSTONE, UNPARSEABLE, Ledger, Mask
 
 
 @dataclass
@@ -30,6 +30,7 @@ class _Part:
     records: int = 0
     filtered: int = 0
     outside_window: int = 0
+    tombstones: int = 0
     processed_with_error: int = 0
     input_bytes: int = 0
     thrown_away: list[offsets.Range] = field(default_factory=list)
@@ -111,11 +112,12 @@ class Gathered:
         part.records += len(outcome)
         part.filtered += int(counts[FILTERED])
         part.outside_window += int(counts[OUTSIDE])
+        part.tombstones += int(counts[TOMBSTONE])
         payloads = ledger.batch.payloads
         chosen = payloads if mask.all() else [payloads[i] for i in np.flatnonzero(mask).tolist()]
         part.input_bytes += sum(map(len, filter(None, chosen)))
-        if counts[FILTERED] or counts[OUTSIDE]:
-            part.thrown_away += _ranges(ledger, mask, FILTERED, OUTSIDE)
+        if any(counts[outcome] for outcome in THROWN_AWAY):
+            part.thrown_away += _ranges(ledger, mask, *THROWN_AWAY)
         if counts[UNPARSEABLE]:
             part.unparseable += _ranges(ledger, mask, UNPARSEABLE)
         if ledger.faults:
@@ -149,16 +151,17 @@ class Gathered:
         parts = list(self.parts.values())
         unparseable = sum(offsets.count(p.unparseable) for p in parts)
         polled = sum(p.records for p in parts)
-        filtered, outside = sum(p.filtered for p in parts), sum(p.outside_window for p in parts)
+        thrown_away = sum(offsets.count(p.thrown_away) for p in parts)
         return Counters(
             polled=polled,
             published=rows,
-            rolled_up=polled - unparseable - filtered - outside - rows,
-            thrown_away=filtered + outside,
+            rolled_up=polled - unparseable - thrown_away - rows,
+            thrown_away=thrown_away,
             unparseable=unparseable,
             quarantined=unparseable,
-            filtered=filtered,
-            outside_window=outside,
+            filtered=sum(p.filtered for p in parts),
+            outside_window=sum(p.outside_window for p in parts),
+            tombstones=sum(p.tombstones for p in parts),
             processed_with_error=sum(p.processed_with_error for p in parts),
             input_bytes=sum(p.input_bytes for p in parts),
         )

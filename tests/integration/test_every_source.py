@@ -17,7 +17,8 @@ from tests.support.workers import Workers
 GOOD, ITEMS = 4_000, 300
 FILTERED, LATE = 40, 30
 MALFORMED = 5
-POLLED = GOOD + FILTERED + LATE + MALFORMED
+TOMBSTONES = 7
+POLLED = GOOD + FILTERED + LATE + MALFORMED + TOMBSTONES
 SEGMENT_ROWS = 250
 Row = tuple[str, str, str]  # hour, shop, item
 
@@ -31,15 +32,17 @@ def good(n: int) -> dict[str, Any]:
     }
 
 
-def all_records() -> list[bytes]:
+def all_records() -> list[bytes | None]:
     """Those that are left out stand among the others."""
-    records = [json.dumps(good(n)).encode() for n in range(GOOD)]
+    records: list[bytes | None] = [json.dumps(good(n)).encode() for n in range(GOOD)]
     for n in range(FILTERED):
         records.insert(17 * n, json.dumps({**good(n), "shop": "closed"}).encode())
     for n in range(LATE):
         records.insert(31 * n, json.dumps({**good(n), "time": "2025-05-31T23:59:59Z"}).encode())
     for n in range(MALFORMED):
         records.insert(101 * n, b'{"time": broken')
+    for n in range(TOMBSTONES):
+        records.insert(53 * n, None)
     return records
 
 
@@ -91,6 +94,7 @@ def test_many_options_at_once(house: House, make_workers: Callable[..., Workers]
         totals = house.totals(name)
         check_adds_up(totals)
         assert (totals["filtered"], totals["outside_window"], totals["unparseable"]) == (FILTERED, LATE, MALFORMED)
+        assert (totals["tombstones"], totals["thrown_away"]) == (TOMBSTONES, FILTERED + LATE + TOMBSTONES)
         assert totals["published"] + totals["rolled_up"] == GOOD
         assert totals["rolled_up"] > 0
         check_rows(house, name)

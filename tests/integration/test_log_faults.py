@@ -326,7 +326,7 @@ def test_records_that_can_not_be_read(house: House, make_workers: Make) -> None:
     for lane, name in names.items():
         house.fail_at(name, crash_marker="poison-pill")
         # Two members: the record goes from one to the other as they die.
-        make_workers(lane_spec(house, lane, topic, name), 2).start(0, 1)
+        make_workers(lane_spec(house, lane, topic, name, tombstones="quarantine"), 2).start(0, 1)
     for lane, name in names.items():
         published(house, name, 600)
         wait_for("all of it is counted", lambda name=name: house.totals(name)["unparseable"] == 8, 60)

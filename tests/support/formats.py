@@ -61,6 +61,7 @@ def ends(found: Decoded) -> list[int]:
             *found.unparseable,
             *found.filtered,
             *found.outside_window,
+            *found.tombstones,
             *found.crashed,
         ]
     )

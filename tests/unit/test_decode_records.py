@@ -38,6 +38,7 @@ def outcomes(decoded: Decoded) -> list[int]:
             *decoded.unparseable,
             *decoded.filtered,
             *decoded.outside_window,
+            *decoded.tombstones,
             *decoded.crashed,
         ]
     )
@@ -66,7 +67,6 @@ def test_the_seeds_five_records() -> None:
 @pytest.mark.parametrize(
     ("payload", "message"),
     [
-        (None, "the record has no value (null payload)"),
         (b"", "the payload is empty"),
         (b"  ", "not JSON"),
         (b"\xff\xfe{}", "not UTF-8: invalid start byte at byte 0"),
@@ -91,7 +91,7 @@ def test_the_seeds_five_records() -> None:
     ],
 )
 def test_unparseable_payloads_are_named_and_harm_no_neighbour(
-    decoder: JsonDecoder, payload: bytes | None, message: str
+    decoder: JsonDecoder, payload: bytes, message: str
 ) -> None:
     good = json.dumps({"t": T, "a": 1}).encode()
     decoded = decoder.decode([good, payload, good], MessageWindow())
@@ -99,6 +99,18 @@ def test_unparseable_payloads_are_named_and_harm_no_neighbour(
     assert decoded.unparseable[1].startswith(message)
     assert row_indexes(decoded.rows).tolist() == [0, 2]
     assert outcomes(decoded) == [0, 1, 2]
+
+
+def test_a_tombstone_is_told_apart_and_goes_where_the_spec_says(decoder: JsonDecoder) -> None:
+    good = json.dumps({"t": T, "a": 1}).encode()
+    decoded = decoder.decode([good, None, b"{", None, good], MessageWindow())
+    assert (decoded.tombstones, list(decoded.unparseable)) == ([1, 3], [2])
+    assert row_indexes(decoded.rows).tolist() == [0, 4]
+    assert decoded.with_tombstones("throw_away") is decoded
+    kept = decoded.with_tombstones("quarantine")
+    assert (kept.tombstones, list(kept.unparseable)) == ([], [1, 2, 3])
+    assert kept.unparseable[1] == "the record has no value (null payload)"
+    assert outcomes(decoder.decode([None], MessageWindow())) == outcomes(kept.moved([0, 1, 2, 3, 4]))[:1]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +186,8 @@ def test_every_index_has_one_outcome_when_all_happen_at_once() -> None:
     assert row_indexes(decoded.rows).tolist() == [0, 8]
     assert decoded.filtered == [1, 4]
     assert decoded.outside_window == [2, 3]
-    assert list(decoded.unparseable) == [5, 6, 7]
+    assert list(decoded.unparseable) == [5, 6]
+    assert decoded.tombstones == [7]
     assert outcomes(decoded) == list(range(9))
 
 
@@ -183,7 +196,7 @@ def test_an_empty_batch_and_a_batch_without_a_good_record(decoder: JsonDecoder) 
     assert empty.rows.column_names == ["__row", "__time"]
     bad = decoder.decode([b"?", None], MessageWindow())
     assert len(bad.rows) == 0
-    assert list(bad.unparseable) == [0, 1]
+    assert (list(bad.unparseable), bad.tombstones) == ([0], [1])
 
 
 def test_more_bad_records_than_are_explained_one_by_one(decoder: JsonDecoder) -> None:

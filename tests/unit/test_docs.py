@@ -200,7 +200,7 @@ def test_reasons_are_all_there() -> None:
             match node:
                 case ast.Call(func=ast.Name(id="Reason"), args=[ast.Constant(value=code), *_]):
                     codes_in_code.add(str(code))
-    ends = {"filter_drops", "outside_window", "unparseable", "duplicates", "released", "redundant"}
+    ends = {"filter_drops", "outside_window", "unparseable", "tombstones", "duplicates", "released", "redundant"}
     text = section("Why nothing is shown")
     assert described("Why nothing is shown") == codes_in_code | ends
     assert {f"all_{end}" for end in ends} <= set(codes(text))

@@ -74,7 +74,6 @@ def test_csv_values(payload: bytes, a: Any, b: Any) -> None:
         (b"\n", "there is no row of values"),
         (b"\xff,1", "not UTF-8: invalid start byte at byte 0"),
         (b"", "the payload is empty"),
-        (None, "the record has no value"),
     ],
 )
 def test_csv_records_that_are_unparseable(payload: bytes | None, message: str) -> None:

@@ -58,7 +58,8 @@ def test_what_is_wrong_with_a_record(registry: SchemaRegistry) -> None:
     assert found.unparseable[3].startswith("schema 4 can't be used")
     assert found.unparseable[4].endswith("it begins with byte 1, not 0")
     assert found.unparseable[5] == found.unparseable[6] == "shorter than the 5 bytes that name its schema"
-    assert len(found.unparseable) == 8
+    assert found.unparseable[7] == "the payload is empty"
+    assert (len(found.unparseable), found.tombstones) == (7, [8])
 
 
 def test_an_unknown_schema_is_not_asked_for_again_at_once(registry: SchemaRegistry) -> None:

@@ -32,13 +32,25 @@ def test_every_record_is_stored_and_accepted(run_indexer: Any, tmp_path: Path) -
 def test_what_can_not_be_decoded_is_quarantined_whole_and_rejected(run_indexer: Any, tmp_path: Path) -> None:
     payloads = [record(0), b"{broken", record(1), None, b"\xff\xfe", b"[1]", b'{"n": 5}']
     source = MemorySource([(0, offset, payload) for offset, payload in enumerate(payloads)])
-    plane = run_indexer(source)
+    plane = run_indexer(source, io_config={"tombstones": "quarantine"})
     assert stored(plane, tmp_path) == [0, 1]
     assert [source.verdicts[(0, o)] for o in range(7)] == [ACCEPT, REJECT, ACCEPT, REJECT, REJECT, REJECT, REJECT]
     kept = [q for p in plane.published for q in p.quarantined]
     assert [q.offset for q in kept] == [1, 3, 4, 5, 6]
     assert [q.payload for q in kept] == [payloads[q.offset] for q in kept]
     assert all(q.error for q in kept)
+
+
+@pytest.mark.parametrize("kafka", [False, True])
+def test_tombstones_are_thrown_away_and_counted(run_indexer: Any, tmp_path: Path, kafka: bool) -> None:
+    """As in Druid, unless the spec wants them in quarantine."""
+    source = MemorySource([(0, n, None if n % 3 else record(n)) for n in range(9)])
+    plane = run_indexer(source, kafka=kafka, transformSpec={"filter": {"type": "not", "field": {"type": "false"}}})
+    assert stored(plane, tmp_path) == [0, 3, 6]
+    counted = total(plane)
+    assert (counted.polled, counted.published, counted.thrown_away, counted.tombstones) == (9, 3, 6, 6)
+    assert (counted.filtered, counted.outside_window, counted.unparseable) == (0, 0, 0)
+    assert set(source.verdicts.values()) <= {ACCEPT}
 
 
 def test_what_the_filter_drops_is_thrown_away_and_accepted(run_indexer: Any, tmp_path: Path) -> None:

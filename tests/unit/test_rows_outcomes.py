@@ -51,6 +51,7 @@ def decoder() -> Any:
 def check(decoded: Decoded, payloads: list[Any]) -> None:
     rows = row_indexes(decoded.rows).tolist()
     ends = [*rows, *decoded.unparseable, *decoded.filtered, *decoded.outside_window, *decoded.crashed]
+    ends += decoded.tombstones
     assert sorted(ends) == list(range(len(payloads)))
     assert rows == sorted(rows)
     assert set(decoded.processed_with_error) <= set(rows)
@@ -91,7 +92,8 @@ def test_the_kinds_are_told_apart() -> None:
         assert decoded.processed_with_error[2] == "transform 'x' fails on this record"
         assert 0 not in decoded.processed_with_error
         assert decoded.filtered == [3]
-        assert sorted(decoded.unparseable) == [4, 5, 6, 7]
+        assert sorted(decoded.unparseable) == [4, 5, 6]
+        assert decoded.tombstones == [7]
 
 
 def test_records_without_a_time_can_be_thrown_away() -> None:

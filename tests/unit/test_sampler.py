@@ -329,3 +329,15 @@ def test_the_process_says_one_thing_and_ends() -> None:
     )
     assert only(SampleAnswer.model_validate_json(done.stdout)).row == {"a": 1}
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("wanted", "outcome"), [({}, "tombstone"), ({"tombstones": "quarantine"}, "unparseable")])
+def test_a_record_of_a_topic_without_a_value(wanted: dict[str, str], outcome: str) -> None:
+    io_config = {"type": "kafka", "topic": "t", "consumerProperties": {"bootstrap.servers": "k:1"}, "inputFormat": JSON}
+    spec = {"dataSchema": {}, "ioConfig": {**io_config, **wanted}}
+    order = parse_sampler_spec({"type": "kafka", "spec": spec}).order
+    nothing: list[None] = [None, None]
+    records = Records([None, b'{"a":1}'], [*nothing], [*nothing], [(), ()], "t", [(0, 0), (0, 1)])
+    found = outcomes_of(order, records)
+    assert found.outcomes == {0: outcome, 1: "stored"}
+    assert bool(found.errors) is (outcome == "unparseable")

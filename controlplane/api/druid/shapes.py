@@ -18,7 +18,7 @@ from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
 
 _SHARED = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "redundant", "polled")
-_DESCRIPTIVE = ("redelivered", "quarantined", "filtered", "outside_window", "processed_with_error")
+_DESCRIPTIVE = ("redelivered", "quarantined", "filtered", "outside_window", "tombstones", "processed_with_error")
 _MORE = (*_DESCRIPTIVE, "segments", "size_bytes", "publishes")
 _OWN_KINDS = (Task.Kind.REPAIR, Task.Kind.REPLAY)  # what Druid has no type for
 

@@ -32,7 +32,7 @@ _AT_LATEST = (
 
 _EXPLANATION = {
     "stored": "Its row is in the segments named here.",
-    "thrown_away": "Thrown away: the filter dropped it, or its time lay outside the window.",
+    "thrown_away": "Thrown away: the filter dropped it, its time lay outside the window, or it has no value.",
     "unparseable": "It could not be read as a row; its payload is in quarantine.",
     "duplicate": "Delivered again after it had been settled; this delivery was dropped.",
     "empty": "There is no record at this offset: a transaction marker, an aborted or a compacted record.",

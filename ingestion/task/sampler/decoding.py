@@ -112,7 +112,8 @@ def _decoded(order: SampleOrder, records: Records) -> Decoded:
     )
     try:
         now = datetime.now(UTC)
-        return decoder.decode(records.payloads, MessageWindow.of(order.io_config, now, now), records.envelope)
+        found = decoder.decode(records.payloads, MessageWindow.of(order.io_config, now, now), records.envelope)
+        return found.with_tombstones(order.io_config.tombstones)
     finally:
         decoder.close()
 
@@ -124,6 +125,7 @@ def _add_outcomes(found: Outcomes, decoded: Decoded) -> None:
         **dict.fromkeys(decoded.processed_with_error, "processed_with_error"),
         **dict.fromkeys(decoded.filtered, "filtered"),
         **dict.fromkeys(decoded.outside_window, "outside_window"),
+        **dict.fromkeys(decoded.tombstones, "tombstone"),
         **dict.fromkeys(decoded.unparseable, "unparseable"),
     }
 

@@ -50,7 +50,7 @@ class SampledRecordSerializer(serializers.Serializer[Any]):
     payload_base64 = serializers.SerializerMethodField(help_text="Null where it is UTF-8.")
     payload_size = serializers.SerializerMethodField(help_text="Bytes; null for a record without a value.")
     outcome = serializers.CharField(
-        help_text="raw, stored, processed_with_error, filtered, outside_window or unparseable."
+        help_text="raw, stored, processed_with_error, filtered, outside_window, tombstone or unparseable."
     )
     error = serializers.CharField()
     fields = serializers.JSONField(help_text="What the input format reads; null if it can't.")  # type: ignore[assignment]

@@ -22,6 +22,7 @@ class TotalsSerializer(serializers.Serializer[Any]):
     quarantined = serializers.IntegerField(help_text="Of the unparseable: kept whole.")
     filtered = serializers.IntegerField(help_text="Of those thrown away: by the filter.")
     outside_window = serializers.IntegerField(help_text="Of those thrown away: too late or too early.")
+    tombstones = serializers.IntegerField(help_text="Of those thrown away: without a value.")
     processed_with_error = serializers.IntegerField(
         help_text="Of published and rolled_up: a field was no good and is null."
     )
