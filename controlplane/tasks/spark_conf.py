@@ -33,7 +33,7 @@ def conf_of(task: Task) -> dict[str, str]:
     """The properties to give to ``spark-submit``. Raises ``OSError`` when the executors' Python can't be packed."""
     own = operators()
     asked = _preferred(task, own)
-    return {**{name: value for name, value in asked.items() if name not in own}, **_required(task), **_shipping()}
+    return {**{name: value for name, value in asked.items() if name not in own}, **_required(task), **_files(own)}
 
 
 def environment() -> dict[str, str]:
@@ -84,8 +84,12 @@ def _guarded() -> dict[str, str]:
     }
 
 
-def _shipping() -> dict[str, str]:
-    return {"spark.files": ",".join(map(str, shipping.shipped().files))} if ships() else {}
+def _files(own: Mapping[str, str]) -> dict[str, str]:
+    """The operator's, and what executors get of Python."""
+    if not ships():
+        return {}
+    theirs = [own["spark.files"]] if own.get("spark.files") else []
+    return {"spark.files": ",".join([*theirs, *map(str, shipping.shipped().files)])}
 
 
 def _preferred(task: Task, own: Mapping[str, str]) -> dict[str, str]:

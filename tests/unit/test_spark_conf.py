@@ -80,6 +80,18 @@ def test_an_open_cluster_is_left_to_its_operator(on_cluster: Path, settings: Laz
     assert not [name for name in spark_conf.conf_of(task()) if "auth" in name or "crypt" in name]
 
 
+def test_python_is_sent_beside_what_the_operator_sends(
+    on_cluster: Path, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (on_cluster / "spark-defaults.conf").write_text("spark.files /etc/krb5.keytab\n")
+    settings.SPARK_PYTHON = "shipped"
+    monkeypatch.setattr(
+        shipping, "shipped", lambda: shipping.Shipped((Path("/a/headgate-python"), Path("/a/b.packed")))
+    )
+    assert spark_conf.conf_of(task())["spark.files"] == "/etc/krb5.keytab,/a/headgate-python,/a/b.packed"
+    assert spark_conf.environment()["PYSPARK_PYTHON"] == "./headgate-python"
+
+
 def test_a_task_of_this_machine_has_nothing_of_a_cluster(on_cluster: Path, settings: LazySettings) -> None:
     settings.SPARK_MASTER, settings.SPARK_PYTHON = "local", "shipped"
     conf = spark_conf.conf_of(task())
