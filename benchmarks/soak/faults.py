@@ -19,9 +19,9 @@ import psycopg
 
 from benchmarks.soak.lanes import Lane
 from benchmarks.soak.producers import COLUMNS
-from controlplane.embedded.processes import Identity
+from controlplane.common.applications import running_applications
+from controlplane.common.identity import Identity
 from controlplane.embedded.service import Service
-from controlplane.embedded.spark_tasks import running_applications
 from tests.support.house import House
 
 MOST_INDEXERS = 3

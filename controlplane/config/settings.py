@@ -6,6 +6,7 @@ from pathlib import Path
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 
+from controlplane.common.applications import STOP_TIMEOUT_S
 from controlplane.config import env
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -220,6 +221,10 @@ SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_TASK_U
 SUPERVISOR_TASK_HEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_TASK_HEALTHINESS_THRESHOLD", 1, least=1)
 SUPERVISOR_STORE_STACK_TRACE = env.flag("HEADGATE_SUPERVISOR_STORE_STACK_TRACE")
 SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = env.number("HEADGATE_SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS", 10, least=1)
+# What a task's application may take to end in order when the stack or its machine is stopped.
+STOP_TIMEOUT = env.number("HEADGATE_STOP_TIMEOUT", STOP_TIMEOUT_S, least=1)
+# Whether a worker that ends ends the applications that were started beside it, for where nobody outlives it.
+WORKER_STOPS_TASKS = env.flag("HEADGATE_WORKER_STOPS_TASKS")
 TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT", 180))
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
 # How long the coarsest samples of lag are kept.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from controlplane.common.applications import running_applications, stop_timeout_s
 from controlplane.embedded import view
 from controlplane.embedded.errors import EmbeddedError
 from controlplane.embedded.home import Home, default_home
@@ -65,8 +66,7 @@ def run(options: argparse.Namespace, home: Home) -> int:
         case "up":
             return up(stack)
         case "down":
-            view.console.print("Stopped." if stack.down() else "Nothing was running.")
-            return 0
+            return down(stack)
         case "status":
             return status(stack, as_json=options.json)
         case "clean":
@@ -93,6 +93,13 @@ def up(stack: Stack) -> int:
         view.console.print(view.status_table(stack.state()))
     view.show_ports(stack.state())
     view.show_address(stack.home, stack.state())
+    return 0
+
+
+def down(stack: Stack) -> int:
+    if tasks := list(running_applications(stack.home.tasks)):
+        view.console.print(f"Tasks that run: {len(tasks)}. They end in order, within {stop_timeout_s()} s …")
+    view.console.print("Stopped." if stack.down() else "Nothing was running.")
     return 0
 
 

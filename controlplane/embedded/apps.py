@@ -12,12 +12,13 @@ from pathlib import Path
 
 import httpx2
 
+from controlplane.common.identity import StopSteps
 from controlplane.embedded.errors import ServiceFailed
 from controlplane.embedded.home import PROJECT, Home
 from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.ports import LOOPBACK
 from controlplane.embedded.postgres import Postgres
-from controlplane.embedded.processes import Child, StopSteps, run_to_end
+from controlplane.embedded.processes import Child, run_to_end
 from controlplane.embedded.service import Service
 from controlplane.embedded.valkey import Valkey
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from controlplane.common.identity import StopSteps
 from controlplane.embedded.errors import ServiceFailed
 from controlplane.embedded.files import remove_contents, write_atomically
 from controlplane.embedded.home import Home
 from controlplane.embedded.jvm import java
 from controlplane.embedded.kafka_jars import kafka_jars, spark_jars
 from controlplane.embedded.ports import LOOPBACK, answers
-from controlplane.embedded.processes import Child, StopSteps, run_to_end
+from controlplane.embedded.processes import Child, run_to_end
 from controlplane.embedded.service import Service
 
 # Kafka's own dependencies log nowhere. PySpark ships what writes their messages, in one matching set.

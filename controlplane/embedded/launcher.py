@@ -11,6 +11,8 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
+from controlplane.common.applications import stop_applications, stop_timeout_s
+from controlplane.common.identity import Identity
 from controlplane.embedded import apps
 from controlplane.embedded.errors import Cancelled
 from controlplane.embedded.files import try_lock
@@ -18,9 +20,7 @@ from controlplane.embedded.home import Home
 from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.kafka_jars import kafka_jars
 from controlplane.embedded.postgres import Postgres
-from controlplane.embedded.processes import Identity
 from controlplane.embedded.service import Service
-from controlplane.embedded.spark_tasks import stop_applications
 from controlplane.embedded.state import StackState
 from controlplane.embedded.valkey import Valkey
 from controlplane.embedded.watch import Watched, say
@@ -132,11 +132,14 @@ class Launcher:
         say("told to stop")
 
     def _stop_all(self) -> None:
-        """First those that start Spark applications, then these, then the rest; the last started first."""
+        """First those that start Spark applications, then these, which need the rest to end in order; then the rest.
+
+        The last started first.
+        """
         jobs = [watched for watched in self._watched if isinstance(watched.service, apps.Celery)]
         others = [watched for watched in self._watched if watched not in jobs]
         self._stop(jobs)
-        for task in stop_applications(self._home.tasks):
+        for task in stop_applications(self._home.tasks, stop_timeout_s()):
             say(f"stopped the Spark application of task {task}")
         self._stop(others)
 

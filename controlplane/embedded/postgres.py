@@ -14,12 +14,13 @@ import psutil
 import psycopg
 from psycopg import sql
 
+from controlplane.common.identity import StopSteps
 from controlplane.embedded.accounts import data_folder, runnable_programs, server_account
 from controlplane.embedded.errors import PrerequisiteMissing, ServiceFailed
 from controlplane.embedded.files import remove_contents, write_atomically
 from controlplane.embedded.home import Home
 from controlplane.embedded.ports import LOOPBACK
-from controlplane.embedded.processes import Child, StopSteps, run_to_end
+from controlplane.embedded.processes import Child, run_to_end
 from controlplane.embedded.service import Service
 
 ROLE = DATABASE = "headgate"

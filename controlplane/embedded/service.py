@@ -9,9 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from controlplane.common.identity import GENTLE, Identity, StopSteps
 from controlplane.embedded.errors import ServiceFailed
 from controlplane.embedded.home import Home
-from controlplane.embedded.processes import GENTLE, Child, Identity, StopSteps
+from controlplane.embedded.processes import Child
 from controlplane.embedded.waiting import poll_until
 
 

@@ -11,20 +11,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from controlplane.common.applications import stop_applications, stop_timeout_s
+from controlplane.common.identity import GENTLE, stop_identity
 from controlplane.embedded import apps
 from controlplane.embedded.errors import EmbeddedError, HomeRefused, ServiceFailed
 from controlplane.embedded.files import try_lock
 from controlplane.embedded.home import PROJECT, Home
 from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.postgres import Postgres
-from controlplane.embedded.processes import GENTLE, stop_identity
 from controlplane.embedded.service import Service
-from controlplane.embedded.spark_tasks import stop_applications
 from controlplane.embedded.state import ServiceState, StackState
 from controlplane.embedded.waiting import poll_until
 
 UP_TIMEOUT_S = 1200.0  # the first start downloads Kafka
-DOWN_TIMEOUT_S = 120.0
+DOWN_TIMEOUT_S = 120.0  # beside what applications may take
 JOBS = ("worker", "beat")
 SERVICES: dict[str, type[Service]] = {
     "postgres": Postgres,
@@ -74,7 +74,7 @@ class Stack:
             with suppress(OSError):
                 launcher.terminate()
             with suppress(subprocess.TimeoutExpired):
-                launcher.wait(DOWN_TIMEOUT_S)
+                launcher.wait(DOWN_TIMEOUT_S + stop_timeout_s())
             raise
 
     def _follow(self, on_state: OnState, alive: Callable[[], bool]) -> None:
@@ -108,7 +108,7 @@ class Stack:
         """Until the launcher has ended; after a long time it is killed."""
         launcher = self.state().launcher
         with suppress(TimeoutError):
-            poll_until(lambda: not self.state().launcher_runs, timeout_s=DOWN_TIMEOUT_S)
+            poll_until(lambda: not self.state().launcher_runs, timeout_s=DOWN_TIMEOUT_S + stop_timeout_s())
         if launcher is not None and launcher.find():
             stop_identity(launcher, ())
 
@@ -116,7 +116,7 @@ class Stack:
         """Stops what a launcher that was killed has left behind. True when there was something."""
         orphans = self.state().orphans()
         found = [_stop_orphan(orphan) for orphan in orphans if orphan.name in JOBS]
-        found.append(bool(stop_applications(self.home.tasks)))
+        found.append(bool(stop_applications(self.home.tasks, stop_timeout_s())))
         found += [_stop_orphan(orphan) for orphan in orphans if orphan.name not in JOBS]
         if orphans:
             StackState().write(self.home.state_file)

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from controlplane.common.identity import Identity
 from controlplane.embedded.files import read_json, write_json
-from controlplane.embedded.processes import Identity
 
 Phase = Literal["starting", "running", "stopping", "failed", "stopped"]
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from controlplane.segments.fence import note_unpublished
 from controlplane.segments.models import SourceEvent, Writer
 from controlplane.tasks.models import Indexer, Status, Task
-from controlplane.tasks.services import end_task
+from controlplane.tasks.services import end_task, interrupt_task
 from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
 _SHOWN = [
@@ -54,7 +54,11 @@ def end(task: Task, request: EndRequest) -> None:
     """The application's last word."""
     with transaction.atomic():
         _keep_indexers(task, request.indexers)
-        if end_task(task, error=request.error) and task.kind == Task.Kind.REPAIR:
+        if request.interrupted and not request.error:
+            won = interrupt_task(task, message="Stopped with the stack or its machine, in order.")
+        else:
+            won = end_task(task, error=request.error)
+        if won and task.kind == Task.Kind.REPAIR:
             _note_repair(task)
 
 

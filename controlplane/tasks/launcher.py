@@ -5,11 +5,9 @@ The token goes through the environment, never through the command line or Spark'
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,13 +17,13 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.common import applications
 from controlplane.common.processes import passed_on
 from controlplane.tasks import spark_conf
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import end_task, new_token
 
-SAME_START_S = 2.0  # the clock may be set meanwhile, but no process id comes round so soon
 # What runs as a plain process, without Spark: it reads little.
 PLAIN: dict[str, str] = {Task.Kind.REPAIR: "ingestion.task.repair", Task.Kind.REPLAY: "ingestion.task.replay"}
 APPLICATION = Path("ingestion") / "spark" / "index.py"
@@ -34,10 +32,11 @@ APPLICATION = Path("ingestion") / "spark" / "index.py"
 def launch(task_id: str) -> bool:
     """Start a PENDING task's application. Called twice, it starts one: False when there was nothing to start.
 
-    Without room for it, it goes on waiting: the watch hands it over again.
+    Without room for it, it goes on waiting: the watch hands it over again. So does one whose last process is still
+    at its end.
     """
     waiting = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None).first()
-    if waiting is None:
+    if waiting is None or process_of(task_id) is not None:
         return False
     try:
         if waiting.kind not in PLAIN:
@@ -81,6 +80,7 @@ def log_of(task_id: str) -> Path:
 def _start(task: Task, token: str) -> None:
     folder = folder_of(task.pk)
     folder.mkdir(parents=True, exist_ok=True)
+    applications.forget(folder)
     command = [sys.executable, "-m", PLAIN[task.kind]] if task.kind in PLAIN else _spark_command(task)
     environment = _environment(task, token)
     with log_of(task.pk).open("ab") as log:
@@ -93,9 +93,7 @@ def _start(task: Task, token: str) -> None:
             stderr=log,
             start_new_session=True,
         )
-    created = psutil.Process(process.pid).create_time()
-    known = {"pid": process.pid, "create_time": created, "host": socket.gethostname()}
-    (folder / "pid").write_text(json.dumps(known))
+    applications.note_started(folder, process.pid)
 
 
 def _spark_command(task: Task) -> list[str]:
@@ -118,6 +116,7 @@ def _environment(task: Task, token: str) -> dict[str, str]:
         "HEADGATE_TASK_TOKEN": token,
         "HEADGATE_URL": settings.INTERNAL_URL,
         "HEADGATE_SCRATCH": str(scratch_of(task.pk)),
+        "HEADGATE_STOP_TIMEOUT": str(settings.STOP_TIMEOUT),
         "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", _JAVA),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -147,21 +146,15 @@ def tidy(task_id: str) -> None:
 
 def is_dead(task_id: str) -> bool:
     """Whether a task's process was started on this machine and is no more."""
-    try:
-        known = json.loads((folder_of(task_id) / "pid").read_text())
-    except (OSError, ValueError):
-        return False
-    return bool(known.get("host") == socket.gethostname()) and process_of(task_id) is None
+    return applications.process_in(folder_of(task_id)) is not None and process_of(task_id) is None
+
+
+def was_stopped(task_id: str) -> bool:
+    """Whether a task's process was told to end by whoever stopped the stack or its machine."""
+    return applications.was_stopped(folder_of(task_id))
 
 
 def process_of(task_id: str) -> psutil.Process | None:
     """The running application's first process on this machine, or None."""
-    try:
-        known = json.loads((folder_of(task_id) / "pid").read_text())
-        process = psutil.Process(known["pid"])
-        same = abs(process.create_time() - known["create_time"]) < SAME_START_S
-        if same and process.status() != psutil.STATUS_ZOMBIE:
-            return process
-    except (OSError, ValueError, KeyError, psutil.Error):
-        pass
-    return None
+    identity = applications.process_in(folder_of(task_id))
+    return None if identity is None else identity.find()

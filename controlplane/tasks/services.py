@@ -236,6 +236,32 @@ def end_task(task: Task, *, error: str = "") -> bool:
     return bool(won)
 
 
+def interrupt_task(task: Task, *, message: str) -> bool:
+    """Its application was stopped from outside, with the stack or its machine: it has not failed. False when it had
+    ended.
+
+    A task by hand, and a replay, wait to be launched anew, and go on from what is settled: nobody would submit them
+    again. Others end, and the next round starts what is wanted.
+    """
+    with transaction.atomic():
+        task.indexers.update(state="stopped", in_flight=0)
+        if _put_back(task, f"{message} It goes on by itself."):
+            return True
+        if not end_task(task):
+            return False
+        Task.objects.filter(pk=task.pk).update(message=f"{message} What was not published is read again.")
+        return True
+
+
+def _put_back(task: Task, message: str) -> bool:
+    by_hand = not task.supervisor_id and task.kind != Task.Kind.REPAIR
+    if not by_hand and task.kind != Task.Kind.REPLAY:
+        return False
+    never = dict.fromkeys(("launched_at", "started_at", "last_heartbeat_at"))
+    waiting = Task.objects.active().filter(pk=task.pk, goal=Goal.RUN)
+    return bool(waiting.update(status=Status.PENDING, token_hash="", message=message, **never))
+
+
 def fail_lost(heard_since: datetime) -> list[str]:
     """Mark FAILED every task whose heartbeats ended, or which never sent one; returns their ids.
 

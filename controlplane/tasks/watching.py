@@ -70,8 +70,14 @@ def _fail_dead() -> None:
     quiet = timezone.now() - LAST_WORD
     for task in Task.objects.active().filter(launched_at__lt=quiet):
         if (task.last_heartbeat_at is None or task.last_heartbeat_at < quiet) and launcher.is_dead(task.pk):
-            services.end_task(task, error=_dead_message(task))
+            if launcher.was_stopped(task.pk):
+                services.interrupt_task(task, message=_STOPPED)
+            else:
+                services.end_task(task, error=_dead_message(task))
             launcher.tidy(task.pk)
+
+
+_STOPPED = "Stopped with the stack or its machine, and killed before it had ended in order."
 
 
 def _dead_message(task: Task) -> str:

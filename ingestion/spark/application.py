@@ -30,6 +30,8 @@ from ingestion.specs.protocol import (
     HeartbeatRequest,
     IndexerStatus,
 )
+from ingestion.task.control import stricter
+from ingestion.task.ending import Ending
 from ingestion.task.log import logger_for
 
 BEAT_S = 1.0
@@ -55,16 +57,23 @@ class Slot:
 
 
 class Application:
-    """Runs until told to end. ``slots``: how many Spark tasks can run side by side."""
+    """Runs until told to end, by the control plane or, through ``ending``, by a signal."""
 
     def __init__(
-        self, spark: SparkContext, client: HttpControlPlane, assignment: Assignment, url: str, token: str
+        self,
+        spark: SparkContext,
+        client: HttpControlPlane,
+        assignment: Assignment,
+        url: str,
+        token: str,
+        ending: Ending,
     ) -> None:
         self._spark = spark
         self._client = client
         self._assignment = assignment
         self._url = url
         self._token = token
+        self._ending = ending
         host = spark.getConf().get("spark.driver.host", "127.0.0.1") or "127.0.0.1"
         self._board = Board(host)
         self._slot_count = spark.defaultParallelism
@@ -84,7 +93,7 @@ class Application:
 
     def _run(self) -> None:
         wanted = self._assignment.indexers
-        directive: Directive = "continue"
+        directive: Directive = self._ending.directive
         if not self._configure_group():
             return
         while True:
@@ -99,9 +108,10 @@ class Application:
                 return
             if answer is not None:
                 wanted, directive = answer.indexers, answer.directive
+            directive = stricter(directive, self._ending.directive)
             if self._failure and directive != "stop":
                 directive = self._farewell
-            if directive != "continue" and not self._alive():
+            if (directive != "continue" and not self._alive()) or self._ending.overdue:
                 self._say_end(self._failure)
                 return
             time.sleep(max(0.0, BEAT_S - (time.monotonic() - started)))
@@ -124,7 +134,7 @@ class Application:
                 answer = self._beat()
             except TaskOver:
                 return False
-            if answer is not None and answer.directive != "continue":
+            if self._ending.asked or (answer is not None and answer.directive != "continue"):
                 self._say_end("")
                 return False
             time.sleep(2.0)
@@ -256,8 +266,10 @@ class Application:
 
     def _say_end(self, error: str) -> None:
         """The last word, sent until it is heard (for a minute: then the control plane notices by itself)."""
-        request = EndRequest(indexers=self._statuses(), error=error)
+        request = EndRequest(indexers=self._statuses(), error=error, interrupted=self._ending.asked)
         for _ in range(60):
+            if self._ending.over:
+                return
             try:
                 self._client.end(request)
                 return

@@ -9,6 +9,8 @@ from pyspark import SparkConf, SparkContext
 
 from ingestion.client import ClientError, HttpControlPlane
 from ingestion.spark.application import Application
+from ingestion.spark.signals import hand_on_sigterm
+from ingestion.task.ending import Ending
 from ingestion.task.log import configure, logger_for
 
 
@@ -21,6 +23,8 @@ def _conf() -> SparkConf:
 def main() -> int:
     """Exit code 0 when the task did what it was told."""
     configure()
+    ending = Ending.from_environment().install()
+    hand_on_sigterm()
     task_id, token, url = (os.environ[n] for n in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN", "HEADGATE_URL"))
     log = logger_for(task=task_id)
     client = HttpControlPlane(url, task_id, token)
@@ -32,7 +36,7 @@ def main() -> int:
     spark = SparkContext.getOrCreate(_conf())
     spark.setLogLevel("WARN")
     try:
-        Application(spark, client, assignment, url, token).run()
+        Application(spark, client, assignment, url, token, ending).run()
     finally:
         spark.stop()
     return 0

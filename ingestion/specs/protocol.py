@@ -372,10 +372,14 @@ class HeartbeatAnswer(Message):
 
 
 class EndRequest(Message):
-    """The application ends. ``error`` is empty when it did what it was told."""
+    """The application ends. ``error`` is empty when it did what it was told.
+
+    ``interrupted``: it was stopped from outside, with the stack or its machine, before its task was done.
+    """
 
     indexers: list[IndexerStatus] = Field(default_factory=list)
     error: Told = Field(default="", max_length=4000)
+    interrupted: bool = False
 
 
 class EndAnswer(Message):

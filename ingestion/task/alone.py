@@ -14,7 +14,8 @@ from ingestion.decode import DecodeError
 from ingestion.segments import SegmentError
 from ingestion.sources import SourceProblem
 from ingestion.specs.protocol import Assignment, EndRequest, HeartbeatRequest, told
-from ingestion.task.control import Control
+from ingestion.task.control import Control, stricter
+from ingestion.task.ending import Ending
 from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
 from ingestion.task.log import configure, logger_for
 
@@ -38,12 +39,13 @@ _EXPLAINED = (
 def run_alone(work: Work) -> int:
     """Do the work of the task that the environment names; returns the exit code, 0 when it did what it was to."""
     configure()
+    ending = Ending.from_environment().install()
     task_id, token, url = (os.environ[n] for n in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN", "HEADGATE_URL"))
     client = HttpControlPlane(url, task_id, token)
     log = logger_for(task=task_id)
     control = Control(0, os.getpid())
     done = threading.Event()
-    beating = threading.Thread(target=_beat, args=(client, control, done), daemon=True)
+    beating = threading.Thread(target=_beat, args=(client, control, done, ending), daemon=True)
     beating.start()
     error = ""
     try:
@@ -56,13 +58,14 @@ def run_alone(work: Work) -> int:
         log.exception("the task failed")
     done.set()
     beating.join(5)
-    _say_end(client, EndRequest(indexers=[control.status], error=told(error)[:ERROR_LENGTH]), log)
+    said = "" if ending.asked else told(error)[:ERROR_LENGTH]  # who was stopped from outside has not failed
+    _say_end(client, EndRequest(indexers=[control.status], error=said, interrupted=ending.asked), ending, log)
     return 1 if error else 0
 
 
-def _say_end(client: HttpControlPlane, request: EndRequest, log: FilteringBoundLogger) -> None:
+def _say_end(client: HttpControlPlane, request: EndRequest, ending: Ending, log: FilteringBoundLogger) -> None:
     give_up = time.monotonic() + HEARD_S
-    while time.monotonic() < give_up:
+    while time.monotonic() < give_up and not ending.over:
         try:
             client.end(request)
             return
@@ -74,12 +77,12 @@ def _say_end(client: HttpControlPlane, request: EndRequest, log: FilteringBoundL
             return
 
 
-def _beat(client: HttpControlPlane, control: Control, done: threading.Event) -> None:
+def _beat(client: HttpControlPlane, control: Control, done: threading.Event, ending: Ending) -> None:
     while not done.wait(BEAT_S):
         try:
             answer = client.heartbeat(HeartbeatRequest(indexers=[control.status], slots=1))
-            control.tell(answer.directive)
+            control.tell(stricter(answer.directive, ending.directive))
         except TaskOver:
             control.tell("stop", store_commits=False)
         except ClientError:
-            pass  # the breaker waits for a heartbeat that is answered
+            control.tell(ending.directive, store_commits=False)  # the breaker waits for a heartbeat that is answered

@@ -11,6 +11,11 @@ from ingestion.specs.protocol import Counters, Directive, IndexerStatus, Leases
 _RANK: dict[Directive, int] = {"continue": 0, "finish": 1, "stop": 2}
 
 
+def stricter(one: Directive, other: Directive) -> Directive:
+    """Of two directives the one that counts."""
+    return max(one, other, key=_RANK.__getitem__)
+
+
 class Control:
     """Thread-safe. A directive only ever grows stricter: continue, finish, stop."""
 

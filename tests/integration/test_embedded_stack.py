@@ -192,7 +192,8 @@ def test_down_stops_spark_applications(stack: Stack) -> None:
     application = Child([sys.executable, "-c", "import time; time.sleep(600)"], stack.home.log("application"))
     identity = application.identity
     write_json(stack.home.tasks / "task-1" / "pid", {"pid": identity.pid, "create_time": identity.create_time})
-    assert command(stack.home, "down").returncode == 0
+    done = command(stack.home, "down")
+    assert done.stdout.splitlines() == ["Tasks that run: 1. They end in order, within 25 s …", "Stopped."]
     assert application.exit_code == -signal.SIGTERM
 
 

@@ -19,11 +19,11 @@ import psycopg
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from controlplane.common.applications import running_applications, stop_applications, stop_timeout_s
 from controlplane.embedded import apps
 from controlplane.embedded.home import PROJECT, Home
 from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.postgres import Postgres
-from controlplane.embedded.spark_tasks import running_applications
 from controlplane.embedded.valkey import Valkey
 from tests.support.fault_proxy import FaultProxy
 
@@ -331,6 +331,10 @@ class House:
                 continue
         wait_for("the killed processes are gone", lambda: not any(map(_lives, family)), 20)
         return True
+
+    def stop_applications(self) -> list[str]:
+        """All of them, as whoever stops the stack does; the ids of their tasks."""
+        return stop_applications(self.home.tasks, stop_timeout_s())
 
     def fail_at(self, datasource: str, **places: str) -> None:
         """Switch failpoints on for a datasource's next applications; none: off."""

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.common.applications import running_applications, stop_applications
+from controlplane.common.identity import Identity, stop_identity
 from controlplane.embedded import prerequisites
 from controlplane.embedded.errors import Cancelled, HomeRefused, ServiceFailed, tail
 from controlplane.embedded.files import read_json, write_json
@@ -23,8 +25,7 @@ from controlplane.embedded.home import Home
 from controlplane.embedded.kafka import new_cluster_id
 from controlplane.embedded.kafka_jars import HASHES, wrong_jars
 from controlplane.embedded.ports import PortBook, choose, is_free
-from controlplane.embedded.processes import Child, Identity, run_to_end, stop_identity
-from controlplane.embedded.spark_tasks import running_applications, stop_applications
+from controlplane.embedded.processes import Child, run_to_end
 from controlplane.embedded.state import ServiceState, StackState
 from controlplane.embedded.waiting import poll_until
 from controlplane.embedded.watch import back_off_s
@@ -262,7 +263,7 @@ def test_spark_applications_are_stopped_only_if_they_are_still_the_same_process(
     (tmp_path / "task-3" / "pid").write_text("not json")
     try:
         assert [task for task, _ in running_applications(tmp_path)] == ["task-1"]
-        assert stop_applications(tmp_path) == ["task-1"]
+        assert stop_applications(tmp_path, 10.0) == ["task-1"]
         assert not application.running
         assert other.running
     finally:

@@ -1,0 +1,91 @@
+"""Tasks' applications as processes of this machine, which the files of their folders name. Nothing here is Django's.
+
+They outlive who started them, so whoever stops a stack or a worker finds them by these files. A note beside the process
+id says that it was stopped so, for whoever finds it dead later: it did not fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from controlplane.common.identity import Identity, stop_identity
+
+STOP_TIMEOUT_S = 25
+
+
+def stop_timeout_s() -> int:
+    """HEADGATE_STOP_TIMEOUT, for those who have no Django settings; these refuse what is no number."""
+    with suppress(ValueError):
+        return int(os.environ.get("HEADGATE_STOP_TIMEOUT", ""))
+    return STOP_TIMEOUT_S
+
+
+def note_started(folder: Path, pid: int) -> None:
+    """Name a task's process, which this one has started."""
+    known = {"pid": pid, "create_time": psutil.Process(pid).create_time(), "host": socket.gethostname()}
+    (folder / "pid").write_text(json.dumps(known))
+
+
+def forget(folder: Path) -> None:
+    """Before another start: what the files say of an ended one."""
+    for name in ("pid", "stopped"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def process_in(folder: Path) -> Identity | None:
+    """The process that the folder names, dead or alive; None when it names none, or one of another machine."""
+    known = _read(folder / "pid")
+    return Identity.from_json(known) if known.get("host", socket.gethostname()) == socket.gethostname() else None
+
+
+def was_stopped(folder: Path) -> bool:
+    """Whether the process that the folder names was told to end by whoever stopped its machine or the stack."""
+    noted = Identity.from_json(_read(folder / "stopped"))
+    return noted is not None and noted == Identity.from_json(_read(folder / "pid"))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        known = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def running_applications(tasks: Path) -> Iterator[tuple[str, Identity]]:
+    """(task id, process) for every folder of a task whose process still runs on this machine."""
+    for file in sorted(tasks.glob("*/pid")):
+        identity = process_in(file.parent)
+        if identity is not None and identity.find():
+            yield file.parent.name, identity
+
+
+def ask_to_end(tasks: Path) -> list[tuple[str, Identity]]:
+    """Tell all of them to end in order, and note it; returns them."""
+    found = list(running_applications(tasks))
+    for task, identity in found:
+        with suppress(OSError):  # on a full disk they end all the same
+            shutil.copyfile(tasks / task / "pid", tasks / task / "stopped")
+        with suppress(psutil.Error):
+            psutil.Process(identity.pid).send_signal(signal.SIGTERM)
+    return found
+
+
+def stop_applications(tasks: Path, timeout_s: float) -> list[str]:
+    """Stop them, all asked at once; those that take longer are killed. The ids of their tasks."""
+    end = time.monotonic() + timeout_s
+    found = ask_to_end(tasks)
+    for _, identity in found:
+        stop_identity(identity, ((signal.SIGTERM, max(0.0, end - time.monotonic())),))
+    return [task for task, _ in found]

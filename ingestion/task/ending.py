@@ -1,0 +1,65 @@
+"""SIGTERM: whoever runs the stack or the machine stops it. The application ends in order, within a bound."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from types import FrameType
+
+from ingestion.specs.protocol import Directive
+
+STOP_TIMEOUT_S = 25.0
+# Of the bound: until then what is held is published, then it is released, then the application ends as it is.
+FINISH, RELEASE = 0.6, 0.8
+
+
+class Ending:
+    """Whether the process was told to end by a signal, and what its indexers are to do since. Of the main thread."""
+
+    def __init__(self, bound_s: float = STOP_TIMEOUT_S) -> None:
+        self._bound_s = bound_s
+        self._asked_at: float | None = None
+
+    @classmethod
+    def from_environment(cls) -> Ending:
+        """Its bound is what the control plane waits before it kills."""
+        return cls(float(os.environ.get("HEADGATE_STOP_TIMEOUT") or STOP_TIMEOUT_S))
+
+    def install(self) -> Ending:
+        """From now on SIGTERM asks for the end. Called in the main thread."""
+        signal.signal(signal.SIGTERM, self._note)
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.ask()
+
+    def ask(self) -> None:
+        """Ask for the end; asked again, it changes nothing."""
+        if self._asked_at is None:
+            self._asked_at = time.monotonic()
+
+    @property
+    def asked(self) -> bool:
+        return self._asked_at is not None
+
+    @property
+    def directive(self) -> Directive:
+        """What the indexers are to do, if the control plane wants nothing stricter."""
+        if not self.asked:
+            return "continue"
+        return "finish" if self._share < FINISH else "stop"
+
+    @property
+    def overdue(self) -> bool:
+        """Whether there is no time left to wait for indexers."""
+        return self.asked and self._share >= RELEASE
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no time left at all."""
+        return self.asked and self._share >= 1.0
+
+    @property
+    def _share(self) -> float:
+        return (time.monotonic() - (self._asked_at or 0.0)) / self._bound_s

@@ -1,0 +1,85 @@
+"""The stack is stopped while it ingests, and started again: all applications end in order, and ingestion goes on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.common.applications import note_started, was_stopped
+from controlplane.embedded import apps
+from controlplane.embedded.processes import Child
+from tests.support.house import House, wait_for
+from tests.support.invariants import check_exactly_once
+from tests.support.lanes import LANES, lane_spec
+from tests.support.records import Endless, published
+
+IDLE = {"inactiveAfterMillis": 5000}
+
+
+def tasks_of(house: House, datasource: str) -> list[tuple[Any, ...]]:
+    """Status, error and message of each, the newest first; repairs aside."""
+    return house.sql(
+        "SELECT t.status, t.error, t.message FROM tasks_task t JOIN datasources_datasource d ON d.id = t.datasource_id"
+        " WHERE d.name = %s AND t.kind <> 'repair' ORDER BY t.created_at DESC",
+        datasource,
+    )
+
+
+def stop_as_the_launcher_does(house: House) -> None:
+    """All but the servers, which keep their data."""
+    house.beat.stop()
+    house.worker.stop()
+    house.stop_applications()
+
+
+@pytest.mark.timeout(600)
+def test_nothing_is_red_lost_or_doubled(house: House) -> None:
+    """A supervisor of each source and a task by hand; none of them fails, each record is stored once."""
+    lanes = {lane: house.topic(lane.replace("_", "-")) for lane in LANES}
+    for lane, topic in lanes.items():
+        house.supervise(lane_spec(house, lane, topic, **({} if lane == "share_group" else {"startDelay": "PT0S"})))
+    hand = house.topic("by-hand")
+    task = house.submit(house.spec(hand, idleConfig=IDLE))
+    topics = [*lanes.values(), hand]
+    streams = {topic: Endless(house, topic) for topic in topics}
+    for topic in topics:
+        published(house, topic, 500, 180)
+    stop_as_the_launcher_does(house)
+    for topic in lanes.values():
+        [(status, error, message)] = tasks_of(house, topic)
+        assert (status, error) == ("SUCCESS", ""), house.logs(topic)
+        assert message.startswith("Stopped with the stack or its machine, in order.")
+    [(status, error, message)] = tasks_of(house, hand)
+    assert (status, error) == ("PENDING", ""), house.logs(hand)
+    assert message.endswith("It goes on by itself.")
+    stored = {topic: house.totals(topic)["published"] for topic in topics}
+    house.beat.restart()
+    house.worker.restart()
+    for topic in topics:
+        published(house, topic, stored[topic] + 500, 180)
+    records = {topic: stream.finish() for topic, stream in streams.items()}
+    for topic in topics:
+        published(house, topic, records[topic])
+        check_exactly_once(house, topic, range(records[topic]))
+        assert "FAILED" not in [status for status, *_ in tasks_of(house, topic)]
+    wait_for("the task by hand ends", lambda: house.status(task) == "SUCCESS", 90, lambda: house.logs(hand))
+    assert len(tasks_of(house, hand)) == 1
+
+
+def test_a_worker_that_nothing_outlives_takes_them_with_it(house: House, tmp_path: Path) -> None:
+    """As in a container: HEADGATE_WORKER_STOPS_TASKS."""
+    child = Child([sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "log")
+    folder = tmp_path / "tasks" / "task"
+    folder.mkdir(parents=True)
+    note_started(folder, child.pid)
+    settings = {"HEADGATE_WORKER_STOPS_TASKS": "1", "HEADGATE_TASK_DIR": str(folder.parent)}
+    try:
+        with apps.Worker(house.home, {**house.environment, **settings}, concurrency=1, name="alone"):
+            assert child.running
+        assert not child.running
+        assert was_stopped(folder)
+    finally:
+        child.kill()
