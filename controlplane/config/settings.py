@@ -221,6 +221,8 @@ SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_TASK_U
 SUPERVISOR_TASK_HEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_TASK_HEALTHINESS_THRESHOLD", 1, least=1)
 SUPERVISOR_STORE_STACK_TRACE = env.flag("HEADGATE_SUPERVISOR_STORE_STACK_TRACE")
 SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = env.number("HEADGATE_SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS", 10, least=1)
+# How large a task's log may become; of a larger one the last half is kept.
+TASK_LOG_BYTES = env.number("HEADGATE_TASK_LOG_MEBIBYTES", 16, least=1) * 1024 * 1024
 # What a task's application may take to end in order when the stack or its machine is stopped.
 STOP_TIMEOUT = env.number("HEADGATE_STOP_TIMEOUT", STOP_TIMEOUT_S, least=1)
 # Whether a worker that ends ends the applications that were started beside it, for where nobody outlives it.
@@ -248,7 +250,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"repeats": {"()": "controlplane.common.repeats.Repeats"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["repeats"]}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {"django.server": {"level": "WARNING"}, "httpx2": {"level": "WARNING"}},
 }

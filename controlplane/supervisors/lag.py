@@ -136,7 +136,7 @@ def _topics(questions: list[Question]) -> Iterator[tuple[Question, kafka.TopicOf
     for asked, said in answered(_topic_of, questions, within_s=LOOKING_S):
         missing.discard(asked.supervisor_id)
         if isinstance(said, Exception):
-            logger.info("supervisor %s: its topic's lag is not known: %s", asked.supervisor_id, said)
+            logger.warning("supervisor %s: its topic's lag is not known: %s", asked.supervisor_id, said)
         elif said is not None:
             yield asked, said
     if missing:

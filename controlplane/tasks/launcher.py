@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import psutil
 from django.conf import settings
@@ -137,6 +138,27 @@ def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def bound_log(task_id: str) -> None:
+    """Of a log that has become too large the last half is kept. Whoever writes it goes on at its end, wherever."""
+    try:
+        # O_APPEND, as its writer has it: what comes in meanwhile is not written over.
+        with os.fdopen(os.open(log_of(task_id), os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW), "r+b") as log:
+            size = os.fstat(log.fileno()).st_size
+            if size > settings.TASK_LOG_BYTES:
+                _keep_end(log, size - settings.TASK_LOG_BYTES // 2)
+    except OSError:
+        return
+
+
+def _keep_end(log: IO[bytes], start: int) -> None:
+    log.seek(start)
+    log.readline()  # the rest of a line that is cut
+    dropped, kept = log.tell(), log.read()
+    log.truncate(0)
+    note = f"({dropped:,} bytes before this were dropped: HEADGATE_TASK_LOG_MEBIBYTES)\n"
+    os.write(log.fileno(), note.encode() + kept)
 
 
 def tidy(task_id: str) -> None:

@@ -54,6 +54,8 @@ def watch() -> None:
             for task_id in services.fail_lost(since):
                 _clear_away(task_id)
             _fail_dead()
+        for task_id in Task.objects.active().exclude(launched_at=None).values_list("pk", flat=True):
+            launcher.bound_log(task_id)
         running = Task.objects.active().reading().filter(status=Status.RUNNING)
         for look in _looks([(task, parse_task_spec(task.spec)) for task in running.select_related("datasource")]):
             _watch_task(look)

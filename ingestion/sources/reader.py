@@ -67,7 +67,7 @@ class Reader:
             "isolation.level": isolation,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
-            "log_level": 3,
+            "log_level": 0,  # librdkafka says the same at every attempt: see problem
         }
         self.consumer = Consumer({**self._config, **config, "group.id": group, "error_cb": self._note})
         self._poll_s = poll_s

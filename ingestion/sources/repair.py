@@ -51,7 +51,7 @@ class RepairSource(Source):
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
             "auto.offset.reset": "earliest",
-            "log_level": 3,
+            "log_level": 0,
         }
 
     def open(self) -> None:

@@ -207,7 +207,7 @@ class ShareGroupSource(Source):
             "group.id": io_config.groupId,
             "client.id": client_id,
             "share.acknowledgement.mode": "explicit",
-            "log_level": 3,
+            "log_level": 0,  # librdkafka says the same at every attempt: see problem
         }
         self.stopping = threading.Event()
         self.polling = threading.Event()

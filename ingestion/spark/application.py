@@ -32,7 +32,7 @@ from ingestion.specs.protocol import (
 )
 from ingestion.task.control import stricter
 from ingestion.task.ending import Ending
-from ingestion.task.log import logger_for
+from ingestion.task.log import Trouble, logger_for
 
 BEAT_S = 1.0
 SILENT_S = 10.0
@@ -83,6 +83,7 @@ class Application:
         self._failure = ""  # for good: the task ends with it once all indexers have ended
         self._farewell: Directive = "finish"  # what the other indexers are told then
         self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
+        self._silence = Trouble(self._log, "the control plane does not answer")
 
     def run(self) -> None:
         """Start the indexers, then beat once a second until all have ended."""
@@ -121,6 +122,7 @@ class Application:
         io_config = self._assignment.spec.ioConfig
         if not isinstance(io_config, ShareGroupIOConfig):
             return True
+        trouble = Trouble(self._log, "can't configure the share group")
         while True:
             try:
                 told = self._assignment
@@ -129,7 +131,7 @@ class Application:
                 return True
             except SourceProblem as problem:
                 self._message = str(problem)
-                self._log.warning("can't configure the share group", reason=self._message)
+                trouble.met(self._message)
             try:
                 answer = self._beat()
             except TaskOver:
@@ -201,6 +203,7 @@ class Application:
             token=self._token,
             board=self._board.address,
             authkey=self._board.authkey,
+            elsewhere=not str(self._spark.master).startswith("local"),
         )
         [ended] = self._spark.parallelize([slot.number], 1).mapPartitions(work(orders)).collect()
         return ended
@@ -218,8 +221,9 @@ class Application:
             raise
         except ClientError as error:
             self._board.note_store(False)
-            self._log.warning("no answer to a heartbeat", reason=str(error))
+            self._silence.met(str(error))
             return None
+        self._silence.over()
         self._board.note_store(True)
         return answer
 
@@ -276,7 +280,7 @@ class Application:
             except TaskOver:
                 return
             except ClientError as problem:
-                self._log.warning("the end was not heard", reason=str(problem))
+                self._silence.met(str(problem))
                 time.sleep(1.0)
 
 

@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 
-from ingestion.specs.protocol import Directive, IndexerStatus
+from pydantic import Field
+
+from ingestion.specs.protocol import Directive, IndexerStatus, Message
 from ingestion.task.control import Control
+from ingestion.task.log import LINES
 
 BEAT_S = 1.0
 DRIVER_LOST_S = 15.0
 
 
+class Post(Message):
+    """What an indexer posts. ``lines``: of its log, if the driver can't see them where they are written."""
+
+    status: IndexerStatus
+    lines: list[str] = Field(default_factory=list)
+
+
 @dataclass
 class Board:
-    """The driver's side. Thread-safe."""
+    """The driver's side. Thread-safe. Lines of indexers elsewhere are written to this process's standard error."""
 
     host: str = "127.0.0.1"
     authkey: bytes = field(default_factory=lambda: secrets.token_bytes(32))
@@ -74,7 +85,10 @@ class Board:
     def _serve(self, connection: Connection) -> None:
         try:
             while True:
-                status = IndexerStatus.model_validate_json(connection.recv_bytes())
+                post = Post.model_validate_json(connection.recv_bytes())
+                status = post.status
+                if post.lines:
+                    print(*post.lines, sep="\n", file=sys.stderr, flush=True)
                 with self._lock:
                     self._statuses[status.number] = (time.monotonic(), status)
                     directive = self._directives.get(status.number, "continue")
@@ -85,13 +99,17 @@ class Board:
 
 
 class Poster(threading.Thread):
-    """The worker's side: posts the control's status, hands it the directive. Without a driver it says stop."""
+    """The worker's side: posts the control's status, hands it the directive. Without a driver it says stop.
 
-    def __init__(self, control: Control, address: tuple[str, int], authkey: bytes) -> None:
+    ``with_lines``: posts what this process logs, too.
+    """
+
+    def __init__(self, control: Control, address: tuple[str, int], authkey: bytes, with_lines: bool = False) -> None:
         super().__init__(name="poster", daemon=True)
         self._control = control
         self._address = address
         self._authkey = authkey
+        self._with_lines = with_lines
         self._done = threading.Event()
 
     def run(self) -> None:
@@ -118,8 +136,13 @@ class Poster(threading.Thread):
                 pass
 
     def _post(self, connection: Connection) -> None:
-        connection.send_bytes(self._control.status.model_dump_json().encode())
-        answer = json.loads(connection.recv_bytes())
+        lines = LINES.take() if self._with_lines else []
+        try:
+            connection.send_bytes(Post(status=self._control.status, lines=lines).model_dump_json().encode())
+            answer = json.loads(connection.recv_bytes())
+        except (OSError, EOFError):
+            LINES.put_back(lines)
+            raise
         self._control.tell(answer["directive"], answer["store_commits"])
 
     def finish(self) -> None:

@@ -39,6 +39,7 @@ class Orders:
     token: str
     board: tuple[str, int]
     authkey: bytes
+    elsewhere: bool  # where what it writes to standard error is not in the driver's log
 
 
 def work(orders: Orders) -> Callable[[Iterable[int]], Iterable[tuple[str, str]]]:
@@ -56,12 +57,12 @@ _SWITCH_S = 0.001  # a consumer whose commit is answered waits no longer than th
 
 
 def _run(orders: Orders) -> tuple[str, str]:
-    configure()
+    configure(host=socket.gethostname())
     gc.set_threshold(_COLLECT_AFTER)
     sys.setswitchinterval(_SWITCH_S)
     assignment = Assignment.model_validate_json(orders.assignment)
     control = Control(orders.number, os.getpid())
-    poster = Poster(control, orders.board, orders.authkey)
+    poster = Poster(control, orders.board, orders.authkey, with_lines=orders.elsewhere)
     poster.start()
     client = HttpControlPlane(orders.url, assignment.task_id, orders.token)
     log = logger_for(task=assignment.task_id, indexer=orders.number)

@@ -17,7 +17,7 @@ from ingestion.specs.protocol import Assignment, EndRequest, HeartbeatRequest, t
 from ingestion.task.control import Control, stricter
 from ingestion.task.ending import Ending
 from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
-from ingestion.task.log import configure, logger_for
+from ingestion.task.log import Trouble, configure, logger_for
 
 BEAT_S = 1.0
 HEARD_S = 60.0  # for so long the last word is said again; then the control plane notices by itself
@@ -64,13 +64,13 @@ def run_alone(work: Work) -> int:
 
 
 def _say_end(client: HttpControlPlane, request: EndRequest, ending: Ending, log: FilteringBoundLogger) -> None:
-    give_up = time.monotonic() + HEARD_S
+    give_up, unheard = time.monotonic() + HEARD_S, Trouble(log, "the end was not heard")
     while time.monotonic() < give_up and not ending.over:
         try:
             client.end(request)
             return
         except Unreachable as problem:
-            log.warning("the end was not heard", reason=str(problem))
+            unheard.met(str(problem))
             time.sleep(BEAT_S)
         except ClientError as problem:  # it is over already
             log.error("the end was refused", reason=str(problem))

@@ -26,7 +26,7 @@ from ingestion.task.epoch import Decoders
 from ingestion.task.errors import StorageRefused
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.gathering import Gatherer
-from ingestion.task.log import logger_for
+from ingestion.task.log import Trouble, logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.settling import Settler
 
@@ -60,6 +60,9 @@ class Indexer:
             datasource=assignment.spec.dataSchema.dataSource, task=assignment.task_id, indexer=self._number
         )
         self._parse_exceptions = ParseExceptions(assignment.spec.tuningConfig, self._log)
+        self._kafka_away = Trouble(self._log, "Kafka does not answer")
+        self._store_away = Trouble(self._log, "the control plane does not answer")
+        self._complaints = Trouble(self._log, "Kafka complains")
         self._stuck = ""  # why the last source did not close
 
     def run(self) -> None:
@@ -132,11 +135,13 @@ class Indexer:
         while self._control.directive == "continue":
             try:
                 identity = self._with.topic.identity()
+                self._kafka_away.over()
                 if identity is not None:
                     return identity
                 message = f"Topic {self._assignment.spec.ioConfig.topic!r} does not exist (yet)."
             except SourceProblem as problem:
                 message = str(problem)
+                self._kafka_away.met(message)
             self._control.show(state="paused", message=message)
             self._control.pause(TOPIC_WAIT_S)
         return None
@@ -158,12 +163,14 @@ class Indexer:
             try:
                 started = self._with.client.start(self._number, request)
             except Unreachable as error:
+                self._store_away.met(str(error))
                 self._control.show(state="paused", message=f"The control plane does not answer: {error}")
                 self._control.pause(1.0)
             except PublishRefused as refused:
                 self._control.show(state="waiting", message=str(refused))
                 self._control.pause(PREDECESSOR_WAIT_S)
             else:
+                self._store_away.over()
                 self._control.new_epoch(started.epoch)
                 self._parse_exceptions.know(started.parse_exceptions)
                 self._log.info("started", epoch=started.epoch, topic_id=identity.topic_id)
@@ -180,6 +187,7 @@ class Indexer:
     def _read(self, source: Source, work: Settler | Gatherer) -> None:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
+            self._note(source.problem, heard=batch is not None)
             self._control.show(message=source.problem, ack_failures=source.ack_failures, leases=source.leases)
             work.drop(source.lost())
             if batch is not None:
@@ -191,12 +199,21 @@ class Indexer:
             if work.due:
                 work.hand_off()
 
+    def _note(self, problem: str, heard: bool) -> None:
+        """Only records show that it is over: a client may be silent for long while it tries again."""
+        if problem:
+            self._complaints.met(problem)
+        elif heard:
+            self._complaints.over()
+
     def _look_at_topic(self, work: Settler | Gatherer) -> None:
         """Notice between batches that the topic was made again; while Kafka is away there is nothing to notice."""
         try:
             now = self._with.topic.topic_id()
         except SourceProblem as problem:
+            self._kafka_away.met(str(problem))
             self._control.show(message=str(problem))
             return
+        self._kafka_away.over()
         if now != work.topic_id:
             raise TopicChanged(f"the topic's id was {work.topic_id} and is {now}")

@@ -36,6 +36,13 @@ def supervisor_of(house: House, name: str) -> dict[str, Any]:
     return found
 
 
+def started_by(house: House, task: str) -> set[int]:
+    """Numbers of the indexers that say in the task's log, with their host, that they have started."""
+    told = (house.home.tasks / task / "spark.log").read_text(errors="replace").splitlines()
+    words = [dict(word.partition("=")[::2] for word in line.split()) for line in told]
+    return {int(w["indexer"]) for w in words if w.get("event") == "started" and w.get("host")}
+
+
 @pytest.mark.timeout(600)
 def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: SparkCluster) -> None:
     """The two cores are taken; the next task says that it waits for one, and gets those of the task before it."""
@@ -45,6 +52,7 @@ def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: S
     supervisor = house.supervise(spec)
     published(house, topic, 500, 240)
     first = house.running_task(topic)
+    wait_for("both indexers' lines are in the task's log", lambda: started_by(house, first) == {0, 1}, 60)
     application = on_cluster.application(first)
     assert application is not None
     assert (application["cores"], application["memoryperexecutor"]) == (2, EXECUTOR_MB)

@@ -13,10 +13,11 @@ from controlplane.embedded import apps
 from controlplane.embedded.processes import Child
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_exactly_once
-from tests.support.lanes import LANES, lane_spec
+from tests.support.lanes import lane_spec
 from tests.support.records import Endless, published
 
 IDLE = {"inactiveAfterMillis": 5000}
+BY_HAND = "consumer_group"
 
 
 def tasks_of(house: House, datasource: str) -> list[tuple[Any, ...]]:
@@ -37,18 +38,17 @@ def stop_as_the_launcher_does(house: House) -> None:
 
 @pytest.mark.timeout(600)
 def test_nothing_is_red_lost_or_doubled(house: House) -> None:
-    """A supervisor of each source and a task by hand; none of them fails, each record is stored once."""
-    lanes = {lane: house.topic(lane.replace("_", "-")) for lane in LANES}
-    for lane, topic in lanes.items():
-        house.supervise(lane_spec(house, lane, topic, **({} if lane == "share_group" else {"startDelay": "PT0S"})))
-    hand = house.topic("by-hand")
-    task = house.submit(house.spec(hand, idleConfig=IDLE))
-    topics = [*lanes.values(), hand]
+    """Supervisors and a task by hand, of each source one; none of them fails, each record is stored once."""
+    share, ranges, hand = (house.topic(lane.replace("_", "-")) for lane in ("share_group", "offset_range", BY_HAND))
+    house.supervise(lane_spec(house, "share_group", share, startDelay="PT0S"))
+    house.supervise(lane_spec(house, "offset_range", ranges, startDelay="PT0S"))
+    task = house.submit({**lane_spec(house, BY_HAND, hand, idleConfig=IDLE), "type": "index_kafka"})
+    topics = [share, ranges, hand]
     streams = {topic: Endless(house, topic) for topic in topics}
     for topic in topics:
         published(house, topic, 500, 180)
     stop_as_the_launcher_does(house)
-    for topic in lanes.values():
+    for topic in (share, ranges):
         [(status, error, message)] = tasks_of(house, topic)
         assert (status, error) == ("SUCCESS", ""), house.logs(topic)
         assert message.startswith("Stopped with the stack or its machine, in order.")

@@ -96,6 +96,7 @@ class Workers:
                 token=self._token,
                 board=self._board.address,
                 authkey=self._board.authkey,
+                elsewhere=False,
             )
             process = _CONTEXT.Process(target=main, args=(order, theirs, self._scratch), daemon=True)
             process.start()

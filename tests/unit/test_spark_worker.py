@@ -41,6 +41,7 @@ def orders(board: Board, deep_storage: str) -> Orders:
         token="token",
         board=board.address,
         authkey=board.authkey,
+        elsewhere=False,
     )
 
 
