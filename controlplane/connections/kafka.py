@@ -114,6 +114,7 @@ def holds_records(
         "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
         "error_cb": lambda error: None,
+        "log_level": 0,
     }
     consumer = Consumer(config)
     try:

@@ -52,11 +52,11 @@ DEFAULTS = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     # A member of a share group is given partitions with a heartbeat (5 s by default), and those of one that was killed
-    # go to others when its session has ended (45 s by default).
+    # go to others when its session has ended (45 s by default), which begins anew when the broker does.
     "group.share.heartbeat.interval.ms": "1000",
     "group.share.min.heartbeat.interval.ms": "1000",
-    "group.share.session.timeout.ms": "20000",
-    "group.share.min.session.timeout.ms": "20000",
+    "group.share.session.timeout.ms": "10000",
+    "group.share.min.session.timeout.ms": "10000",
     # After a crash the controller lets the broker back in when its old session has ended (9 s by default).
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "1000",

@@ -19,7 +19,7 @@ class SeenTask:
     than to run. ``ready``: it reads, or would if its predecessor did not. ``expired``: it, or the first of its group,
     has read for as long as one task is to. ``crowded_out``: there is room for it only when its predecessor has ended.
     ``lacks``: what it has had to wait for so long that somebody should know, "slot" or "capacity".
-    ``well``: it has read for ``HEALTHY_AFTER``.
+    ``well``: it has read for ``HEALTHY_AFTER``. ``published``: it has registered something.
     """
 
     id: str
@@ -37,6 +37,7 @@ class SeenTask:
     group: str = ""
     well: bool = False
     lacks: str = ""
+    published: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,13 @@ def failures_in_a_row(tasks: list[SeenTask]) -> int:
     return count
 
 
+def failed_starts(tasks: list[SeenTask]) -> int:
+    """The same without those before the last that has published: that one had started well, whatever ended it."""
+    failures = failures_in_a_row(tasks)
+    newest = [t for t in tasks if not t.active or t.well][:failures]
+    return next((count for count, task in enumerate(newest, 1) if task.published), failures)
+
+
 def back_off(failures: int, longest: timedelta = LONGEST_DELAY) -> timedelta:
     """1, 2, 4 … seconds after the first, second, third … failure in a row, and no more than ``longest``."""
     return min(longest, FIRST_DELAY * 2 ** min(max(0, failures - 1), 20))
@@ -194,7 +202,7 @@ def _starts(seen: Observed, keep: list[SeenTask], failures: int) -> Decision:
         return replace(plan, detailed_state="PENDING", next_start_at=seen.not_before)
     if seen.runs.failed and not seen.runs.connected:
         return plan
-    start_at = _next_start(seen, failures)
+    start_at = _next_start(seen, failed_starts(seen.tasks))
     if start_at is not None and seen.now < start_at:
         return replace(plan, detailed_state="BACKING_OFF", next_start_at=start_at)
     return replace(plan, start=missing, group=keep[0].group if keep else "")

@@ -7,6 +7,7 @@ supervisor's ``period`` a round is an iteration: Kafka was asked before it.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -155,19 +156,27 @@ def _note_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
 
 def _seen(tasks: list[Task], handoff_asked_at: datetime | None) -> list[SeenTask]:
     """A replica has read for as long as the first of its group has."""
-    began = _began_to_read([t.pk for t in tasks])
+    began, published = _began_to_read([t.pk for t in tasks]), _published([t.pk for t in tasks])
     first: dict[str, datetime] = {}
     for task in tasks:
         if task.replica_group and task.pk in began:
             first[task.replica_group] = min(began[task.pk], first.get(task.replica_group, began[task.pk]))
     return [
-        _seen_task(t, began.get(t.pk), first.get(t.replica_group, began.get(t.pk)), handoff_asked_at) for t in tasks
+        replace(
+            _seen_task(t, began.get(t.pk), first.get(t.replica_group, began.get(t.pk)), handoff_asked_at),
+            published=t.pk in published,
+        )
+        for t in tasks
     ]
 
 
 def _began_to_read(task_ids: list[str]) -> dict[str, datetime]:
     writers = Writer.objects.filter(task_id__in=task_ids, started_at__isnull=False)
     return dict(writers.values_list("task_id").annotate(first=Min("started_at")).order_by())
+
+
+def _published(task_ids: list[str]) -> set[str]:
+    return set(Writer.objects.filter(task_id__in=task_ids, publishes__gt=0).values_list("task_id", flat=True))
 
 
 def _seen_task(

@@ -20,7 +20,7 @@ from ingestion.sources.stored_offsets import Start
 from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets
 from ingestion.specs.io_config import Isolation
-from ingestion.specs.kafka_properties import librdkafka_properties
+from ingestion.specs.kafka_properties import keen, librdkafka_properties
 from ingestion.specs.protocol import Advance, Outcomes
 
 MOST_RECORDS = 20_000  # of a batch
@@ -60,6 +60,7 @@ class Reader:
             "fetch.queue.backoff.ms": 20,  # looks so often whether there is room again; by itself once a second
             "fetch.wait.max.ms": 100,
             "topic.metadata.refresh.interval.ms": REFRESH_MS,
+            **keen(properties),
             **librdkafka_properties(properties),
             "client.id": client_id,
             "enable.auto.commit": False,

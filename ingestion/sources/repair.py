@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from ingestion.sources.base import Batch, LazyColumn, Source, SourceProblem
 from ingestion.specs import offsets
 from ingestion.specs.io_config import Isolation
-from ingestion.specs.kafka_properties import librdkafka_properties
+from ingestion.specs.kafka_properties import keen, librdkafka_properties
 from ingestion.specs.protocol import Outcomes, RepairRange
 
 SPAN = 2000  # offsets that one batch reaches over, at most
@@ -44,6 +44,7 @@ class RepairSource(Source):
         self._left = spans_of(ranges)
         self._stopped = stopped
         self._config = {
+            **keen(properties),
             **librdkafka_properties(properties),
             "group.id": "headgate-repair",
             "enable.auto.commit": False,

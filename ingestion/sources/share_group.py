@@ -20,7 +20,7 @@ from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, Source, SourceProblem
 from ingestion.sources.leases import LeaseBook, Unanswered
 from ingestion.specs import ShareGroupIOConfig
-from ingestion.specs.kafka_properties import librdkafka_properties
+from ingestion.specs.kafka_properties import keen, librdkafka_properties
 from ingestion.specs.protocol import SHARE_GROUPS_OFF, Leases
 
 GATHER_S = 0.2  # at most this long after the first poll of a batch
@@ -203,6 +203,7 @@ class ShareGroupSource(Source):
         self._gather_s = min(GATHER_S, self._lock_s / 4)
         config = {
             "max.poll.records": RECORDS,
+            **keen(properties),
             **librdkafka_properties(properties),
             "group.id": io_config.groupId,
             "client.id": client_id,

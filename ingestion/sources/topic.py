@@ -20,7 +20,7 @@ from ingestion.sources.base import SourceProblem
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.io_config import Isolation
-from ingestion.specs.kafka_properties import admitted
+from ingestion.specs.kafka_properties import admitted, keen
 
 TIMEOUT_S = 10.0
 # So soon a group deals out new partitions, and a client that saw a broker go finds where its partitions are now.
@@ -184,7 +184,7 @@ def admin_client(properties: Mapping[str, str], errors: list[str]) -> AdminClien
     def note(error: object) -> None:
         errors[:] = [*errors[-2:], str(error)]
 
-    config = {"topic.metadata.refresh.interval.ms": REFRESH_MS, **properties}
+    config = {**keen(properties), "topic.metadata.refresh.interval.ms": REFRESH_MS, **properties}
     try:
         return AdminClient({**config, "error_cb": note, "log_level": 0})
     except KafkaException as error:

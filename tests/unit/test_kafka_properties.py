@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from ingestion.specs import SpecError, parse_task_spec
 from ingestion.specs.jaas import login_of
-from ingestion.specs.kafka_properties import SECRET, insecure, librdkafka_properties, missing, without_effect
+from ingestion.specs.kafka_properties import SECRET, insecure, keen, librdkafka_properties, missing, without_effect
 from ingestion.specs.providers import EnvironmentVariable
 from tests.unit.test_specs import changed
 
@@ -330,3 +331,10 @@ def test_secrets_are_what_they_should_be() -> None:
         "ssl.keystore.password",
         "ssl.truststore.password",
     } == SECRET
+
+
+@pytest.mark.parametrize("given", [{}, {"reconnect.backoff.ms": "5000"}, {"reconnect.backoff.max.ms": "20000"}])
+def test_a_broker_that_is_back_is_soon_spoken_to_unless_the_spec_says_when(given: dict[str, str]) -> None:
+    config = {**keen(given), **given}
+    Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, **config}).close()
+    assert config == (given or {"reconnect.backoff.max.ms": "1000"})

@@ -15,6 +15,7 @@ from controlplane.supervisors.decide import (
     Thresholds,
     back_off,
     decide,
+    failed_starts,
     failures_in_a_row,
 )
 
@@ -311,6 +312,17 @@ def test_a_task_that_ran_well_begins_the_count_anew() -> None:
 
 def test_a_success_ends_the_count() -> None:
     assert failures_in_a_row([failed(1), replace(failed(50), failed=False), failed(100)]) == 1
+
+
+def test_what_has_published_was_no_failed_start() -> None:
+    """Killed every half minute, each having stored something: the next one starts a second later, every time."""
+    killed = [replace(failed(30 * n, lived=20), published=True) for n in range(1, 6)]
+    assert failures_in_a_row(killed) == 5
+    assert failed_starts(killed) == 1
+    assert failed_starts([failed(1), failed(5), *killed]) == 3
+    seen = replace(CALM, tasks=[replace(failed(1.5, lived=20), published=True), *killed])
+    assert decide(seen).start == 1
+    assert decide(seen).state == "UNHEALTHY_TASKS"
 
 
 def test_back_off_grows_to_a_minute() -> None:
