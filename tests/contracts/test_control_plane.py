@@ -93,7 +93,7 @@ def plane_for(request: pytest.FixtureRequest, kind: Any, document: dict[str, Any
                 task_id="task",
                 kind=kind.value,
                 spec=spec,
-                consumer_properties=spec.ioConfig.consumerProperties,
+                consumer_properties={n: str(v) for n, v in spec.ioConfig.consumerProperties.items()},
                 indexers=2,
                 deep_storage="/nowhere",
                 version="v1",
@@ -242,7 +242,7 @@ def test_stored_offsets_move_from_where_they_are(kafka_plane: ControlPlane) -> N
 @pytest.mark.parametrize(("generation", "code"), [(1, "offsets"), (0, "generation")])
 def test_a_publish_of_what_is_stored_already(kafka_plane: ControlPlane, generation: int, code: str) -> None:
     plane, epoch = kafka_plane, begin(kafka_plane)
-    asked = {"epoch": epoch, "topic_id": "topic-id", "partitions": [0]}
+    asked: dict[str, Any] = {"epoch": epoch, "topic_id": "topic-id", "partitions": [0]}
     plane.claim(0, ClaimRequest(**asked, new_generation=True, first_run=True, starts={0: 0}))
     plane.publish(0, moving(batch(epoch, (0, 5)), generation=1))
     with pytest.raises(PublishRefused) as refused:

@@ -93,7 +93,7 @@ def test_every_setting_is_described_and_nothing_else() -> None:
 def test_a_setting_has_its_default(name: str) -> None:
     default = SETTINGS[name]
     assert isinstance(default, ast.Constant)
-    assert SETTING_ROWS[name][1] == (f"`{default.value}`" if default.value != "" else "none")
+    assert SETTING_ROWS[name][1] == (f"`{default.value!s}`" if default.value != "" else "none")
 
 
 def test_settings_without_a_default_are_required_or_off() -> None:

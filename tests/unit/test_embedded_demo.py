@@ -80,7 +80,14 @@ def test_the_specs_name_the_broker_they_are_given() -> None:
 
 def answer(**changes: Any) -> dict[str, Any]:
     """A datasource as REST gives it; changes go into its totals, `rows` aside."""
-    totals = {"polled": 12, "published": 10, "rolled_up": 0, "thrown_away": 0, "unparseable": 0, "duplicates": 2}
+    totals: dict[str, Any] = {
+        "polled": 12,
+        "published": 10,
+        "rolled_up": 0,
+        "thrown_away": 0,
+        "unparseable": 0,
+        "duplicates": 2,
+    }
     totals |= {"released": 0, "redundant": 0, "redelivered": 2, "quarantined": 0, "rows_per_s": 2.5}
     return {"name": "flights", "rows": changes.pop("rows", 10), "totals": {**totals, **changes}}
 

@@ -140,7 +140,8 @@ def test_without_an_envelope_nothing_is_decoded() -> None:
 
 def test_in_a_child_process_that_records_kill() -> None:
     payloads: list[bytes | None] = [b'{"a":1}', b"KILL", None, b"?", b'{"a":2}']
-    records = envelope(*((f"k{i}".encode(), i, [("h", f"{i}".encode())]) for i in range(5)))
+    numbered: list[Any] = [(f"k{i}".encode(), i, [("h", f"{i}".encode())]) for i in range(5)]
+    records = envelope(*numbered)
     with IsolatedDecoder(schema_of(), crash_marker=b"KILL", input_format=format_of(DOCUMENTED)) as decoder:
         found = decoder.decode(payloads, envelope=records)
     assert ends(found) == [0, 1, 2, 3, 4]

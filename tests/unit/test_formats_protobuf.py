@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import descriptor_pb2, json_format, message_factory
+from google.protobuf import descriptor_pb2, json_format, message_factory  # type: ignore[import-untyped]
 
 from ingestion.decode import JsonDecoder, UnusableSchema
 from ingestion.decode.formats.protobuf import _pool

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controlplane.segments.selectors import Totals
@@ -13,7 +15,8 @@ def test_each_outcome_is_a_counter_of_the_report() -> None:
 
 
 def test_the_outcomes_are_those_that_sum_to_polled() -> None:
-    ones = Totals(**{name: 1 for name, *_ in OUTCOMES}, polled=len(OUTCOMES))
+    each: dict[str, Any] = {name: 1 for name, *_ in OUTCOMES}
+    ones = Totals(**each, polled=len(OUTCOMES))
     assert ones.adds_up
     assert sum_of(ones, {}).missing == 0
 

@@ -114,7 +114,9 @@ def test_while_deep_storage_is_away_nothing_is_polled_and_then_all_is_stored(
 def test_a_full_disk_pauses_and_publishes_nothing(run_indexer: Any, tmp_path: Path) -> None:
     """Row 26 of the failure matrix: a limit on the size of files stands for the full disk."""
     plane, control = MemoryControlPlane(assignment(tmp_path)), Control(0, 1)
-    large = [{"time": "2025-06-01", "n": n, "text": random.Random(n).randbytes(2000).hex()} for n in range(100)]
+    large: list[dict[str, Any]] = [
+        {"time": "2025-06-01", "n": n, "text": random.Random(n).randbytes(2000).hex()} for n in range(100)
+    ]
     source = MemorySource([(0, r["n"], json.dumps(r).encode()) for r in large])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with heard(control), ThreadPoolExecutor() as pool:

@@ -48,7 +48,7 @@ def test_who_reads_what_is_not_committed_has_nothing_undecided() -> None:
 
 
 def test_the_times_of_a_consumer_group() -> None:
-    given = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": "3000"}
+    given: dict[str, Any] = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": "3000"}
     io_config = parse_supervisor_spec(kafka("consumer_group", **given)).spec.ioConfig
     assert group_times(io_config.consumerProperties) == {**DEFAULTS, **{n: int(v) for n, v in given.items()}}
     assert group_times(SERVERS) == DEFAULTS
@@ -76,4 +76,5 @@ def test_what_makes_no_sense_is_refused_at_its_place(properties: dict[str, Any],
 
 
 def test_without_a_consumer_group_its_times_are_not_looked_at() -> None:
-    assert parse_supervisor_spec(kafka(**{"session.timeout.ms": 1})).spec.ioConfig.isolation == "read_committed"
+    given: dict[str, Any] = {"session.timeout.ms": 1}
+    assert parse_supervisor_spec(kafka(**given)).spec.ioConfig.isolation == "read_committed"

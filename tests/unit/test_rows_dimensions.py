@@ -83,7 +83,7 @@ def test_lists_are_stored_and_told(tmp_path: Path) -> None:
     rows = decoded_with(schema, '"tags":["b","a"]', '"tags":"c"').rows
     storage = LocalStorage(tmp_path / "deep")
     (file,) = write_segments(
-        rows, np.zeros(2), np.arange(2), schema=schema, version="v", storage=storage, scratch=tmp_path / "s"
+        rows, np.zeros(2, np.int64), np.arange(2), schema=schema, version="v", storage=storage, scratch=tmp_path / "s"
     )
     assert file.columns == [Column(name="__time", type="timestamp"), Column(name="tags", type="strings")]
     assert sorted(read_segment(storage, file.path).column("tags").to_pylist()) == [["a", "b"], ["c"]]

@@ -150,7 +150,7 @@ def test_of_nothing_but_nulls_a_metric_is_null(kind: str) -> None:
 
 
 def test_the_first_and_last_value_may_be_null() -> None:
-    records = [{"t": 0, "v": None}, {"t": 1, "v": 5}, {"t": 2}]
+    records: list[dict[str, Any]] = [{"t": 0, "v": None}, {"t": 1, "v": 5}, {"t": 2}]
     for kind in ("longFirst", "longLast"):
         assert rolled(schema_of([metric(kind)]), records)[0]["m"] is None
 
@@ -231,7 +231,7 @@ def test_segments_are_split_by_rows_with_all_their_records(tmp_path: Path) -> No
     schema = schema_of([{"type": "count", "name": "n"}])
     rows = rows_of(schema, [{"t": 0, "d": f"d{i % 4}"} for i in range(12)])
     files = write_segments(
-        rows, np.zeros(12), np.arange(12), schema=schema, version="v",
+        rows, np.zeros(12, np.int64), np.arange(12), schema=schema, version="v",
         storage=LocalStorage(tmp_path / "deep", fsync=False), scratch=tmp_path / "s", max_rows_per_segment=2,
     )  # fmt: skip
     held = [sorted(expanded(f.offsets[0])) for f in files]

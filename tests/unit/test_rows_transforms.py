@@ -156,7 +156,7 @@ def expression(text: str) -> dict[str, Any]:
 
 
 def test_a_filter_may_be_an_expression() -> None:
-    records = [{"a": 1}, {"a": 5}, {"a": "x"}, {}]
+    records: list[dict[str, Any]] = [{"a": 1}, {"a": 5}, {"a": "x"}, {}]
     assert kept(expression("a > 3"), *records) == [1]
     assert kept(expression("a > 3 OR a IS NULL"), *records) == [1, 3]
     assert kept({"type": "not", "field": expression("a > 3")}, *records) == [0, 2, 3]

@@ -11,8 +11,8 @@ from typing import Any
 
 import fastavro
 import pytest
-from google.protobuf import descriptor_pb2, message_factory
-from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf import descriptor_pb2, message_factory  # type: ignore[import-untyped]
+from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
 from thriftpy2.parser import parse_fp
 from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.utils import serialize

@@ -119,8 +119,17 @@ def test_no_more_are_taken_than_were_asked_for() -> None:
 
 
 def test_what_druid_s_console_writes_besides_is_not_looked_at() -> None:
-    io_config = {**KAFKA, "type": "kafka", "taskDuration": "PT1H", "completionTimeout": "PT2H", "inputFormat": None}
-    document = {"type": "kafka", "spec": {"type": "kafka", "ioConfig": io_config, "tuningConfig": {"type": "kafka"}}}
+    io_config: dict[str, Any] = {
+        **KAFKA,
+        "type": "kafka",
+        "taskDuration": "PT1H",
+        "completionTimeout": "PT2H",
+        "inputFormat": None,
+    }
+    document: dict[str, Any] = {
+        "type": "kafka",
+        "spec": {"type": "kafka", "ioConfig": io_config, "tuningConfig": {"type": "kafka"}},
+    }
     assert not parse_sampler_spec(document).order.formatted
     io_config = {**pasted(), "type": "index", "appendToExisting": True}
     document = {

@@ -54,8 +54,8 @@ def batches(draw: st.DrawFn, rollup: bool) -> tuple[pa.Table, list[int], list[in
     columns: dict[str, pa.Array] = {}
     for name in draw(st.permutations(["a", "__row", "records"])):
         if draw(st.booleans()):
-            kind, values = KINDS[draw(st.sampled_from(sorted(KINDS)))]
-            held = draw(st.lists(st.none() | values, min_size=size, max_size=size))
+            kind, of_kind = KINDS[draw(st.sampled_from(sorted(KINDS)))]
+            held = draw(st.lists(st.none() | of_kind, min_size=size, max_size=size))
             columns[name] = pa.array(held, pa.string()).cast(kind) if kind == JSON_TYPE else pa.array(held, kind)
     values = draw(st.lists(st.none() | st.integers(-5, 5), min_size=size, max_size=size))
     columns |= {
@@ -81,9 +81,12 @@ def test_the_segments_are_those_of_one_batch(
 ) -> None:
     place = tmp_path_factory.mktemp("index")
     schema = schema_of(rollup, METRICS)
-    tuning = {"maxRowsInMemory": in_memory, "maxRowsPerSegment": most, "maxPendingPersists": 1}
+    tuning: dict[str, Any] = {"maxRowsInMemory": in_memory, "maxRowsPerSegment": most, "maxPendingPersists": 1}
     desk = Desk(place, schema, **tuning)
-    tables, partitions, offsets, at = [], [], [], {0: 0, 1: 0, 2: 0}
+    tables: list[pa.Table] = []
+    partitions: list[int] = []
+    offsets: list[int] = []
+    at = {0: 0, 1: 0, 2: 0}
     for table, of, steps in data.draw(st.lists(batches(rollup), min_size=1, max_size=8)):
         here = []
         for partition, step in zip(of, steps, strict=True):

@@ -17,7 +17,7 @@ from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import Assignment
 
 
-def assignment(kind: str, indexers: int) -> Assignment:
+def assignment(kind: Any, indexers: int) -> Assignment:
     io_config: dict[str, Any] = {
         "topic": "t",
         "consumerProperties": {"bootstrap.servers": "nowhere:1"},

@@ -347,7 +347,7 @@ def test_kafka_properties() -> None:
             ("ioConfig/consumerProperties/sasl.password", "secret"),
         )
     )
-    properties = task.spec.ioConfig.consumerProperties
+    properties = {name: str(value) for name, value in task.spec.ioConfig.consumerProperties.items()}
     assert librdkafka_properties(properties) == {
         "bootstrap.servers": "kafka-broker:9092",
         "socket.keepalive.enable": "true",
