@@ -25,8 +25,10 @@ def drawn(page: Page) -> Drawn:
     """Once it has drawn and nothing is under way."""
     settled = page.locator(f"{SECTION}[data-bars]:not([data-loading])")
     expect(settled).to_be_visible(timeout=LOAD_MS)
-    numbers = [int(settled.get_attribute(f"data-{name}") or -1) for name in ("bars", "rows", "segments", "intervals")]
-    return Drawn(*numbers, status=page.locator("[data-timeline-status]").inner_text())
+    bars, rows, segments, intervals = (
+        int(settled.get_attribute(f"data-{name}") or -1) for name in ("bars", "rows", "segments", "intervals")
+    )
+    return Drawn(bars, rows, segments, intervals, page.locator("[data-timeline-status]").inner_text())
 
 
 def changed(page: Page, before: Drawn) -> Drawn:

@@ -280,7 +280,7 @@ def test_what_is_published_shows_at_once(viewer: Client, cast: Cast) -> None:
     assert (shown["min_time"], shown["max_time"]) == ("2013-01-01T01:00:00Z", "2013-01-03T02:00:00Z")
     bars = viewer.get(f"{BASE}published/timeline/").json()["bars"]
     assert [(b["rows"], b["segments"], b["size_bytes"]) for b in bars] == [(50, 1, 100), (99, 2, 200), (49, 1, 100)]
-    fate = viewer.get("/api/v1/records", {"topic": "t", "partition": 0, "offset": 149}).json()["fates"][0]
+    fate = viewer.get("/api/v1/records", {"topic": "t", "partition": "0", "offset": "149"}).json()["fates"][0]
     assert (fate["outcome"], fate["segments"][0]["rows"]) == ("stored", 50)
 
 

@@ -40,7 +40,7 @@ def test_the_address_is_what_the_outermost_proxy_saw(
 ) -> None:
     """Row 19 of the security checklist: an entry that a client wrote itself is never believed."""
     settings.PROXIES = proxies
-    given = {} if header is None else {"HTTP_X_FORWARDED_FOR": header}
+    given: dict[str, Any] = {} if header is None else {"HTTP_X_FORWARDED_FOR": header}
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=PROXY, **given)) == expected
 
 

@@ -157,7 +157,7 @@ def test_what_stays_with_a_member_goes_on(house: House, make_workers: Make) -> N
     workers.start(1)
     first = wait_for(
         "one partition went to the other",
-        lambda: (status := workers.status(0)) and status.unpublished.released and status,
+        lambda: (status := workers.status(0)) and (status if status.unpublished.released else None),
         60,
         lambda: (workers.status(0), workers.status(1)),
     )

@@ -29,7 +29,7 @@ from controlplane.embedded.kafka import Kafka
 from controlplane.supervisors import services, streams
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import TopicWatch, configure_group
-from ingestion.specs import parse_task_spec
+from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.kafka_properties import admitted
 from tests.support.certificates import Identity, authority
@@ -136,9 +136,12 @@ def check_reads(secured: Secured, properties: dict[str, Any]) -> None:
     try:
         consumer.assign([TopicPartition(secured.topic, 0, 0)])
         values: list[bytes] = []
-        wait_for(
-            "ten records", lambda: values.extend(m.value() for m in consumer.consume(10, 1.0)) or len(values) >= 10
-        )
+
+        def ten() -> bool:
+            values.extend(m.value() for m in consumer.consume(10, 1.0))
+            return len(values) >= 10
+
+        wait_for("ten records", ten)
         assert values == [str(n).encode() for n in range(10)]
     finally:
         consumer.close()
@@ -207,7 +210,12 @@ def test_a_share_consumer_reads_too(secured: Secured) -> None:
     try:
         consumer.subscribe([secured.topic])
         values: set[bytes] = set()
-        wait_for("ten records", lambda: values.update(m.value() for m in consumer.poll(1.0)) or len(values) == 10)
+
+        def ten() -> bool:
+            values.update(m.value() for m in consumer.poll(1.0))
+            return len(values) == 10
+
+        wait_for("ten records", ten)
     finally:
         consumer.close()
 
@@ -231,6 +239,7 @@ def test_row_3_brokers_that_are_advertised_at_a_denied_address_are_not_followed(
     with pytest.raises(SourceProblem, match=message):
         TopicWatch(client_properties(properties), secured.topic, HERE).identity()
     io_config = parse_task_spec(changed()).spec.ioConfig
+    assert isinstance(io_config, ShareGroupIOConfig)
     with pytest.raises(SourceProblem, match=message):
         configure_group(client_properties(properties), io_config, HERE)
 

@@ -109,7 +109,7 @@ def test_the_finest_resolution_that_reaches_back(ago: timedelta, length: timedel
 
 def test_a_window_that_makes_too_many_points_is_refused(source: Source) -> None:
     now = timezone.now()
-    window = {"start": now - timedelta(days=2), "end": now}
+    window: dict[str, Any] = {"start": now - timedelta(days=2), "end": now}
     with pytest.raises(InvalidInput):
         lag_series(Source.objects.all(), **window, resolution="5s")
     with pytest.raises(InvalidInput):

@@ -146,7 +146,7 @@ def test_a_failure_of_ours_is_a_page_too(cast: Cast, monkeypatch: pytest.MonkeyP
 )
 def test_where_is_my_record(cast: Cast, offset: int, outcomes: list[str]) -> None:
     viewer = browsing_as(cast, "viewer")
-    page = parsed(viewer.get("/records/", {"topic": "flights-topic", "partition": "0", "offset": offset}))
+    page = parsed(viewer.get("/records/", {"topic": "flights-topic", "partition": "0", "offset": str(offset)}))
     fates = [s for s in page.all("section") if "data-fate" in s.attributes]
     assert [f.attributes["data-fate"] for f in fates] == outcomes
     if outcomes == ["stored"]:

@@ -149,7 +149,8 @@ def test_the_reading_ends_when_there_are_enough_bytes(house: House) -> None:
 
 def test_a_spec_s_own_limits_of_the_client_do_not_count(house: House) -> None:
     topic = filled(house, 1, 10)
-    assert len(look(house, topic, 10, **{"fetch.min.bytes": "100000", "fetch.max.bytes": "2000000000"}).messages) == 10
+    limits: dict[str, Any] = {"fetch.min.bytes": "100000", "fetch.max.bytes": "2000000000"}
+    assert len(look(house, topic, 10, **limits).messages) == 10
 
 
 def test_what_does_not_answer_is_a_problem_with_its_cause() -> None:

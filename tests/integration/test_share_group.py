@@ -226,7 +226,7 @@ def test_what_is_acknowledged_too_late_is_taken_back_once(house: House) -> None:
         source.acknowledge(batch, np.full(len(batch), ACCEPT, dtype=np.int64))
         source.pause()  # what was acknowledged is sent all the same
         wait_for("both refusals are heard", lambda: source.ack_failures >= 2, 30)
-        seen = wait_for("the third is settled", lambda: source.leases.acquired == 150 and source.leases, 30)
+        seen = wait_for("the third is settled", lambda: source.leases if source.leases.acquired == 150 else None, 30)
         assert (seen.accepted, seen.rejected, seen.released, seen.lock_expired) == (50, 0, 0, 100)
         assert "acknowledging partition 0" in source.problem
     finally:

@@ -166,7 +166,8 @@ def test_row_10_insecure_properties_need_the_administrator(
 @pytest.mark.parametrize("variable", ["HEADGATE_SECRET_KEY", "DATABASE_URL", "SPEC_SECRET_", "PATH", "spec_secret_a"])
 def test_row_7_other_variables_of_the_environment_are_refused(owner: Client, variable: str) -> None:
     """Row 7 of the security checklist: other variables of the environment are refused."""
-    found = refusals(owner, with_properties(**{"sasl.password": {"type": "environment", "variable": variable}}))
+    password: dict[str, Any] = {"sasl.password": {"type": "environment", "variable": variable}}
+    found = refusals(owner, with_properties(**password))
     assert found == {
         "/ioConfig/consumerProperties/sasl.password": (
             "a spec may name only environment variables that begin with SPEC_SECRET_"
@@ -176,7 +177,8 @@ def test_row_7_other_variables_of_the_environment_are_refused(owner: Client, var
 
 def test_row_7_a_variable_that_is_not_there_and_one_that_is(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 7 of the security checklist: a variable that is not there and one that is."""
-    spec = with_properties(**{"sasl.password": {"type": "environment", "variable": "SPEC_SECRET_KAFKA"}})
+    password: dict[str, Any] = {"sasl.password": {"type": "environment", "variable": "SPEC_SECRET_KAFKA"}}
+    spec = with_properties(**password)
     assert "SPEC_SECRET_KAFKA is not set" in next(iter(refusals(owner, spec).values()))
     monkeypatch.setenv("SPEC_SECRET_KAFKA", CANARY)
     made = post(owner, TASKS, spec)
@@ -273,7 +275,7 @@ def test_row_6_a_registrys_secrets_are_sealed_and_go_to_the_application_alone(
 ) -> None:
     """Row 6 of the security checklist: a registry's secrets are sealed and go to the application alone."""
     monkeypatch.setenv("SPEC_SECRET_TOKEN", "from the environment")
-    access = {
+    access: dict[str, Any] = {
         "config": {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": f"fred:{CANARY}"},
         "headers": {"X-Key": CANARY, "X-Token": {"type": "environment", "variable": "SPEC_SECRET_TOKEN"}},
     }

@@ -7,9 +7,11 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from ingestion.specs.protocol import Leases
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import LANES, lane_spec
@@ -106,7 +108,7 @@ def test_the_schema_registry_is_away(house: House, make_workers: Make) -> None:
             name = f"{topic}-{lane}"
             decoder = {"type": "schema_registry", "url": registry.url}
             given = {"type": "avro_stream", "avroBytesDecoder": decoder}
-            more = {"lock_ms": 60_000} if lane == "share_group" else {}
+            more: dict[str, Any] = {"lock_ms": 60_000} if lane == "share_group" else {}
             lanes[name] = make_workers(lane_spec(house, lane, topic, name, inputFormat=given, **more))
             lanes[name].start(0)
         for workers in lanes.values():
@@ -120,5 +122,10 @@ def test_the_schema_registry_is_away(house: House, make_workers: Make) -> None:
         totals = check_exactly_once(house, name, range(500))
         assert (totals["unparseable"], totals["released"], totals["redelivered"]) == (0, 0, 0)
     group = lanes[f"{topic}-share_group"]
-    leases = wait_for("all is accepted", lambda: (s := group.status(0)) and s.leases.accepted == 500 and s.leases, 30)
+
+    def settled() -> Leases | None:
+        status = group.status(0)
+        return status.leases if status and status.leases.accepted == 500 else None
+
+    leases = wait_for("all is accepted", settled, 30)
     assert (leases.acquired, leases.rejected, leases.released, leases.lock_expired) == (500, 0, 0, 0)
