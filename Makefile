@@ -58,17 +58,20 @@ clean: ## stop it and delete its data; downloads stay
 demo: venv ## start the stack, load and ingest real data, show the result (ARGS="--exit --json FILE")
 	@exec $(STACK) demo $(ARGS)
 
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# A file's tests stay on one worker. What each took longest is told before the summary.
+PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 1
 
-test: venv-dev jars chromium lint ## the whole test suite; installs what it lacks
-	$(PYTEST) $(ARGS)
+# Every worker has a stack of its own (2 GB with its applications). Their tests wait for most of the time, so that
+# there are more workers than processors.
+test: venv-dev jars chromium ## the whole test suite and lint; installs what it lacks
+	$(PYTEST) -n 4 $(ARGS)
 
 # In the background: they come while other things are done, and who needs them waits for them.
 jars: venv-dev
 	@$(BIN)/python -m controlplane.embedded jars &
 
-test-fast: venv-dev lint ## unit and contract tests only
-	$(PYTEST) tests/unit tests/contracts $(ARGS)
+test-fast: venv-dev ## lint, unit and contract tests only
+	$(PYTEST) -n 2 tests/lint tests/unit tests/contracts $(ARGS)
 
 lint: venv-dev ## format, style, types and layers
 	$(BIN)/python -m ruff format --check .

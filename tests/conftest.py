@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import django
@@ -23,17 +24,23 @@ from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noq
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """First what needs no Kafka, whose jars may be on their way; then what takes longest; short tests fill up the rest.
 
-    Last come the browser's: Playwright leaves an event loop running, beside which Django's own can't be started.
+    A file's tests stay together on one worker, so that the longest files must not come last: from Spark's on those
+    with the most tests come first. Last come the browser's: Playwright leaves an event loop running, beside which
+    Django's own can't be started.
     """
-    items.sort(key=_turn)
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (_turn(item), -tests[item.path] if _turn(item) > 1 else 0))
 
 
 def _turn(item: pytest.Item) -> int:
     if _uses(item, "playwright"):
-        return 3
-    if "/unit/" in item.nodeid or "/contracts/" in item.nodeid:
-        return 0
-    return 1 if _uses(item, "house") else 2
+        return 5
+    folder = item.path.parent.name
+    if folder in ("lint", "unit", "contracts"):
+        return 0 if folder == "lint" else 1
+    if _uses(item, "house"):
+        return 2 if folder == "acceptance" else 3
+    return 4
 
 
 def _uses(item: pytest.Item, fixture: str) -> bool:
