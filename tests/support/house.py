@@ -18,6 +18,7 @@ import psutil
 import psycopg
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from psycopg_pool import ConnectionPool
 
 from controlplane.common.applications import running_applications, stop_applications, stop_timeout_s
 from controlplane.embedded import apps
@@ -38,9 +39,12 @@ BROKER = {
 
 
 def wait_for(
-    what: str, condition: Callable[[], T | None], seconds: float = 90.0, explain: Callable[[], Any] = str
+    what: str, condition: Callable[..., T | None], seconds: float = 90.0, explain: Callable[..., Any] = str
 ) -> T:
-    """The condition's first true value. Fails with ``what`` and the explanation when the time is over."""
+    """The condition's first true value. Fails with ``what`` and the explanation when the time is over.
+
+    Both are called without arguments; a lambda in a loop binds the loop's variable as a default.
+    """
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -118,6 +122,9 @@ class House:
         self._http = httpx2.Client(base_url=self.web.url, timeout=30.0, trust_env=False)
         answer = self._http.post("/api/v1/auth/login/", auth=(self.username, self.password)).raise_for_status()
         self._http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+        # A connection costs more than a look, and tests look all the time. The store may have restarted meanwhile.
+        check = ConnectionPool.check_connection
+        self._store = ConnectionPool(self.postgres.dsn, min_size=0, max_size=4, timeout=10, check=check, open=True)
         quiet = {"bootstrap.servers": self.bootstrap, "log_level": 0}  # of a broker that is away they would never stop
         self.producer = Producer({**quiet, "linger.ms": 5})
         self.admin = AdminClient(quiet)
@@ -148,6 +155,7 @@ class House:
         return self.kafka.bootstrap
 
     def close(self) -> None:
+        self._store.close()
         for task, _ in running_applications(self.home.tasks):  # by their files: the store may be away
             self.kill_application(task)
         for service in (self.beat, self.worker, self.web, self.kafka, self.valkey, self.postgres):
@@ -173,7 +181,7 @@ class House:
 
     def sql(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """Rows straight from the metadata store."""
-        with psycopg.connect(self.postgres.dsn) as connection:
+        with self._store.connection() as connection:
             return connection.execute(query, values).fetchall()
 
     def sql_at_once(self, value: Any, *queries: str) -> list[list[tuple[Any, ...]]]:

@@ -9,6 +9,7 @@ from threading import Event, Thread
 from confluent_kafka import Consumer
 
 from tests.support.house import House
+from tests.support.records import published_rows
 
 
 class Stranger:
@@ -46,16 +47,6 @@ class Stranger:
         self._gone.set()
         self._thread.join(20)
         self._consumer.close()
-
-
-def published_rows(house: House, datasource: str) -> int:
-    """Rows so far, by the metadata store."""
-    rows = house.sql(
-        "SELECT coalesce(sum(w.published), 0) FROM segments_writer w"
-        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
-        datasource,
-    )
-    return int(rows[0][0])
 
 
 @contextmanager
