@@ -141,7 +141,7 @@ def test_reading_from_latest_begins_where_kafka_was_first_reached(
     """Not where the first indexer finds the end, a start delay and an application's start later."""
     topic = house.topic(partitions=2)
     house.produce(topic, [b"{}"] * 5, partition=0)
-    latest = {"useEarliestOffset": False, "startDelay": "PT1H", "assignment": assignment}
+    latest: dict[str, Any] = {"useEarliestOffset": False, "startDelay": "PT1H", "assignment": assignment}
     supervisor = submit(cast, house, house.bootstrap, topic, **latest)
     iterate()
     house.produce(topic, [b"{}"] * 4, partition=0)
@@ -156,7 +156,7 @@ def test_reading_from_latest_begins_where_kafka_was_first_reached(
     assert identity == TopicIdentity(source.cluster_id, source.topic_id), "its indexers find the same source"
 
     def explained(offset: int) -> str:
-        asked = {"topic": topic, "partition": 0, "offset": offset}
+        asked = {"topic": topic, "partition": "0", "offset": str(offset)}
         return str(clients["viewer"].get("/api/v1/records", asked).json()["fates"][0]["explanation"])
 
     assert "Before its reader's start: reading of this partition began at offset 5." in explained(4)

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder
+from ingestion.decode import Envelope, JsonDecoder
 from ingestion.decode.formats import Access
-from ingestion.task.epoch import CHILD
 from ingestion.task.registry import ConfluentRegistry
 from tests.support.formats import HERE, ends, format_of, schema_of
 from tests.support.registry import framed, running
@@ -120,15 +119,3 @@ def by_registry() -> Iterator[JsonDecoder]:
         made = JsonDecoder(schema_of(), input_format=spec, access=Access(ConfluentRegistry, address_policy=HERE))
         yield made
         made.close()
-
-
-@pytest.mark.parametrize("name", list(FORMATS))
-def test_a_child_process_decodes_as_this_one_does(name: str) -> None:
-    count = len(SEEDS)
-    envelope = Envelope("topic", [b"1,2"] * count, [1] * count, [[("h", b"\0h")]] * count)
-    spec = format_of(FORMATS[name])
-    here = JsonDecoder(schema_of(), input_format=spec)
-    expected = here.decode(SEEDS, envelope=envelope)
-    here.close()
-    with IsolatedDecoder(schema_of(), input_format=spec, child_module=CHILD) as child:
-        assert child.decode(SEEDS, envelope=envelope) == expected

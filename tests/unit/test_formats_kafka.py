@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ingestion.decode import DecodeError, Envelope, IsolatedDecoder
-from tests.support.formats import decoded, ends, format_of, rows, schema_of
+from ingestion.decode import DecodeError, Envelope
+from tests.support.formats import decoded, rows, schema_of
 
 DOCUMENTED = {
     "type": "kafka",
@@ -136,16 +136,3 @@ def test_around_another_format() -> None:
 def test_without_an_envelope_nothing_is_decoded() -> None:
     with pytest.raises(DecodeError, match="needs keys"):
         decoded(DOCUMENTED, [b"{}"])
-
-
-def test_in_a_child_process_that_records_kill() -> None:
-    payloads: list[bytes | None] = [b'{"a":1}', b"KILL", None, b"?", b'{"a":2}']
-    numbered: list[Any] = [(f"k{i}".encode(), i, [("h", f"{i}".encode())]) for i in range(5)]
-    records = envelope(*numbered)
-    with IsolatedDecoder(schema_of(), crash_marker=b"KILL", input_format=format_of(DOCUMENTED)) as decoder:
-        found = decoder.decode(payloads, envelope=records)
-    assert ends(found) == [0, 1, 2, 3, 4]
-    assert (list(found.crashed), list(found.unparseable)) == ([1], [3])
-    assert found.rows.column("kafka.key").to_pylist() == ["k0", "k2", "k4"]
-    assert found.rows.column("kafka.header.h").to_pylist() == ["0", "2", "4"]
-    assert found.rows.column("kafka.timestamp").to_pylist() == [0, 2, 4]

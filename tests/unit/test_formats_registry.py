@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ingestion.decode import IsolatedDecoder, JsonDecoder, RegistryUnreachable, UnusableSchema
+from ingestion.decode import JsonDecoder, RegistryUnreachable, UnusableSchema
 from ingestion.decode.formats import Access
-from ingestion.task.epoch import CHILD
 from ingestion.task.registry import ConfluentRegistry
 from tests.support.formats import HERE, decoded, format_of, rows, schema_of
 from tests.support.registry import SchemaRegistry, framed, running
@@ -126,22 +124,6 @@ def test_a_second_address_is_tried(registry: SchemaRegistry) -> None:
 def test_a_decoder_without_a_registrys_client_refuses(registry: SchemaRegistry) -> None:
     with pytest.raises(UnusableSchema, match="no schema registry can be asked"):
         JsonDecoder(schema_of(), input_format=format_of(avro_by(registry)))
-
-
-def test_in_a_child_process(registry: SchemaRegistry) -> None:
-    good = framed(1, written(STRINGS, {"v": "x"}))
-    spec = format_of(avro_by(registry))
-    access = Access(address_policy=HERE)
-    with IsolatedDecoder(schema_of(), 2**28, b"KILL", input_format=spec, child_module=CHILD, access=access) as decoder:
-        registry.stop()
-        started = time.monotonic()
-        with pytest.raises(RegistryUnreachable, match="does not answer"):
-            decoder.decode([good, b"bad"])
-        registry.start()
-        found = decoder.decode([good, framed(1, b"\x08KILL"), b"bad"])
-        assert time.monotonic() - started < 60
-    assert found.rows.column("v").to_pylist() == ["x"]
-    assert (list(found.crashed), list(found.unparseable)) == ([1], [2])
 
 
 def test_protobuf_by_its_registered_file(registry: SchemaRegistry) -> None:
