@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import uuid
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 import pytest
@@ -15,43 +14,18 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment, Writer
 from controlplane.tasks.models import Indexer, Status, Task
 from tests.browser.conftest import Quiet
+from tests.browser.site import YEAR, make_year
+from tests.browser.site import segment as make_segment
 from tests.browser.timeline import changed, drawn, point_at
 from tests.support.django_cast import DAY, PASSWORD, STARTED, Cast, make_cast, sum_intervals
-
-YEAR = 365
 
 
 @pytest.fixture
 def site(transactional_db: None, live_server: LiveServer) -> Cast:
-    """The cast, and a datasource ``year`` of 365 days: day n has n segments of 10 rows, 5 at most."""
+    """The cast, and a datasource ``year``."""
     cast = make_cast()
-    year = Datasource.objects.create(name="year", team=cast.alpha)
-    Segment.objects.bulk_create(
-        _segment(year, DAY + timedelta(days=day), timedelta(days=1), number, 10)
-        for day in range(YEAR)
-        for number in range(min(5, day + 1))
-    )
-    sum_intervals(year)
+    make_year(cast.alpha)
     return cast
-
-
-def _segment(datasource: Datasource, start: datetime, length: timedelta, number: int, rows: int) -> Segment:
-    return Segment(
-        datasource=datasource,
-        interval_start=start,
-        interval_end=start + length,
-        version="v1",
-        partition_num=number,
-        rows=rows,
-        size_bytes=rows * 100,
-        sha256="0" * 64,
-        path=f"{datasource.name}/{uuid.uuid4()}",
-        min_time=start,
-        max_time=start,
-        columns=[],
-        task_id="t",
-        created_at=STARTED,
-    )
 
 
 @pytest.fixture
@@ -126,7 +100,7 @@ def test_another_measure_changes_the_height_only(owner: Page, live_server: LiveS
 
 def test_one_interval_and_none(owner: Page, site: Cast, live_server: LiveServer) -> None:
     one = Datasource.objects.create(name="one", team=site.alpha)
-    _segment(one, DAY, timedelta(days=1), 0, 5).save()
+    make_segment(one, DAY, timedelta(days=1), 0, 5).save()
     sum_intervals(one)
     owner.goto(f"{live_server.url}/datasources/one/")
     assert drawn(owner).status == "2013-01-01 – 2013-01-02 UTC: 1 interval, 5 rows, 1 segment, 500 B"
@@ -140,7 +114,7 @@ def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
 ) -> None:
     many = Datasource.objects.create(name="many", team=site.alpha)
     minute = timedelta(minutes=1)
-    Segment.objects.bulk_create(_segment(many, DAY + minute * n, minute, 0, 3) for n in range(6000))
+    Segment.objects.bulk_create(make_segment(many, DAY + minute * n, minute, 0, 3) for n in range(6000))
     sum_intervals(many)
     owner.goto(f"{live_server.url}/datasources/many/")
     whole = drawn(owner)
@@ -182,7 +156,7 @@ def test_the_editor_marks_each_fault_and_leads_to_it(owner: Page, live_server: L
     quiet.expected.append("status of 400")  # the browser's own line about the answer
     owner.goto(f"{live_server.url}/tasks/-/new/")
     editor = owner.locator(".cm-content")
-    expect(editor).to_contain_text("my_datasource")
+    expect(editor).to_contain_text("your_datasource")
     editor.click()
     owner.keyboard.press("Control+a")
     owner.keyboard.insert_text(json.dumps({"type": "index_kafka_share_group", "dataSchema": {"dataSource": "a b"}}))
@@ -269,5 +243,5 @@ def test_without_scripts_everything_can_be_read_and_done(
     page.get_by_role("button", name="Suspend", exact=True).click()
     expect(page.get_by_text("flights is suspended")).to_be_visible()
     page.goto(f"{live_server.url}/tasks/-/new/")
-    expect(page.get_by_label("Spec (JSON)")).to_contain_text("my_datasource")
+    expect(page.get_by_label("Spec (JSON)")).to_contain_text("your_datasource")
     context.close()

@@ -37,6 +37,12 @@ def test_a_template_escapes_everything(path: Path) -> None:
     assert re.findall(r"\|\s*safe(?:seq)?\b|autoescape\s+off", path.read_text()) == []
 
 
+@pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
+def test_a_template_hides_nothing_that_a_view_gives(path: Path) -> None:
+    """What a tag keeps ``as`` a name holds for all of the page, also for templates that read a view's value there."""
+    assert re.findall(r"\{%[^%]*\bas \w+ %\}", path.read_text()) == []
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "frontend").rglob("*.py")), ids=name_of)
 def test_no_code_declares_data_safe(path: Path) -> None:
     assert re.findall(r"mark_safe|SafeString\(|format_html\(\s*f", path.read_text()) == []

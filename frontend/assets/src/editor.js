@@ -34,6 +34,7 @@ function mount(textarea) {
         EditorView.contentAttributes.of({
           "aria-label": label?.textContent.trim() ?? "JSON",
           "aria-describedby": textarea.getAttribute("aria-describedby") ?? "",
+          tabindex: "0", // said outright: not all that look for what can be scrolled by keyboard know contenteditable
         }),
         EditorView.updateListener.of((update) => {
           if (!update.docChanged) return;

@@ -39,10 +39,10 @@ function onClick(event) {
     dialog.showModal();
     return;
   }
-  const closer = event.target.closest("[data-dialog-close]");
-  if (closer) {
+  const asked = event.target.closest("[data-dialog-close]")?.closest("dialog"); // on a page of its own it is a link
+  if (asked) {
     event.preventDefault();
-    closer.closest("dialog")?.close();
+    asked.close();
     return;
   }
   if (event.target instanceof HTMLDialogElement) event.target.close(); // the backdrop

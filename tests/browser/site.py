@@ -1,0 +1,197 @@
+"""A site with each thing in each state that has forms of its own, and a browser that is logged in to it."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import FaultyRecord, LagSample, ProgressKey, QuarantinedRecord, Segment, Source
+from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.tasks.models import Status, Task
+from controlplane.teams.models import Team, User
+from ingestion.specs import parse_supervisor_spec
+from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_cast, spec_for, sum_intervals
+
+STORED, ENDED = "stored", "index_kafka_share_group_flights_2025-05-31T12-00-00_ended"
+YEAR = 365  # days
+MORE_QUARANTINED = 30  # more than a page of them
+
+
+@dataclass(frozen=True)
+class Site:
+    """The cast's supervisor reads with a share group and runs; ``STORED`` keeps offsets and is suspended.
+
+    ``ENDED`` is a task that failed. ``flights`` has two spec versions, a lag over time, and more in quarantine.
+    """
+
+    cast: Cast
+    url: str
+
+    def supervisor(self, name: str = "flights") -> Supervisor:
+        return Supervisor.objects.get(pk=name)
+
+    @property
+    def task(self) -> Task:
+        return Task.objects.get(pk=self.cast.task.pk)
+
+    def quarantined(self, **wanted: Any) -> list[QuarantinedRecord]:
+        return list(QuarantinedRecord.objects.filter(**wanted).order_by("-id"))
+
+
+def make_site(url: str) -> Site:
+    """All rows, in the caller's transaction."""
+    cast = make_cast()
+    _second_version(cast)
+    _stored_offsets(cast)
+    _ended(cast)
+    _more_quarantined(cast)
+    _lag(cast.source)
+    _write_log(cast.task)
+    make_year(cast.alpha)
+    return Site(cast, url)
+
+
+def _second_version(cast: Cast) -> None:
+    spec = parse_supervisor_spec(spec_for("flights", taskCount=2)).canonical()
+    SpecVersion.objects.create(supervisor=cast.supervisor, version=2, spec=spec, created_by=cast.users["owner"])
+    Supervisor.objects.filter(pk="flights").update(version=2)
+    Task.objects.filter(pk=cast.task.pk).update(spec_version=2)
+
+
+def _stored_offsets(cast: Cast) -> None:
+    datasource = Datasource.objects.create(name=STORED, team=cast.alpha)
+    supervisor = Supervisor.objects.create(
+        id=STORED, datasource=datasource, suspended=True, state="SUSPENDED", detailed_state="SUSPENDED"
+    )
+    document = kafka_spec(STORED)
+    spec = parse_supervisor_spec(document).canonical()
+    SpecVersion.objects.create(supervisor=supervisor, version=1, spec=spec, created_by=cast.users["owner"])
+    read = {"cluster_id": "cluster-1", "topic": f"{STORED}-topic", "topic_id": "topic-id-2"}
+    source = Source.objects.create(datasource=datasource, kind=Source.Kind.OFFSETS, group=STORED, **read)
+    ProgressKey.objects.create(source=source, partition=0, next_offset=5, end_offset=9, log_start_offset=0)
+
+
+def kafka_spec(name: str) -> dict[str, Any]:
+    """A supervisor's spec with stored offsets."""
+    spec = {**spec_for(name), "type": "kafka", "tuningConfig": {"type": "kafka"}}
+    spec["ioConfig"] = {k: spec["ioConfig"][k] for k in ("topic", "consumerProperties", "inputFormat")}
+    return spec
+
+
+def _ended(cast: Cast) -> None:
+    task = copy.copy(cast.task)
+    task.pk, task.status, task.error = ENDED, Status.FAILED, "The broker said no.\n" * 3
+    task.created_at, task.ended_at = STARTED - timedelta(days=1), STARTED
+    task.save(force_insert=True)
+
+
+def _more_quarantined(cast: Cast) -> None:
+    common: dict[str, Any] = {
+        "source": cast.source,
+        "datasource": cast.datasource,
+        "task_id": cast.task.pk,
+        "partition": 0,
+        "delivery_count": 1,
+        "error": "Malformed JSON at byte 12",
+        "created_at": STARTED,
+    }
+    QuarantinedRecord.objects.bulk_create(
+        QuarantinedRecord(**common, offset=n, reason="unparseable", payload=PAYLOAD * 40, publish_id=uuid.uuid4())
+        for n in range(500, 500 + MORE_QUARANTINED)
+    )
+    FaultyRecord.objects.create(**common, offset=600, payload=PAYLOAD, payload_size=len(PAYLOAD))
+
+
+def _lag(source: Source) -> None:
+    now = timezone.now().replace(microsecond=0)
+    common: dict[str, Any] = {"source": source, "resolution_s": 5, "in_flight": 1, "redelivered": 0}
+    for n in range(20):
+        at = now - timedelta(seconds=5 * n)
+        LagSample.objects.create(**common, at=at, observed_at=at, lag=n, partitions=[n, 0], processed=1000 - n)
+
+
+def _write_log(task: Task) -> None:
+    log = Path(settings.TASK_DIR) / task.pk / "spark.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("a line of the log\n" * 400)
+
+
+def make_year(team: Team) -> None:
+    """A datasource ``year`` of 365 days: day n has n segments of 10 rows, 5 at most."""
+    year = Datasource.objects.create(name="year", team=team)
+    Segment.objects.bulk_create(
+        segment(year, DAY + timedelta(days=day), timedelta(days=1), number, 10)
+        for day in range(YEAR)
+        for number in range(min(5, day + 1))
+    )
+    sum_intervals(year)
+
+
+def segment(datasource: Datasource, start: datetime, length: timedelta, number: int, rows: int) -> Segment:
+    """Not yet stored."""
+    return Segment(
+        datasource=datasource,
+        interval_start=start,
+        interval_end=start + length,
+        version="v1",
+        partition_num=number,
+        rows=rows,
+        size_bytes=rows * 100,
+        sha256="0" * 64,
+        path=f"{datasource.name}/{uuid.uuid4()}",
+        min_time=start,
+        max_time=start,
+        columns=[],
+        task_id="t",
+        created_at=STARTED,
+    )
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A browser that looks at a site."""
+
+    page: Page
+    site: Site
+
+    def open(self, address: str) -> None:
+        self.page.goto(self.site.url + address)
+
+    def button(self, name: str, within: Locator | None = None) -> Locator:
+        return (within or self.page.locator("main")).get_by_role("button", name=name, exact=True)
+
+    def press(self, name: str) -> None:
+        self.button(name).click()
+
+    def answer(self, opener: str, label: str) -> None:
+        """Press a button that asks first, and say yes."""
+        self.press(f"{opener}…")
+        question = self.page.get_by_role("dialog")
+        expect(question).to_be_visible()
+        self.button(label, question).click()
+
+    def told(self, text: str) -> None:
+        """A message above the page says so."""
+        expect(self.page.locator(".messages")).to_contain_text(text)
+
+
+def visit_as(page: Page, live_server: LiveServer, user: User | None, site: Site) -> Visit:
+    """Logged in by a session of the user, without the login page."""
+    page.context.clear_cookies()
+    if user is not None:
+        client = Client()
+        client.force_login(user)
+        cookie = client.cookies["sessionid"]
+        page.context.add_cookies([{"name": "sessionid", "value": cookie.value, "url": live_server.url}])
+    return Visit(page, site)

@@ -1,0 +1,124 @@
+"""Every page of the site: what can be sent or pressed there is in ``control_table``, does what the table says, and axe
+finds nothing wrong.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Page
+from pytest_django.live_server_helper import LiveServer
+
+from controlplane.supervisors.models import SpecVersion
+from controlplane.supervisors.share_group import group_configuration
+from ingestion.specs import parse_supervisor_spec
+from tests.browser.conftest import Quiet
+from tests.browser.control_table import GROUPS, WITH_A_BROKER, Row
+from tests.browser.crawl import Control, Stop, controls, route_of, stops, violations
+from tests.browser.site import Site, Visit, make_site, visit_as
+from tests.support.django_cast import browsing_as, spec_for
+from tests.support.house import House
+from tests.support.permission_table import arguments
+from tests.support.routes import all_routes
+
+AXE = Path(__file__).parent / "vendor" / "axe-core" / "axe.min.js"
+ROWS = [row for rows in GROUPS.values() for row in rows]
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """axe-core's script; it is evaluated by the browser, whose policy for scripts of pages does not hold for that."""
+    return AXE.read_text()
+
+
+@pytest.fixture
+def site(transactional_db: None, live_server: LiveServer) -> Site:
+    return make_site(live_server.url)
+
+
+@pytest.fixture
+def visit(site: Site, page: Page, live_server: LiveServer, quiet: Quiet) -> Visit:
+    """As the owner, who may do everything. Buttons and links change at once: no colour is caught on its way."""
+    page.emulate_media(reduced_motion="reduce")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    return visit_as(page, live_server, site.cast.users["owner"], site)
+
+
+def places(rows: list[Row]) -> set[tuple[str, Control]]:
+    return {place for row in rows for place in row.places}
+
+
+def go(visit: Visit, stop: Stop, live_server: LiveServer) -> None:
+    visit_as(visit.page, live_server, visit.site.cast.users.get(stop.role), visit.site)
+    visit.open(stop.address)
+    if stop.press:
+        visit.press(stop.press)
+
+
+def test_the_table_knows_every_form_and_button(visit: Visit, live_server: LiveServer, quiet: Quiet) -> None:
+    quiet.expected.append("status of 404")  # the page that says so
+    found: set[tuple[str, Control]] = set()
+    seen: set[str] = set()
+    for stop in stops(visit.site):
+        go(visit, stop, live_server)
+        here = controls(visit.page)
+        seen.add(route_of(visit.page.url))
+        found |= {(place, control) for place, all_of in here.items() for control in all_of}
+    found = {(place, control) for place, control in found if control.label != "outsider"}  # the same menu
+    known = places(ROWS)
+    assert found - known == set(), "give these a row and a walk in tests/browser/control_table.py"
+    assert known - found == set(), "these are gone, or on no page that is looked at"
+    assert _pages_of(visit.site) - seen == set(), "look at these pages in tests/browser/crawl.py"
+
+
+def _pages_of(site: Site) -> set[str]:
+    """The routes that answer GET with a page or a part of one."""
+    client = browsing_as(site.cast, "owner")
+    found = set()
+    for route in all_routes():
+        if getattr(route.view, "__module__", "").startswith("frontend."):
+            answer = client.get(
+                route.path(**{**arguments(site.cast, route.pattern), "number": site.cast.quarantined.pk})
+            )
+            if answer.status_code == 200 and answer["Content-Type"].startswith("text/html"):
+                found.add(route.pattern)
+    return found
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_form_and_button_does_what_it_says(visit: Visit, live_server: LiveServer, group: str) -> None:
+    for row in GROUPS[group]:
+        visit_as(visit.page, live_server, visit.site.cast.users["owner"], visit.site)
+        row.walk(visit)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(
+    visit: Visit, live_server: LiveServer, quiet: Quiet, axe: str, scheme: Literal["light", "dark"]
+) -> None:
+    """In the dark scheme only what colours can be wrong about."""
+    quiet.expected.append("status of 404")
+    visit.page.emulate_media(color_scheme=scheme)
+    only: dict[str, Any] = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
+    found: dict[str, list[str]] = {}
+    for stop in stops(visit.site):
+        if not stop.part:
+            go(visit, stop, live_server)
+            found[stop.address + stop.press] = violations(visit.page, axe, **only)
+    assert {address: faults for address, faults in found.items() if faults} == {}
+
+
+def test_the_configuration_of_a_group_is_applied(visit: Visit, stack: House) -> None:
+    """On the broker, by the one form that is there only when it answers."""
+    topic = stack.topic("apply")
+    spec = spec_for("flights", topic=topic, groupId=topic, consumerProperties={"bootstrap.servers": stack.bootstrap})
+    SpecVersion.objects.filter(supervisor="flights", version=2).delete()
+    canonical = parse_supervisor_spec(spec).canonical()
+    SpecVersion.objects.create(supervisor=visit.site.supervisor(), version=2, spec=canonical)
+    visit.open("/supervisors/flights/share-group/config/")
+    assert {c for here in controls(visit.page).values() for c in here} == {c for _, c in places(WITH_A_BROKER)}
+    for row in WITH_A_BROKER:
+        row.walk(visit)
+    assert not group_configuration(visit.site.supervisor()).drifted
