@@ -1,4 +1,7 @@
-"""The specs a form starts with: the share-group task as Druid's document shows it, and one with stored offsets."""
+"""The specs a form starts with: the share-group task as Druid's document shows it, and one with stored offsets.
+
+What the writer must choose has a name that is refused as long as it stands there.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,35 @@ from typing import Any
 
 from django.conf import settings
 
+from controlplane.common.errors import FieldError, InvalidInput
+
+_TO_FILL_IN = {
+    ("dataSchema", "dataSource"): ("your_datasource", "the datasource that the rows go to"),
+    ("ioConfig", "topic"): ("your_topic", "the topic to read"),
+    ("ioConfig", "groupId"): ("your_group", "the share group to read as"),
+}
+
 
 def examples(supervised: bool) -> dict[str, dict[str, Any]]:
-    """By kind of source; each works on the embedded stack once its topic is there."""
+    """By kind of source; each works on the embedded stack once it is filled in and its topic is there."""
     return {"share_group": _share_group(), "offset_range": _stored_offsets("kafka" if supervised else "index_kafka")}
+
+
+def check_filled_in(document: Any) -> None:
+    """Raise ``InvalidInput`` with each place of a form's example that is as it was."""
+    parts = document.get("spec", document) if isinstance(document, dict) else {}
+    root = "/spec" if parts is not document else ""
+    faults = [
+        FieldError(f"{root}/{part}/{field}", f"{name!r} is only the example's: name {what}.", f"{part}.{field}")
+        for (part, field), (name, what) in _TO_FILL_IN.items()
+        if isinstance(parts, dict) and isinstance(parts.get(part), dict) and parts[part].get(field) == name
+    ]
+    if faults:
+        raise InvalidInput("The example is not filled in yet.", faults)
+
+
+def _name(part: str, field: str) -> str:
+    return _TO_FILL_IN[part, field][0]
 
 
 def _stored_offsets(spec_type: str) -> dict[str, Any]:
@@ -27,14 +55,14 @@ def _share_group() -> dict[str, Any]:
     return {
         "type": "index_kafka_share_group",
         "dataSchema": {
-            "dataSource": "my_datasource",
+            "dataSource": _name("dataSchema", "dataSource"),
             "timestampSpec": {"column": "__time", "format": "auto"},
             "dimensionsSpec": {"useSchemaDiscovery": True},
             "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE", "rollup": False},
         },
         "ioConfig": {
-            "topic": "my_topic",
-            "groupId": "druid-share-group",
+            "topic": _name("ioConfig", "topic"),
+            "groupId": _name("ioConfig", "groupId"),
             "consumerProperties": {"bootstrap.servers": settings.DEFAULT_BOOTSTRAP or "kafka-broker:9092"},
             "inputFormat": {"type": "json"},
             "pollTimeout": 2000,

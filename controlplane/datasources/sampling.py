@@ -50,7 +50,7 @@ def take_sample(*, user: User, document: Any) -> tuple[SamplerSpec, SampleAnswer
         spec = parse_sampler_spec(document, settings.SCHEMA_FOLDER)
     except SpecError as error:
         raise invalid_spec(error) from None
-    _check_rights(user, spec.datasource)
+    check_rights(user, spec.datasource)
     order = _admitted(document, spec.order)
     try:
         with _slots.place(user.pk, WAIT_S):
@@ -64,7 +64,11 @@ def take_sample(*, user: User, document: Any) -> tuple[SamplerSpec, SampleAnswer
     return spec, answer
 
 
-def _check_rights(user: User, name: str | None) -> None:
+def check_rights(user: User, name: str | None) -> None:
+    """Who may see what a topic holds: operators of the datasource's team, of any if it is new or not named.
+
+    Raises ``NotAllowed``, ``Conflict``.
+    """
     found = None if name is None else Datasource.objects.select_related("team").filter(name=name).first()
     if found is None:
         require_somewhere(user, Action.OPERATE)

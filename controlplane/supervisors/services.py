@@ -71,7 +71,8 @@ def _modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
         return True  # what can't be opened is mended by a spec that has them
     same_secrets = all(known.get(name) == value for name, value in hidden.items())
     same_spec = _without_outer(canonical) == _without_outer(current.spec)
-    return not same_spec or not same_secrets or spec.suspended != supervisor.suspended
+    stays = spec.suspended_after(supervisor.suspended) == supervisor.suspended
+    return not (same_spec and same_secrets and stays)
 
 
 def _without_outer(canonical: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def _update(supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: U
         supervisor.decided_task_count = None
     supervisor.scaling_since = timezone.now()
     supervisor.version += 1
-    supervisor.suspended = spec.suspended
+    supervisor.suspended = spec.suspended_after(supervisor.suspended and supervisor.terminated_at is None)
     supervisor.terminated_at = None
     supervisor.begin()
     supervisor.save()
@@ -100,6 +101,7 @@ def _add_version(
     canonical, hidden = spec_secrets.split(spec.canonical())
     secrets = {**(_kept(before, canonical) if before else {}), **hidden}
     check_complete(document, {**spec_secrets.of_kafka(secrets), **spec.spec.ioConfig.consumerProperties})
+    canonical["suspended"] = supervisor.suspended
     SpecVersion.objects.create(
         supervisor=supervisor, version=supervisor.version, spec=canonical, secrets=seal(secrets), created_by=user
     )

@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError
 from controlplane.common.specjson import spec_text
 from controlplane.connections.admission import check_connections
+from controlplane.datasources.looking import look_at_topic
 from controlplane.datasources.sampling import take_sample
-from controlplane.supervisors.selectors import get_supervisor, versions
+from controlplane.supervisors.selectors import get_supervisor
 from controlplane.supervisors.services import submit_supervisor
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
-from frontend.examples import examples
+from frontend.examples import check_filled_in, examples
 from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
 from frontend.views.common import PageRequest, page, refused
@@ -85,14 +86,19 @@ def new_supervisor(request: PageRequest) -> HttpResponse:
     source = request.GET.get("from")
     if not source:
         return _new(request, SUPERVISOR)
-    latest = versions(get_supervisor(request.user, source)).first()
-    if latest is None:
-        raise Http404("This supervisor has no spec.")
-    return _new(request, SUPERVISOR, latest.spec, hides_secrets=bool(latest.secrets))
+    supervisor = get_supervisor(request.user, source)
+    latest = supervisor.current
+    again = {name: value for name, value in latest.spec.items() if name != "suspended"}
+    suspended = supervisor.suspended and supervisor.terminated_at is None
+    return _new(request, SUPERVISOR, again, hides_secrets=bool(latest.secrets), suspended=suspended)
 
 
 def _new(
-    request: PageRequest, kind: _Kind, start: dict[str, Any] | None = None, hides_secrets: bool = False
+    request: PageRequest,
+    kind: _Kind,
+    start: dict[str, Any] | None = None,
+    hides_secrets: bool = False,
+    suspended: bool = False,
 ) -> HttpResponse:
     source = request.GET.get("from", "")
     specs = examples(supervised=kind is SUPERVISOR)
@@ -110,6 +116,7 @@ def _new(
         "begins": [] if source else [(name, Task.Kind(name).label, name == begin) for name in specs],
         "source_url": reverse(f"frontend:{kind.page_name}", args=[source]) if source else "",
         "hides_secrets": hides_secrets,
+        "suspended": suspended,
         "faults": [],
     }
     if request.method != "POST":
@@ -119,6 +126,7 @@ def _new(
     if not form.is_valid():
         return render(request, TEMPLATE, context, status=400)
     try:
+        check_filled_in(form.cleaned_data["document"])
         return _checked(request, kind, form, context) if "check" in request.POST else _submitted(request, kind, form)
     except HeadgateError as error:
         faults = [{"pointer": f.pointer, "message": f.message} for f in error.errors]
@@ -126,11 +134,13 @@ def _new(
 
 
 def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[str, Any]) -> HttpResponse:
-    """Read the spec and change nothing."""
+    """Read the spec, look whether its topic is there, and change nothing."""
     document = form.cleaned_data["document"]
-    io_config = read_spec(request.user, document, kind.parse).spec.ioConfig
+    spec = read_spec(request.user, document, kind.parse)
+    io_config = spec.spec.ioConfig
     check_connections(document, io_config.consumerProperties, io_config.inputFormat)
-    return render(request, TEMPLATE, {**context, "checked": True})
+    topic = look_at_topic(user=request.user, datasource=spec.datasource, io_config=io_config)
+    return render(request, TEMPLATE, {**context, "topic": topic})
 
 
 def _previewed(request: PageRequest, form: SpecForm, asked: PreviewForm, context: dict[str, Any]) -> HttpResponse:

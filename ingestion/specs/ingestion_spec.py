@@ -131,6 +131,10 @@ class SupervisorSpec(_Submitted):
     type: Literal["index_kafka_share_group", "kafka"]
     suspended: bool = False
 
+    def suspended_after(self, before: bool) -> bool:
+        """Whether the supervisor is suspended with this spec, if it was so ``before``: it stays so unless this says."""
+        return self.suspended if "suspended" in self.model_fields_set else before
+
     def task_spec(self, task_count: int) -> TaskSpec:
         """The spec of one of its tasks, with so many indexers."""
         task_type: Literal["index_kafka_share_group", "index_kafka"]

@@ -12,6 +12,7 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams.models import Membership, Role
 from tests.support.django_cast import SEED, Cast, browsing_as, spec_for
+from tests.support.house import House
 from tests.support.html import parsed
 
 FORMS = ("/tasks/-/new/", "/supervisors/-/new/")
@@ -26,13 +27,42 @@ def made() -> tuple[int, int, int]:
     return Datasource.objects.count(), Task.objects.count(), Supervisor.objects.count()
 
 
+@pytest.mark.parametrize("example", ["share_group", "offset_range"])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_form_starts_with_an_example_that_has_no_fault(owner: Client, form: str) -> None:
-    example = parsed(owner.get(form)).one("textarea", id="id_document").raw_text
+def test_a_form_starts_with_an_example_that_has_to_be_filled_in(owner: Client, form: str, example: str) -> None:
+    text = parsed(owner.get(form, {"example": example})).one("textarea", id="id_document").raw_text
     before = made()
-    page = parsed(owner.post(form, {"document": example, "check": "1"}))
-    assert "has no fault" in page.one("div", class_="alert-success").text
+    places = ["/dataSchema/dataSource", "/ioConfig/topic", *(["/ioConfig/groupId"] * (example == "share_group"))]
+    nested = {"type": json.loads(text)["type"], "spec": {k: v for k, v in json.loads(text).items() if k != "type"}}
+    for asked in ({}, {"check": "1"}):
+        for document, root in ((text, ""), (json.dumps(nested), "/spec")):
+            answer = owner.post(form, {"document": document, **asked})
+            assert answer.status_code == 400
+            page = parsed(answer)
+            pointers = [fault["pointer"] for fault in json.loads(page.one("script", id="spec-errors").raw_text)]
+            assert pointers == [root + place for place in places]
+            assert "'your_topic' is only the example's: name the topic to read." in page.one(id="problem").text
+    filled = text.replace("your_datasource", "d").replace("your_topic", "t").replace("your_group", "g")
+    assert "has no fault" in parsed(owner.post(form, {"document": filled, "check": "1"})).one("main").text
     assert made() == before
+
+
+def test_check_only_says_whether_the_topic_is_there(owner: Client, cast: Cast, house: House) -> None:
+    topic = house.topic(partitions=3)
+    for name, says, text in (
+        (topic, "there", f"Topic {topic} has 3 partitions."),
+        ("no-such-topic", "missing", "There is no topic no-such-topic, or this login may not see it"),
+    ):
+        document = json.dumps(
+            spec_for("only-checked", topic=name, consumerProperties={"bootstrap.servers": house.bootstrap})
+        )
+        page = parsed(owner.post("/supervisors/-/new/", {"document": document, "check": "1"}))
+        assert text in page.one("div", data_topic=says).text
+    viewer = parsed(browsing_as(cast, "viewer").post("/tasks/-/new/", {"document": document, "check": "1"}))
+    assert "role operator" in viewer.one("div", data_topic="unknown").text, "it is shown no topics"
+    away = json.dumps(spec_for("only-checked", consumerProperties={"bootstrap.servers": "no-such-host.invalid:1"}))
+    page = parsed(owner.post("/tasks/-/new/", {"document": away, "check": "1"}))
+    assert "no-such-host.invalid" in page.one("div", data_topic="unknown").text
 
 
 def test_the_seed_s_task_is_taken_as_it_is(owner: Client) -> None:

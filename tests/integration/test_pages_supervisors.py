@@ -131,6 +131,21 @@ def test_a_change_starts_with_the_current_spec_and_says_that_secrets_are_hidden(
     assert "never shown" in parsed(owner.get("/supervisors/-/new/?from=flights")).one("main").text
 
 
+def test_a_change_of_a_suspended_one_leaves_it_so(owner: Client, cast: Cast) -> None:
+    """On the page, over REST and at Druid's address: what is shown and sent back neither suspends nor resumes."""
+    services.suspend(user=cast.users["owner"], supervisor=cast.supervisor)
+    page = parsed(owner.get("/supervisors/-/new/?from=flights"))
+    assert "This supervisor is suspended, and stays so" in page.one("main").text
+    owner.post("/supervisors/-/new/?from=flights", {"document": page.one("textarea", id="id_document").raw_text})
+    shown = owner.get("/api/v1/supervisors/flights/").json()["spec"]
+    assert shown["suspended"] is True
+    owner.post("/api/v1/supervisors/", shown, content_type="application/json")
+    del shown["suspended"]
+    owner.post("/druid/indexer/v1/supervisor", shown, content_type="application/json")
+    cast.supervisor.refresh_from_db()
+    assert (cast.supervisor.version, cast.supervisor.suspended) == (4, True)
+
+
 def test_history_has_authors_changes_of_secrets_and_terminations(owner: Client, cast: Cast) -> None:
     """The same on the page and over REST."""
 

@@ -196,3 +196,23 @@ def test_messages_that_come_twice_start_one_task_and_launch_it_once(
     monkeypatch.setattr(launcher, "_spark_command", lambda task: ["/bin/echo", "launched"])
     assert sorted(side_by_side(lambda: launcher.launch(task.pk))) == [False] * 5 + [True]
     assert launcher.launch(task.pk) is False
+
+
+@pytest.mark.parametrize(("said", "after"), [({}, True), ({"suspended": True}, True), ({"suspended": False}, False)])
+def test_a_suspended_supervisor_stays_so_with_a_new_spec_unless_it_says_otherwise(
+    cast: Cast, said: dict[str, bool], after: bool
+) -> None:
+    supervisor = submit(cast, {**spec_for("resting"), "suspended": True})
+    changed = submit(cast, {**spec_for("resting", taskCount=3), **said})
+    assert (changed.version, changed.suspended) == (2, after)
+    assert supervisor.versions.get(version=2).spec["suspended"] == after
+    services.submit_supervisor(
+        user=cast.users["owner"], document=spec_for("resting", taskCount=3), skip_unmodified=True
+    )
+    assert Supervisor.objects.get(pk="resting").version == 2, "it says nothing of that, so it is unmodified"
+
+
+def test_a_terminated_supervisor_runs_when_it_is_brought_back(cast: Cast) -> None:
+    supervisor = submit(cast, {**spec_for("resting"), "suspended": True})
+    services.terminate(user=cast.users["owner"], supervisor=supervisor)
+    assert not submit(cast, spec_for("resting")).suspended

@@ -108,7 +108,8 @@ class SupervisorDetailSerializer(SupervisorSerializer):
 
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_spec(self, supervisor: Any) -> dict[str, Any]:
-        return shown_spec(supervisor.spec)
+        # As it is now, so that what is got, changed and sent back neither suspends nor resumes.
+        return {**shown_spec(supervisor.spec), "suspended": supervisor.suspended}
 
 
 class DiffLineSerializer(serializers.Serializer[Any]):

@@ -1,0 +1,31 @@
+"""Whether the topic of a spec that is not submitted yet is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controlplane.common.errors import HeadgateError
+from controlplane.connections import kafka
+from controlplane.datasources.sampling import check_rights
+from controlplane.teams.models import User
+from ingestion.specs import IOConfig
+
+
+@dataclass(frozen=True)
+class TopicSeen:
+    """``partitions``: of the topic, None when there is none or that is not known. ``problem``: why it is not known."""
+
+    name: str
+    partitions: int | None = None
+    problem: str = ""
+
+
+def look_at_topic(*, user: User, datasource: str, io_config: IOConfig) -> TopicSeen:
+    """Ask Kafka; blocks for some seconds at most. Who may not take samples for the datasource is not shown topics."""
+    try:
+        check_rights(user, datasource)
+        return TopicSeen(io_config.topic, kafka.partition_count(io_config.consumerProperties, io_config.topic))
+    except HeadgateError as error:
+        return TopicSeen(io_config.topic, problem=error.detail)
+    except kafka.KafkaProblem as problem:
+        return TopicSeen(io_config.topic, problem=f"{problem}.")
