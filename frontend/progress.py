@@ -15,6 +15,12 @@ class Progress:
     settled: int
     lag: int
     observed_at: datetime | None
+    missing: bool = False  # there is no such topic, or it may not be seen
+
+    @property
+    def complete(self) -> bool:
+        """There were records, and none is left."""
+        return self.settled > 0 and not self.lag and not self.missing
 
     @property
     def total(self) -> int:
@@ -31,11 +37,12 @@ class Progress:
 
 
 def progress_of(observation: Mapping[str, Any]) -> Progress | None:
-    """None while the topic has not been looked at, or is not there."""
+    """None while the topic has not been looked at."""
     settled, lag = observation.get("settled"), observation.get("lag")
     if not isinstance(settled, int) or not isinstance(lag, int):
         return None
-    return Progress(max(0, settled), max(0, lag), _time(observation.get("observed_at")))
+    missing = observation.get("topic_exists") is False
+    return Progress(max(0, settled), max(0, lag), _time(observation.get("observed_at")), missing)
 
 
 def _time(value: Any) -> datetime | None:

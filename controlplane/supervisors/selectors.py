@@ -78,7 +78,9 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
     of_tasks = [
         tasks.why_nothing(t) for t in current if t == current[0] or t.replica_group == current[0].replica_group != ""
     ]
-    return [*own, *(of_tasks[0] if all(of_tasks) else [])]  # one replica that publishes is enough
+    said = {reason.code for reason in own}
+    of_task = of_tasks[0] if all(of_tasks) else []  # one replica that publishes is enough
+    return [*own, *(reason for reason in of_task if reason.code not in said)]
 
 
 def _stream(supervisor: Supervisor) -> list[Reason]:
@@ -90,6 +92,8 @@ def _stream(supervisor: Supervisor) -> list[Reason]:
         return []
     if not supervisor.failed_runs:
         return [_recovering(supervisor)]
+    if supervisor.run_errors[0].get("class") == "TopicMissing":
+        return [Reason("topic_missing", f"{said} It is looked for again every period; check its name.")]
     if not supervisor.run_errors[0].get("stream"):
         return [Reason("unhealthy_supervisor", f"{_times(supervisor)} in a row it could not do its work: {said}")]
     if supervisor.contacted_at is None:

@@ -35,6 +35,10 @@ STACK_LENGTH = 8000
 _PERIOD = TypeAdapter(timedelta)
 
 
+class TopicMissing(Exception):
+    """Kafka answers, and has no such topic."""
+
+
 @dataclass(frozen=True)
 class Question:
     """What to ask for a supervisor. ``problem``: why it can't be asked. Properties hold secrets: never shown.
@@ -146,12 +150,15 @@ def note(supervisor: Supervisor, look: Look) -> None:
         note_failure(supervisor, look.problem)
         return
     supervisor.contacted_at = timezone.now()
+    if look.partitions is None:
+        topic = supervisor.io_config["topic"]
+        note_failure(supervisor, TopicMissing(f"There is no topic {topic!r}, or this login may not see it."))
+        return
     supervisor.failed_runs = 0
     supervisor.good_runs += 1
     if look.topic is not None:
         _begin_at(supervisor, look.topic)
-    if look.partitions is not None:
-        note_partitions(supervisor, look.partitions, fewer=True)
+    note_partitions(supervisor, look.partitions, fewer=True)
 
 
 def _begin_at(supervisor: Supervisor, topic: kafka.TopicOffsets) -> None:
@@ -182,7 +189,7 @@ def note_failure(supervisor: Supervisor, problem: Exception) -> None:
         "at": timezone.now().isoformat(),
         "class": type(problem).__name__,
         "message": str(problem)[:MESSAGE_LENGTH],
-        "stream": isinstance(problem, kafka.KafkaProblem),
+        "stream": isinstance(problem, kafka.KafkaProblem | TopicMissing),
         "stack": stack,
     }
     supervisor.run_errors = [event, *supervisor.run_errors][: settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS]

@@ -41,22 +41,29 @@ def index(request: PageRequest) -> HttpResponse:
 def detail(request: PageRequest, name: str) -> HttpResponse:
     """One datasource: what came in, how it ended, and when in time it lies."""
     datasource = get_datasource(request.user, name)
-    tasks = list_tasks(request.user, datasource=name)
-    context = {
-        **frame(request, datasource, "overview"),
-        **_totals(datasource),
-        "alarms": list_events(datasource).filter(alarm=True)[:ALARMS_SHOWN],
-        "supervisors": list_supervisors(request.user).filter(datasource=datasource),
-        "tasks": tasks[:TASKS_SHOWN],
-    }
-    return render(request, "datasources/detail.html", context)
+    return render(request, "datasources/detail.html", _overview(request, datasource))
 
 
 @page
 def totals(request: PageRequest, name: str) -> HttpResponse:
-    """The totals alone, for a page that keeps them fresh."""
+    """The totals, and with them all else of the page that may have changed, for a page that keeps them fresh.
+
+    Alarms only when the last is not the one that ``head`` of the address names.
+    """
     datasource = get_datasource(request.user, name)
-    return render(request, "datasources/_totals.html", {"datasource": datasource, **_totals(datasource)})
+    return render(request, "datasources/live.html", {**_overview(request, datasource), "again": True})
+
+
+def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
+    alarms = list(list_events(datasource).filter(alarm=True)[:ALARMS_SHOWN])
+    return {
+        **frame(request, datasource, "overview"),
+        **_totals(datasource),
+        "alarms": alarms,
+        "head": str(alarms[0].pk) if alarms else "",  # they are read out when they come, and not again with each answer
+        "supervisors": list_supervisors(request.user).filter(datasource=datasource),
+        "tasks": list_tasks(request.user, datasource=datasource.name)[:TASKS_SHOWN],
+    }
 
 
 @page

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import resetting, services
 from controlplane.supervisors.history import change_of, history, tombstone_of
+from controlplane.supervisors.lag import lag_now
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.scaling import auto_scaler, replicas, task_count
 from controlplane.supervisors.selectors import (
@@ -28,7 +29,7 @@ from frontend.actions import SupervisorActions
 from frontend.counters import sum_of
 from frontend.forms import ResetForm, ScaleForm, SupervisorFilter
 from frontend.paging import numbered_page
-from frontend.progress import progress_of
+from frontend.progress import Progress, progress_of
 from frontend.views.common import PageRequest, act, page
 from frontend.windows import WINDOWS
 from ingestion.specs.io_config import keeps_offsets
@@ -50,20 +51,16 @@ def index(request: PageRequest) -> HttpResponse:
 def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """One supervisor: what it does now, why nothing comes if nothing comes, and what it has done."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    context = {
-        **frame(request, supervisor, "overview"),
-        **_live(supervisor),
-        "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
-        "windows": WINDOWS,
-    }
+    context = {**frame(request, supervisor, "overview"), **_live(request, supervisor), "windows": WINDOWS}
     return render(request, "supervisors/detail.html", context)
 
 
 @page
 def live(request: PageRequest, supervisor_id: str) -> HttpResponse:
-    """What changes by itself."""
+    """What changes by itself; with it the page's head, once it is not the one that ``head`` of the address names."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    return render(request, "supervisors/_live.html", {"supervisor": supervisor, **_live(supervisor)})
+    context = {**frame(request, supervisor, "overview"), **_live(request, supervisor), "again": True}
+    return render(request, "supervisors/live.html", context)
 
 
 @page
@@ -189,16 +186,18 @@ def _url(supervisor: Supervisor) -> str:
 
 def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, Any]:
     """What every page of a supervisor shows around its own part."""
+    actions = SupervisorActions.for_user(request.user, supervisor)
     return {
         "supervisor": supervisor,
         "tab": tab,
         "in_share_group": not keeps_offsets(supervisor.io_config),
-        "actions": list(SupervisorActions.for_user(request.user, supervisor).values()),
+        "actions": list(actions.values()),
+        "head": "-".join([str(supervisor.version), *actions]),
         "may_administer": may(request.user, Action.ADMINISTER, supervisor.datasource.team),
     }
 
 
-def _live(supervisor: Supervisor) -> dict[str, Any]:
+def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
     tasks_now = current_tasks(supervisor)
     task = tasks_now[0] if tasks_now else None
     scaler = auto_scaler(supervisor)
@@ -208,17 +207,28 @@ def _live(supervisor: Supervisor) -> dict[str, Any]:
     quarantine = reverse("frontend:datasource-quarantine", args=[supervisor.datasource.name])
     segments = reverse("frontend:datasource-segments", args=[supervisor.datasource.name])
     urls = {"published": segments, "unparseable": quarantine, "quarantined": quarantine}
+    reasons, seen = why_nothing(supervisor), progress_of(task.observation) if task else None
     return {
         "task": task,
         "current": tasks_now,
-        "progress": progress_of(task.observation) if task else None,
+        "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
+        "progress": seen,
         "scaler": scaler,
         "scale_actions": supervisor.scale_actions.all()[:ACTIONS_SHOWN] if scaler else [],
         "wanted": wanted,
         "lacks_overlap": "" if supervisor.terminated_at else lacks_overlap(wanted * replicas(supervisor)),
-        "reasons": why_nothing(supervisor),
+        "reasons": reasons,
+        "all_published": bool(reasons) and _all_published(supervisor, seen, totals.published),
         "totals": totals,
         "sum": sum_of(
             totals, urls | dict.fromkeys(("thrown_away", "released", "redundant", "redelivered", "duplicates"), tasks)
         ),
     }
+
+
+def _all_published(supervisor: Supervisor, seen: Progress | None, published: int) -> bool:
+    """Whether something is published and nothing waits, as last seen, by its task or while none runs."""
+    if seen is None:
+        lag = lag_now(supervisor).lag
+        return bool(published) and lag == 0
+    return bool(published) and seen.complete

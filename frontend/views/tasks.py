@@ -15,7 +15,7 @@ from controlplane.segments.selectors import list_faulty, list_quarantined_by
 from controlplane.tasks import services
 from controlplane.tasks.capacity import shown
 from controlplane.tasks.models import Task
-from controlplane.tasks.selectors import get_task, list_tasks, task_log_tail, task_report
+from controlplane.tasks.selectors import Report, get_task, list_tasks, task_log_tail, task_report
 from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
 from frontend.counters import sum_of
@@ -44,24 +44,20 @@ def index(request: PageRequest) -> HttpResponse:
 def detail(request: PageRequest, task_id: str) -> HttpResponse:
     """One task, whole."""
     task = get_task(request.user, task_id)
-    actions = list(TaskActions.for_user(request.user, task).values())
-    context = {
-        "task": task,
-        "actions": actions,
-        "may_operate": may(request.user, Action.OPERATE, task.datasource.team),
-        "log": task_log_tail(task),
-        **_live(task),
-    }
+    context = {"task": task, "log": task_log_tail(task), **_head(request, task), **_live(task)}
     return render(request, "tasks/detail.html", context)
 
 
 @page
 def live(request: PageRequest, task_id: str) -> HttpResponse:
-    """What changes while it runs. Once it has ended the whole page is loaded again, for its last state."""
+    """What changes while it runs; with it the buttons, once they are not those that ``head`` of the address names.
+
+    When it has ended the whole page is loaded again, for its last state.
+    """
     task = get_task(request.user, task_id)
     if task.ended:
         return HttpResponseClientRefresh()
-    return render(request, "tasks/_live.html", {"task": task, **_live(task)})
+    return render(request, "tasks/live.html", {"task": task, "again": True, **_head(request, task), **_live(task)})
 
 
 @page
@@ -117,8 +113,17 @@ def _url(task: Task) -> str:
     return reverse("frontend:task", args=[task.id])
 
 
+def _head(request: PageRequest, task: Task) -> dict[str, Any]:
+    actions = TaskActions.for_user(request.user, task)
+    return {
+        "actions": list(actions.values()),
+        "head": "-".join([task.status, *actions]),
+        "may_operate": may(request.user, Action.OPERATE, task.datasource.team),
+    }
+
+
 def _live(task: Task) -> dict[str, Any]:
-    report = task_report(task)
+    report, seen = task_report(task), progress_of(task.observation)
     quarantine = f"{_url(task)}#parse-errors"
     segments = reverse("frontend:datasource-segments", args=[task.datasource.name])
     urls = {
@@ -132,5 +137,11 @@ def _live(task: Task) -> dict[str, Any]:
         "report": report,
         "totals": report.totals,
         "sum": sum_of(report.totals, urls),
-        "progress": progress_of(task.observation),
+        "progress": seen,
+        "all_published": seen is not None and seen.complete and _published(report),
     }
+
+
+def _published(report: Report) -> bool:
+    """By it, or by those before it: then there is nothing for it."""
+    return report.totals.published > 0 or [reason.code for reason in report.reasons] == ["caught_up"]

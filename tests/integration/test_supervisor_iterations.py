@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -243,6 +244,24 @@ def test_partitions_that_are_added_are_an_event_and_no_alarm(cast: Cast, house: 
     event = SourceEvent.objects.get(datasource=supervisor.datasource, kind="partitions_added")
     assert "has 5 partitions; it had 2" in event.detail
     assert not event.alarm
+
+
+def test_a_topic_that_is_missing_makes_it_unhealthy_until_it_is_there(cast: Cast, house: House) -> None:
+    name = f"missing-{uuid.uuid4().hex[:8]}"
+    supervisor = submit(cast, house, house.bootstrap, name)
+    for _ in range(3):
+        iterate()
+    assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
+    assert name in str(supervisor.recent_errors[0]["message"])
+    Task.objects.update(status=Status.RUNNING, observation={"topic_exists": False})
+    assert [reason.code for reason in why_nothing(supervisor)] == ["topic_missing"]
+    house.make_topic(name)
+
+    def well() -> bool:
+        iterate()
+        return states(supervisor)[0] == "RUNNING"
+
+    wait_for("it is well again", well, 30)
 
 
 def test_what_a_running_task_sees_of_partitions_needs_no_iteration(cast: Cast, house: House) -> None:
