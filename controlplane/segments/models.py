@@ -328,6 +328,9 @@ class SourceEvent(models.Model):
         PARTITIONS_ADDED = "partitions_added", "Partitions were added to the topic"
         PURGED = "purged", "Quarantined records were purged by a rule"
         EARLY_DUPLICATE = "early_duplicate", "A record delivered for the first time was settled already"
+        TASK_FAILED = "task_failed", "A task failed"
+        RESTARTED = "restarted", "An indexer was started again"
+        QUARANTINED = "quarantined", "Records were quarantined"
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")
     source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="events")

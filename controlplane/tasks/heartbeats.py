@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from controlplane.segments.fence import note_unpublished
 from controlplane.segments.models import SourceEvent, Writer
+from controlplane.tasks import events
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.tasks.services import end_task, interrupt_task
 from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
@@ -83,6 +84,8 @@ def _note_repair(task: Task) -> None:
 
 def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
     now = timezone.now()
+    if any(i.restarts for i in indexers):
+        events.note_restarts(task, dict(task.indexers.values_list("number", "restarts")), indexers)
     rows = [
         Indexer(
             task=task,

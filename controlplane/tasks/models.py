@@ -91,6 +91,7 @@ class Task(models.Model):
     message = models.TextField(blank=True)
     # What the observer last saw of the topic, for "why is there nothing?": see tasks.diagnosis.
     observation = models.JSONField(default=dict)
+    quarantined_noted = models.BigIntegerField(default=0, db_default=0)  # as many records are in events
 
     objects = TaskQuerySet.as_manager()
 

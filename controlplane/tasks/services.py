@@ -23,6 +23,7 @@ from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments import replaying
 from controlplane.segments.holes import Hole
 from controlplane.segments.models import Source
+from controlplane.tasks import events
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams import audit
@@ -233,6 +234,10 @@ def end_task(task: Task, *, error: str = "") -> bool:
         won = ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now())
         if won and task.kind == Task.Kind.REPLAY:
             replaying.give_back(task.pk)
+        if won:
+            events.note_quarantined(task, at_its_end=True)
+        if won and error:
+            events.note_failure(task, error)
     return bool(won)
 
 

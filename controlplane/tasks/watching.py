@@ -18,7 +18,7 @@ from controlplane.connections import kafka
 from controlplane.connections.resolving import stored_properties
 from controlplane.connections.secrets import SecretsLost
 from controlplane.segments.models import Writer
-from controlplane.tasks import capacity, hearing, launcher, services
+from controlplane.tasks import capacity, events, hearing, launcher, services
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of
 from controlplane.tasks.topic_lag import note_lag
@@ -113,6 +113,7 @@ def _topic_of(asked: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
 def _watch_task(look: Look) -> None:
     task, spec = look.task, look.spec
     observe(look)
+    events.note_quarantined(task)
     if task.goal == Goal.RUN and not task.supervisor_id:
         _finish_if_idle(task, spec)
     elif task.goal != Goal.RUN:

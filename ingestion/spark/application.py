@@ -53,6 +53,7 @@ class Slot:
     running: bool = False
     began: float = 0.0  # its job, by the monotonic clock
     error: str = ""
+    ended: str = ""  # why its job did, the last time
     changed: threading.Event = field(default_factory=threading.Event)
 
 
@@ -179,6 +180,7 @@ class Application:
             except Exception as error:  # py4j wraps what a job threw
                 how, reason = "failed", _first_line(error)
             slot.running = False
+            slot.ended = (reason if how == "failed" else f"{how}: {reason}")[:MOST_SAID]
             if how == "failed":
                 slot.error = reason
             self._log.info("an indexer's job ended", indexer=slot.number, how=how, reason=reason)
@@ -239,9 +241,10 @@ class Application:
                 state="waiting_for_slot" if self._waits_for_slot(slot) else "starting",
                 message=slot.error,
                 restarts=slot.restarts,
+                restarted_after=slot.ended,
             )
         age, status = seen
-        changes: dict[str, object] = {"restarts": slot.restarts}
+        changes: dict[str, object] = {"restarts": slot.restarts, "restarted_after": slot.ended}
         if not slot.running and slot.directive == "continue":
             changes |= {"state": "restarting", "message": slot.error, "in_flight": 0}
         elif age > SILENT_S and self._waits_for_slot(slot):

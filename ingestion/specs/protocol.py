@@ -336,6 +336,7 @@ class IndexerStatus(Message):
     """One indexer in a heartbeat. ``unpublished``: what ended without a publish since this epoch began.
 
     ``holding``: of a share group, between which offsets what it works on lies: partition, first, last + 1.
+    ``restarted_after``: why its job ended before the last of its ``restarts``.
     """
 
     number: int = Field(ge=0)
@@ -350,6 +351,7 @@ class IndexerStatus(Message):
     message: Told = ""
     ack_failures: int = Field(default=0, ge=0)
     restarts: int = Field(default=0, ge=0)
+    restarted_after: str = ""
     redelivery_counts: dict[int, int] = Field(default_factory=dict)  # delivery count → records, this epoch
     leases: Leases = Field(default_factory=Leases)
     holding: list[tuple[int, int, int]] = Field(default_factory=list, max_length=64)

@@ -4,8 +4,9 @@ finds nothing wrong.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page
@@ -57,20 +58,44 @@ def go(visit: Visit, stop: Stop, live_server: LiveServer) -> None:
         visit.press(stop.press)
 
 
-def test_the_table_knows_every_form_and_button(visit: Visit, live_server: LiveServer, quiet: Quiet) -> None:
-    quiet.expected.append("status of 404")  # the page that says so
-    found: set[tuple[str, Control]] = set()
-    seen: set[str] = set()
+@dataclass
+class Seen:
+    """What all the pages have: the routes, what can be sent or pressed by route, and by address what axe finds."""
+
+    routes: set[str] = field(default_factory=set)
+    controls: set[tuple[str, Control]] = field(default_factory=set)
+    faults: dict[str, list[str]] = field(default_factory=dict)
+
+
+def everything(visit: Visit, live_server: LiveServer, axe: str, **options: Any) -> Seen:
+    seen = Seen()
     for stop in stops(visit.site):
         go(visit, stop, live_server)
-        here = controls(visit.page)
-        seen.add(route_of(visit.page.url))
-        found |= {(place, control) for place, all_of in here.items() for control in all_of}
-    found = {(place, control) for place, control in found if control.label != "outsider"}  # the same menu
-    known = places(ROWS)
-    assert found - known == set(), "give these a row and a walk in tests/browser/control_table.py"
-    assert known - found == set(), "these are gone, or on no page that is looked at"
-    assert _pages_of(visit.site) - seen == set(), "look at these pages in tests/browser/crawl.py"
+        seen.routes.add(route_of(visit.page.url))
+        if stop.role != "outsider" and not stop.part:  # whose menu has another name; what stands on the whole page
+            seen.controls |= {(route, one) for route, here in controls(visit.page).items() for one in here}
+        faults = [] if stop.part else violations(visit.page, axe, **options)
+        seen.faults |= {f"{stop.address} {stop.press}": faults} if faults else {}
+    return seen
+
+
+def test_every_page_has_what_the_table_says_and_axe_finds_nothing(
+    visit: Visit, live_server: LiveServer, quiet: Quiet, axe: str
+) -> None:
+    quiet.expected.append("status of 404")  # the page that says so
+    seen, known = everything(visit, live_server, axe), places(ROWS)
+    assert seen.controls - known == set(), "give these a row and a walk in tests/browser/control_table.py"
+    assert known - seen.controls == set(), "these are gone, or on no page that is looked at"
+    assert _pages_of(visit.site) - seen.routes == set(), "look at these pages in tests/browser/crawl.py"
+    assert seen.faults == {}
+
+
+def test_axe_finds_nothing_wrong_with_the_dark_colours(
+    visit: Visit, live_server: LiveServer, quiet: Quiet, axe: str
+) -> None:
+    quiet.expected.append("status of 404")
+    visit.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    assert everything(visit, live_server, axe, runOnly=["color-contrast"]).faults == {}
 
 
 def _pages_of(site: Site) -> set[str]:
@@ -92,22 +117,6 @@ def test_every_form_and_button_does_what_it_says(visit: Visit, live_server: Live
     for row in GROUPS[group]:
         visit_as(visit.page, live_server, visit.site.cast.users["owner"], visit.site)
         row.walk(visit)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(
-    visit: Visit, live_server: LiveServer, quiet: Quiet, axe: str, scheme: Literal["light", "dark"]
-) -> None:
-    """In the dark scheme only what colours can be wrong about."""
-    quiet.expected.append("status of 404")
-    visit.page.emulate_media(color_scheme=scheme)
-    only: dict[str, Any] = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
-    found: dict[str, list[str]] = {}
-    for stop in stops(visit.site):
-        if not stop.part:
-            go(visit, stop, live_server)
-            found[stop.address + stop.press] = violations(visit.page, axe, **only)
-    assert {address: faults for address, faults in found.items() if faults} == {}
 
 
 def test_the_configuration_of_a_group_is_applied(visit: Visit, stack: House) -> None:

@@ -1,0 +1,77 @@
+"""What happens to tasks that an operator must know, as events of their datasource: few, however often it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from controlplane.segments.models import QuarantinedRecord, SourceEvent, Writer
+from controlplane.tasks.models import Task
+from ingestion.specs.protocol import IndexerStatus
+
+QUARANTINED_APART = timedelta(minutes=5)  # while a task runs
+SHOWN = 500  # characters of a reason
+
+
+def note_failure(task: Task, error: str) -> None:
+    """It failed. An alarm for one that nobody starts again."""
+    by_hand = not task.supervisor_id and task.kind != Task.Kind.REPAIR
+    _note(task, SourceEvent.Kind.TASK_FAILED, _shortened(error), alarm=by_hand)
+
+
+def note_restarts(task: Task, before: Mapping[int, int], indexers: list[IndexerStatus]) -> None:
+    """Its indexers were started again since ``before`` (number → restarts): the first time, the second, fourth …"""
+    for indexer in indexers:
+        if indexer.restarts.bit_length() > before.get(indexer.number, 0).bit_length():
+            times = "once" if indexer.restarts == 1 else f"{indexer.restarts} times"
+            reason = _shortened(indexer.restarted_after) or "its log says why"
+            _note(
+                task,
+                SourceEvent.Kind.RESTARTED,
+                f"Indexer {indexer.number} was started again, {times} so far: {reason}",
+            )
+
+
+def note_quarantined(task: Task, *, at_its_end: bool = False) -> None:
+    """What was quarantined since it was last noted, as one event; not more often than ``QUARANTINED_APART``."""
+    if at_its_end:  # others may have noted some since the task was read
+        task.refresh_from_db(fields=["quarantined_noted"])
+    found = Writer.objects.filter(task_id=task.pk).aggregate(total=Sum("quarantined"))["total"] or 0
+    new = found - task.quarantined_noted
+    if new <= 0 or task.kind == Task.Kind.REPLAY or not (at_its_end or _is_time(task)):
+        return
+    # The row count decides who notes it.
+    if Task.objects.filter(pk=task.pk, quarantined_noted=task.quarantined_noted).update(quarantined_noted=found):
+        task.quarantined_noted = found
+        _note(task, SourceEvent.Kind.QUARANTINED, _quarantined(task, new))
+
+
+def _is_time(task: Task) -> bool:
+    noted = SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk)
+    recently = timezone.now() - QUARANTINED_APART
+    return not noted.filter(kind=SourceEvent.Kind.QUARANTINED, created_at__gt=recently).exists()
+
+
+def _quarantined(task: Task, records: int) -> str:
+    last = (
+        QuarantinedRecord.objects.filter(task_id=task.pk).only("partition", "offset", "error").order_by("-id").first()
+    )
+    many = "1 record was" if records == 1 else f"{records} records were"
+    if last is None:  # purged already
+        return f"{many} quarantined."
+    return f"{many} quarantined. The last, partition {last.partition}, offset {last.offset}: {_shortened(last.error)}"
+
+
+def _note(task: Task, kind: SourceEvent.Kind, detail: str, alarm: bool = False) -> None:
+    writer = Writer.objects.filter(task_id=task.pk, source__isnull=False).first()
+    source = task.replay_source_id if writer is None else writer.source_id
+    SourceEvent.objects.create(
+        datasource_id=task.datasource_id, source_id=source, kind=kind, alarm=alarm, detail=detail, task_id=task.pk
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
