@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from pydantic import ValidationError
 
-from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
+from controlplane.common.errors import FieldError, HeadgateError, InvalidInput, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare, spoken_to
@@ -44,7 +44,7 @@ def take_sample(*, user: User, document: Any) -> tuple[SamplerSpec, SampleAnswer
     """Read a sampler's request and carry it out: how it was read, and a sample, never a failure.
 
     Needs the role operator: in the team of the datasource that the spec names, else in any. Raises ``InvalidInput``
-    with every fault, ``NotAllowed``, ``Conflict`` (another team's datasource), ``Unavailable``.
+    with every fault, ``NotAllowed``, ``Unavailable``.
     """
     try:
         spec = parse_sampler_spec(document, settings.SCHEMA_FOLDER)
@@ -70,16 +70,14 @@ def check_rights(user: User, name: str | None) -> None:
     Raises ``NotAllowed``, ``Conflict``.
     """
     found = None if name is None else Datasource.objects.select_related("team").filter(name=name).first()
-    if found is None:
+    if found is None or role_in(user, found.team) is None:  # another team's is as one that there is not
         require_somewhere(user, Action.OPERATE)
-    elif role_in(user, found.team) is None:
-        raise Conflict(f"The datasource name {name!r} is taken; choose another.")
     else:
         require(user, Action.OPERATE, found.team)
 
 
 def _admitted(document: Any, order: SampleOrder) -> SampleOrder:
-    """With all that its clients need, once it is known that they may connect. Raises ``InvalidInput``, ``Conflict``."""
+    """With all that its clients need, once it is known that they may connect. Raises ``InvalidInput``."""
     io_config = order.io_config
     properties = io_config.consumerProperties if order.records is None else {}
     check_connections(document, properties, io_config.inputFormat)

@@ -13,6 +13,7 @@ from django.utils import timezone
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import SecretsLost, seal, unseal
+from controlplane.datasources.groups import claim_group
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.autoscale import config_of
 from controlplane.supervisors.models import SpecVersion, Supervisor
@@ -44,6 +45,7 @@ def submit_supervisor(
             user=user, name=spec.datasource, team_name=team_name, action=Action.ADMINISTER
         )
         identifier = spec.id or spec.datasource
+        claim_group(datasource.team, spec.spec.ioConfig.group, identifier)
         known = Supervisor.objects.select_for_update().filter(pk=identifier).first()
         if known is None:
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
@@ -154,9 +156,17 @@ def _changed(user: User, supervisor: Supervisor, change: Callable[..., Superviso
 
 
 def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
-    """It begins anew: Kafka is asked, and its tasks start. Raises ``AlreadySo``."""
+    """It begins anew: Kafka is asked, and its tasks start. Raises ``AlreadySo``, ``Conflict`` (a foreign group)."""
     now = timezone.now()
+    hold_group(supervisor)
     return _set(user, supervisor, Action.OPERATE, "resume", begin=True, suspended=False, scaling_since=now)
+
+
+@transaction.atomic
+def hold_group(supervisor: Supervisor) -> None:
+    """Raise ``Conflict`` when its group in Kafka was another team's before it was made."""
+    group = parse_supervisor_spec(supervisor.current.spec).spec.ioConfig.group
+    claim_group(supervisor.datasource.team, group, supervisor.pk, since=supervisor.created_at)
 
 
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:

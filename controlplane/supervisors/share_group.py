@@ -19,6 +19,7 @@ from controlplane.segments.selectors.coverage import PartitionCoverage, coverage
 from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import current_tasks
+from controlplane.supervisors.services import hold_group
 from controlplane.tasks.models import Indexer, Task
 from controlplane.tasks.sources import sources_of
 from controlplane.teams import audit
@@ -190,12 +191,14 @@ def _setting(name: str, wanted: str, seen: kafka.ShareGroupConfig) -> GroupSetti
 def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfiguration:
     """Set on the broker what the spec says, as a task does when it starts; answers with what is there then.
 
-    Raises ``NotAllowed``, ``InvalidInput``, ``Unavailable`` (with the broker's reason), ``Conflict`` (terminated).
+    Raises ``NotAllowed``, ``InvalidInput``, ``Unavailable`` (with the broker's reason), ``Conflict`` (terminated, or
+    another team's group).
     """
     require(user, Action.OPERATE, supervisor.datasource.team)
     io_config = io_config_of(supervisor)
     if supervisor.terminated_at is not None:
         raise Conflict(f"Supervisor {supervisor.pk} is terminated.")
+    hold_group(supervisor)
     try:
         properties = _properties(supervisor)
         kafka.set_share_group_config(properties, io_config.topic, io_config.groupId, io_config.group_settings)

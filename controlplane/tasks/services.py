@@ -18,6 +18,7 @@ from controlplane.common.ids import task_id
 from controlplane.common.text import storable
 from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import seal
+from controlplane.datasources.groups import claim_group
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments import replaying
@@ -47,6 +48,7 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
         )
+        claim_group(datasource.team, spec.spec.ioConfig.group, datasource.name)
         _check_offsets_are_free(datasource, spec)
         task = create_task(datasource=datasource, spec=spec, user=user)
         _note(user, task, "submit")

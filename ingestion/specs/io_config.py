@@ -162,6 +162,11 @@ class ShareGroupIOConfig(_TopicIOConfig):
         return self
 
     @property
+    def group(self) -> str | None:
+        """The group in Kafka that is joined; empty: one that is called as its supervisor is; None: none."""
+        return self.groupId
+
+    @property
     def source_kind(self) -> SourceKind:
         return "share_group"
 
@@ -209,6 +214,11 @@ class KafkaIOConfig(_TopicIOConfig):
         if self.assignment == "consumer_group":
             refuse(faults_of(self.consumerProperties))
         return self
+
+    @property
+    def group(self) -> str | None:
+        """As of a share group."""
+        return (self.groupId or "") if self.assignment == "consumer_group" else None
 
     @property
     def source_kind(self) -> SourceKind:
