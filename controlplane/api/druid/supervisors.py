@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER
-from controlplane.api.druid import shapes
+from controlplane.api.druid import described, shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.supervisors import resetting, selectors, services
@@ -45,7 +45,7 @@ class SupervisorsView(DruidView):
         operation_id="druid_list_supervisors",
         tags=["Druid-shaped"],
         parameters=[OpenApiParameter("full", str), OpenApiParameter("state", bool)],
-        responses=OpenApiTypes.OBJECT,
+        responses={(200, "application/json"): described.SUPERVISORS},
     )
     def get(self, request: Request) -> Response:
         """An array of ids; of objects with `?full` or `?state=true`."""
@@ -61,7 +61,7 @@ class SupervisorsView(DruidView):
         tags=["Druid-shaped"],
         parameters=[TEAM_PARAMETER, OpenApiParameter("skipRestartIfUnmodified", bool)],
         request=SupervisorSpec,
-        responses=OpenApiTypes.OBJECT,
+        responses={(200, "application/json"): described.ID},
     )
     def post(self, request: Request) -> Response:
         """Create a supervisor or change its spec; answers `{"id": id}`."""
@@ -75,14 +75,22 @@ class SupervisorsView(DruidView):
 
 
 class SupervisorView(DruidView):
-    @extend_schema(operation_id="druid_get_supervisor", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_get_supervisor",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.SPEC},
+    )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its spec, secrets masked."""
         return Response(shapes.supervisor_spec(_active(self.actor, supervisor_id)))
 
 
 class StatusView(DruidView):
-    @extend_schema(operation_id="druid_get_supervisor_status", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_get_supervisor_status",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.REPORT},
+    )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """The status report."""
         found = _active(self.actor, supervisor_id)
@@ -90,7 +98,11 @@ class StatusView(DruidView):
 
 
 class HealthView(DruidView):
-    @extend_schema(operation_id="druid_get_supervisor_health", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_get_supervisor_health",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.HEALTH, (503, "application/json"): described.HEALTH},
+    )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """`{"healthy": true}` with 200, else with 503."""
         healthy = selectors.is_healthy(_active(self.actor, supervisor_id))
@@ -98,14 +110,22 @@ class HealthView(DruidView):
 
 
 class StatsView(DruidView):
-    @extend_schema(operation_id="druid_get_supervisor_stats", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_get_supervisor_stats",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.STATS},
+    )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Row stats of its running tasks, with moving averages per second over 1, 5 and 15 minutes."""
         return Response(shapes.supervisor_stats(task_stats(_active(self.actor, supervisor_id))))
 
 
 class AllHistoryView(DruidView):
-    @extend_schema(operation_id="druid_list_histories", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_list_histories",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.HISTORIES},
+    )
     def get(self, request: Request) -> Response:
         """Every supervisor's spec versions by its id, terminated ones too."""
         found = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MOST_SUPERVISORS]
@@ -113,7 +133,11 @@ class AllHistoryView(DruidView):
 
 
 class HistoryView(DruidView):
-    @extend_schema(operation_id="druid_get_history", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_get_history",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.HISTORY},
+    )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its spec versions, newest first; a termination is a version without a spec, as in Druid."""
         found = selectors.get_supervisor(self.actor, supervisor_id)
@@ -122,7 +146,10 @@ class HistoryView(DruidView):
 
 class ResetView(DruidView):
     @extend_schema(
-        operation_id="druid_reset_supervisor", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
+        operation_id="druid_reset_supervisor",
+        tags=["Druid-shaped"],
+        request=None,
+        responses={(200, "application/json"): described.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Forget the stored offsets: records may be skipped, or stored twice."""
@@ -135,7 +162,7 @@ class ResetOffsetsView(DruidView):
         operation_id="druid_reset_offsets",
         tags=["Druid-shaped"],
         request=OpenApiTypes.OBJECT,
-        responses=OpenApiTypes.OBJECT,
+        responses={(200, "application/json"): described.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Set some partitions' stored offsets, by Druid's `partitions.partitionOffsetMap`."""
@@ -147,7 +174,10 @@ class ResetOffsetsView(DruidView):
 
 class HandOffView(DruidView):
     @extend_schema(
-        operation_id="druid_hand_off", tags=["Druid-shaped"], request=OpenApiTypes.OBJECT, responses=OpenApiTypes.OBJECT
+        operation_id="druid_hand_off",
+        tags=["Druid-shaped"],
+        request=OpenApiTypes.OBJECT,
+        responses={(200, "application/json"): described.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Its task publishes and ends; the next one is up before it stops. There is one task group, 0."""
@@ -158,7 +188,12 @@ class HandOffView(DruidView):
 
 
 class SuspendAllView(DruidView):
-    @extend_schema(operation_id="druid_suspend_all", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_suspend_all",
+        tags=["Druid-shaped"],
+        request=None,
+        responses={(200, "application/json"): described.DONE},
+    )
     def post(self, request: Request) -> Response:
         """Every supervisor of your teams that you may suspend."""
         services.suspend_all(user=self.actor)
@@ -166,7 +201,12 @@ class SuspendAllView(DruidView):
 
 
 class ResumeAllView(DruidView):
-    @extend_schema(operation_id="druid_resume_all", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_resume_all",
+        tags=["Druid-shaped"],
+        request=None,
+        responses={(200, "application/json"): described.DONE},
+    )
     def post(self, request: Request) -> Response:
         """Every supervisor of your teams that you may resume."""
         services.resume_all(user=self.actor)
@@ -175,7 +215,10 @@ class ResumeAllView(DruidView):
 
 class TerminateAllView(DruidView):
     @extend_schema(
-        operation_id="druid_terminate_all", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
+        operation_id="druid_terminate_all",
+        tags=["Druid-shaped"],
+        request=None,
+        responses={(200, "application/json"): described.DONE},
     )
     def post(self, request: Request) -> Response:
         """Every supervisor of the teams in which you are an admin."""
@@ -185,7 +228,10 @@ class TerminateAllView(DruidView):
 
 class SuspendView(DruidView):
     @extend_schema(
-        operation_id="druid_suspend_supervisor", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
+        operation_id="druid_suspend_supervisor",
+        tags=["Druid-shaped"],
+        request=None,
+        responses={(200, "application/json"): described.SPEC},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Answers the spec with `"suspended": true`; 400 when it is suspended already."""
@@ -196,7 +242,10 @@ class SuspendView(DruidView):
 
 class ResumeView(DruidView):
     @extend_schema(
-        operation_id="druid_resume_supervisor", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
+        operation_id="druid_resume_supervisor",
+        tags=["Druid-shaped"],
+        request=None,
+        responses={(200, "application/json"): described.SPEC},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Answers the spec with `"suspended": false`; 400 when it runs already."""
@@ -207,7 +256,10 @@ class ResumeView(DruidView):
 
 class TerminateView(DruidView):
     @extend_schema(
-        operation_id="druid_terminate_supervisor", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
+        operation_id="druid_terminate_supervisor",
+        tags=["Druid-shaped"],
+        request=None,
+        responses={(200, "application/json"): described.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Answers `{"id": id}`."""

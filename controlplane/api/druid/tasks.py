@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER
-from controlplane.api.druid import shapes
+from controlplane.api.druid import described, shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.api.v1.tasks import log_response
 from controlplane.common.errors import FieldError, InvalidInput
@@ -44,7 +44,7 @@ class SubmitTaskView(DruidView):
         tags=["Druid-shaped"],
         parameters=[TEAM_PARAMETER],
         request=TaskSpec,
-        responses=OpenApiTypes.OBJECT,
+        responses={(200, "application/json"): described.TASK_ID},
     )
     def post(self, request: Request) -> Response:
         """Submit a task spec; answers `{"task": id}`."""
@@ -65,7 +65,7 @@ class TasksView(DruidView):
                 "max", int, description=f"{MOST_TASKS} at most. Counts all tasks, not complete ones only."
             ),
         ],
-        responses=OpenApiTypes.OBJECT,
+        responses={(200, "application/json"): described.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
         """An array of statuses, newest first."""
@@ -78,7 +78,11 @@ class TasksView(DruidView):
 
 
 class TaskView(DruidView):
-    @extend_schema(operation_id="druid_get_task", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_get_task",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.TASK_PAYLOAD},
+    )
     def get(self, request: Request, task_id: str) -> Response:
         """`{"task": id, "payload": spec}`, secrets masked."""
         task = selectors.get_task(self.actor, task_id)
@@ -86,7 +90,11 @@ class TaskView(DruidView):
 
 
 class StatusView(DruidView):
-    @extend_schema(operation_id="druid_get_task_status", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_get_task_status",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.TASK_STATUS},
+    )
     def get(self, request: Request, task_id: str) -> Response:
         """`{"task": id, "status": {…}}`."""
         task = selectors.get_task(self.actor, task_id)
@@ -113,7 +121,10 @@ class LogView(DruidView):
 
 class ShutdownView(DruidView):
     @extend_schema(
-        operation_id="druid_shutdown_task", tags=["Druid-shaped"], request=None, responses=OpenApiTypes.OBJECT
+        operation_id="druid_shutdown_task",
+        tags=["Druid-shaped"],
+        request=None,
+        responses={(200, "application/json"): described.TASK_ID},
     )
     def post(self, request: Request, task_id: str) -> Response:
         """Ask a task to end; what it holds is released."""
@@ -122,7 +133,11 @@ class ShutdownView(DruidView):
 
 
 class CapacityView(DruidView):
-    @extend_schema(operation_id="druid_total_worker_capacity", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="druid_total_worker_capacity",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.CAPACITY},
+    )
     def get(self, request: Request) -> Response:
         """The pool of indexers; -1 where there is no limit."""
         return Response(shapes.worker_capacity(capacity.shown()))
