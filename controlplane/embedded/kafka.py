@@ -112,8 +112,15 @@ class Kafka(Service):
         text = "".join(f"{key}={value}\n" for key, value in self.properties().items())
         write_atomically(self._properties_file, text)
         write_atomically(self._folder / "log4j2.properties", LOGGING)
+        self._keep_private()
         self._format()
         return Child(self._java("kafka.Kafka", str(self._properties_file)), self.log, folder=self._folder)
+
+    def _keep_private(self) -> None:
+        """Kafka makes folders and files as the umask has it: what is in topics is its owner's alone."""
+        for folder in (self._folder, self._folder / "data"):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o700)
 
     def _format(self) -> None:
         done = self._folder / "formatted"
