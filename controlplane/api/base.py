@@ -80,8 +80,8 @@ class HeadgateView(APIView):
     schema = ProblemSchema()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        _measure_chunked(request)
         super().initial(request, *args, **kwargs)
+        _measure_chunked(request)
 
     @property
     def actor(self) -> User:

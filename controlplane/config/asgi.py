@@ -6,19 +6,21 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from contextlib import closing
+from typing import IO, Any, TypeVar, cast
 
-from django.core.asgi import get_asgi_application
-from django.core.exceptions import RequestAborted
+import django
+from django.core.exceptions import RequestAborted, RequestDataTooBig
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.exception import convert_exception_to_response
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 
+from controlplane.config.bodies import Body, Receive, Scope
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+A = TypeVar("A")
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 THREADS = 12  # fewer than the pool of database connections has
 
@@ -32,24 +34,36 @@ class IndexersHandler(ASGIHandler):
     def load_middleware(self, is_async: bool = False) -> None:
         self._view_middleware: list[object] = []
         self._threads = ThreadPoolExecutor(THREADS, "indexers")
-        self._answer = convert_exception_to_response(self._view)
+        answer = convert_exception_to_response(self._view)
+        self._answer = cast(Callable[[HttpRequest], HttpResponse], answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            body = await self.read_body(receive)
+            with closing(Body(scope, receive)) as body:
+                await body.begin()
+                request, response = self.create_request(scope, cast(IO[bytes], body))
+                if request is not None:
+                    response = await self._answered(request, body)
         except RequestAborted:
             return
-        with body:
-            request, response = self.create_request(scope, body)
-            if request is not None:
-                loop = asyncio.get_running_loop()
-                response = await loop.run_in_executor(self._threads, self._respond, request)
         await self.send_response(cast(HttpResponse, response), send)
 
-    def _respond(self, request: HttpRequest) -> HttpResponse:
+    async def _answered(self, request: HttpRequest, body: Body) -> HttpResponse:
+        """A large body is taken from those only whom the view will let in; the others never wait for it."""
+        loop = asyncio.get_running_loop()
+        if not body.is_whole and await loop.run_in_executor(self._threads, self._with_connection, lets_in, request):
+            try:
+                await body.finish()
+            except RequestDataTooBig as error:
+                return problem(413, "Too large", str(error))
+            except TimeoutError:
+                return problem(408, "Request timeout", "The body did not arrive in time.")
+        return await loop.run_in_executor(self._threads, self._with_connection, self._answer, request)
+
+    def _with_connection(self, do: Callable[[HttpRequest], A], request: HttpRequest) -> A:
         close_old_connections()
         try:
-            return cast(HttpResponse, self._answer(request))
+            return do(request)
         finally:
             close_old_connections()
 
@@ -59,7 +73,23 @@ class IndexersHandler(ASGIHandler):
         return answer
 
 
-for_people = get_asgi_application()
+class PeopleHandler(ASGIHandler):
+    """Django as it is, but for bodies: see ``bodies``."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().handle(scope, Body(scope, receive), send)
+
+    async def read_body(self, receive: Any) -> Any:
+        """``receive`` is the ``Body`` from above: Django hands it on as it is, and takes it for the request's file."""
+        await receive.begin()
+        return receive
+
+
+django.setup(set_prefix=False)
+# They know the models, which Django has to have set up.
+from controlplane.api.internal.door import lets_in, problem  # noqa: E402
+
+for_people = PeopleHandler()
 for_indexers = IndexersHandler()
 
 

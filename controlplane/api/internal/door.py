@@ -55,6 +55,13 @@ def for_task(method: str) -> Callable[[View], View]:
     return decorate
 
 
+def lets_in(request: HttpRequest) -> bool:
+    """Whether the request has the token of the task in its address, and that has not ended."""
+    task_id = request.path_info.removeprefix("/internal/tasks/").partition("/")[0]
+    status = _status_for_token(request, task_id)
+    return status is not None and status not in ENDED
+
+
 def _status_for_token(request: HttpRequest, task_id: str) -> str | None:
     """The task's status when the request's token is its own."""
     token = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()

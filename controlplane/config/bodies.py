@@ -1,0 +1,133 @@
+"""Bodies of requests, read only once somebody has asked for them who may.
+
+Django's own handler takes a whole body from the connection, whatever its size, before anybody has looked at who sends
+it. Here it is given the beginning, which the server has taken anyway, and the rest when a view reads it: by then the
+view has asked who that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from typing import IO, Any
+
+from django.core.exceptions import RequestAborted, RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+BEGINNING_BYTES = 64 * 1024
+READ_S = 120.0  # how long a body may take
+_MEBIBYTE = 1024 * 1024
+_IN_MEMORY_BYTES = 2 * _MEBIBYTE
+_REST = ("/api/", "/druid/")
+_LOGIN = "/api/v1/auth/login"
+
+
+def most_bytes(path: str) -> int:
+    """How large a body may be: of publishes with what they quarantine, of a spec over REST, of the pages' forms."""
+    if path.startswith("/internal/"):
+        return 64 * _MEBIBYTE
+    return 2 * _MEBIBYTE if path.startswith(_REST) else 8 * _MEBIBYTE
+
+
+class Body:
+    """What comes in with a request. Called, it waits for what comes after the body: that the client goes away."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._receive = receive
+        self._most = most_bytes(scope["path"])
+        self._announced = _announced(scope)
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, "w+b")  # noqa: SIM115 - see close
+        self._size = 0
+        self._complete = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is here."""
+        return self._complete.is_set()
+
+    async def __call__(self) -> Mapping[str, Any]:
+        await self._complete.wait()
+        return await self._receive()
+
+    async def begin(self) -> None:
+        """Take it if it is small, else no more than its beginning. Raises ``RequestAborted``."""
+        if self._announced is not None and self._announced > BEGINNING_BYTES:
+            return
+        while not self.is_whole and self._size < BEGINNING_BYTES:
+            await self._take()
+
+    async def finish(self) -> None:
+        """Take the rest. Raises ``RequestAborted``, ``RequestDataTooBig``, ``TimeoutError``."""
+        if self._announced is not None and self._announced > self._most:
+            raise RequestDataTooBig(f"The body is larger than {self._most} bytes.")
+        async with asyncio.timeout(READ_S):
+            while not self.is_whole:
+                await self._take()
+
+    async def _take(self) -> None:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise RequestAborted
+        piece = message.get("body", b"")
+        self._size += len(piece)
+        if self._size > self._most:
+            raise RequestDataTooBig(f"The body is larger than {self._most} bytes.")
+        self._file.write(piece)
+        if not message.get("more_body", False):
+            self._file.seek(0)
+            self._complete.set()
+
+    # As a file, for Django's request, in a thread of the view's.
+
+    def read(self, *args: int) -> bytes:
+        return self._whole().read(*args)
+
+    def readline(self, *args: int) -> bytes:
+        return self._whole().readline(*args)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _whole(self) -> IO[bytes]:
+        if not self.is_whole:
+            try:
+                asyncio.run_coroutine_threadsafe(self.finish(), self._loop).result()
+            except RequestAborted:
+                raise OSError("the client went away") from None
+        return self._file
+
+
+def _announced(scope: Scope) -> int | None:
+    """The length that the headers say; None: it comes in pieces."""
+    headers = dict(scope["headers"])
+    if b"chunked" in headers.get(b"transfer-encoding", b"").lower():
+        return None
+    length = headers.get(b"content-length", b"0")
+    return int(length) if length.isdigit() else 0
+
+
+class NothingLargeFromStrangers:
+    """Middleware, behind the one that knows the user: who is not logged in sends no large form."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        # Over REST the view asks who it is before it reads, but where one logs in.
+        asked_by_view = request.path.startswith(_REST) and not request.path.startswith(_LOGIN)
+        if not asked_by_view and self._is_large(request) and not request.user.is_authenticated:
+            return HttpResponse("The request is too large.", status=413, content_type="text/plain")
+        return self._get_response(request)
+
+    def _is_large(self, request: HttpRequest) -> bool:
+        stream = getattr(request, "_stream", None)
+        if isinstance(stream, Body):
+            return not stream.is_whole
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        return length.isdigit() and int(length) > BEGINNING_BYTES
