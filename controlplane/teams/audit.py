@@ -26,7 +26,8 @@ ACTIONS = {
     ),
     "task": ("submit", "stop", "finish"),
     "quarantine": ("replay_ingest", "replay_produce", "purge", "export", "retention"),
-    "member": ("set", "remove"),
+    "member": ("invite", "withdraw", "join", "decline", "set", "remove", "leave"),
+    "token": ("revoke",),
 }
 
 

@@ -2,16 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from django.contrib.auth.models import AbstractUser
 from django.core.validators import RegexValidator
-from django.db import models
+from django.db import models, transaction
+from django.db.models import F
+from django.utils.crypto import salted_hmac
 from knox.models import AbstractAuthToken
 
 NAME = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}\Z", "Use lower-case letters, digits, '-' and '_'.")
 
 
 class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names its relation dynamically
-    """A person or service account. ``is_superuser`` is the site's administrator."""
+    """A person or service account. ``is_superuser`` is the site's administrator.
+
+    Another password, or being turned off, ends all sessions and deletes all tokens: both are bound to ``logins_ended``
+    or go with it, so that none comes back when the user is turned on again.
+    """
+
+    logins_ended = models.PositiveIntegerField(default=0)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        with transaction.atomic():
+            ends = self._ends_logins(kwargs.get("update_fields"))
+            super().save(*args, **kwargs)
+            if ends:
+                User.objects.filter(pk=self.pk).update(logins_ended=F("logins_ended") + 1)
+                self.refresh_from_db(fields=["logins_ended"])
+                ApiToken.objects.filter(user=self).delete()
+
+    def _ends_logins(self, update_fields: Collection[str] | None) -> bool:
+        if update_fields is not None and not {"password", "is_active"} & set(update_fields):
+            return False
+        before = User.objects.filter(pk=self.pk).values("password", "is_active").first()
+        if before is None:
+            return False
+        # Django stores the same password anew, and that alone, when its way of hashing has changed.
+        hashed_anew = (
+            update_fields == ["password"] and getattr(self, "_password", None) is None and self.has_usable_password()
+        )
+        return (before["is_active"] and not self.is_active) or (before["password"] != self.password and not hashed_anew)
+
+    def _get_session_auth_hash(self, secret: str | bytes | None = None) -> str:
+        """What a session is bound to; Django's own knows the password alone."""
+        bound = f"{self.password} {self.logins_ended}"
+        return salted_hmac("controlplane.teams.session", bound, secret=secret, algorithm="sha256").hexdigest()
 
 
 class Role(models.TextChoices):
@@ -48,6 +85,19 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} is {self.role} of {self.team}"
+
+
+class Invitation(models.Model):
+    """A role in a team that is offered to whoever has the name: it says nothing of whether there is such a user."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
+    username = models.CharField(max_length=150, db_index=True)
+    role = models.CharField(max_length=10, choices=Role.choices)
+    invited_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "username"], name="one_invitation_per_name")]
 
 
 class ApiToken(AbstractAuthToken):

@@ -1,12 +1,32 @@
-"""Reads of teams, members and tokens."""
+"""Reads of teams, members, invitations and tokens."""
 
 from __future__ import annotations
 
-from django.db.models import Case, CharField, Count, F, OuterRef, QuerySet, Subquery, Value, When
+from datetime import timedelta
+
+from django.db.models import (
+    BooleanField,
+    Case,
+    CharField,
+    Count,
+    Exists,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
+from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
-from controlplane.teams.models import ApiToken, Membership, Role, Team, User
+from controlplane.teams.models import ApiToken, Invitation, Membership, Role, Team, User
+from controlplane.teams.permissions import Action, require
+
+INVITATION_LIFE = timedelta(days=30)
 
 
 def list_teams(user: User) -> QuerySet[Team]:
@@ -46,6 +66,56 @@ def get_member(team: Team, username: str) -> Membership:
     if member is None:
         raise NotFound(f"{username!r} is no member of team {team.name}.")
     return member
+
+
+def list_invitations(user: User, team: Team) -> QuerySet[Invitation]:
+    """A team's open invitations by user name. Raises ``NotAllowed``: only its admins see whom they have invited."""
+    require(user, Action.ADMINISTER, team)
+    return _open_invitations().filter(team=team).order_by("username")
+
+
+def my_invitations(user: User) -> QuerySet[Invitation]:
+    """The open invitations of a user by team, each with ``team_name`` and ``by``, who invited."""
+    mine = _open_invitations().filter(username=user.username)
+    return mine.annotate(team_name=F("team__name"), by=F("invited_by__username")).order_by("team_name")
+
+
+def get_invitation(user: User, team_name: str) -> Invitation:
+    """One of ``my_invitations``. Raises ``NotFound``."""
+    mine = my_invitations(user).select_related("team")
+    found = mine.filter(team__name=team_name).first() if storable(team_name) else None
+    if found is None:
+        raise NotFound(f"You have no invitation of a team {team_name!r}.")
+    return found
+
+
+def _open_invitations() -> QuerySet[Invitation]:
+    return Invitation.objects.filter(created_at__gt=timezone.now() - INVITATION_LIFE)
+
+
+def list_member_tokens(user: User, team: Team) -> QuerySet[ApiToken]:
+    """The tokens of a team's members, newest first, with ``username`` and ``elsewhere``. Raises ``NotAllowed``.
+
+    ``elsewhere``: whether its user is also somebody where ``user`` is no admin. A token is for all teams of its user,
+    so such a one is none of this team's alone.
+    """
+    require(user, Action.ADMINISTER, team)
+    others = Membership.objects.filter(user=OuterRef("user")).exclude(team__in=teams_administered(user).values("pk"))
+    elsewhere = Value(False) if user.is_superuser else Q(Exists(others)) | Q(user__is_superuser=True)
+    tokens: QuerySet[ApiToken] = ApiToken.objects.filter(user__memberships__team=team)
+    return tokens.annotate(
+        username=F("user__username"), elsewhere=ExpressionWrapper(elsewhere, BooleanField())
+    ).order_by("-created", "digest")
+
+
+def get_member_token(user: User, team: Team, username: str, token_id: str) -> ApiToken:
+    """One of ``list_member_tokens``. Raises ``NotAllowed``, ``NotFound``."""
+    tokens = list_member_tokens(user, team)
+    known = storable(username) and storable(token_id)
+    found = tokens.filter(user__username=username, token_key=token_id).first() if known else None
+    if found is None:
+        raise NotFound(f"{username!r} has no token {token_id!r}.")
+    return found
 
 
 def list_tokens(user: User) -> QuerySet[ApiToken]:

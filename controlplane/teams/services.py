@@ -1,48 +1,139 @@
-"""Writes to members and tokens."""
+"""Writes to members, invitations and tokens."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import Literal
 
 from django.db import transaction
+from django.utils import timezone
 
-from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.common.errors import Conflict, InvalidInput, NotFound
 from controlplane.common.text import in_one_line, storable
 from controlplane.teams import audit
-from controlplane.teams.models import ApiToken, Membership, Role, Team, User
+from controlplane.teams.models import ApiToken, Invitation, Membership, Role, Team, User
 from controlplane.teams.permissions import Action, require
-from controlplane.teams.selectors import get_member, get_token
+from controlplane.teams.selectors import (
+    INVITATION_LIFE,
+    get_invitation,
+    get_member,
+    get_member_token,
+    get_token,
+)
 
 LONGEST_TOKEN = timedelta(days=365)
 TOKENS_A_USER = 100
+MOST_INVITATIONS = 200
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a user name stands in a team. ``state``: member, or invited, which counts for nothing yet."""
+
+    username: str
+    role: Role
+    state: Literal["member", "invited"]
 
 
 @transaction.atomic
-def set_member(*, user: User, team: Team, username: str, role: Role) -> tuple[Membership, bool]:
-    """Add a member, or change the role of one; (membership, whether it is new).
+def set_member(*, user: User, team: Team, username: str, role: Role) -> Place:
+    """Change a member's role, or invite whoever has the name: nobody becomes a member without saying so.
 
-    Raises ``NotAllowed``, ``InvalidInput`` (no such user), ``Conflict`` (the team would be left without an admin).
+    The answer tells nothing of whether there is such a user. Raises ``NotAllowed``, ``InvalidInput`` (no user name),
+    ``Conflict`` (the team would be left without an admin, or too many are invited).
     """
     _lock(team)
     require(user, Action.ADMINISTER, team)
-    member = User.objects.filter(username=username, is_active=True).first() if storable(username) else None
-    if member is None:
-        raise InvalidInput(f"There is no active user {username!r}.")
-    if role is not Role.ADMIN:
-        _keep_an_admin(team, without=member)
-    audit.record(user=user, team=team, target="member", target_id=member.username, action="set", role=role.value)
-    return Membership.objects.update_or_create(user=member, team=team, defaults={"role": role.value})
+    membership = Membership.objects.select_related("user").filter(team=team, user__username=_name(username)).first()
+    if membership is None and username != user.username:
+        return _invite(user, team, username, role)
+    if membership is not None and role is not Role.ADMIN:
+        _keep_an_admin(team, without=membership.user)
+    who = user if membership is None else membership.user  # a site's admin may put in themselves
+    Membership.objects.update_or_create(user=who, team=team, defaults={"role": role.value})
+    audit.record(user=user, team=team, target="member", target_id=username, action="set", role=role.value)
+    return Place(username, role, "member")
+
+
+def _name(username: str) -> str:
+    if not storable(username) or not 0 < len(username) <= 150 or not in_one_line(username):
+        raise InvalidInput("A user name has 1 to 150 characters, in one line.")
+    return username
+
+
+def _invite(user: User, team: Team, username: str, role: Role) -> Place:
+    team.invitations.filter(created_at__lte=timezone.now() - INVITATION_LIFE).delete()
+    if team.invitations.exclude(username=username).count() >= MOST_INVITATIONS:
+        raise Conflict(f"{MOST_INVITATIONS} are invited already; withdraw some.")
+    now = {"role": role.value, "invited_by": user, "created_at": timezone.now()}
+    Invitation.objects.update_or_create(team=team, username=username, defaults=now)
+    audit.record(user=user, team=team, target="member", target_id=username, action="invite", role=role.value)
+    return Place(username, role, "invited")
+
+
+@transaction.atomic
+def accept_invitation(*, user: User, team_name: str) -> Membership:
+    """Become a member as one was invited. Raises ``NotFound``."""
+    invitation = get_invitation(user, team_name)
+    _lock(invitation.team)
+    _take(invitation, user, "join")
+    membership, _ = Membership.objects.get_or_create(
+        user=user, team=invitation.team, defaults={"role": invitation.role}
+    )
+    return membership
+
+
+@transaction.atomic
+def decline_invitation(*, user: User, team_name: str) -> None:
+    """Raises ``NotFound``."""
+    _take(get_invitation(user, team_name), user, "decline")
+
+
+def _take(invitation: Invitation, user: User, action: str) -> None:
+    """Use an invitation up. Raises ``NotFound`` for who comes second: it may have been withdrawn meanwhile."""
+    deleted, _ = Invitation.objects.filter(pk=invitation.pk, role=invitation.role).delete()
+    if not deleted:
+        raise NotFound(f"The invitation of team {invitation.team.name!r} is not open any more.")
+    audit.record(
+        user=user, team=invitation.team, target="member", target_id=user.username, action=action, role=invitation.role
+    )
 
 
 @transaction.atomic
 def remove_member(*, user: User, team: Team, username: str) -> None:
-    """Raises ``NotAllowed``, ``NotFound``, ``Conflict`` (the last admin stays)."""
+    """Remove a member, or withdraw an invitation; everybody may leave by themselves.
+
+    Raises ``NotAllowed``, ``NotFound``, ``Conflict`` (the last admin stays).
+    """
     _lock(team)
-    require(user, Action.ADMINISTER, team)
+    leaves = username == user.username
+    if not leaves:
+        require(user, Action.ADMINISTER, team)
+        if team.invitations.filter(username=_name(username)).delete()[0]:
+            audit.record(user=user, team=team, target="member", target_id=username, action="withdraw")
+            if not team.memberships.filter(user__username=username).exists():
+                return
     membership = get_member(team, username)
     _keep_an_admin(team, without=membership.user)
     membership.delete()
-    audit.record(user=user, team=team, target="member", target_id=username, action="remove")
+    action = "leave" if leaves else "remove"
+    audit.record(user=user, team=team, target="member", target_id=username, action=action)
+
+
+@transaction.atomic
+def revoke_member_token(*, user: User, team: Team, username: str, token_id: str) -> None:
+    """Delete a member's token. Raises ``NotAllowed``, ``NotFound``, ``Conflict`` (it is for other teams, too)."""
+    token = get_member_token(user, team, username, token_id)
+    if token.elsewhere:
+        raise Conflict(
+            f"{username} works in other teams, too, and so does the token. Remove {username} from team {team.name}: "
+            "that ends what the token may do here; or have a site's administrator revoke it."
+        )
+    token.delete()
+    audit.record(
+        user=user, team=team, target="token", target_id=f"{username}/{token_id}", action="revoke", name=token.name
+    )
 
 
 def create_token(*, user: User, name: str = "", lifetime: timedelta = timedelta(days=30)) -> tuple[ApiToken, str]:

@@ -87,7 +87,7 @@ def bearer(cast: Cast, role: str) -> dict[str, str]:
 )
 @pytest.mark.parametrize("length", [None, 40 * 1024 * 1024])
 def test_of_a_stranger_no_more_than_the_beginning_is_taken(path: str, status: int, length: int | None) -> None:
-    """Row 26 of the security checklist: whether it says how much will come, or not."""
+    """Row 27 of the security checklist: whether it says how much will come, or not."""
     said = Connection("POST", path, None, length, authorization="Bearer nobodys").speak()
     assert said.status == status
     assert said.taken <= (BEGINNING_BYTES if length is None else 0)
@@ -96,7 +96,7 @@ def test_of_a_stranger_no_more_than_the_beginning_is_taken(path: str, status: in
 @pytest.mark.parametrize("path", ["/api/v1/supervisors/", "/druid/indexer/v1/task", "/internal/tasks/{}/heartbeat"])
 @pytest.mark.parametrize("length", [None, 100 * 1024 * 1024])
 def test_of_others_no_more_than_the_most(path: str, length: int | None, all_cast: Cast) -> None:
-    """Row 26 of the security checklist: those who may send have an end, too."""
+    """Row 27 of the security checklist: those who may send have an end, too."""
     headers = bearer(all_cast, "owner")
     if path.startswith("/internal/"):
         headers = {"authorization": f"Bearer {new_token(all_cast.task)}"}
@@ -125,7 +125,7 @@ def test_so_is_an_indexers(all_cast: Cast) -> None:
 
 
 def test_a_large_form_is_for_those_who_are_logged_in(all_cast: Cast) -> None:
-    """Row 26 of the security checklist: the pages' forms."""
+    """Row 27 of the security checklist: the pages' forms."""
     form = {"document": "x" * 2 * BEGINNING_BYTES}
     browser = Client()
     assert browser.post("/supervisors/-/new/", form).status_code == 413

@@ -35,7 +35,7 @@ def in_consumer_group(datasource: str, group: str | None) -> dict[str, Any]:
 def test_another_teams_share_group_can_not_be_named(
     clients: dict[str, Client], cast: Cast, path: str, suspended: bool
 ) -> None:
-    """Row 22 of the security checklist: refused when it is submitted, suspended or not, on whatever topic."""
+    """Row 23 of the security checklist: refused when it is submitted, suspended or not, on whatever topic."""
     spec = spec_for("mine", groupId="flights-group", topic="flights-topic")
     if suspended and path.endswith("supervisor"):
         spec["suspended"] = True
@@ -49,13 +49,13 @@ def test_another_teams_share_group_can_not_be_named(
 
 @pytest.mark.parametrize("spec", [in_consumer_group("mine", "flights-group"), in_consumer_group("flights-group", None)])
 def test_nor_joined_as_a_consumer_group(clients: dict[str, Client], cast: Cast, spec: dict[str, Any]) -> None:
-    """Row 22 of the security checklist: groups of all kinds share their names, given or not."""
+    """Row 23 of the security checklist: groups of all kinds share their names, given or not."""
     assert post(clients["outsider"], SUPERVISORS, spec).status_code == 409
 
 
 @pytest.mark.parametrize("group", ["their-group", None])
 def test_a_consumer_group_is_its_teams_too(clients: dict[str, Client], cast: Cast, group: str | None) -> None:
-    """Row 22 of the security checklist: a consumer group's name belongs to its team."""
+    """Row 23 of the security checklist: a consumer group's name belongs to its team."""
     assert post(clients["owner"], SUPERVISORS, in_consumer_group("theirs", group)).status_code == 201
     spec = spec_for("mine", groupId=group or "theirs")
     assert post(clients["outsider"], SUPERVISORS, spec).status_code == 409
@@ -63,7 +63,7 @@ def test_a_consumer_group_is_its_teams_too(clients: dict[str, Client], cast: Cas
 
 
 def test_a_task_by_hand_holds_its_group_while_it_runs(clients: dict[str, Client], cast: Cast) -> None:
-    """Row 22 of the security checklist: so do tasks without a supervisor."""
+    """Row 23 of the security checklist: so do tasks without a supervisor."""
     assert post(clients["operator"], TASKS, spec_for("flights", groupId="by-hand")).status_code == 201
     assert post(clients["outsider"], TASKS, spec_for("mine", groupId="by-hand")).status_code == 409
 
@@ -87,7 +87,7 @@ def intruder(cast: Cast) -> Supervisor:
 
 
 def test_it_is_not_applied_nor_resumed(clients: dict[str, Client], intruder: Supervisor) -> None:
-    """Row 22 of the security checklist: neither sets the group's configuration on the broker."""
+    """Row 23 of the security checklist: neither sets the group's configuration on the broker."""
     for action in ("share-group/config/", "resume/"):
         answer = post(clients["outsider"], f"{SUPERVISORS}mine/{action}")
         assert (answer.status_code, "is taken" in answer.content.decode()) == (409, True)
@@ -114,7 +114,7 @@ def test_a_terminated_intruder_is_none(clients: dict[str, Client], cast: Cast, i
 def test_who_may_not_make_a_datasource_is_not_told_which_there_are(
     clients: dict[str, Client], cast: Cast, path: str, role: Role
 ) -> None:
-    """Row 23 of the security checklist: a name that is taken and one that is free are answered alike."""
+    """Row 24 of the security checklist: a name that is taken and one that is free are answered alike."""
     Membership.objects.filter(user=cast.users["outsider"]).update(role=role)
     pasted = {"inputSource": {"type": "inline", "data": '{"a": 1}'}} if path.endswith("sampler/") else {}
     answers = [post(clients["outsider"], path, spec_for(name, **pasted)) for name in ("flights", "nowhere-to-be")]

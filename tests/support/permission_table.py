@@ -50,10 +50,13 @@ class Row:
         return not self.pattern.startswith(("api/v1/", "api/sampler/", "druid/", "internal/"))
 
 
+OF_TEAMS = ("api/v1/teams/", "api/v1/invitations/")
+
+
 def arguments(cast: Cast, pattern: str) -> dict[str, object]:
     """Values for the parameters of any address, all of them team alpha's."""
     return {
-        "name": cast.alpha.name if pattern.startswith("api/v1/teams/") else cast.datasource.name,
+        "name": cast.alpha.name if pattern.startswith(OF_TEAMS) else cast.datasource.name,
         "username": "viewer",
         "supervisor_id": cast.supervisor.pk,
         "task_id": cast.task.pk,
@@ -70,7 +73,7 @@ TEAM = f"{V1}teams/<str:name>/members/"
 KNOWN_DATASOURCE = spec_for("flights", groupId="another-group")
 # A spec for a datasource whose name is taken: an outsider learns no more than that.
 SUBMIT: Statuses = (201, 201, 403, 409, 401, 201)
-SAMPLE: Statuses = (200, 200, 403, 409, 401, 200)
+SAMPLE: Statuses = (200, 200, 403, 200, 401, 200)  # a name that is taken is as a new one
 PASTED = {
     "type": "inline",
     "spec": {
@@ -88,7 +91,13 @@ REST = [
     Row("GET", f"{V1}teams/", LOGGED_IN),
     Row("GET", TEAM, SEE),
     Row("PUT", f"{TEAM}<str:username>/", ADMINISTER, {"role": "operator"}),
-    Row("DELETE", f"{TEAM}<str:username>/", instead(ADMINISTER, success=204)),
+    Row("DELETE", f"{TEAM}<str:username>/", (204, 403, 204, 404, 401, 204)),  # it is the viewer, who may leave
+    Row("GET", f"{V1}teams/<str:name>/tokens/", ADMINISTER),
+    Row("DELETE", f"{TEAM}<str:username>/tokens/<str:token_id>/", (404, 403, 403, 404, 401, 404)),
+    Row("GET", f"{V1}teams/<str:name>/invitations/", ADMINISTER),
+    Row("GET", f"{V1}invitations/", LOGGED_IN),
+    Row("POST", f"{V1}invitations/<str:name>/", (404, 404, 404, 404, 401, 404)),
+    Row("DELETE", f"{V1}invitations/<str:name>/", (404, 404, 404, 404, 401, 404)),
     Row("GET", f"{V1}teams/<str:name>/audit/", ADMINISTER),
     Row("GET", DS, LOGGED_IN),
     Row("GET", ONE_DS, SEE),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
@@ -12,8 +14,12 @@ from controlplane.api.pagination import Key, PageQuery, page_of, page_response, 
 from controlplane.api.v1.serializers.teams import (
     AuditQuery,
     AuditSerializer,
+    InvitationSerializer,
     MemberBody,
     MemberSerializer,
+    MemberTokenSerializer,
+    MyInvitationSerializer,
+    PlaceSerializer,
     TeamSerializer,
 )
 from controlplane.teams import audit, selectors, services
@@ -46,21 +52,88 @@ class MemberView(HeadgateView):
         operation_id="set_member",
         tags=["teams"],
         request=MemberBody,
-        responses={200: MemberSerializer, 201: MemberSerializer},
+        responses={200: PlaceSerializer, 202: PlaceSerializer},
     )
     def put(self, request: Request, name: str, username: str) -> Response:
-        """Add a member or change the role of one. Needs the role admin."""
+        """Change a member's role (200), or invite whoever has the name (202), be there such a user or not.
+
+        Needs the role admin. Who is invited is no member before they accept.
+        """
         team = selectors.get_team(self.actor, name)
         role = Role(body_of(request, MemberBody)["role"])
-        member, new = services.set_member(user=self.actor, team=team, username=username, role=role)
-        code = status.HTTP_201_CREATED if new else status.HTTP_200_OK
-        return Response(MemberSerializer(member).data, status=code)
+        place = services.set_member(user=self.actor, team=team, username=username, role=role)
+        code = status.HTTP_200_OK if place.state == "member" else status.HTTP_202_ACCEPTED
+        return Response(PlaceSerializer(place).data, status=code)
 
     @extend_schema(operation_id="remove_member", tags=["teams"], responses={204: GONE})
     def delete(self, request: Request, name: str, username: str) -> Response:
-        """Remove a member. Needs the role admin; the last admin stays."""
+        """Remove a member or withdraw an invitation: needs the role admin. With your own name you leave the team.
+
+        The last admin stays.
+        """
         team = selectors.get_team(self.actor, name)
         services.remove_member(user=self.actor, team=team, username=username)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class InvitationsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_invitations", tags=["teams"], parameters=[PageQuery], responses=paged(InvitationSerializer)
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Whom a team has invited and who has not answered yet. Needs the role admin."""
+        found = selectors.list_invitations(self.actor, selectors.get_team(self.actor, name))
+        page = page_of(request, found, [Key("username", str)], query_of(request, PageQuery))
+        return page_response(page, InvitationSerializer)
+
+
+class MyInvitationsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_my_invitations",
+        tags=["teams"],
+        parameters=[PageQuery],
+        responses=paged(MyInvitationSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """The teams that have invited you, with the role that they offer. An invitation is open for 30 days."""
+        found = selectors.my_invitations(self.actor)
+        page = page_of(request, found, [Key("team_name", str)], query_of(request, PageQuery))
+        return page_response(page, MyInvitationSerializer)
+
+
+class MyInvitationView(HeadgateView):
+    @extend_schema(operation_id="accept_invitation", tags=["teams"], request=None, responses=MemberSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Accept a team's invitation: you are a member from now on."""
+        return Response(MemberSerializer(services.accept_invitation(user=self.actor, team_name=name)).data)
+
+    @extend_schema(operation_id="decline_invitation", tags=["teams"], responses={204: GONE})
+    def delete(self, request: Request, name: str) -> Response:
+        """Decline it."""
+        services.decline_invitation(user=self.actor, team_name=name)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class MemberTokensView(HeadgateView):
+    @extend_schema(
+        operation_id="list_member_tokens",
+        tags=["teams"],
+        parameters=[PageQuery],
+        responses=paged(MemberTokenSerializer),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """The tokens of a team's members, newest first. Needs the role admin."""
+        order = (Key("created", datetime, descending=True), Key("digest", str))
+        found = selectors.list_member_tokens(self.actor, selectors.get_team(self.actor, name))
+        return page_response(page_of(request, found, order, query_of(request, PageQuery)), MemberTokenSerializer)
+
+
+class MemberTokenView(HeadgateView):
+    @extend_schema(operation_id="revoke_member_token", tags=["teams"], responses={204: GONE})
+    def delete(self, request: Request, name: str, username: str, token_id: str) -> Response:
+        """Revoke a member's token. Needs the role admin in every team of the member: a token is for all of them."""
+        team = selectors.get_team(self.actor, name)
+        services.revoke_member_token(user=self.actor, team=team, username=username, token_id=token_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

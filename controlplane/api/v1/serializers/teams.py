@@ -24,6 +24,29 @@ class MemberSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(Role.choices)
 
 
+class PlaceSerializer(serializers.Serializer[Any]):
+    username = serializers.CharField()
+    role = serializers.ChoiceField(Role.choices)
+    state = serializers.ChoiceField(["member", "invited"], help_text="Who is invited has to accept first.")
+
+
+class InvitationSerializer(serializers.Serializer[Any]):
+    """An open invitation, as the team's admins see it."""
+
+    username = serializers.CharField()
+    role = serializers.ChoiceField(Role.choices)
+    created_at = serializers.DateTimeField()
+
+
+class MyInvitationSerializer(serializers.Serializer[Any]):
+    """An open invitation, as whoever is invited sees it."""
+
+    team = serializers.CharField(source="team_name")
+    role = serializers.ChoiceField(Role.choices)
+    by = serializers.CharField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
 class MemberBody(BodySerializer):
     role = serializers.ChoiceField(Role.choices)
 
@@ -63,6 +86,23 @@ class TokenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     created = serializers.DateTimeField()
     expiry = serializers.DateTimeField(allow_null=True)
+
+
+class MemberTokenSerializer(serializers.Serializer[Any]):
+    """A member's token. ``revocable``: false when its user works where you are no admin; its name is not shown then."""
+
+    id = serializers.CharField(source="token_key")
+    username = serializers.CharField()
+    name = serializers.SerializerMethodField()
+    created = serializers.DateTimeField()
+    expiry = serializers.DateTimeField(allow_null=True)
+    revocable = serializers.SerializerMethodField()
+
+    def get_name(self, token: Any) -> str:
+        return "" if token.elsewhere else str(token.name)
+
+    def get_revocable(self, token: Any) -> bool:
+        return not token.elsewhere
 
 
 class NewTokenSerializer(TokenSerializer):
