@@ -2,13 +2,16 @@
 # It holds Java 17 and PySpark, so the Spark master and its workers are made from it too: driver and executors then have
 # the same Python packages at the same place.
 
-FROM python:3.11-slim-bookworm AS packages
+# A digest fixes what a name may change to: docs/docker.md.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+
+FROM ${PYTHON_IMAGE} AS packages
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/venv
 COPY requirements.txt /tmp/requirements.txt
 RUN /opt/venv/bin/python -m pip install --use-pep517 --require-hashes -r /tmp/requirements.txt
 
-FROM python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE}
 # spark-class calls ps. The slim image leaves out the folder of manual pages, which Java's package wants to link into.
 RUN mkdir -p /usr/share/man/man1 \
     && apt-get update \

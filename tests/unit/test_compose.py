@@ -19,6 +19,7 @@ from tests.support.django_cast import spec_for
 PROJECT = Path(__file__).resolve().parents[2]
 COMPOSE = PROJECT / "docker-compose.yml"
 OURS = {"spark-master", "spark-worker", "migrate", "web", "worker", "beat"}
+PYTHON = "python:3.11-slim-bookworm"
 OTHERS = {"kafka": "apache/kafka:4.3.0", "postgres": "postgres:18", "valkey": "valkey/valkey:9"}
 REQUIRED = {
     "POSTGRES_PASSWORD",
@@ -78,9 +79,12 @@ def test_the_file_follows_the_compose_schema() -> None:
 
 def test_the_services_and_their_images(services: dict[str, Any]) -> None:
     assert set(services) == OURS | set(OTHERS)
-    assert {name: services[name]["image"] for name in OTHERS} == OTHERS
+    assert {name: services[name]["image"] for name in OTHERS} == {
+        name: f"${{{name.upper()}_IMAGE:-{image}}}" for name, image in OTHERS.items()
+    }
     assert {services[name]["image"] for name in OURS} == {"headgate:${IMAGE_TAG:-latest}"}
-    assert all(services[name]["build"] == "." for name in OURS)
+    build = {"context": ".", "args": {"PYTHON_IMAGE": f"${{PYTHON_IMAGE:-{PYTHON}}}"}}
+    assert all(services[name]["build"] == build for name in OURS)
 
 
 def test_only_loopback_ports_are_opened(services: dict[str, Any]) -> None:
@@ -290,7 +294,8 @@ def test_the_image_is_not_run_as_root_and_its_base_is_pinned() -> None:
     users = [words[0] for instruction, *words in dockerfile() if instruction == "USER"]
     assert users[-1] == "headgate"
     bases = {words[0] for instruction, *words in dockerfile() if instruction == "FROM"}
-    assert bases == {"python:3.11-slim-bookworm"}
+    assert bases == {"${PYTHON_IMAGE}"}
+    assert dockerfile()[0] == ["ARG", f"PYTHON_IMAGE={PYTHON}"]
     assert any("openjdk-17-jre-headless" in words for instruction, *words in dockerfile() if instruction == "RUN")
 
 
