@@ -20,6 +20,7 @@ from frontend.views import (
     specs,
     supervisors,
     tasks,
+    teams,
 )
 
 app_name = "frontend"
@@ -88,5 +89,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/-/new/", specs.new_task, name="new-task"),
     path("tasks/<str:task_id>/", include(TASK)),
     path("records/", records.find, name="records"),
+    path("teams/", teams.index, name="teams"),
+    path("teams/<str:name>/<str:action>/", teams.answer, name="team-answer"),
     path("audit/", audit.index, name="audit"),
 ]

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import IO, Any
 
 from django.core.exceptions import RequestAborted, RequestDataTooBig
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
 Scope = dict[str, Any]
@@ -122,7 +122,9 @@ class NothingLargeFromStrangers:
         # Over REST the view asks who it is before it reads, but where one logs in.
         asked_by_view = request.path.startswith(_REST) and not request.path.startswith(_LOGIN)
         if not asked_by_view and self._is_large(request) and not request.user.is_authenticated:
-            return HttpResponse("The request is too large.", status=413, content_type="text/plain")
+            detail = f"More than {BEGINNING_BYTES} bytes are taken of those only who are logged in."
+            body = {"type": "urn:headgate:problem:too-large", "title": "Too large", "status": 413, "detail": detail}
+            return JsonResponse(body, status=413, content_type="application/problem+json")
         return self._get_response(request)
 
     def _is_large(self, request: HttpRequest) -> bool:

@@ -102,22 +102,27 @@ def _take(invitation: Invitation, user: User, action: str) -> None:
 
 @transaction.atomic
 def remove_member(*, user: User, team: Team, username: str) -> None:
-    """Remove a member, or withdraw an invitation; everybody may leave by themselves.
-
-    Raises ``NotAllowed``, ``NotFound``, ``Conflict`` (the last admin stays).
-    """
+    """Remove a member, or withdraw an invitation. Raises ``NotAllowed``, ``NotFound``, ``Conflict``."""
     _lock(team)
-    leaves = username == user.username
-    if not leaves:
-        require(user, Action.ADMINISTER, team)
-        if team.invitations.filter(username=_name(username)).delete()[0]:
-            audit.record(user=user, team=team, target="member", target_id=username, action="withdraw")
-            if not team.memberships.filter(user__username=username).exists():
-                return
+    require(user, Action.ADMINISTER, team)
+    if team.invitations.filter(username=_name(username)).delete()[0]:
+        audit.record(user=user, team=team, target="member", target_id=username, action="withdraw")
+        if not team.memberships.filter(user__username=username).exists():
+            return
+    _remove(user, team, username, "remove")
+
+
+@transaction.atomic
+def leave(*, user: User, team: Team) -> None:
+    """Be a member no longer; nobody has to allow it. Raises ``NotFound``, ``Conflict`` (the last admin stays)."""
+    _lock(team)
+    _remove(user, team, user.username, "leave")
+
+
+def _remove(user: User, team: Team, username: str, action: str) -> None:
     membership = get_member(team, username)
     _keep_an_admin(team, without=membership.user)
     membership.delete()
-    action = "leave" if leaves else "remove"
     audit.record(user=user, team=team, target="member", target_id=username, action=action)
 
 

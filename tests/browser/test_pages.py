@@ -212,6 +212,7 @@ PAGES = (
     "/tasks/",
     "/tasks/{task}/",
     "/tasks/-/new/",
+    "/teams/",
     "/records/?topic=flights-topic&partition=0&offset=100",
 )
 

@@ -10,7 +10,8 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.teams.models import AuditEntry, Invitation, Membership, Role
-from tests.support.django_cast import Cast, speaking_as
+from tests.support.django_cast import Cast, browsing_as, speaking_as
+from tests.support.html import parsed
 
 MEMBERS, MINE = "/api/v1/teams/alpha/members/", "/api/v1/invitations/"
 
@@ -103,3 +104,18 @@ def test_each_step_is_in_the_audit_trail(clients: dict[str, Client], cast: Cast)
 
 def test_a_sites_admin_invites_too(cast: Cast) -> None:
     assert invite(speaking_as(cast, "superuser")).status_code == 202
+
+
+def test_the_page_answers_invitations_and_leaves(clients: dict[str, Client], cast: Cast) -> None:
+    browser = browsing_as(cast, "outsider")
+    for action, inside in (("decline", False), ("accept", True)):
+        invite(clients["owner"])
+        assert parsed(browser.get("/teams/")).one("li", data_invitation="alpha")
+        assert browser.post(f"/teams/alpha/{action}/")["Location"] == "/teams/"
+        assert ("outsider" in in_alpha(cast)) is inside
+    assert parsed(browser.get("/teams/")).one("li", data_team="alpha")
+    assert browser.post("/teams/alpha/leave/").status_code == 302
+    assert "outsider" not in in_alpha(cast)
+    assert browser.post("/teams/alpha/leave/").status_code == 404
+    assert browser.post("/teams/beta/join/").status_code == 404
+    assert browser.get("/teams/beta/leave/").status_code == 405

@@ -50,7 +50,8 @@ class Row:
         return not self.pattern.startswith(("api/v1/", "api/sampler/", "druid/", "internal/"))
 
 
-OF_TEAMS = ("api/v1/teams/", "api/v1/invitations/")
+ACTIONS = {"supervisors": "suspend", "teams": "leave"}
+OF_TEAMS = ("api/v1/teams/", "api/v1/invitations/", "teams/")
 
 
 def arguments(cast: Cast, pattern: str) -> dict[str, object]:
@@ -63,7 +64,7 @@ def arguments(cast: Cast, pattern: str) -> dict[str, object]:
         "number": 0 if pattern.startswith("internal/") else cast.quarantined.pk,
         "token_id": "an-id-of-a-token",
         "rest": "none",
-        "action": "suspend" if pattern.startswith("supervisors/") else "stop",
+        "action": ACTIONS.get(pattern.partition("/")[0], "stop"),
     }
 
 
@@ -254,6 +255,8 @@ PAGES = [
     Row("GET", f"{P_TASK}confirm/<str:action>/", PAGE_MAY_OPERATE),
     Row("POST", f"{P_TASK}stop/", PAGE_OPERATE),
     Row("POST", f"{P_TASK}finish/", PAGE_OPERATE),
+    Row("GET", "teams/", PAGE),
+    Row("POST", "teams/<str:name>/<str:action>/", (302, 302, 302, 404, 302, 404)),  # the owner is told to stay
     Row("GET", "audit/", (200, 403, 403, 200, 302, 200)),
     Row("GET", "records/", PAGE),
     Row("GET", "records/", PAGE_SEE, query="?topic=flights-topic&partition=0&offset=0"),

@@ -72,7 +72,10 @@ class MemberView(HeadgateView):
         The last admin stays.
         """
         team = selectors.get_team(self.actor, name)
-        services.remove_member(user=self.actor, team=team, username=username)
+        if username == self.actor.username:
+            services.leave(user=self.actor, team=team)
+        else:
+            services.remove_member(user=self.actor, team=team, username=username)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
