@@ -13,8 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import IO, Any
 
 from django.core.exceptions import RequestAborted, RequestDataTooBig
-from django.http import HttpRequest, JsonResponse
-from django.http.response import HttpResponseBase
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -23,15 +21,14 @@ BEGINNING_BYTES = 64 * 1024
 READ_S = 120.0  # how long a body may take
 _MEBIBYTE = 1024 * 1024
 _IN_MEMORY_BYTES = 2 * _MEBIBYTE
-_REST = ("/api/", "/druid/")
-_LOGIN = "/api/v1/auth/login"
+REST = ("/api/", "/druid/")
 
 
 def most_bytes(path: str) -> int:
     """How large a body may be: of publishes with what they quarantine, of a spec over REST, of the pages' forms."""
     if path.startswith("/internal/"):
         return 64 * _MEBIBYTE
-    return 2 * _MEBIBYTE if path.startswith(_REST) else 8 * _MEBIBYTE
+    return 2 * _MEBIBYTE if path.startswith(REST) else 8 * _MEBIBYTE
 
 
 class Body:
@@ -110,26 +107,3 @@ def _announced(scope: Scope) -> int | None:
         return None
     length = headers.get(b"content-length", b"0")
     return int(length) if length.isdigit() else 0
-
-
-class NothingLargeFromStrangers:
-    """Middleware, behind the one that knows the user: who is not logged in sends no large form."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self._get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        # Over REST the view asks who it is before it reads, but where one logs in.
-        asked_by_view = request.path.startswith(_REST) and not request.path.startswith(_LOGIN)
-        if not asked_by_view and self._is_large(request) and not request.user.is_authenticated:
-            detail = f"More than {BEGINNING_BYTES} bytes are taken of those only who are logged in."
-            body = {"type": "urn:headgate:problem:too-large", "title": "Too large", "status": 413, "detail": detail}
-            return JsonResponse(body, status=413, content_type="application/problem+json")
-        return self._get_response(request)
-
-    def _is_large(self, request: HttpRequest) -> bool:
-        stream = getattr(request, "_stream", None)
-        if isinstance(stream, Body):
-            return not stream.is_whole
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        return length.isdigit() and int(length) > BEGINNING_BYTES

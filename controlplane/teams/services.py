@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
@@ -57,8 +58,13 @@ def set_member(*, user: User, team: Team, username: str, role: Role) -> Place:
 
 
 def _name(username: str) -> str:
-    if not storable(username) or not 0 < len(username) <= 150 or not in_one_line(username):
-        raise InvalidInput("A user name has 1 to 150 characters, in one line.")
+    """A name that a user may have. Raises ``InvalidInput``."""
+    try:
+        User.username_validator(username)
+    except ValidationError as error:
+        raise InvalidInput("; ".join(error.messages)) from None
+    if not storable(username) or len(username) > 150:
+        raise InvalidInput("A user name has at most 150 characters.")
     return username
 
 

@@ -111,7 +111,7 @@ BODIES: dict[str, tuple[bytes, str, int]] = {
     "half a pair": (b'{"a": "\\ud800"}', "application/json", 400),
     "not UTF-8": (b'{"a": "\xff"}', "application/json", 400),
     "UTF-16": ('{"a": 1}'.encode("utf-16"), "application/json; charset=utf-16", 400),
-    "deep": (b"[" * 100_000 + b"]" * 100_000, "application/json", 400),
+    "deep": (b"[" * 30_000 + b"]" * 30_000, "application/json", 400),
     "rather deep": (b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}", "application/json", 400),
     "a name twice": (b'{"type": "a", "type": "b"}', "application/json", 400),
     "unknown field": (b'{"surprise": 1}', "application/json", 400),
@@ -161,7 +161,7 @@ def test_every_endpoint_that_reads_a_body_is_in_the_table() -> None:
     """Those that are not take no body at all."""
     without = {"logout/", "suspend", "resume", "terminate", "shutdown", "suspendAll", "resumeAll"}
     without |= {"terminateAll", "supervisor/<str:supervisor_id>/reset", "share-group/config"}
-    without |= {"supervisors/<str:supervisor_id>/handoff/"}
+    without |= {"supervisors/<str:supervisor_id>/handoff/", "invitations/<str:name>/"}
     changing = {(m, r.pattern) for r in ROUTES for m in r.methods & {"POST", "PUT", "PATCH"}}
     assert {
         (m, p) for m, p in changing if not p.rstrip("/").endswith(tuple(w.rstrip("/") for w in without))
