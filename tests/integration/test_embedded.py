@@ -187,6 +187,12 @@ def test_kafka_keeps_records_over_stop_and_kill(broker: Kafka) -> None:
     assert len(read_share_group(broker, "kept", "group-2", 10)) == 10
 
 
+def test_what_kafka_keeps_is_private(broker: Kafka) -> None:
+    """Row 28 of the security checklist: as root the home itself lets others pass through."""
+    folder = broker.home.path / "kafka"
+    assert [f.stat().st_mode & 0o777 for f in (folder, folder / "data")] == [0o700, 0o700]
+
+
 def test_kafka_does_not_make_topics_by_itself(broker: Kafka) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 2000})
     delivered: list[bool] = []
