@@ -19,6 +19,7 @@ _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
 _WITH_FRACTION = r"^-?[0-9]+\.[0-9]*[1-9][0-9]*$"
 _TINY = r"^-?[0-9.]+[eE]-"
 _MANY_DIGITS = r"^-?[0-9]{16,}$"
+_LEAST_TO_ROUND = 16  # characters
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,8 @@ def _note_rounded(made: Made, texts: pa.Array, column: pa.Array, name: str) -> N
     if not pa.types.is_floating(column.type):
         return
     _note_lost(made, texts, column, f"field {name!r} holds a number that is beyond a double")
+    if (pc.max(pc.binary_length(texts)).as_py() or 0) < _LEAST_TO_ROUND:
+        return
     wide = np.flatnonzero(_matching(texts, _MANY_DIGITS).to_numpy(zero_copy_only=False))
     rounded = [row for row in wide.tolist() if (v := column[row].as_py()) is not None and int(texts[row].as_py()) != v]
     for row in rounded:

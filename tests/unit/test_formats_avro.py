@@ -75,6 +75,14 @@ def test_a_record_with_all_kinds_of_values() -> None:
     assert found.rows.column("__time")[0].as_py().isoformat() == "2025-06-01T00:00:00+00:00"
 
 
+@pytest.mark.parametrize("kind", ["double", "float"])
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+def test_what_is_no_number_is_told(kind: str, value: float) -> None:
+    found = decoded(inline(one_field(kind)), [written(one_field(kind), {"v": value})])
+    assert found.rows.column("v").to_pylist() == [None]
+    assert found.processed_with_error == {0: "field 'v' holds a number that is beyond a double"}
+
+
 def test_bytes_as_text() -> None:
     schema = one_field({"type": "fixed", "name": "F", "size": 2})
     assert row(inline(schema), written(schema, {"v": b"ab"})) == {"v": "YWI="}

@@ -150,3 +150,17 @@ def test_records_read_at_once_are_as_records_read_one_by_one(
             assert {k: v for k, v in json.loads(text).items() if v is not None} == {
                 k: v for k, v in json.loads(other).items() if v is not None
             }
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        ("1e400", "field 'a' holds a number that is beyond a double"),
+        ("12345678901234567891", "field 'a' is rounded: it has more digits than a double holds"),
+        ("1.5", ""),
+        ("9223372036854775807", ""),
+    ],
+)
+def test_a_number_that_its_column_does_not_hold_is_told(number: str, told: str) -> None:
+    found = decoded({**CSV, "tryParseNumbers": True}, [f"1,{number},x".encode()])
+    assert found.processed_with_error.get(0, "") == told

@@ -31,7 +31,7 @@ from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat
 
 _VALUE = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\n|\r|\Z)')
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_LONG = re.compile(r"[+-]?\d{1,18}")
+_LONG = re.compile(r"[+-]?\d{1,400}")
 _DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 Values = list[str | None]
 
