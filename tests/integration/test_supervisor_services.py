@@ -68,7 +68,7 @@ def test_stored_expressions_say_that_they_are_sql(cast: Cast) -> None:
         "filter": {**condition, "field": {**condition["field"], "language": "sql"}},
     }
     supervisor = submit(cast, spec)
-    run()
+    run(supervisor.pk)
     models = ((SpecVersion, {"supervisor": supervisor}), (Task, {"supervisor": supervisor}))
     for model, of in models:
         row = model.objects.get(**of)
