@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pyspark import SparkContext
 
@@ -58,26 +60,26 @@ class Slot:
 
 
 class Application:
-    """Runs until told to end, by the control plane or, through ``ending``, by a signal."""
+    """Runs until told to end, by the control plane or, through ``ending``, by a signal.
+
+    ``starting``: Spark, which is waited for when there is nothing else to do.
+    """
 
     def __init__(
         self,
-        spark: SparkContext,
+        starting: Future[SparkContext],
         client: HttpControlPlane,
         assignment: Assignment,
         url: str,
         token: str,
         ending: Ending,
     ) -> None:
-        self._spark = spark
+        self._starting = starting
         self._client = client
         self._assignment = assignment
         self._url = url
         self._token = token
         self._ending = ending
-        host = spark.getConf().get("spark.driver.host", "127.0.0.1") or "127.0.0.1"
-        self._board = Board(host)
-        self._slot_count = spark.defaultParallelism
         self._slots: dict[int, Slot] = {}
         self._places = Places(assignment)
         self._message = ""
@@ -85,6 +87,19 @@ class Application:
         self._farewell: Directive = "finish"  # what the other indexers are told then
         self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
         self._silence = Trouble(self._log, "the control plane does not answer")
+
+    @property
+    def _spark(self) -> SparkContext:
+        return self._starting.result()
+
+    @property
+    def _slot_count(self) -> int:
+        """How many Spark tasks can run side by side."""
+        return self._spark.defaultParallelism
+
+    @cached_property
+    def _board(self) -> Board:
+        return Board(self._spark.getConf().get("spark.driver.host", "127.0.0.1") or "127.0.0.1")
 
     def run(self) -> None:
         """Start the indexers, then beat once a second until all have ended."""

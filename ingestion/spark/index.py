@@ -1,17 +1,19 @@
-"""The application that spark-submit starts. Task, token and address come from the environment, never from argv."""
+"""The application that spark-submit starts. Task, token and address come from the environment, never from argv.
+
+Spark starts in its JVM, which takes as long as all the rest: the data plane is imported and the assignment fetched
+meanwhile.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark import SparkConf, SparkContext
 
-from ingestion.client import ClientError, HttpControlPlane
-from ingestion.spark.application import Application
 from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.ending import Ending
-from ingestion.task.log import configure, logger_for
 
 
 def _conf() -> SparkConf:
@@ -22,23 +24,37 @@ def _conf() -> SparkConf:
 
 def main() -> int:
     """Exit code 0 when the task did what it was told."""
-    configure()
     ending = Ending.from_environment().install()
     hand_on_sigterm()
+    with ThreadPoolExecutor(1, "spark") as aside:
+        starting = aside.submit(_spark)
+        try:
+            return _drive(starting, ending)
+        finally:
+            starting.result().stop()
+
+
+def _spark() -> SparkContext:
+    spark = SparkContext.getOrCreate(_conf())
+    spark.setLogLevel("WARN")
+    return spark
+
+
+def _drive(starting: Future[SparkContext], ending: Ending) -> int:
+    # Not at the top: this is what takes long.
+    from ingestion.client import ClientError, HttpControlPlane
+    from ingestion.spark.application import Application
+    from ingestion.task.log import configure, logger_for
+
+    configure()
     task_id, token, url = (os.environ[n] for n in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN", "HEADGATE_URL"))
-    log = logger_for(task=task_id)
     client = HttpControlPlane(url, task_id, token)
     try:
         assignment = client.assignment()
     except ClientError as error:
-        log.error("no assignment", reason=str(error))
+        logger_for(task=task_id).error("no assignment", reason=str(error))
         return 1
-    spark = SparkContext.getOrCreate(_conf())
-    spark.setLogLevel("WARN")
-    try:
-        Application(spark, client, assignment, url, token, ending).run()
-    finally:
-        spark.stop()
+    Application(starting, client, assignment, url, token, ending).run()
     return 0
 
 

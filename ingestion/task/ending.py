@@ -6,8 +6,10 @@ import os
 import signal
 import time
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from ingestion.specs.protocol import Directive
+if TYPE_CHECKING:  # all that an application imports before Spark starts makes its start longer
+    from ingestion.specs.protocol import Directive
 
 STOP_TIMEOUT_S = 25.0
 # Of the bound: until then what is held is published, then it is released, then the application ends as it is.
