@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from controlplane.embedded.home import temporary_home
+from controlplane.embedded.spark_classes import prepare_classes
 from tests.support.house import House
 
 
@@ -20,6 +21,7 @@ def add_stack_options(parser: argparse.ArgumentParser) -> None:
 def stack(options: argparse.Namespace) -> Iterator[House]:
     """All services, with the broker's default limits."""
     with temporary_home() as home:
+        prepare_classes(home.log("spark-classes"))
         house = House(home, broker={}, bootstrap=options.bootstrap, database=options.database, with_proxy=False)
         try:
             yield house

@@ -6,17 +6,14 @@ import hashlib
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 from controlplane.embedded.errors import Cancelled, DownloadFailed, PrerequisiteMissing, quoted, tail
-from controlplane.embedded.files import try_lock
 from controlplane.embedded.home import default_cache
 from controlplane.embedded.jvm import java
 from controlplane.embedded.processes import run_to_end
-from controlplane.embedded.waiting import poll_until
+from controlplane.embedded.waiting import one_at_a_time
 
 VERSION = "4.3.0"
 HASHES = Path(__file__).with_name(f"kafka-{VERSION}.sha256")
@@ -43,17 +40,10 @@ def kafka_jars(log: Path, cancel: threading.Event | None = None) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(folder.with_name(folder.name + ".lock"), cancel):
+    with one_at_a_time(folder.with_name(folder.name + ".lock"), ATTEMPTS * TIMEOUT_S, cancel):
         if not folder.is_dir():
             _download(folder, log, cancel)
     return folder
-
-
-@contextmanager
-def _one_at_a_time(lock: Path, cancel: threading.Event | None) -> Iterator[None]:
-    with lock.open("a") as file:
-        poll_until(lambda: try_lock(file), timeout_s=ATTEMPTS * TIMEOUT_S, cancel=cancel, interval_s=0.2)
-        yield
 
 
 def _download(folder: Path, log: Path, cancel: threading.Event | None) -> None:

@@ -21,6 +21,7 @@ from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.kafka_jars import kafka_jars
 from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.service import Service
+from controlplane.embedded.spark_classes import prepare_classes, submit_options
 from controlplane.embedded.state import StackState
 from controlplane.embedded.valkey import Valkey
 from controlplane.embedded.watch import Watched, say
@@ -93,6 +94,7 @@ class Launcher:
         self._state = replace(self._state, url=web.url, bootstrap=kafka.bootstrap)
         return [
             ("Kafka: jars (downloaded the first time)", lambda: kafka_jars(home.log("kafka-download"), cancel)),
+            ("Spark: classes (made the first time)", lambda: self._prepare_spark(env)),
             ("PostgreSQL", lambda: self._start_and_wait(postgres, ports["postgres"])),
             ("Valkey", lambda: self._start_and_wait(valkey, ports["valkey"])),
             ("Kafka: start", lambda: self._start(kafka, ports["kafka"])),
@@ -104,6 +106,10 @@ class Launcher:
             ("Worker", lambda: self._wait(worker)),
             ("Beat", lambda: self._wait(beat)),
         ]
+
+    def _prepare_spark(self, env: dict[str, str]) -> None:
+        prepare_classes(self._home.log("spark-classes"), self._cancel)
+        env.update(submit_options())  # before worker, which hands it on, is started with it
 
     def _start_own(self, web: apps.Web, *jobs: apps.Celery) -> None:
         self._start(web, web.port)

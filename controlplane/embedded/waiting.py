@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from controlplane.embedded.errors import Cancelled
+from controlplane.embedded.files import try_lock
 
 INTERVAL_S = 0.05
 T = TypeVar("T")
@@ -34,3 +37,11 @@ def poll_until(
             raise TimeoutError(f"not so within {timeout_s:g} seconds")
         if pause.wait(interval_s):
             raise Cancelled("stopped while starting")
+
+
+@contextmanager
+def one_at_a_time(lock: Path, timeout_s: float, cancel: threading.Event | None) -> Iterator[None]:
+    """Holds the file's lock among processes. Raises TimeoutError, Cancelled."""
+    with lock.open("a") as file:
+        poll_until(lambda: try_lock(file), timeout_s=timeout_s, cancel=cancel, interval_s=0.2)
+        yield

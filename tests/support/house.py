@@ -25,6 +25,7 @@ from controlplane.embedded import apps
 from controlplane.embedded.home import PROJECT, Home
 from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.postgres import Postgres
+from controlplane.embedded.spark_classes import submit_options
 from controlplane.embedded.valkey import Valkey
 from tests.support.fault_proxy import FaultProxy
 
@@ -108,6 +109,7 @@ class House:
             "HEADGATE_REPAIR_MARGIN": "15",
             "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "12",
             "HEADGATE_RESTART_LONGEST_DELAY": "4",
+            **submit_options(),
         }
         apps.migrate(self.home, self.environment)
         apps.ensure_login(self.home, self.environment)
