@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_stack_options(parser)
     parser.add_argument("--rate", type=int, default=200, help="records a second")
     parser.add_argument("--seconds", type=int, default=60, help="of each run")
-    parser.add_argument("--handoff", default="PT1S", help="intermediateHandoffPeriod of the offset ranges")
+    parser.add_argument("--handoff", help="intermediateHandoffPeriod of the offset ranges; without it as it comes")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Spark Structured Streaming from Kafka to Parquet, in a process of its own: prints the seconds of each pass as JSON.
+"""Spark Structured Streaming from Kafka to Parquet, in a process of its own: prints its times as JSON.
+
+``passes_s``: the seconds of each pass; ``from_start_s``: those from the process's start to the end of the last.
 
 ``python -m benchmarks.spark_peer BOOTSTRAP CORES FOLDER TOPIC…``: one pass for each topic in turn, in one session.
 """
@@ -9,6 +11,7 @@ import json
 import sys
 import time
 
+import psutil
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -30,8 +33,9 @@ def main(bootstrap: str, cores: str, folder: str, *topics: str) -> None:
         began = time.monotonic()
         one_pass(spark, bootstrap, topic, f"{folder}/{number}")
         seconds.append(time.monotonic() - began)
+    from_start_s = time.time() - psutil.Process().create_time()
     spark.stop()
-    print(json.dumps(seconds))
+    print(json.dumps({"passes_s": seconds, "from_start_s": from_start_s}))
 
 
 def session(cores: str, folder: str) -> SparkSession:

@@ -75,5 +75,11 @@ TARGETS: dict[str, tuple[Target, ...]] = {
     "memory": (Target("peak_rss_mb", "at most", 400), *_ONCE),
     "share": (Target("ratio", "at least", 0.6), *_ONCE),
     "offsets": (Target("ratio_spark", "at least", 1.7), Target("ratio_bare", "at least", 0.7), *_ONCE),
+    "start": (
+        Target("first_row_s", "at most", 15),
+        Target("first_row_share_s", "at most", 9),
+        Target("ratio_from_submit", "at least", 1),
+        *_ONCE,
+    ),
     "soak": (*_ONCE, *_none("wrong")),
 }

@@ -1,0 +1,129 @@
+"""From POST to rows: the first of a few that wait, and all of many beside Spark Structured Streaming from its start.
+
+Everything is at its defaults, ``startDelay`` included, but for ``useEarliestOffset`` and the number of indexers.
+Spark's time begins with its process, too: each side starts its JVM, its Python and its connections.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+
+from benchmarks.measure import PARTITIONS, await_rows, backlog, lost_and_duplicated, published, span
+from benchmarks.offsets import DIMENSIONS, Outcome
+from benchmarks.peers import spark_rate_from_start
+from benchmarks.stack import add_stack_options, stack
+from tests.support.house import House
+
+LOOK_S = 0.02
+FIRST_ROW_TIMEOUT_S = 300.0
+_VISIBLE = (
+    "SELECT 1 FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s LIMIT 1"
+)
+_MILESTONES = (
+    "SELECT min(t.created_at), min(t.started_at), min(w.started_at) FROM tasks_task t"
+    " JOIN datasources_datasource d ON d.id = t.datasource_id LEFT JOIN segments_writer w ON w.task_id = t.id"
+    " WHERE d.name = %s"
+)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Sizes, and how each side runs."""
+    add_stack_options(parser)
+    parser.add_argument("--waiting", type=int, default=2_000, help="records that wait when the first row is timed")
+    parser.add_argument("--records", type=int, default=4_000_000, help="of the comparison with Spark; 0: without it")
+    parser.add_argument("--indexers", type=int, default=PARTITIONS, help="of the comparison")
+    parser.add_argument("--rounds", type=int, default=3, help="alternating; the medians are compared")
+    parser.add_argument("--spark-cores", type=int, default=4, help="N of local[N]")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Alternates all sides; keys as documented in benchmarks/README.md."""
+    outcome = Outcome()
+    with stack(options) as house:
+        full = house.topic("start")
+        backlog(house, full, options.records)
+        for turn in range(options.rounds):
+            _first_row(house, "kafka", turn, options.waiting, outcome)
+            _first_row(house, "share", turn, options.waiting, outcome)
+            if options.records:
+                _whole(house, full, turn, options, outcome)
+                rate = spark_rate_from_start(house.bootstrap, full, options.records, options.spark_cores)
+                outcome.note(spark_from_start_rows_per_s=rate)
+            print(f"round {turn + 1}: { ({k: round(v[-1], 2) for k, v in outcome.figures.items()}) }", flush=True)
+    medians = outcome.medians()
+    if options.records:
+        medians["ratio_from_submit"] = medians["from_submit_rows_per_s"] / medians["spark_from_start_rows_per_s"]
+    names = ("waiting", "records", "rounds", "indexers", "spark_cores")
+    settings = {name: getattr(options, name) for name in names}
+    return {**medians, "lost": outcome.lost, "duplicated": outcome.duplicated, **settings}
+
+
+def spec_at_defaults(house: House, kind: str, topic: str, datasource: str, **io_config: Any) -> dict[str, Any]:
+    """The least that a spec must say, and that a backlog is to be read."""
+    share = house.spec(topic, datasource)
+    needed = ("topic", "consumerProperties", "inputFormat", *(["groupId"] if kind == "share" else []))
+    shared = {name: share["ioConfig"][name] for name in needed}
+    schema = {**share["dataSchema"], "granularitySpec": {"segmentGranularity": "DAY", "rollup": False}}
+    return {
+        "type": "kafka" if kind == "kafka" else share["type"],
+        "dataSchema": schema,
+        "ioConfig": {**shared, "useEarliestOffset": True, **io_config},
+    }
+
+
+def _first_row(house: House, kind: str, turn: int, count: int, outcome: Outcome) -> None:
+    """A supervisor of its own on a topic of its own."""
+    topic = house.topic(f"first-{kind}-{turn}")
+    backlog(house, topic, count)
+    submitted, began = datetime.now(UTC), time.monotonic()
+    house.supervise(spec_at_defaults(house, kind, topic, topic))
+    first_row_s = _visible_after(house, topic, began)
+    await_rows(house, topic, count)
+    created, running, reading = house.sql(_MILESTONES, topic)[0]
+    prefix = "" if kind == "kafka" else f"_{kind}"
+    outcome.note(
+        **{
+            f"task{prefix}_s": (created - submitted).total_seconds(),
+            f"running{prefix}_s": (running - submitted).total_seconds(),
+            f"reading{prefix}_s": (reading - submitted).total_seconds(),
+            f"first_row{prefix}_s": first_row_s,
+        }
+    )
+    house.rest()
+    _check(house, topic, count, outcome)
+
+
+def _visible_after(house: House, datasource: str, began: float) -> float:
+    """Seconds since ``began``, by a connection that is open already."""
+    with psycopg.connect(house.postgres.dsn, autocommit=True) as connection:
+        while time.monotonic() - began < FIRST_ROW_TIMEOUT_S:
+            if connection.execute(_VISIBLE, (datasource,)).fetchone():
+                return time.monotonic() - began
+            time.sleep(LOOK_S)
+    raise RuntimeError(f"no row within {FIRST_ROW_TIMEOUT_S:.0f} s: {house.logs(datasource)}")
+
+
+def _whole(house: House, topic: str, turn: int, options: argparse.Namespace, outcome: Outcome) -> None:
+    """A supervisor from its submission to the last row of all."""
+    datasource = f"start-{turn}"
+    submitted = datetime.now(UTC)
+    spec = spec_at_defaults(house, "kafka", topic, datasource, taskCount=options.indexers)
+    spec["dataSchema"]["dimensionsSpec"] = {"dimensions": DIMENSIONS}
+    house.supervise(spec)
+    await_rows(house, datasource, options.records)
+    _, last = span(house, datasource)
+    house.rest()
+    if published(house, datasource) != options.records:
+        raise RuntimeError(f"{published(house, datasource):,} rows of {options.records:,}")
+    outcome.note(from_submit_rows_per_s=options.records / (last - submitted).total_seconds())
+    _check(house, datasource, options.records, outcome)
+
+
+def _check(house: House, datasource: str, count: int, outcome: Outcome) -> None:
+    lost, duplicated = lost_and_duplicated(house, datasource, count)
+    outcome.lost, outcome.duplicated = outcome.lost + lost, outcome.duplicated + duplicated
