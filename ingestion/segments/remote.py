@@ -17,7 +17,6 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from ingestion.segments import by_fsspec
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.names import parts_of, temporary_name
 from ingestion.segments.refusals import NO_BUCKET, refusal
@@ -150,6 +149,8 @@ def open_remote(location: str) -> ArrowStorage:
     if scheme == "s3":
         return _s3(parts, address)
     if scheme not in _OTHERS:
+        from ingestion.segments import by_fsspec  # not at the top: it takes long, and most have no use for it
+
         root = by_fsspec.root_of(location, scheme)
         return ArrowStorage(partial(by_fsspec.connected, location), root, address, by_object=False)
     system, root = _opened(location, scheme, parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,3 +53,11 @@ def test_a_deep_storage_that_can_not_be_is_told(location: str, tmp_path: Path) -
     assert how == STORAGE_REFUSED
     assert "deep storage" in reason
     assert "canary" not in reason
+
+
+def test_libraries_that_few_indexers_need_are_not_loaded_by_all() -> None:
+    """Every start would wait for them."""
+    few = {"fastavro", "fsspec", "google.protobuf", "thriftpy2"}
+    code = "import sys, ingestion.spark.daemon; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert few & set(loaded) == set()

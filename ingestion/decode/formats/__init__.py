@@ -13,14 +13,11 @@ from typing import Any
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats.access import Access
-from ingestion.decode.formats.avro import AvroReader
 from ingestion.decode.formats.base import Reader, Texts
 from ingestion.decode.formats.delimited import DelimitedReader
 from ingestion.decode.formats.flatten import FlatteningReader
 from ingestion.decode.formats.kafka import KafkaReader
-from ingestion.decode.formats.protobuf import ProtobufReader
 from ingestion.decode.formats.registry import OpenRegistry, RegisteredSchema, Registry, UnknownSchema
-from ingestion.decode.formats.thrift import ThriftReader
 from ingestion.decode.payloads import texts_of
 from ingestion.specs import DataSchema, InputFormat
 from ingestion.specs.input_format import (
@@ -82,12 +79,21 @@ def reader_of(spec: InputFormat, tools: Tools) -> Reader:
 def _nesting_reader(
     spec: JsonInputFormat | AvroInputFormat | ProtobufInputFormat | ThriftInputFormat, tools: Tools
 ) -> Reader:
+    # Imported where they are used: their libraries take long, and few indexers have a use for them.
     if isinstance(spec, AvroInputFormat):
+        from ingestion.decode.formats.avro import AvroReader
+
         return AvroReader(spec, tools.access)
     if isinstance(spec, ProtobufInputFormat):
+        from ingestion.decode.formats.protobuf import ProtobufReader
+
         paths = () if spec.flattenSpec is None else _words(spec.flattenSpec.model_dump(mode="json"))
         return ProtobufReader(spec, tools.access, tools.names.union(paths))
-    return ThriftReader(spec, tools.access) if isinstance(spec, ThriftInputFormat) else JsonReader()
+    if isinstance(spec, ThriftInputFormat):
+        from ingestion.decode.formats.thrift import ThriftReader
+
+        return ThriftReader(spec, tools.access)
+    return JsonReader()
 
 
 def _words(value: Any) -> Iterator[str]:
