@@ -30,13 +30,13 @@ def start_repairs() -> list[str]:
     started = []
     for source in Source.objects.filter(current=True, kind=Source.Kind.SHARE_GROUP).select_related("datasource"):
         like = _newest_task(source)
-        if like is None or _resting(like) or _repair_at_work(source):
+        if like is None or _resting(like) or _is_gone(source, like) or _repair_at_work(source):
             continue
         before = timezone.now() - patience(like)
         idle = [h for h in never_delivered(source, like) if h.since < before]
         old = [*_below_settled(source, like, before), *idle]
         if old:
-            started.append(create_repair(like=like, holes=old[:HOLES_A_TASK]).pk)
+            started.append(create_repair(like=like, holes=old[:HOLES_A_TASK], topic_id=source.topic_id).pk)
     return started
 
 
@@ -84,6 +84,13 @@ def _resting(task: Task) -> bool:
     """Whether its supervisor is suspended or terminated: then nothing is ingested."""
     supervisor = Supervisor.objects.filter(pk=task.supervisor_id).first()
     return supervisor is not None and (supervisor.suspended or supervisor.terminated_at is not None)
+
+
+def _is_gone(source: Source, task: Task) -> bool:
+    """Whether the task has last seen no such topic, or another one of its name: then there is nothing to read."""
+    return task.observation.get("topic_exists") is False or task.observation.get("topic_id", source.topic_id) != (
+        source.topic_id
+    )
 
 
 def _repair_at_work(source: Source) -> bool:

@@ -127,7 +127,7 @@ def create_task(
     return task
 
 
-def create_repair(*, like: Task, holes: list[Hole]) -> Task:
+def create_repair(*, like: Task, holes: list[Hole], topic_id: str) -> Task:
     """A task that reads holes of a source with an ordinary reader; spec and secrets are those of ``like``."""
     now = timezone.now()
     task = Task.objects.create(
@@ -138,7 +138,7 @@ def create_repair(*, like: Task, holes: list[Hole]) -> Task:
         spec_version=like.spec_version,
         spec=like.spec,
         secrets=like.secrets,
-        ranges=[{"partition": h.partition, "start": h.start, "end": h.end} for h in holes],
+        ranges=[{"partition": h.partition, "start": h.start, "end": h.end, "topic_id": topic_id} for h in holes],
         indexers_wanted=1,
         slots=1,
         created_at=now,

@@ -57,6 +57,34 @@ class KnownTopic:
 
 
 @dataclass(frozen=True)
+class SameTopic:
+    """See ``Topic``: the one with this id, or none. ``name``: for the message.
+
+    Another topic of the same name has other records at the same offsets.
+    """
+
+    asked: Topic
+    name: str
+    wanted: str
+
+    def identity(self) -> TopicIdentity:
+        """Raises ``SourceProblem`` for good when it is gone."""
+        found = self.asked.identity()
+        if found is None:
+            raise SourceProblem(f"Topic {self.name!r} was deleted, and what was to be read with it.", permanent=True)
+        if found.topic_id != self.wanted:
+            raise SourceProblem(
+                f"Topic {self.name!r} was deleted and made again: its id was {self.wanted} and is {found.topic_id}. "
+                "What was to be read is gone with the old one.",
+                permanent=True,
+            )
+        return found
+
+    def topic_id(self) -> str | None:
+        return self.asked.topic_id()
+
+
+@dataclass(frozen=True)
 class LogBounds:
     """What a partition holds: ``[low, high)``, ``high`` being the end of what is committed; to ``written`` of all."""
 

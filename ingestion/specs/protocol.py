@@ -40,11 +40,12 @@ class Message(BaseModel):
 
 
 class RepairRange(Message):
-    """A hole of the settled ranges that an ordinary reader looks into."""
+    """A hole of the settled ranges that an ordinary reader looks into. ``topic_id``: of the topic that has it."""
 
     partition: int = Field(ge=0)
     start: int = Field(ge=0)
     end: int = Field(gt=0)
+    topic_id: str = ""
 
 
 class Replay(Message):

@@ -140,6 +140,8 @@ class Indexer:
                     return identity
                 message = f"Topic {self._assignment.spec.ioConfig.topic!r} does not exist (yet)."
             except SourceProblem as problem:
+                if problem.permanent:
+                    raise
                 message = str(problem)
                 self._kafka_away.met(message)
             self._control.show(state="paused", message=message)

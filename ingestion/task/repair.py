@@ -8,8 +8,8 @@ import sys
 from ingestion.client import HttpControlPlane
 from ingestion.segments import open_deep_storage
 from ingestion.sources.repair import RepairSource
-from ingestion.sources.topic import TopicWatch, admissible
-from ingestion.specs.protocol import Assignment
+from ingestion.sources.topic import SameTopic, Topic, TopicWatch, admissible
+from ingestion.specs.protocol import Assignment, RepairRange
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, Surroundings
@@ -29,7 +29,7 @@ def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) 
     with scratch_folder() as scratch:
         surroundings = Surroundings(
             client=client,
-            topic=TopicWatch(properties, topic, policy),
+            topic=_same_topic(TopicWatch(properties, topic, policy), topic, assignment.ranges),
             make_source=lambda _: RepairSource(
                 admissible(properties, policy),
                 topic,
@@ -43,6 +43,12 @@ def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) 
         )
         unlimited = assignment.model_copy(update={"spec": without_parse_limits(assignment.spec)})
         Indexer(unlimited, control, surroundings).run()
+
+
+def _same_topic(watch: TopicWatch, name: str, ranges: list[RepairRange]) -> Topic:
+    """Holes of a topic that is gone are no other topic's. Those of an earlier version don't say whose they are."""
+    wanted = {r.topic_id for r in ranges} - {""}
+    return SameTopic(watch, name, wanted.pop()) if wanted else watch
 
 
 if __name__ == "__main__":

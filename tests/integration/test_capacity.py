@@ -126,7 +126,7 @@ def test_a_task_from_before_the_pool_was_made_smaller_says_that_it_never_fits(
 def test_a_repair_waits_for_nobody(cast: Cast) -> None:
     task = ask(cast, "full", 6)
     launcher.launch(task.pk)
-    repair = services.create_repair(like=task, holes=[])
+    repair = services.create_repair(like=task, holes=[], topic_id="topic-id-1")
     assert capacity.may_launch(repair)
     assert (capacity.pool().used, capacity.waits_for_room(repair)) == (6, "")
 

@@ -50,6 +50,18 @@ def test_a_reader_that_began_at_the_end_left_nothing_before_it(busy: Cast) -> No
     assert repaired() == [(200, 220)]
 
 
+@pytest.mark.parametrize("seen", [{"topic_exists": False}, {"topic_exists": True, "topic_id": "another"}])
+def test_holes_of_a_topic_that_is_gone_are_left(busy: Cast, seen: dict[str, Any]) -> None:
+    busy.task.observation = {**busy.task.observation, **seen}
+    busy.task.save()
+    assert repaired() == []
+    busy.task.observation |= {"topic_exists": True, "topic_id": busy.source.topic_id}
+    busy.task.save()
+    assert repaired() == [(100, 150), (200, 220)]
+    [made] = Task.objects.filter(kind=Task.Kind.REPAIR)
+    assert {r["topic_id"] for r in made.ranges} == {busy.source.topic_id}
+
+
 def test_what_retention_removed_is_no_hole_before_the_first(busy: Cast) -> None:
     busy.source.keys.filter(pk=busy.keys[0].pk).update(log_start_offset=150)
     assert repaired() == [(200, 220)]
