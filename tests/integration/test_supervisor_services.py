@@ -62,7 +62,7 @@ def test_stored_expressions_say_that_they_are_sql(cast: Cast) -> None:
     """What was submitted when there was no other language."""
     spec = spec_for("stored")
     made = {"type": "expression", "name": "made", "expression": "a || 'x'"}
-    condition = {"type": "not", "field": {"type": "expression", "expression": "a IS NULL"}}
+    condition: dict[str, Any] = {"type": "not", "field": {"type": "expression", "expression": "a IS NULL"}}
     spec["dataSchema"]["transformSpec"] = {
         "transforms": [{**made, "language": "sql"}, {**made, "name": "other", "expression": "a + 1"}],
         "filter": {**condition, "field": {**condition["field"], "language": "sql"}},
