@@ -43,6 +43,7 @@ DS, SV, TASK = "datasources/<str:name>/", "supervisors/<str:supervisor_id>/", "t
 QUARANTINE, RECORD = f"{DS}quarantine/", f"{DS}quarantine/<int:number>/"
 ASK, ASK_TASK = f"{SV}confirm/<str:action>/", f"{TASK}confirm/<str:action>/"
 CHOOSE = f"POST {DS}quarantine/confirm/"
+ANSWER = "POST teams/<str:name>/<str:action>/"
 ASKED = f"{DS}quarantine/confirm/"
 OF_BOTH = (SV, f"{SV}lag/", f"{SV}spec/")
 TABS = (*OF_BOTH, f"{SV}share-group/")
@@ -53,6 +54,9 @@ SITE = [
     row(EVERYWHERE, walks.open_the_navigation, ("", "Show the navigation")),
     row(EVERYWHERE, walks.log_out, ("", "owner"), ("POST logout/", "Log out")),
     row("audit/", walks.filter_the_audit_trail, ("GET audit/", "Filter")),
+    row("teams/", walks.accept_an_invitation, (ANSWER, "Accept the invitation of beta")),
+    row("teams/", walks.decline_an_invitation, (ANSWER, "Decline the invitation of beta")),
+    row("teams/", walks.leave_a_team, (ANSWER, "Leave team alpha")),
     row("records/", walks.find_a_record, ("GET records/", "Find")),
     row("tasks/", walks.filter_tasks, ("GET tasks/", "Filter")),
     row("supervisors/", walks.filter_supervisors, ("GET supervisors/", "Filter")),

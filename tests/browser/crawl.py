@@ -56,7 +56,7 @@ class Stop:
 def stops(site: Site) -> Iterator[Stop]:
     """Every page, partial ones too, in the states in which it has other forms."""
     yield Stop("/login/", role="")
-    for address in ("datasources", "supervisors", "tasks", "records", "audit"):
+    for address in ("datasources", "supervisors", "tasks", "records", "audit", "teams"):
         yield Stop(f"/{address}/")
     yield Stop("/datasources/?search=nowhere")
     yield Stop("/records/?topic=flights-topic&partition=0&offset=3")  # two answers

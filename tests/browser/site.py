@@ -19,7 +19,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import FaultyRecord, LagSample, ProgressKey, QuarantinedRecord, Segment, Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Status, Task
-from controlplane.teams.models import Team, User
+from controlplane.teams.models import Invitation, Role, Team, User
 from ingestion.specs import parse_supervisor_spec
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_cast, spec_for, sum_intervals
 
@@ -59,7 +59,14 @@ def make_site(url: str) -> Site:
     _lag(cast.source)
     _write_log(cast.task)
     make_year(cast.alpha)
+    invite(cast)
     return Site(cast, url)
+
+
+def invite(cast: Cast) -> None:
+    """Team beta invites the owner, who is in alpha."""
+    offer = {"role": Role.OPERATOR, "invited_by": cast.users["outsider"], "created_at": timezone.now()}
+    Invitation.objects.update_or_create(team=cast.beta, username="owner", defaults=offer)
 
 
 def _second_version(cast: Cast) -> None:

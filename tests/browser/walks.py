@@ -17,7 +17,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import ProgressKey
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Goal, Status, Task
-from tests.browser.site import STORED, Visit
+from controlplane.teams.models import Invitation, Membership
+from tests.browser.site import STORED, Visit, invite
 from tests.support.django_cast import PASSWORD, spec_for
 
 
@@ -70,6 +71,41 @@ def filter_the_audit_trail(visit: Visit) -> None:
     visit.page.get_by_label("Its id").fill("nothing-of-this-name")
     visit.press("Filter")
     expect(visit.page.get_by_text("No entry is like that.")).to_be_visible()
+
+
+def _in_beta(visit: Visit) -> bool:
+    return Membership.objects.filter(team=visit.site.cast.beta, user=visit.site.cast.users["owner"]).exists()
+
+
+def _invited(visit: Visit) -> None:
+    cast = visit.site.cast
+    Membership.objects.filter(team=cast.beta, user=cast.users["owner"]).delete()
+    invite(cast)
+    visit.open("/teams/")
+
+
+def accept_an_invitation(visit: Visit) -> None:
+    _invited(visit)
+    visit.press("Accept the invitation of beta")
+    visit.told("You are in team beta now.")
+    assert _in_beta(visit)
+
+
+def decline_an_invitation(visit: Visit) -> None:
+    _invited(visit)
+    visit.press("Decline the invitation of beta")
+    visit.told("The invitation of team beta is declined.")
+    assert not _in_beta(visit)
+    assert not Invitation.objects.exists()
+
+
+def leave_a_team(visit: Visit) -> None:
+    accept_an_invitation(visit)
+    visit.press("Leave team alpha")
+    visit.told("the last admin")
+    visit.press("Leave team beta")
+    visit.told("You have left team beta.")
+    assert not _in_beta(visit)
 
 
 def find_a_record(visit: Visit) -> None:

@@ -81,12 +81,17 @@ ODD_IDS = [
     "-1",
 ]
 
+# Of these a user might be called so: whoever it is can be invited, and the answer does not tell whether there is one.
+USER_NAMES = {"no-such", "..", "%2e%2e", "-1"}
+
 
 @pytest.mark.parametrize("route", [r for r in ROUTES if r.parameters], ids=lambda r: r.pattern)
 def test_an_odd_id_is_not_found(owner: Client, cast: Cast, route: Any) -> None:
     for parameter, odd in itertools.product(route.parameters, ODD_IDS):
         path = good_path(route, cast, **{parameter: odd})
         for method in route.methods:
+            if (method, parameter) == ("PUT", "username") and odd in USER_NAMES:
+                continue
             # A body that is right, so that the id alone is at fault.
             body = {"scale/": {"taskCount": 2}, "members": {"role": "viewer"}}
             document = next((b for part, b in body.items() if part in route.pattern), {})
