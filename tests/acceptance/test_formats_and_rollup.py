@@ -1,8 +1,9 @@
-"""Formats, transforms and rollup through real Kafka and Spark: what the decoder's own tests show, from end to end."""
+"""Formats, transforms and rollup through real Kafka and an indexer: what the decoder's own tests show, end to end."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_adds_up
 from tests.support.records import published
+from tests.support.workers import Workers
 
 OWN_COLUMNS = ("shop", "kafka.key", "loud")
 SENT_AT_MS = 1_748_790_000_000
@@ -24,7 +26,7 @@ def rows_of(house: House, datasource: str) -> list[dict[str, Any]]:
     return [row for (path,) in paths for row in pq.read_table(house.home.segments / path).to_pylist()]
 
 
-def test_csv_in_kafkas_envelope_transformed_and_rolled_up(house: House) -> None:
+def test_csv_in_kafkas_envelope_transformed_and_rolled_up(house: House, make_workers: Callable[..., Workers]) -> None:
     """Key, timestamp, header and topic become columns, an expression one more; equal rows of an hour become one, and
     every record is counted.
     """
@@ -65,7 +67,7 @@ def test_csv_in_kafkas_envelope_transformed_and_rolled_up(house: House) -> None:
         ],
         "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "HOUR", "rollup": True},
     }
-    house.supervise(spec)
+    make_workers(spec).start(0)
     published(house, topic, 1)
     totals = settled(house, topic, records + 5)
     check_adds_up(totals)
@@ -83,7 +85,7 @@ def test_csv_in_kafkas_envelope_transformed_and_rolled_up(house: House) -> None:
     assert {r["__time"].hour for r in rows} == {0, 1, 2}
 
 
-def test_nested_json_flattened_with_faulty_fields(house: House) -> None:
+def test_nested_json_flattened_with_faulty_fields(house: House, make_workers: Callable[..., Workers]) -> None:
     """A field that does not fit its type is null in a row that is stored, and counted."""
     topic = house.topic("nested", partitions=1)
     records = [
@@ -99,7 +101,7 @@ def test_nested_json_flattened_with_faulty_fields(house: House) -> None:
         "timestampSpec": {"column": "ms", "format": "millis"},
         "dimensionsSpec": {"dimensions": [{"name": "n", "type": "long"}, "tags"]},
     }
-    house.supervise(spec)
+    make_workers(spec).start(0)
     published(house, topic, 200)
     totals = house.totals(topic)
     check_adds_up(totals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from controlplane.embedded.kafka import Kafka
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_adds_up, check_exactly_once, stored_numbers
 from tests.support.records import Endless, numbered, published
+from tests.support.workers import Workers
 
 
 def reading(house: House, task: str) -> int:
@@ -61,7 +63,7 @@ def _longest_gap(house: House, datasource: str, done: Any, seconds: float) -> fl
     return longest
 
 
-def test_one_malformed_record_in_a_thousand(house: House) -> None:
+def test_one_malformed_record_in_a_thousand(house: House, make_workers: Callable[..., Workers]) -> None:
     """Row 19 of the failure matrix: each is counted, saved whole with offset and error, quarantined and rejected.
 
     The others are published.
@@ -71,7 +73,7 @@ def test_one_malformed_record_in_a_thousand(house: House) -> None:
     good = list(numbered(0, 20_000))
     for index, payload in enumerate(bad):
         house.produce(topic, [*good[index * 1000 : (index + 1) * 1000], payload])
-    house.supervise(house.spec(topic, taskCount=1))
+    make_workers(house.spec(topic)).start(0)
     published(house, topic, 20_000)
     wait_for("all bad records are counted", lambda: house.totals(topic)["unparseable"] == 20, 60)
     totals = check_exactly_once(house, topic, range(20_000))
