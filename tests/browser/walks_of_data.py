@@ -45,7 +45,7 @@ def _tick(visit: Visit, *offsets: int) -> None:
 
 def _is_replayed(visit: Visit, mode: str, records: int) -> None:
     """A task of this mode holds so many, and its page is open."""
-    visit.page.wait_for_url("**/tasks/replay_*")
+    visit.page.wait_for_url("**/tasks/replay_*/")
     task = Task.objects.get(pk=visit.page.url.rstrip("/").rsplit("/", 1)[1])
     assert (task.kind, task.replay_mode) == (Task.Kind.REPLAY, mode)
     held = visit.site.quarantined(state=State.REPLAYING)
