@@ -69,7 +69,7 @@ def test_stored_expressions_say_that_they_are_sql(cast: Cast) -> None:
     }
     supervisor = submit(cast, spec)
     run(supervisor.pk)
-    models = ((SpecVersion, {"supervisor": supervisor}), (Task, {"supervisor": supervisor}))
+    models = ((SpecVersion, {"supervisor_id": supervisor.pk}), (Task, {"supervisor_id": supervisor.pk}))
     for model, of in models:
         row = model.objects.get(**of)
         of_old = row.spec["spec"]["dataSchema"]["transformSpec"]
