@@ -16,6 +16,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -170,6 +171,14 @@ def _writer(
     return taken
 
 
+def _put(path: str, size_bytes: int) -> None:
+    """A file of that size, as the control plane looks whether it is there."""
+    file = Path(os.environ["HEADGATE_DEEP_STORAGE"]) / path
+    file.parent.mkdir(exist_ok=True)
+    with file.open("wb") as opened:
+        opened.truncate(size_bytes)
+
+
 def _request(epoch: int, partition: int, start: int, stop: int) -> Any:
     from ingestion.specs.protocol import Column, Counters, PublishRequest, SegmentFile
 
@@ -185,6 +194,7 @@ def _request(epoch: int, partition: int, start: int, stop: int) -> Any:
         columns=[Column(name=f"column_{n}", type="string") for n in range(6)],
         offsets={partition: [(start, stop)]},
     )
+    _put(file.path, file.size_bytes)
     return PublishRequest(
         publish_id=uuid.uuid4(),
         epoch=epoch,

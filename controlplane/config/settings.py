@@ -215,6 +215,9 @@ HANDOVER_PATIENCE = env.duration("HEADGATE_HANDOVER_PATIENCE", "PT20S")
 TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_HEARTBEAT_TIMEOUT", 30))
 # The most that a supervisor waits before it starts another task after failures in a row.
 RESTART_LONGEST_DELAY = timedelta(seconds=env.number("HEADGATE_RESTART_LONGEST_DELAY", 60))
+# How often an indexer, and a source's repair, may fail in a row for one reason.
+INDEXER_MOST_FAILURES = env.number("HEADGATE_INDEXER_MOST_FAILURES", 15, least=1)
+REPAIR_MOST_FAILURES = env.number("HEADGATE_REPAIR_MOST_FAILURES", 10, least=1)
 # Druid's druid.supervisor.*: how many iterations or tasks in a row make it unhealthy, and healthy again.
 SUPERVISOR_UNHEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_UNHEALTHINESS_THRESHOLD", 3, least=1)
 SUPERVISOR_HEALTHINESS_THRESHOLD = env.number("HEADGATE_SUPERVISOR_HEALTHINESS_THRESHOLD", 3, least=1)

@@ -331,6 +331,8 @@ class SourceEvent(models.Model):
         TASK_FAILED = "task_failed", "A task failed"
         RESTARTED = "restarted", "An indexer was started again"
         QUARANTINED = "quarantined", "Records were quarantined"
+        REFUSED = "refused", "A publish was refused for a record's sake"
+        FAILING = "failing", "Something fails over and over"
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")
     source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="events")

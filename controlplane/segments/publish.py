@@ -23,18 +23,24 @@ from controlplane.segments.parse_exceptions import totals_of_task
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets, protocol
 from ingestion.specs.protocol import Outcomes, ParseExceptionTotals, PublishAnswer, PublishRequest, Refusal
+from ingestion.specs.publish_limits import excess
 
 _RETRIED = {"40001", "40P01", "23P01"}  # serialization, deadlock, and an overlap that arose since it was looked for
 _ATTEMPTS = 5
+_PLACE = {"id", "source", "partition", "offset"}
+_READ_AGAIN = [f.name for f in QuarantinedRecord._meta.concrete_fields if f.name not in {*_PLACE, "replays"}]
 Answer = TypeVar("Answer")
 
 
 def publish(*, task_id: str, number: int, request: PublishRequest) -> PublishAnswer:
     """Register a batch. Sent again with the same id, it answers as the first time.
 
-    Raises ``PublishRefused`` (fenced, duplicates, abandoned, offsets, generation) and ``InvalidInput``; either way
-    nothing was changed.
+    Raises ``PublishRefused`` (fenced, duplicates, abandoned, offsets, generation) and ``InvalidInput``, and of what
+    contradicts the metadata store ``IntegrityError``; nothing was changed then.
     """
+    beyond = excess(request)
+    if beyond:
+        raise InvalidInput(beyond)
     settling = _settling(request)
     _check_counters(request, settling)
     return _retried(lambda: _publish_once(task_id, number, request, settling))
@@ -185,7 +191,10 @@ def _keep_quarantined(writer: LockedWriter, task_id: str, request: PublishReques
         )
         for record in request.quarantined
     ]
-    QuarantinedRecord.objects.bulk_create(kept)
+    # One that is there already is read again, since stored offsets were moved back.
+    QuarantinedRecord.objects.bulk_create(
+        kept, update_conflicts=True, unique_fields=["source", "partition", "offset"], update_fields=_READ_AGAIN
+    )
 
 
 def _keep_faulty(writer: LockedWriter, task_id: str, request: PublishRequest, now: datetime) -> None:
@@ -235,6 +244,14 @@ def _note_alarms(writer: LockedWriter, task_id: str, request: PublishRequest) ->
                 f"Offsets {start} to {end - 1} of {writer.topic} partition {partition} were skipped: the stored offset "
                 "was no longer there, and the spec says to go on at the latest.",
             )
+    refused = [r for r in request.quarantined if r.reason == "refused"]
+    if refused:
+        place = f"partition {refused[0].partition}, offset {refused[0].offset}"
+        note(
+            SourceEvent.Kind.REFUSED,
+            f"Publishes were refused for the sake of {len(refused)} records of {writer.topic}, which are in quarantine "
+            f"now. The first, at {place}: {refused[0].error[:500]}",
+        )
     if request.early_duplicates:
         note(
             SourceEvent.Kind.EARLY_DUPLICATE,

@@ -17,6 +17,7 @@ from django.utils import timezone
 from controlplane.segments.holes import Hole, extents, holes, leading_holes
 from controlplane.segments.models import Source
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.repair_pace import may_repair
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import create_repair
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
@@ -35,7 +36,7 @@ def start_repairs() -> list[str]:
         before = timezone.now() - patience(like)
         idle = [h for h in never_delivered(source, like) if h.since < before]
         old = [*_below_settled(source, like, before), *idle]
-        if old:
+        if old and may_repair(source, like, timezone.now()):
             started.append(create_repair(like=like, holes=old[:HOLES_A_TASK], topic_id=source.topic_id).pk)
     return started
 

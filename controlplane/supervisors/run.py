@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Min, Q
+from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 from pydantic import TypeAdapter
 
 from controlplane.common.ids import task_id
-from controlplane.segments.models import Writer
+from controlplane.segments.models import SourceEvent, Writer
 from controlplane.supervisors import scaling, streams
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import HEALTHY_AFTER, Decision, Observed, SeenTask, Thresholds, decide, unhealthy
@@ -270,8 +270,12 @@ def _start_tasks(supervisor: Supervisor, decision: Decision) -> None:
         )
 
 
+def _active_tasks(supervisor: Supervisor) -> QuerySet[Task, str]:
+    return Task.objects.active().filter(supervisor_id=supervisor.pk).values_list("pk", flat=True)
+
+
 def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
-    """Of iterations and tasks, the newest first."""
+    """Of iterations, of tasks, and of running ones' indexers that fail over and over; the newest first."""
     most = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS
     failed = Task.objects.filter(supervisor_id=supervisor.pk, status=Status.FAILED)[:most]
     of_tasks = [
@@ -284,4 +288,15 @@ def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
         }
         for t in failed
     ]
-    return sorted([*supervisor.run_errors, *of_tasks], key=lambda e: str(e["at"]), reverse=True)[:most]
+    failing = SourceEvent.objects.filter(kind=SourceEvent.Kind.FAILING, task_id__in=_active_tasks(supervisor))[:most]
+    of_indexers = [
+        {
+            "at": e.created_at.isoformat(),
+            "class": "IndexerFailing",
+            "message": e.detail[: streams.MESSAGE_LENGTH],
+            "stream": False,
+            "task": e.task_id,
+        }
+        for e in failing
+    ]
+    return sorted([*supervisor.run_errors, *of_tasks, *of_indexers], key=lambda e: str(e["at"]), reverse=True)[:most]

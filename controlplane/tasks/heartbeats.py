@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Value
 from django.db.models.functions import Coalesce
@@ -16,6 +17,8 @@ from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.tasks.services import end_task, interrupt_task
 from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
+ALARMING = 3  # failures in a row
+FAILING = SourceEvent.Kind.FAILING
 _SHOWN = [
     "epoch",
     "state",
@@ -47,6 +50,7 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
         Task.objects.filter(pk=task.pk, status=Status.PENDING).update(status=Status.RUNNING, started_at=now)
         Task.objects.active().filter(pk=task.pk).update(**changes)
         _keep_indexers(task, request.indexers)
+        _note_failing(task, request.indexers)
     task.refresh_from_db(fields=["goal", "indexers_wanted"])
     return HeartbeatAnswer(directive=cast("Directive", task.goal), indexers=task.indexers_wanted)
 
@@ -80,6 +84,24 @@ def _note_repair(task: Task) -> None:
             f"{writer.duplicates} duplicates."
         ),
     )
+
+
+def _note_failing(task: Task, indexers: list[IndexerStatus]) -> None:
+    """Raise an alarm when an indexer fails over and over for one reason: once for each indexer of a task."""
+    for indexer in indexers:
+        if indexer.state != "restarting" or indexer.failures < ALARMING:
+            continue
+        who = f"Indexer {indexer.number} "
+        if SourceEvent.objects.filter(kind=FAILING, task_id=task.pk, detail__startswith=who).exists():
+            continue
+        SourceEvent.objects.create(
+            datasource=task.datasource,
+            kind=FAILING,
+            alarm=True,
+            task_id=task.pk,
+            detail=f"{who}has failed {indexer.failures} times in a row and is started again; after "
+            f"{settings.INDEXER_MOST_FAILURES} times the task fails. The reason: {indexer.message[:1000]}",
+        )
 
 
 def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:

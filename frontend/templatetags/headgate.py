@@ -43,6 +43,7 @@ _STATES = {
     "unparseable": "bad",
     "decoder_crash": "bad",
     "delivery_limit": "bad",
+    "refused": "bad",
 }
 
 

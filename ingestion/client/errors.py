@@ -4,7 +4,8 @@ ClientError
 ├── Unreachable     no answer, or 5xx: nothing is known of the outcome; send the same message again
 ├── PublishRefused  409: nothing was changed; the refusal says why
 ├── TaskOver        401, 404, 410: the task has ended or is not this one's; stop
-└── Invalid         400 and other 4xx: a fault in the program or the set-up; sending it again won't help
+└── Invalid         other 4xx: a fault in the program or the set-up; sending it again won't help
+    └── Unacceptable    400, 413: for what the message says; of a publish, less of it may be taken
 """
 
 from __future__ import annotations
@@ -34,3 +35,7 @@ class TaskOver(ClientError):
 
 class Invalid(ClientError):
     """The control plane does not accept the message."""
+
+
+class Unacceptable(Invalid):
+    """The control plane does not accept what the message says, or how much; nothing was changed."""

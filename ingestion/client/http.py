@@ -7,8 +7,9 @@ from typing import TypeVar
 
 import httpx2
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
 
-from ingestion.client.errors import Invalid, PublishRefused, TaskOver, Unreachable
+from ingestion.client.errors import Invalid, PublishRefused, TaskOver, Unacceptable, Unreachable
 from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
@@ -98,7 +99,10 @@ class HttpControlPlane:
         self._http.close()
 
     def _ask(self, method: str, path: str, body: BaseModel | None, answer: type[A]) -> A:
-        content = body.model_dump_json().encode() if body is not None else None
+        try:
+            content = body.model_dump_json().encode() if body is not None else None
+        except PydanticSerializationError as error:
+            raise Unacceptable(f"It can't be written as JSON: {error}") from None
         try:
             response = self._http.request(method, self._base + path, content=content)
         except httpx2.TransportError as error:
@@ -112,8 +116,17 @@ def _error(response: httpx2.Response, path: str) -> Exception:
     status = response.status_code
     if status >= 500 or status in (408, 429):
         return Unreachable(f"{path}: status {status}")
-    refusal = not response.headers.get("Content-Type", "").startswith("application/problem+json")
-    if status == 409 and refusal:
+    problem = response.headers.get("Content-Type", "").startswith("application/problem+json")
+    if status == 409 and not problem:
         return PublishRefused(Refusal.model_validate_json(response.content))
+    # What somebody else on the way says, a proxy for example, is not about what a message says, but for its size.
+    if status == 413 or (status == 400 and problem):
+        return Unacceptable(_told(response) if problem else "The message is too large for what is in between.")
     detail = f"{path}: status {status}: {response.text[:500]}"
     return TaskOver(detail) if status in (401, 404, 410) else Invalid(detail)
+
+
+def _told(response: httpx2.Response) -> str:
+    problem = response.json()
+    faults = [f"{fault['pointer']}: {fault['detail']}" for fault in problem.get("errors", [])[:3]]
+    return " ".join([str(problem.get("detail", "")), *faults])[:1000]

@@ -6,7 +6,7 @@ A file that was put but never registered is an orphan, to be deleted when it is 
 file from deep storage because of an error.
 """
 
-from ingestion.segments.batch import write_segments
+from ingestion.segments.batch import intervals_among, write_segments
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError
 from ingestion.segments.index import RowIndex, share_bytes
@@ -22,6 +22,7 @@ __all__ = [
     "RowIndex",
     "SegmentError",
     "StoredFile",
+    "intervals_among",
     "open_deep_storage",
     "read_segment",
     "read_segments",

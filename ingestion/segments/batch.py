@@ -8,13 +8,19 @@ import pyarrow as pa
 
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.held import HeldRun
+from ingestion.segments.intervals import spread
 from ingestion.segments.places import Integers, Places
-from ingestion.segments.shape import Shape
+from ingestion.segments.shape import Shape, int64s
 from ingestion.segments.writer import GROUP_BYTES, Target, write_rows
 from ingestion.specs import DataSchema, IndexSpec
 from ingestion.specs.protocol import SegmentFile
 
 _ALL_DEFAULTS = IndexSpec()
+
+
+def intervals_among(rows: pa.Table, schema: DataSchema) -> int:
+    """How many segment intervals the rows of a decoded batch fall into."""
+    return len(spread(int64s(rows.column(1).cast(pa.int64())), schema.granularitySpec.segmentGranularity)[0])
 
 
 def write_segments(

@@ -73,6 +73,12 @@ class RowIndex:
         return self._counts.total()
 
     @property
+    def intervals(self) -> int:
+        """How many segment intervals they fall into."""
+        self._take(self._persister.ended())
+        return len(self._counts)
+
+    @property
     def size_bytes(self) -> int:
         """How much memory the rows need now, with those that are just being persisted."""
         self._take(self._persister.ended())

@@ -13,6 +13,7 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from pyspark import SparkContext
 
@@ -20,6 +21,7 @@ from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
+from ingestion.spark.restarts import Restarts
 from ingestion.spark.sources import Places
 from ingestion.spark.starts import SilentStarts, group_of, has_slot, python_said
 from ingestion.spark.worker import FOR_GOOD, STORAGE_REFUSED, Orders, work
@@ -39,7 +41,6 @@ from ingestion.task.log import Trouble, logger_for
 BEAT_S = 1.0
 SILENT_S = 10.0
 STARTING_S = 5.0  # a job that finds no slot in this time waits for one; before, Spark is about to give it one
-LONGEST_BACK_OFF_S = 30.0
 MOST_SAID = 1000
 SETTLED_S = 60.0  # an indexer that ran this long begins its back-off anew
 
@@ -51,6 +52,7 @@ class Slot:
     number: int
     directive: Directive = "continue"
     restarts: int = 0
+    failures: int = 0  # in a row, for one reason
     thread: threading.Thread | None = None
     running: bool = False
     began: float = 0.0  # its job, by the monotonic clock
@@ -185,10 +187,11 @@ class Application:
             self._spark.cancelJobGroup(group_of(slot.number))  # nobody is there to hear of it, and nothing is held
 
     def _indexer(self, slot: Slot) -> None:
-        """One indexer's thread: its Spark job, again after a failure."""
-        failures, silent = 0, SilentStarts()
+        """One indexer's thread: its Spark job, again after a failure, until one reason has made it fail too often."""
+        again, silent = Restarts(self._assignment.most_failures), SilentStarts()
         while slot.directive == "continue":
             began = slot.began = time.monotonic()
+            before = self._published(slot)
             slot.running = True
             try:
                 how, reason = self._job(slot)
@@ -206,9 +209,18 @@ class Application:
                 self._failure = slot.error = silent.failure(reason)[:MOST_SAID]
             if slot.directive != "continue" or how == "TaskOver" or self._failure:
                 return
-            failures = 1 if time.monotonic() - began > SETTLED_S else failures + 1
+            again.failed(reason, self._published(slot) > before, time.monotonic() - began > SETTLED_S)
+            slot.failures = again.in_a_row
+            if again.are_over:
+                self._failure = f"Indexer {slot.number} failed {again.in_a_row} times in a row: {reason}"[:MOST_SAID]
+                return
             slot.restarts += 1
-            slot.changed.wait(min(LONGEST_BACK_OFF_S, 0.5 * 2 ** (failures - 1)))
+            slot.changed.wait(again.wait_s)
+
+    def _published(self, slot: Slot) -> tuple[int, int]:
+        """Epoch and publishes, which grow with each publish, as far as the indexer has told."""
+        seen = self._board.status(slot.number)
+        return (seen[1].epoch, seen[1].publishes) if seen is not None and seen[1].publishes else (0, 0)
 
     def _job(self, slot: Slot) -> tuple[str, str]:
         """How the indexer ended, and why."""
@@ -249,17 +261,16 @@ class Application:
 
     def _status(self, slot: Slot) -> IndexerStatus:
         seen = self._board.status(slot.number)
+        changes: dict[str, object] = {
+            "restarts": slot.restarts,
+            "restarted_after": slot.ended,
+            "failures": slot.failures,
+        }
         if seen is None:
-            return IndexerStatus(
-                number=slot.number,
-                epoch=0,
-                state="waiting_for_slot" if self._waits_for_slot(slot) else "starting",
-                message=slot.error,
-                restarts=slot.restarts,
-                restarted_after=slot.ended,
+            return IndexerStatus(number=slot.number, epoch=0, state=self._unseen(slot), message=slot.error).model_copy(
+                update=changes
             )
         age, status = seen
-        changes: dict[str, object] = {"restarts": slot.restarts, "restarted_after": slot.ended}
         if not slot.running and slot.directive == "continue":
             changes |= {"state": "restarting", "message": slot.error, "in_flight": 0}
         elif age > SILENT_S and self._waits_for_slot(slot):
@@ -269,6 +280,12 @@ class Application:
         elif not self._is_alive(slot):
             changes |= {"state": "stopped", "in_flight": 0}
         return status.model_copy(update=changes)
+
+    def _unseen(self, slot: Slot) -> Literal["restarting", "waiting_for_slot", "starting"]:
+        """The state of an indexer that has not told one yet."""
+        if slot.failures and not slot.running:
+            return "restarting"
+        return "waiting_for_slot" if self._waits_for_slot(slot) else "starting"
 
     def _waits_for_slot(self, slot: Slot) -> bool:
         patient = time.monotonic() - slot.began < STARTING_S

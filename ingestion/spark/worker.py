@@ -19,13 +19,13 @@ from ingestion.spark.board import Poster
 from ingestion.spark.sources import source_maker
 from ingestion.specs.protocol import Assignment
 from ingestion.task.control import Control
-from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
+from ingestion.task.errors import Fenced, Refused, StorageRefused, TooManyParseExceptions
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
 from ingestion.task.scratch import scratch_folder
 
 STORAGE_REFUSED = StorageRefused.__name__
-_FOR_GOOD = (OffsetsUnavailable, StorageRefused, TooManyParseExceptions, TooSlow, UnusableSchema)
+_FOR_GOOD = (OffsetsUnavailable, Refused, StorageRefused, TooManyParseExceptions, TooSlow, UnusableSchema)
 FOR_GOOD = frozenset(e.__name__ for e in _FOR_GOOD)  # trying again would end the same way
 
 

@@ -16,6 +16,7 @@ from ingestion.specs.ingestion_spec import IngestionSpec
 from ingestion.specs.io_config import SourceKind
 
 OffsetRange = tuple[int, int]
+Partition = Annotated[int, Field(ge=0, lt=2**31)]
 Header = tuple[str, Base64Bytes | None]
 Directive = Literal["continue", "finish", "stop"]
 # How an indexer's message begins when the broker has no share groups: the control plane looks for it.
@@ -61,6 +62,7 @@ class Assignment(Message):
 
     ``consumer_properties``: under librdkafka's names, secrets included. ``created_at``: when the task was, or the first
     of its replicas. ``reads_until``: when its taskDuration will have passed since; None if it has none.
+    ``most_failures``: of an indexer, in a row for one reason, until the task fails.
     """
 
     task_id: str
@@ -72,6 +74,7 @@ class Assignment(Message):
     version: str
     created_at: datetime
     reads_until: datetime | None = None
+    most_failures: int = Field(default=15, ge=1)
     group: str = ""  # the consumer group's name
     schema_folder: str = ""
     address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
@@ -126,12 +129,12 @@ class ClaimRequest(Message):
 
     epoch: int
     topic_id: str
-    partitions: list[int]
+    partitions: list[Partition]
     new_generation: bool = False
     new_process: bool = False
     first_run: bool = False
-    starts: dict[int, int] = Field(default_factory=dict)
-    resets: dict[int, Reset] = Field(default_factory=dict)
+    starts: dict[Partition, int] = Field(default_factory=dict)
+    resets: dict[Partition, Reset] = Field(default_factory=dict)
 
 
 class Claimed(Message):
@@ -177,7 +180,7 @@ class SegmentFile(Message):
     min_time: datetime
     max_time: datetime
     columns: list[Column]
-    offsets: dict[int, list[OffsetRange]]
+    offsets: dict[Partition, list[OffsetRange]]
 
 
 class Outcomes(Message):
@@ -232,13 +235,13 @@ class Counters(Message):
 
 
 class QuarantinedRecord(Message):
-    """A record that could not be decoded, whole. ``reason``: unparseable, decoder_crash, delivery_limit."""
+    """A record that could not be decoded, or published, whole."""
 
     partition: int = Field(ge=0)
     offset: int = Field(ge=0)
     timestamp_ms: int | None = None
     delivery_count: int = Field(ge=0)
-    reason: Literal["unparseable", "decoder_crash", "delivery_limit"]
+    reason: Literal["unparseable", "decoder_crash", "delivery_limit", "refused"]
     error: Told = Field(max_length=2000)
     key: Base64Bytes | None = None
     payload: Base64Bytes | None = None
@@ -264,12 +267,12 @@ class PublishRequest(Message):
     epoch: int
     topic_id: str
     segments: list[SegmentFile]
-    outcomes: dict[int, Outcomes]
+    outcomes: dict[Partition, Outcomes]
     counters: Counters
     quarantined: list[QuarantinedRecord] = Field(default_factory=list)
     faulty: list[FaultyRecord] = Field(default_factory=list, max_length=10_000)  # those to be kept for the report
     early_duplicates: int = Field(default=0, ge=0)  # duplicates that were delivered for the first time: alarming
-    progress: dict[int, Advance] = Field(default_factory=dict)  # of sources with stored offsets
+    progress: dict[Partition, Advance] = Field(default_factory=dict)  # of sources with stored offsets
 
 
 class PublishAnswer(Message):
@@ -298,7 +301,7 @@ class SettledRequest(Message):
 
     epoch: int
     topic_id: str
-    offsets: dict[int, list[OffsetRange]]
+    offsets: dict[Partition, list[OffsetRange]]
 
 
 class SettledAnswer(Message):
@@ -337,7 +340,8 @@ class IndexerStatus(Message):
     """One indexer in a heartbeat. ``unpublished``: what ended without a publish since this epoch began.
 
     ``holding``: of a share group, between which offsets what it works on lies: partition, first, last + 1.
-    ``restarted_after``: why its job ended before the last of its ``restarts``.
+    ``restarted_after``: why its job ended before the last of its ``restarts``. ``publishes``: how many of this epoch
+    were taken. ``failures``: how often it has failed in a row for one reason.
     """
 
     number: int = Field(ge=0)
@@ -352,7 +356,9 @@ class IndexerStatus(Message):
     message: Told = ""
     ack_failures: int = Field(default=0, ge=0)
     restarts: int = Field(default=0, ge=0)
-    restarted_after: str = ""
+    restarted_after: Told = ""
+    failures: int = Field(default=0, ge=0)
+    publishes: int = Field(default=0, ge=0)
     redelivery_counts: dict[int, int] = Field(default_factory=dict)  # delivery count → records, this epoch
     leases: Leases = Field(default_factory=Leases)
     holding: list[tuple[int, int, int]] = Field(default_factory=list, max_length=64)

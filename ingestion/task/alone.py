@@ -16,7 +16,7 @@ from ingestion.sources import SourceProblem
 from ingestion.specs.protocol import Assignment, EndRequest, HeartbeatRequest, told
 from ingestion.task.control import Control, stricter
 from ingestion.task.ending import Ending
-from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
+from ingestion.task.errors import Fenced, Refused, StorageRefused, TooManyParseExceptions
 from ingestion.task.log import Trouble, configure, logger_for
 
 BEAT_S = 1.0
@@ -29,6 +29,7 @@ _EXPLAINED = (
     TaskOver,
     SourceProblem,
     ClientError,
+    Refused,
     StorageRefused,
     SegmentError,
     DecodeError,

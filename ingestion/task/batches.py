@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
@@ -28,6 +28,7 @@ KEPT_BYTES = 64 * 1024  # of the payload of a record with a faulty field
 OUTCOMES = 7
 PENDING, STORED, FILTERED, OUTSIDE, TOMBSTONE, UNPARSEABLE, DUPLICATE = range(OUTCOMES)
 THROWN_AWAY = (FILTERED, OUTSIDE, TOMBSTONE)
+_NOTHING_ELSE = "(Nothing else of it could be kept.) "
 Mask = npt.NDArray[np.bool_]
 
 
@@ -40,10 +41,29 @@ class Ledger:
     errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # index → (reason, error)
     extra: dict[int, Outcomes] = field(init=False)  # offsets that end without a record, by partition
     faults: dict[int, str] = field(default_factory=dict)  # index → what is wrong with a field of what is stored
+    early: int = 0  # duplicates that were delivered for the first time
 
     def __post_init__(self) -> None:
         self.extra = dict(self.batch.extra)
         self.outcome = np.full(len(self.batch), PENDING, dtype=np.int64)
+
+    def part(self, batch: Batch, start: int) -> Ledger:
+        """That of some of the records, from ``start`` on: their outcomes here change with those there."""
+        here = range(start, start + len(batch))
+        part = Ledger(batch)
+        part.outcome = self.outcome[here.start : here.stop]
+        part.errors = {i - start: error for i, error in self.errors.items() if i in here}
+        part.faults = {i - start: fault for i, fault in self.faults.items() if i in here}
+        part.early = 0 if start else self.early
+        return part
+
+    def bare(self) -> Ledger:
+        """The same of records of which nothing is told but their places, and what is wrong with them."""
+        nothing: list[None] = [None] * len(self.batch)
+        told_of = replace(self.batch, keys=nothing, payloads=nothing, timestamps_ms=nothing, headers=())
+        part = self.part(told_of, 0)
+        part.errors = {i: (why, f"{_NOTHING_ELSE}{error}"[:ERROR_LENGTH]) for i, (why, error) in self.errors.items()}
+        return part
 
     def mark(self, indexes: Iterable[int] | Ints, outcome: int) -> None:
         """Give these records an outcome."""
@@ -192,9 +212,7 @@ class Ledger:
             payload_size=None if payload is None else len(payload),
         )
 
-    def request(
-        self, epoch: int, topic_id: str, segments: Sequence[SegmentFile], early: int, faulty: int = 0
-    ) -> PublishRequest:
+    def request(self, epoch: int, topic_id: str, segments: Sequence[SegmentFile], faulty: int = 0) -> PublishRequest:
         """The publish of this batch under a new publish id. ``faulty``: how many records with a fault to keep."""
         return PublishRequest(
             publish_id=uuid.uuid4(),
@@ -205,5 +223,5 @@ class Ledger:
             counters=self.counters(sum(s.rows for s in segments)),
             quarantined=self.quarantined(),
             faulty=self.faulty(faulty),
-            early_duplicates=early,
+            early_duplicates=self.early,
         )

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ingestion.client import PublishRefused, Unreachable
+from ingestion.client import Invalid, PublishRefused, Unreachable
 from ingestion.decode import RegistryUnreachable
 from ingestion.segments import DeepStorageError
 from ingestion.sources import Source
@@ -40,7 +40,7 @@ class Breaker:
         or when told to stop.
 
         Raises ``StorageRefused`` when it is the deep storage that refuses and waiting does not help; ``PublishRefused``
-        as it is.
+        and ``Invalid`` as they are.
         """
         attempt = 0
         while True:
@@ -50,7 +50,7 @@ class Breaker:
                 self._open(error)
             except RegistryUnreachable as error:
                 self._note_unanswered(ask, error)
-            except PublishRefused:
+            except (PublishRefused, Invalid):
                 self.mend()  # a refusal is an answer: whoever gave it is back
                 raise
             except DeepStorageError as error:

@@ -66,8 +66,14 @@ class Control:
             redelivery_counts={},
             leases=Leases(),
             holding=[],
+            publishes=0,
             message="",
         )
+
+    def count_publish(self) -> None:
+        """One more was taken."""
+        with self._lock:
+            self._status = self._status.model_copy(update={"publishes": self._status.publishes + 1})
 
     def count_released(self, records: int, redelivered: int) -> None:
         """Records that ended as released."""

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
-from ingestion.client import ControlPlane, PublishRefused, Unreachable
+from ingestion.client import ControlPlane, Invalid, PublishRefused, Unacceptable, Unreachable
 from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, joined_rows, row_indexes
 from ingestion.decode.formats import Access
 from ingestion.segments import DeepStorage
@@ -24,12 +24,14 @@ from ingestion.sources.base import Ints
 from ingestion.sources.topic import Topic
 from ingestion.specs import KafkaIOConfig
 from ingestion.specs.protocol import AbandonRequest, Assignment, PublishRequest
+from ingestion.specs.publish_limits import MOST_SEGMENTS, excess
 from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, TOMBSTONE, Ledger
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
-from ingestion.task.errors import Fenced, Lapsed
+from ingestion.task.errors import Fenced, Lapsed, Refused
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.parse_exceptions import ParseExceptions
+from ingestion.task.parts import Refusals
 from ingestion.task.registry import ConfluentRegistry
 
 LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
@@ -66,6 +68,12 @@ def window_of(assignment: Assignment, now: datetime) -> MessageWindow:
     return MessageWindow.of(io_config, now, now)
 
 
+def check_segments(intervals: int) -> None:
+    """Raise ``Unacceptable`` before files are written that no one publish may name."""
+    if intervals > MOST_SEGMENTS:
+        raise Unacceptable(f"It has rows of {intervals:,} segments, and one publish may have {MOST_SEGMENTS:,}.")
+
+
 @dataclass(frozen=True)
 class Epoch:
     """What both ways work with."""
@@ -85,6 +93,7 @@ class Epoch:
     failpoints: Failpoints
     background: ThreadPoolExecutor
     parse_exceptions: ParseExceptions
+    refusals: Refusals
     log: FilteringBoundLogger
 
     def look_aside(self) -> Future[None]:
@@ -149,14 +158,23 @@ class Epoch:
         return Envelope(self.assignment.spec.ioConfig.topic, batch.keys, batch.timestamps_ms, headers)
 
     def publish(self, request: PublishRequest, give_up: float) -> None:
-        """Register it. Raises ``PublishRefused``, and ``Lapsed`` when it has not committed and never will."""
+        """Register it. Raises ``PublishRefused``, ``Unacceptable``, ``Refused``, and ``Lapsed`` when it has not
+        committed and never will."""
+        beyond = excess(request)
+        if beyond:
+            raise Unacceptable(beyond)
         try:
             answer = self.breaker.insist(lambda: self.client.publish(self.number, request), give_up)
             self.parse_exceptions.know(answer.parse_exceptions)
+        except Unacceptable:
+            raise
+        except Invalid as error:
+            raise Refused(f"A publish was refused: {error}") from error
         except Lapsed:
             if not self._committed_after_all(request):
                 raise
             self.breaker.mend()
+        self.control.count_publish()
 
     def _committed_after_all(self, request: PublishRequest) -> bool:
         """Learn whether a publish without an answer has committed, and make sure that it never will if not."""

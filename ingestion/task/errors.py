@@ -3,6 +3,7 @@
 Fenced                  a newer epoch runs: end
 Lapsed                  the lock is about to end without an outcome: give the batch up
 StorageRefused          the deep storage refuses for good, or for too long: the task fails
+Refused                 publishes are refused for what they say, and no record is at fault: the task fails
 TooManyParseExceptions  the spec says that the task fails then
 """
 
@@ -19,6 +20,10 @@ class Lapsed(Exception):
 
 class StorageRefused(Exception):
     """The deep storage refuses, and waiting does not help: the task must end as failed, with this reason."""
+
+
+class Refused(Exception):
+    """The control plane refuses publishes for what they say, and cutting them up does not help: the task must fail."""
 
 
 class TooManyParseExceptions(Exception):

@@ -21,6 +21,8 @@ from ingestion.specs.protocol import (
 )
 from ingestion.task.batches import FILTERED, OUTSIDE, THROWN_AWAY, TOMBSTONE, UNPARSEABLE, Ledger, Mask
 
+RECORD_BYTES = 200  # of a quarantined record, beside what it holds
+
 
 @dataclass
 class _Part:
@@ -71,8 +73,12 @@ class Gathered:
         return sum(p.records for p in self.parts.values())
 
     @property
-    def quarantined_bytes(self) -> int:
-        return sum(len(q.payload or b"") for p in self.parts.values() for q in p.quarantined)
+    def kept_bytes(self) -> int:
+        """How much of a message the records take that are kept: quarantined, or for the report. About."""
+        parts = self.parts.values()
+        faulty = sum(len(f.payload or b"") for p in parts for f in p.faulty)
+        kept = [q for p in parts for q in p.quarantined]
+        return faulty + sum(len(q.payload or b"") + len(q.key or b"") + len(q.error) + RECORD_BYTES for q in kept)
 
     @property
     def age_s(self) -> float:

@@ -12,18 +12,19 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ingestion.client import PublishRefused
+from ingestion.client import PublishRefused, Unacceptable
 from ingestion.decode import TooSlow
 from ingestion.segments import RowIndex
 from ingestion.sources import Batch, TopicChanged
 from ingestion.task.batches import Ledger
-from ingestion.task.epoch import LONGEST_S, Epoch
-from ingestion.task.errors import Fenced, Lapsed, StorageRefused, TooManyParseExceptions
+from ingestion.task.epoch import LONGEST_S, Epoch, check_segments
+from ingestion.task.errors import Fenced, Lapsed, Refused, StorageRefused, TooManyParseExceptions
 from ingestion.task.gathered import Gathered
 from ingestion.task.indexes import Indexes
 from ingestion.task.pace import Held, Pace
+from ingestion.task.parts import Part
 
-QUARANTINE_BYTES = 8 * 1024 * 1024  # payloads of poison records that one publish carries, about
+KEPT_BYTES = 8 * 1024 * 1024  # of poison and faulty records that one publish carries, about
 HEAD_START_S = 5.0  # that the replica which published last has over the others, so that they upload nothing in vain
 LOOK_S = 0.5  # how often those look meanwhile
 
@@ -35,6 +36,27 @@ class _Turn:
     behind: bool = False
 
 
+@dataclass
+class Caution:
+    """Up to where each partition is to be published batch by batch, since all of them together were refused."""
+
+    until: dict[int, int] = field(default_factory=dict)
+
+    def begin(self, ends: Mapping[int, int]) -> None:
+        """These were refused, each up to this offset."""
+        self.until.update({p: max(end, self.until.get(p, 0)) for p, end in ends.items()})
+
+    def is_due(self, batch: Batch) -> bool:
+        """Whether the batch holds some of it."""
+        return any(advance.start < self.until.get(p, 0) for p, advance in batch.progress.items())
+
+    def passed(self, batch: Batch) -> None:
+        """All of the batch is published."""
+        for partition, advance in batch.progress.items():
+            if advance.end >= self.until.get(partition, 0):
+                self.until.pop(partition, None)
+
+
 @dataclass(frozen=True)
 class Gatherer(Epoch):
     """Nobody waits for these records: what is given up is read again from the stored offset, by whoever reads then."""
@@ -43,6 +65,7 @@ class Gatherer(Epoch):
     indexes: Indexes = field(init=False)
     turn: _Turn = field(default_factory=_Turn)
     pace: Pace = field(default_factory=Pace)
+    caution: Caution = field(default_factory=Caution)
 
     def __post_init__(self) -> None:
         apart = self.assignment.kind == "consumer_group"
@@ -62,6 +85,13 @@ class Gatherer(Epoch):
             return
         self.parse_exceptions.gather(ledger)
         self.failpoints.reach("decoded")
+        if self.caution.is_due(batch):
+            self._take_carefully(Part(ledger, rows))
+        else:
+            self._add(ledger, rows)
+
+    def _add(self, ledger: Ledger, rows: pa.Table | None) -> None:
+        batch = ledger.batch
         self.gathered.add(ledger, self.parse_exceptions.to_save)
         if rows is not None and rows.num_rows:
             self._gather(rows, batch)
@@ -77,12 +107,40 @@ class Gatherer(Epoch):
             self.breaker.insist(add, time.monotonic() + LONGEST_S)
         self.indexes.make_room()
 
+    def _take_carefully(self, part: Part) -> None:
+        """Among these records are those that a publish was refused for: publish them alone, cut up if need be."""
+        batch = part.ledger.batch
+        self.hand_off()
+        try:
+            whole = self.refusals.registered(part, self._register_part)
+        except Lapsed:
+            self._start_over("gave up a batch", batch.progress)
+            return
+        except (TopicChanged, StorageRefused, Refused):
+            self.give_up()
+            raise
+        if whole:
+            self.caution.passed(batch)
+        else:
+            self._start_over("part of a batch is stored elsewhere", batch.progress)
+
+    def _register_part(self, part: Part) -> bool:
+        try:
+            self._add(part.ledger, part.rows)
+            done = self._registered(time.monotonic() + LONGEST_S)
+        except Unacceptable:
+            self._clear()
+            raise
+        if done:
+            self._clear()
+        return done
+
     @property
     def due(self) -> bool:
         """Whether it is time for a handoff."""
         if not self.gathered:
             return False
-        return self.indexes.full or self.gathered.quarantined_bytes > QUARANTINE_BYTES or self._time_is_up
+        return self.indexes.full or self.gathered.kept_bytes > KEPT_BYTES or self._time_is_up
 
     @property
     def _time_is_up(self) -> bool:
@@ -99,10 +157,14 @@ class Gatherer(Epoch):
         try:
             while self.gathered and not self._registered(time.monotonic() + LONGEST_S):
                 pass
+        except Unacceptable as refusal:
+            self.caution.begin({p: part.progress.end for p, part in self.gathered.parts.items()})
+            self._start_over(f"a publish was refused: {refusal}")
+            return
         except Lapsed:
             self._start_over("gave up a handoff")
             return
-        except (TopicChanged, StorageRefused):
+        except (TopicChanged, StorageRefused, Refused):
             self.give_up()
             raise
         self.turn.behind = False
@@ -134,6 +196,7 @@ class Gatherer(Epoch):
         return True
 
     def _register(self, give_up: float) -> None:
+        check_segments(self.indexes.intervals)
         same_topic = self.look_aside()
         segments = self.breaker.insist(lambda: self.indexes.write(self.storage), give_up)
         self.failpoints.reach("uploaded")

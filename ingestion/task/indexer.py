@@ -23,11 +23,12 @@ from ingestion.task.breaker import Breaker
 from ingestion.task.claims import Claims
 from ingestion.task.control import Control
 from ingestion.task.epoch import Decoders
-from ingestion.task.errors import StorageRefused
+from ingestion.task.errors import Refused, StorageRefused
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.gathering import Gatherer
 from ingestion.task.log import Trouble, logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
+from ingestion.task.parts import Refusals
 from ingestion.task.settling import Settler
 
 TAKE_S = 0.5
@@ -63,13 +64,14 @@ class Indexer:
         self._kafka_away = Trouble(self._log, "Kafka does not answer")
         self._store_away = Trouble(self._log, "the control plane does not answer")
         self._complaints = Trouble(self._log, "Kafka complains")
+        self._refusals = Refusals(assignment.spec.dataSchema, self._log)
         self._stuck = ""  # why the last source did not close
 
     def run(self) -> None:
         """Index until told to end.
 
         Raises ``Fenced``, ``TaskOver``, ``SourceProblem``; for good ``UnusableSchema``, ``TooSlow``,
-        ``TooManyParseExceptions`` and ``StorageRefused``.
+        ``TooManyParseExceptions``, ``Refused`` and ``StorageRefused``.
         """
         decoders = Decoders(self._assignment)
         try:
@@ -111,6 +113,7 @@ class Indexer:
             failpoints=self._failpoints,
             background=background,
             parse_exceptions=self._parse_exceptions,
+            refusals=self._refusals,
             log=self._log,
         )
         try:
@@ -182,7 +185,7 @@ class Indexer:
     def _loop(self, source: Source, work: Settler | Gatherer) -> None:
         try:
             self._read(source, work)
-        except StorageRefused:
+        except (StorageRefused, Refused):
             work.give_up()
             raise
 

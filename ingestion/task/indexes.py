@@ -61,6 +61,11 @@ class Indexes:
         most = self._tuning.maxTotalRows
         return any(i.full for i in found) or (most is not None and sum(i.rows for i in found) >= most)
 
+    @property
+    def intervals(self) -> int:
+        """How many segments there will be at least."""
+        return sum(i.intervals for i in self._indexes.values())
+
     def write(self, storage: DeepStorage) -> list[SegmentFile]:
         """Write and store all rows; may be called again after a ``DeepStorageError``."""
         return [f for i in self._indexes.values() for f in i.write(version=self._version, storage=storage)]

@@ -13,14 +13,15 @@ import pyarrow as pa
 
 from ingestion.client import PublishRefused
 from ingestion.decode import TooSlow, row_indexes
-from ingestion.segments import write_segments
+from ingestion.segments import intervals_among, write_segments
 from ingestion.sources import RELEASE, Batch, TopicChanged
 from ingestion.sources.base import Ints
 from ingestion.specs import offsets
 from ingestion.specs.protocol import SegmentFile, SettledRequest
 from ingestion.task.batches import STORED, Ledger
-from ingestion.task.epoch import LONGEST_S, Epoch
-from ingestion.task.errors import Fenced, Lapsed, StorageRefused, TooManyParseExceptions
+from ingestion.task.epoch import LONGEST_S, Epoch, check_segments
+from ingestion.task.errors import Fenced, Lapsed, Refused, StorageRefused, TooManyParseExceptions
+from ingestion.task.parts import Part
 
 GIVE_UP_AT = 0.8  # of what is left of the lock
 MOST_HULLS = 64  # that a heartbeat takes
@@ -40,7 +41,7 @@ class Settler(Epoch):
         self.control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = self._settle(Ledger(batch))
-        except (TopicChanged, StorageRefused, TooManyParseExceptions, TooSlow):
+        except (TopicChanged, StorageRefused, Refused, TooManyParseExceptions, TooSlow):
             self._release(batch)
             raise
         except Lapsed:
@@ -95,31 +96,37 @@ class Settler(Epoch):
     def _settle(self, ledger: Ledger) -> Ints:
         """Register the batch; returns its acknowledgements.
 
-        Raises ``Lapsed``, ``TopicChanged``, ``Fenced``, ``TooManyParseExceptions``.
+        Raises ``Lapsed``, ``TopicChanged``, ``Fenced``, ``Refused``, ``TooManyParseExceptions``.
         """
         give_up = time.monotonic() + min(ledger.batch.seconds_left * GIVE_UP_AT, LONGEST_S)
         # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
         same_topic = self.look_aside()
-        early = self._drop_settled(ledger, give_up)
+        ledger.early = self._drop_settled(ledger, give_up)
         rows = self.decode(ledger, give_up)
         self.parse_exceptions.look_at(ledger)
         self.failpoints.reach("decoded")
-        refused = self._attempt(ledger, rows, early, give_up, same_topic)
+        self.refusals.registered(Part(ledger, rows), lambda part: self._register(part, give_up, same_topic))
+        return ledger.verdicts
+
+    def _register(self, part: Part, give_up: float, same_topic: Future[None]) -> bool:
+        ledger = part.ledger
+        refused = self._attempt(ledger, part.rows, give_up, same_topic)
         while refused:
             self.check_topic()  # again, before any duplicate is dropped
             first = ledger.mark_duplicates(refused)
-            early += first if ledger.batch.seconds_left > 0 else 0  # past the lock another one had them rightly
-            refused = self._attempt(ledger, rows, early, give_up, same_topic)
-        return ledger.verdicts
+            # Past the lock another one had them rightly.
+            ledger.early += first if ledger.batch.seconds_left > 0 else 0
+            refused = self._attempt(ledger, part.rows, give_up, same_topic)
+        return True
 
     def _attempt(
-        self, ledger: Ledger, rows: pa.Table | None, early: int, give_up: float, same_topic: Future[None]
+        self, ledger: Ledger, rows: pa.Table | None, give_up: float, same_topic: Future[None]
     ) -> dict[int, list[offsets.Range]]:
         """Upload and publish; returns the duplicates that it was refused for, empty when it is registered."""
         segments = self._upload(ledger, rows, give_up)
         self.failpoints.reach("uploaded")
         same_topic.result()
-        request = ledger.request(self.epoch, self.topic_id, segments, early, self.parse_exceptions.to_save)
+        request = ledger.request(self.epoch, self.topic_id, segments, self.parse_exceptions.to_save)
         try:
             self.publish(request, give_up)
         except PublishRefused as refused:
@@ -146,6 +153,7 @@ class Settler(Epoch):
             return []
         if rows.num_rows != len(stored):  # some of them turned out to be duplicates
             rows = rows.filter(pa.array(np.isin(row_indexes(rows), stored)))
+        check_segments(intervals_among(rows, self.assignment.spec.dataSchema))
         return self.breaker.insist(lambda: self._write(ledger, rows), give_up)
 
     def _write(self, ledger: Ledger, rows: pa.Table) -> list[SegmentFile]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.services import make_receipt_partitions
@@ -127,6 +129,9 @@ def batch(epoch: int, *ranges: tuple[int, int], **outcomes: list[tuple[int, int]
         columns=[Column(name="n", type="long")],
         offsets={0: list(ranges)},
     )
+    stored = Path(settings.DEEP_STORAGE) / file.path
+    stored.parent.mkdir(parents=True, exist_ok=True)
+    stored.write_bytes(b"x")
     duplicates = sum(end - start for start, end in outcomes.get("duplicate", []))
     return PublishRequest(
         publish_id=uuid.uuid4(),

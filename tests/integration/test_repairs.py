@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from controlplane.segments.models import SettledRange
+from controlplane.segments.models import SettledRange, SourceEvent
 from controlplane.supervisors.repairs import patience, start_repairs
+from controlplane.supervisors.run import run
+from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.models import Task
+from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from tests.support.django_cast import Cast, settle
 
 
@@ -65,3 +68,67 @@ def test_holes_of_a_topic_that_is_gone_are_left(busy: Cast, seen: dict[str, Any]
 def test_what_retention_removed_is_no_hole_before_the_first(busy: Cast) -> None:
     busy.source.keys.filter(pk=busy.keys[0].pk).update(log_start_offset=150)
     assert repaired() == [(200, 220)]
+
+
+def failed_one(ago: timedelta) -> None:
+    """The repair that is at work fails, and that was so long ago."""
+    ended = timezone.now() - ago
+    repair = Task.objects.active().get(kind=Task.Kind.REPAIR)
+    end(repair, EndRequest(error="records can't be decoded in time"))
+    Task.objects.filter(pk=repair.pk).update(ended_at=ended)
+
+
+def test_repairs_that_fail_wait_longer_each_time_raise_an_alarm_and_are_given_up(busy: Cast, settings: Any) -> None:
+    """Row 31 of the failure matrix."""
+    settings.REPAIR_MOST_FAILURES = 4
+    alarms = SourceEvent.objects.filter(kind=SourceEvent.Kind.FAILING, alarm=True)
+    for wait, raised in ((30, 0), (60, 0), (120, 1)):
+        assert repaired() == [(100, 150), (200, 220)]
+        failed_one(timedelta(seconds=wait - 5))
+        assert repaired() == [], f"{wait} s are not over"
+        assert alarms.count() == raised
+        Task.objects.filter(kind=Task.Kind.REPAIR).update(ended_at=timezone.now() - timedelta(seconds=wait + 5))
+    assert "3 repairs of topic flights-topic in a row have failed." in alarms.get().detail
+    assert alarms.get().detail.endswith("The reason: records can't be decoded in time")
+    assert repaired() == [(100, 150), (200, 220)]
+    failed_one(timedelta(hours=23))
+    for _ in range(2):
+        assert repaired() == []
+    assert alarms.count() == 2 and "given up for a day" in alarms.order_by("-id")[0].detail
+    assert [e["message"] for e in run_errors(busy)] == ["records can't be decoded in time"] * 4
+
+
+def run_errors(cast: Cast) -> list[dict[str, Any]]:
+    """As the supervisor shows them."""
+    run(cast.supervisor.pk)
+    cast.supervisor.refresh_from_db()
+    return [e for e in cast.supervisor.recent_errors if e["class"] == "TaskFailed"]
+
+
+def test_a_task_that_begins_after_the_failures_is_a_new_chance(busy: Cast) -> None:
+    assert repaired() == [(100, 150), (200, 220)]
+    failed_one(timedelta(seconds=1))
+    assert repaired() == []
+    Task.objects.filter(pk=busy.task.pk).update(created_at=timezone.now())
+    assert repaired() == [(100, 150), (200, 220)]
+
+
+def test_an_indexer_that_fails_over_and_over_raises_one_alarm(busy: Cast) -> None:
+    """Row 31 of the failure matrix."""
+    Task.objects.filter(pk=busy.task.pk).update(last_heartbeat_at=timezone.now())
+
+    def beat(failures: int, state: Any = "restarting") -> None:
+        failing = IndexerStatus(number=1, epoch=failures, state=state, failures=failures, message="no \0 room")
+        heartbeat(busy.task, HeartbeatRequest(indexers=[failing], slots=1))
+
+    for failures, state in ((1, "restarting"), (2, "restarting"), (3, "reading"), (3, "restarting"), (9, "restarting")):
+        beat(failures, state)
+    [event] = SourceEvent.objects.filter(kind=SourceEvent.Kind.FAILING)
+    assert event.alarm and event.task_id == busy.task.pk
+    assert event.detail == (
+        "Indexer 1 has failed 3 times in a row and is started again; after 15 times the task fails. "
+        "The reason: no \u2400 room"
+    )
+    run(busy.supervisor.pk)
+    busy.supervisor.refresh_from_db()
+    assert [e["message"] for e in busy.supervisor.recent_errors if e["class"] == "IndexerFailing"] == [event.detail]

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from django.db import DatabaseError, DataError
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.db import DatabaseError, DataError, IntegrityError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from pydantic import BaseModel, ValidationError
@@ -80,11 +82,21 @@ def _answered(view: View, request: HttpRequest, task_id: str, kwargs: dict[str, 
         return problem(400, "The message is not valid", "It is not of the protocol's form.", errors=faults)
     except HeadgateError as error:
         return problem(error.status, error.title, error.detail)
+    except RequestDataTooBig:
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        return problem(413, "The message is too large", f"A message may have {most} bytes.")
+    except IntegrityError as error:
+        return problem(409, "Conflict", f"It contradicts what is stored: {_contradiction(error)}")
     except DataError as error:
         return problem(400, "The message is not valid", f"A value of it can't be stored: {error}")
     except DatabaseError:
         logger.exception("task %s: the metadata store failed", task_id)
         return problem(503, "Unavailable", "The metadata store failed; send the same message again.")
+
+
+def _contradiction(error: IntegrityError) -> str:
+    told = getattr(error.__cause__, "diag", None)
+    return (told and (told.message_detail or told.message_primary)) or str(error)
 
 
 def read(request: HttpRequest, model: type[M]) -> M:

@@ -21,7 +21,7 @@ from controlplane.segments.models import Source, Writer
 from controlplane.segments.parse_exceptions import totals_of_task
 from controlplane.segments.settled import settled_among
 from controlplane.supervisors.services import run_soon
-from controlplane.tasks import heartbeats
+from controlplane.tasks import heartbeats, plausible
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import first_created_at
 from controlplane.tasks.sources import consumer_group, kind_and_group, owner_of
@@ -66,6 +66,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             version=task.datasource.append_version,
             created_at=created_at,
             reads_until=_reads_until(task, spec.spec.ioConfig, created_at),
+            most_failures=settings.INDEXER_MOST_FAILURES,
             group=consumer_group(task),
             ranges=task.ranges,
             replay=_replay(task),
@@ -115,11 +116,13 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
 
 def _adopted(task: Task, asked: StartRequest) -> Source:
     kind, group = kind_and_group(task.spec["spec"]["ioConfig"], owner_of(task))
+    topic = parse_task_spec(task.spec).spec.ioConfig.topic
+    plausible.check_topic(task, asked, topic, group)
     return fence.adopt_source(
         datasource=task.datasource,
         kind=kind,
         group=group,
-        topic=parse_task_spec(task.spec).spec.ioConfig.topic,
+        topic=topic,
         cluster_id=asked.cluster_id,
         topic_id=asked.topic_id,
     )
@@ -161,8 +164,11 @@ def settled(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
 
 @for_task("POST")
 def publish(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
-    """Register a batch: 200, or 409 with a refusal that says what to do."""
-    return message(publishing.publish(task_id=task_id, number=number, request=read(request, PublishRequest)))
+    """Register a batch: 200, or 409 with a refusal that says what to do; or refused for good, as a problem: 400 for
+    what it says, 413 for its size, 409 for what it contradicts."""
+    asked = read(request, PublishRequest)
+    plausible.check_publish(task_id, number, asked)
+    return message(publishing.publish(task_id=task_id, number=number, request=asked))
 
 
 @for_task("POST")

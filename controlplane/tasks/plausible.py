@@ -1,0 +1,137 @@
+"""What an indexer says of the world outside the metadata store, compared with that world: before the transaction,
+never in it.
+
+It is refused for good where it can't be true. What can't be looked at from here is let pass: files in an object
+storage, which would make every publish wait for it, and topics of a Kafka that does not answer.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from django.conf import settings
+
+from controlplane.common.database import cursor
+from controlplane.common.errors import Conflict
+from controlplane.connections import kafka
+from controlplane.connections.secrets import SecretsLost
+from controlplane.segments.models import Source
+from controlplane.tasks.models import Task
+from controlplane.tasks.watching import properties_of
+from ingestion.specs.protocol import PublishRequest, SegmentFile, StartRequest
+
+# A topic grows between two looks at it; only what lies further beyond its end makes Kafka be asked once more.
+GROWTH = 1_000_000
+_SEEN = """
+    SELECT w.partition, w.last, (s.bounds -> w.partition::text ->> 2)::int8, s.topic, s.topic_id
+    FROM segments_writer i JOIN segments_source s ON s.id = i.source_id,
+        unnest(%s::int8[], %s::int8[]) AS w(partition, last)
+    WHERE i.task_id = %s AND i.number = %s AND NOT i.replay AND s.looked_at IS NOT NULL
+"""
+
+
+def check_publish(task_id: str, number: int, request: PublishRequest) -> None:
+    """Raise ``Conflict`` when it names files that are not there, or offsets that the topic can't have."""
+    check_files(request.segments)
+    _check_offsets(task_id, number, _lasts(request))
+
+
+def check_files(files: Iterable[SegmentFile]) -> None:
+    """The same for files, where deep storage is a folder that is there on this machine, too."""
+    root = _folder(settings.DEEP_STORAGE)
+    if root is None or not root.is_dir():
+        return
+    for file in files:
+        if _is_plain(file.path) and not _is_there(root / file.path, file.size_bytes):
+            raise Conflict(f"There is no file {file.path!r} of {file.size_bytes} bytes in deep storage.")
+
+
+def _folder(location: str) -> Path | None:
+    if "://" not in location:
+        return Path(location)
+    parts = urlsplit(location)
+    return Path(unquote(parts.path)) if parts.scheme.lower() == "file" else None
+
+
+def _is_plain(path: str) -> bool:
+    """Any other is refused by its name, when it is registered."""
+    return "\0" not in path and not {"", ".", ".."} & set(path.split("/"))
+
+
+def _is_there(path: Path, size_bytes: int) -> bool:
+    return _has_size(path, size_bytes) or (_look_anew(path.parent) and _has_size(path, size_bytes))
+
+
+def _has_size(path: Path, size_bytes: int) -> bool:
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # who knows
+    return stat.S_ISREG(found.st_mode) and found.st_size == size_bytes
+
+
+def _look_anew(folder: Path) -> bool:
+    """A network's file system may remember for a while that a file was not there: until its folder is listed."""
+    try:
+        with os.scandir(folder) as found:
+            next(found, None)
+    except OSError:
+        return False
+    return True
+
+
+def _lasts(request: PublishRequest) -> dict[int, int]:
+    """Partition → the end of the highest range that the publish names there."""
+    ends = [(p, end) for s in request.segments for p, ranges in s.offsets.items() for _, end in ranges]
+    ends += [(p, end) for p, o in request.outcomes.items() for _, ranges in o for _, end in ranges]
+    found: dict[int, int] = {}
+    for partition, end in ends:
+        found[partition] = max(end, found.get(partition, 0))
+    return found
+
+
+def _check_offsets(task_id: str, number: int, lasts: Mapping[int, int]) -> None:
+    with cursor() as c:
+        rows = c.execute(_SEEN, (list(lasts), list(lasts.values()), task_id, number)).fetchall()
+    odd = {partition: last for partition, last, end, *_ in rows if end is None or last > end + GROWTH}
+    if odd:
+        *_, topic, topic_id = rows[0]
+        _ask_kafka(task_id, topic, topic_id, odd)
+
+
+def _ask_kafka(task_id: str, topic: str, topic_id: str, lasts: Mapping[int, int]) -> None:
+    seen = _topic(Task.objects.get(pk=task_id), topic)
+    if seen is None or seen.topic_id != topic_id:
+        return  # another topic by now: an indexer finds that out by itself
+    for partition, last in lasts.items():
+        if partition not in seen.written:
+            raise Conflict(f"Topic {topic!r} has no partition {partition}: it has {len(seen.written)}.")
+        if last > seen.written[partition]:
+            raise Conflict(
+                f"Topic {topic!r} has no offset {last - 1} in partition {partition}: it ends at "
+                f"{seen.written[partition]}."
+            )
+
+
+def check_topic(task: Task, asked: StartRequest, topic: str, group: str) -> None:
+    """Raise ``Conflict`` when an indexer would retire a topic for one that Kafka has not."""
+    known = Source.objects.filter(datasource=task.datasource_id, cluster_id=asked.cluster_id, group=group, topic=topic)
+    if not known.exists() or known.filter(topic_id=asked.topic_id).exists():
+        return
+    seen = _topic(task, topic)
+    if seen is not None and seen.topic_id != asked.topic_id:
+        raise Conflict(f"The id of topic {topic!r} is {seen.topic_id}, not {asked.topic_id}.")
+
+
+def _topic(task: Task, topic: str) -> kafka.TopicOffsets | None:
+    """None also when Kafka does not say."""
+    try:
+        return kafka.topic_offsets(properties_of(task), topic)
+    except (kafka.KafkaProblem, SecretsLost):
+        return None

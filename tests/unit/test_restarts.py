@@ -1,0 +1,100 @@
+"""What fails over and over: later and later, and not for ever."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from controlplane.supervisors.repair_pace import Ended, failures_in_a_row, not_before
+from ingestion.client import MemoryControlPlane
+from ingestion.spark.application import Application, Slot
+from ingestion.spark.restarts import Restarts
+from ingestion.task.ending import Ending
+from tests.support.indexer import assignment
+
+NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+
+
+def test_each_failure_is_waited_for_twice_as_long_up_to_a_bound() -> None:
+    restarts = Restarts(100)
+    waits = []
+    for _ in range(9):
+        restarts.failed("refused", published=False, ran_long=False)
+        waits.append(restarts.wait_s)
+    assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    restarts.failed("refused", published=False, ran_long=True)
+    assert (restarts.wait_s, restarts.in_a_row) == (0.5, 10)
+
+
+def test_one_reason_ends_it_and_what_differs_in_a_number_is_one_reason() -> None:
+    restarts = Restarts(3)
+    for attempt in range(3):
+        assert not restarts.are_over
+        restarts.failed(f"worker {attempt} at port 4040{attempt} exited", published=False, ran_long=False)
+    assert restarts.are_over
+
+
+@pytest.mark.parametrize("change", [{"published": True}, {"reason": "another one"}])
+def test_a_publish_and_another_reason_begin_the_count_anew(change: dict[str, Any]) -> None:
+    restarts = Restarts(3)
+    for _ in range(2):
+        restarts.failed("refused", published=False, ran_long=False)
+    restarts.failed(**{"reason": "refused", "published": False, "ran_long": False, **change})
+    assert (restarts.in_a_row, restarts.are_over) == (1, False)
+
+
+class Failing(Application):
+    """Its jobs fail as Spark's do. No Spark is asked: what is tried out is what the driver makes of it."""
+
+    jobs = 0
+
+    def _job(self, slot: Slot) -> tuple[str, str]:
+        self.jobs += 1
+        raise RuntimeError(f"Job aborted due to stage failure {self.jobs}")
+
+
+def test_a_task_whose_indexer_fails_for_one_reason_fails_with_it(tmp_path: Path) -> None:
+    """Row 31 of the failure matrix."""
+    io_config = {"assignment": "consumer_group", "groupId": "g"}
+    given = assignment(tmp_path, kafka=True, io_config=io_config).model_copy(update={"most_failures": 3})
+    plane = MemoryControlPlane(given)
+    spark: Future[Any] = Future()
+    spark.set_result(SimpleNamespace(getConf=dict, defaultParallelism=1))
+    application = Failing(spark, plane, given, "", "", Ending())  # type: ignore[arg-type]
+    application.run()
+    assert application.jobs == 3
+    [end] = plane.ended
+    assert end.error == "Indexer 0 failed 3 times in a row: Job aborted due to stage failure 3"
+    told = [i for beat in plane.heartbeats for i in beat.indexers if i.state == "restarting"]
+    assert told and {i.failures for i in told} <= {1, 2, 3}
+    assert all(i.message.startswith("Job aborted due to stage failure") for i in told)
+
+
+def repairs(*failed: bool) -> list[Ended]:
+    """Newest first, an hour between two."""
+    return [Ended(f, NOW - timedelta(hours=n)) for n, f in enumerate(failed)]
+
+
+@pytest.mark.parametrize(
+    ("failed", "in_a_row", "seconds"),
+    [
+        ([], 0, None),
+        ([False, True], 0, None),
+        ([True], 1, 30),
+        ([True, True, False, True], 2, 60),
+        ([True] * 5, 5, 480),
+        ([True] * 9, 9, 600),
+        ([True] * 10, 10, 86_400),
+        ([True] * 12, 12, 86_400),
+    ],
+)
+def test_repairs_that_fail_are_tried_later_and_later_and_then_rarely(
+    failed: list[bool], in_a_row: int, seconds: int | None
+) -> None:
+    assert failures_in_a_row(repairs(*failed)) == in_a_row
+    assert not_before(repairs(*failed), 10) == (None if seconds is None else NOW + timedelta(seconds=seconds))
