@@ -120,12 +120,12 @@ def test_every_fault_is_named_by_its_path_and_the_text_is_kept(owner: Client, fo
         ("[1, 2]", "must be a JSON object"),
         ("null", "must be a JSON object"),
         ('"text"', "must be a JSON object"),
-        ('{"a": NaN}', "NaN is no JSON value"),
+        ('{"a": NaN}', "NaN is no JSON number"),
         ("[" * 100_000, "Not JSON"),
         ("{}", "required field is missing"),
         ("x" * 1_000_001, "at most 1000000 characters"),
         ('{"type": "parquet"}', "index_kafka_share_group"),
-        ('{"a\\u0000": "\\ud800"}', "unknown field"),
+        ('{"a\\u0000": "\\ud800"}', "a NUL character or half a surrogate pair"),
     ],
 )
 @pytest.mark.parametrize("form", FORMS)
