@@ -15,7 +15,7 @@ MOST_KINDS = 1000
 class Repeats(logging.Filter):
     """Lets a warning or an error through, and others of its kind only after a minute.
 
-    Of one kind are those of one logger with the same words, but for numbers, or with the same exception.
+    Of one kind are those of one logger with the same words, but for numbers, or of one task with the same exception.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,8 +46,8 @@ class Repeats(logging.Filter):
 
 
 def _kind(record: logging.LogRecord) -> tuple[object, ...]:
-    if record.exc_info and record.exc_info[0] is not None:
-        # Celery says of which of its tasks by what it fills in, beside a trace of the exception.
-        task = record.args.get("name") if isinstance(record.args, Mapping) else None
-        return record.name, record.msg, record.exc_info[0], task
-    return record.name, re.sub(r"\d+", "", record.getMessage())
+    exception = record.exc_info[0] if record.exc_info else None
+    # Celery says of which of its tasks by what it fills in, beside a new id each time and the exception's text.
+    task = record.args.get("name") if isinstance(record.args, Mapping) else None
+    words = record.msg if exception and task else re.sub(r"\d+", "", record.getMessage())
+    return record.name, words, exception, task

@@ -75,6 +75,12 @@ def test_an_exception_is_of_one_kind_for_each_job(ear: Ear) -> None:
     assert [line.split("[")[0] for line in ear.said] == ["Task watch", "Task run_all", "Task watch"]
 
 
+def test_what_is_refused_for_different_reasons_is_said_of_each(ear: Ear) -> None:
+    for kind in ("pickle", "yaml", "yaml"):
+        ear.logger.critical("Refusing to deserialize %s", kind, exc_info=ValueError(kind))
+    assert ear.said == ["Refusing to deserialize pickle", "Refusing to deserialize yaml"]
+
+
 def test_what_is_no_trouble_is_always_said(ear: Ear) -> None:
     for _ in range(3):
         ear.logger.info("succeeded")
