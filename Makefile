@@ -61,10 +61,10 @@ demo: venv ## start the stack, load and ingest real data, show the result (ARGS=
 # A file's tests stay on one worker. What each took longest is told before the summary.
 PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 1
 
-# Every worker has a stack of its own (2 GB with its applications). Their tests wait for most of the time, so that
-# there are more workers than processors.
+# Every worker has a stack of its own (2 GB with its applications). Two keep two processors busy; with four, tests need
+# as long in all, and applications start so slowly that some do not meet their deadlines.
 test: venv-dev jars chromium ## the whole test suite and lint; installs what it lacks
-	$(PYTEST) -n 4 $(ARGS)
+	$(PYTEST) -n 2 $(ARGS)
 
 # In the background: they come while other things are done, and who needs them waits for them.
 jars: venv-dev

@@ -17,6 +17,7 @@ from controlplane.embedded.home import Home, default_home
 from controlplane.embedded.jvm import require_prerequisites
 from controlplane.embedded.kafka_jars import kafka_jars
 from controlplane.embedded.launcher import Launcher
+from controlplane.embedded.spark_classes import prepare_classes
 from controlplane.embedded.stack import Stack
 
 NOT_ALL_RUN = 3
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="as JSON")
     sub.add_parser("clean", help="stop it and delete its data; downloads stay")
     sub.add_parser("run", help="the launcher itself, in the foreground")
-    sub.add_parser("jars", help="download Kafka, unless it is there")
+    sub.add_parser("jars", help="download Kafka and make the file of Spark's classes, unless they are there")
     demo = sub.add_parser("demo", help="start it, load real data, ingest it, show the result")
     demo.add_argument("--exit", action="store_true", help="stop at the end; exit code 0 only if every count is right")
     demo.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
@@ -78,6 +79,7 @@ def run(options: argparse.Namespace, home: Home) -> int:
         case "jars":
             with tempfile.TemporaryDirectory() as logs:
                 kafka_jars(Path(logs) / "ivy.log")
+                prepare_classes(Path(logs) / "spark-classes.log")
             return 0
         case _:
             from controlplane.embedded.demo import run_demo

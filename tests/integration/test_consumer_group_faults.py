@@ -116,6 +116,11 @@ def come_and_go(house: House, workers: Workers) -> Generator[None, None, None]:
         yield
 
 
+def interrupted(house: House, topic: str) -> bool:
+    """Whether a batch was given up so far. On a busy machine few changes fit into a minute."""
+    return bool(house.totals(topic)["released"])
+
+
 @pytest.mark.timeout(400)
 def test_members_come_and_go_all_the_time(house: House, make_workers: Make) -> None:
     """Row 22 of the failure matrix: what members hold that come and go is given up, and read by others.
@@ -130,15 +135,15 @@ def test_members_come_and_go_all_the_time(house: House, make_workers: Make) -> N
     changes = come_and_go(house, workers)
     began = time.monotonic()
     with always_whole(house, topic), pulse(house, topic, WINDOW_S) as windows:
-        while time.monotonic() - began < STORM_S or len(windows) < STORM_S // WINDOW_S:
+        while time.monotonic() - began < STORM_S or len(windows) < STORM_S // WINDOW_S or not interrupted(house, topic):
             next(changes)
             at_least = published(house, topic, at_least + 1, 40)
     changes.close()
     assert all(windows), f"rows in each {WINDOW_S:.0f} s: {windows}"
     records = stream.finish()
     published(house, topic, records)
-    totals = check_exactly_once(house, topic, range(records))
-    assert totals["released"] > 0, "no batch was interrupted"
+    check_exactly_once(house, topic, range(records))
+    assert interrupted(house, topic)
 
 
 def test_what_stays_with_a_member_goes_on(house: House, make_workers: Make) -> None:

@@ -11,6 +11,7 @@ from controlplane.embedded.demo.records import FLIGHTS
 from controlplane.embedded.demo.records import flights as flight_records
 from controlplane.embedded.demo.specs import FLIGHTS_DATASOURCE, FLIGHTS_TOPIC, flights_supervisor
 from controlplane.embedded.home import temporary_home
+from controlplane.embedded.spark_classes import prepare_classes
 from tests.support.house import House
 from tests.support.records import published
 from tests.support.workers import Workers
@@ -20,6 +21,7 @@ from tests.support.workers import Workers
 def house() -> Iterator[House]:
     """Started once per run; every test uses topics, groups and datasources of its own."""
     with temporary_home() as home:
+        prepare_classes(home.log("spark-classes"))  # `make test` has begun to
         house = House(home)
         yield house
         house.close()
