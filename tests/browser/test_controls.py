@@ -55,7 +55,8 @@ def go(visit: Visit, stop: Stop, live_server: LiveServer) -> None:
     visit_as(visit.page, live_server, visit.site.cast.users.get(stop.role), visit.site)
     visit.open(stop.address)
     if stop.press:
-        visit.press(stop.press)
+        with visit.page.expect_navigation():  # a click does not wait for the page it leads to
+            visit.press(stop.press)
 
 
 @dataclass
