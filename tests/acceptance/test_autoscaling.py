@@ -9,7 +9,7 @@ from tests.support.invariants import check_exactly_once
 from tests.support.records import Stream, published
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_indexers_come_with_the_load_and_go_with_it(house: House) -> None:
     topic = house.topic()
     scaler = {

@@ -13,7 +13,7 @@ _READING = "SELECT count(*) FROM tasks_indexer WHERE task_id = %s AND state = 'r
 _HOLDING = "SELECT 1 FROM tasks_indexer WHERE task_id = %s AND in_flight > 0"
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_indexers_are_added_and_removed_and_killed(house: House) -> None:
     """Row 22 of the failure matrix, under Spark: from two indexers to three, one and two, in one task.
 

@@ -23,7 +23,7 @@ SCALER = {
 }
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_next_task_has_more_indexers_and_the_last_one_makes_room(house: House) -> None:
     """With three places, one indexer reads and three shall: the first one finishes before they start."""
     topic = house.topic()

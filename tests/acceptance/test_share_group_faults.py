@@ -151,7 +151,7 @@ def test_two_applications_in_one_group(house: House) -> None:
         house.ended(task)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_crash_loop_uses_up_the_deliveries(house: House) -> None:
     """Row 18 of the failure matrix: one crash more than there are deliveries.
 

@@ -24,7 +24,7 @@ def reading(house: House, task: str) -> int:
     return int(rows[0][0])
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_twenty_indexers_on_four_partitions(house: House) -> None:
     """All join, records reach more than four of them, and none pauses while others come and go."""
     topic = house.topic(partitions=4)
@@ -137,7 +137,7 @@ def test_transactions_some_aborted(house: House) -> None:
     check_exactly_once(house, topic, committed)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_kafka_restarts_under_a_running_task(house: House) -> None:
     """Row 14 of the failure matrix, for share groups."""
     topic = house.topic()

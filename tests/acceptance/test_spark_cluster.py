@@ -43,7 +43,7 @@ def started_by(house: House, task: str) -> set[int]:
     return {int(w["indexer"]) for w in words if w.get("event") == "started" and w.get("host")}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: SparkCluster) -> None:
     """The two cores are taken; the next task says that it waits for one, and gets those of the task before it."""
     topic = house.topic()
@@ -97,7 +97,7 @@ def test_without_the_secret_nobody_is_heard(cluster: SparkCluster) -> None:
     assert [worker["host"] for worker in cluster.seen()["workers"]].count("127.0.0.4") == 0
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_executors_that_cannot_start_python_fail_the_task(house: House, on_cluster: SparkCluster) -> None:
     """Told that the workers have the code installed, which they have not."""
     topic = house.topic()

@@ -36,7 +36,7 @@ def stop_as_the_launcher_does(house: House) -> None:
     house.stop_applications()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_nothing_is_red_lost_or_doubled(house: House) -> None:
     """Supervisors and a task by hand, of each source one; none of them fails, each record is stored once."""
     share, ranges, hand = (house.topic(lane.replace("_", "-")) for lane in ("share_group", "offset_range", BY_HAND))

@@ -21,7 +21,7 @@ def status(house: House, supervisor: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_offsets_that_are_gone_and_records_that_are_too_large(house: House) -> None:
     """Row 9 of the failure matrix: the supervisor is unhealthy, and names exactly what is lost.
 

@@ -121,7 +121,7 @@ def interrupted(house: House, topic: str) -> bool:
     return bool(house.totals(topic)["released"])
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_members_come_and_go_all_the_time(house: House, make_workers: Make) -> None:
     """Row 22 of the failure matrix: what members hold that come and go is given up, and read by others.
 

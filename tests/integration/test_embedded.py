@@ -31,7 +31,7 @@ from controlplane.embedded.errors import DemoFailed
 from controlplane.embedded.postgres import installation
 from controlplane.embedded.waiting import poll_until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from controlplane.embedded.stack import Stack
 from controlplane.embedded.state import StackState, is_up
 from controlplane.embedded.waiting import poll_until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 SERVICES = ["postgres", "valkey", "kafka", "web", "worker", "beat"]
 

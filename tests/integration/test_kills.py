@@ -15,7 +15,7 @@ from tests.support.workers import Workers
 KILLS = 10
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_indexers_are_killed_at_random_places(house: House, make_workers: Callable[..., Workers]) -> None:
     """Row 15 of the failure matrix: between publish and acknowledgement among them; fifty kills: ``benchmarks soak``.
 

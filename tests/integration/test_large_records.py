@@ -21,7 +21,7 @@ LARGE_BYTES = 5_000_000
 KINDS = ["share_group", "offset_range", "consumer_group"]
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_records_that_are_too_large(house: House, make_workers: Callable[..., Workers]) -> None:
     """Row 19 of the failure matrix: of a poison record that no message carries the beginning is kept; nothing stops."""
     topic = f"large-{uuid.uuid4().hex[:8]}"

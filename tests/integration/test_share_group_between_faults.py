@@ -18,7 +18,7 @@ _REACHED = """
 """
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_every_partition_goes_on_after_every_fault(house: House, make_workers: Callable[..., Workers]) -> None:
     """The broker counts readers that were killed until their sessions end, and begins them anew when it starts."""
     topic = house.topic(partitions=PARTITIONS)

@@ -47,7 +47,7 @@ def all_is_well(house: House, names: dict[str, str], stream: Endless) -> None:
         check_exactly_once(house, name, range(records))
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_kafka_stops_and_starts(house: House, make_workers: Make) -> None:
     """Row 14 of the failure matrix: a broker that is stopped for longer than any session and any lock, then killed
     and restarted; records come and are in hand all the while.
@@ -67,7 +67,7 @@ def test_kafka_stops_and_starts(house: House, make_workers: Make) -> None:
     all_is_well(house, names, stream)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_postgresql_stops_at_once_and_starts(house: House, make_workers: Make) -> None:
     """Row 8 of the failure matrix: an immediate stop under publishes, twice; nothing half, nothing twice."""
     topic, names = run_lanes(house, make_workers)
