@@ -31,7 +31,7 @@ def text(name: str, default: str | None = None) -> str:
             raise EnvironmentProblem(f"{name}_FILE: {path} can't be read: {error.strerror}") from None
     value = os.environ.get(name, default)
     if value is None:
-        raise EnvironmentProblem(f"{name} is not set; see docs/reference.md for what it means")
+        raise EnvironmentProblem(f"{name} is not set; see docs/reference/settings.md for what it means")
     return value
 
 

@@ -13,7 +13,7 @@ from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, numbered, published
 from tests.support.spark_cluster import SparkCluster, spark_cluster
 
-# docs/reference.md, "Spark": 256 for the executor, and for its one indexer 192 + 5 × 64 of rows + 16 for a consumer.
+# docs/reference/spark.md: 256 for the executor, and for its one indexer 192 + 5 × 64 of rows + 16 for a consumer.
 EXECUTOR_MB = 256 + 192 + 5 * 64 + 16
 
 

@@ -40,6 +40,10 @@ def without_code(text: str) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """As GitHub makes them from headings."""
-    headings = re.findall(r"^#+ (.+)$", without_code(text), re.MULTILINE)
+    """Those of a page."""
+    return anchors_of(re.findall(r"^#+ (.+)$", without_code(text), re.MULTILINE))
+
+
+def anchors_of(headings: list[str]) -> set[str]:
+    """GitHub makes them so."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -42,7 +42,10 @@ def text_of(page: str) -> str:
     return (DOCS / page).read_text()
 
 
-REFERENCE = text_of("reference.md")
+REFERENCE_PAGES = sorted((DOCS / "reference").glob("*.md"))
+REFERENCE = "\n".join(page.read_text() for page in REFERENCE_PAGES)
+# A page that is longer holds two subjects.
+LONGEST_PAGE_WORDS = 2_400
 
 
 def section(title: str, text: str = REFERENCE) -> str:
@@ -51,6 +54,23 @@ def section(title: str, text: str = REFERENCE) -> str:
 
 def described(title: str) -> set[str]:
     return set(first_codes(section(title)))
+
+
+def test_a_page_of_the_reference_has_one_subject() -> None:
+    titles = re.findall(r"^#+ (.+)$", without_code(REFERENCE), re.MULTILINE)
+    assert len(titles) == len(set(titles)), "the checks find a section by its title"
+    for page in REFERENCE_PAGES:
+        assert len(page.read_text().split()) <= LONGEST_PAGE_WORDS, (
+            f"{page.name} holds more than one subject: cut it up"
+        )
+
+
+def test_the_contents_page_lists_every_page_and_section() -> None:
+    listed = set(re.findall(r"\]\(reference/([^)]+)\)", text_of("reference.md")))
+    for page in REFERENCE_PAGES:
+        titles = re.findall(r"^## (.+)$", without_code(page.read_text()), re.MULTILINE)
+        expected = {page.name, *(f"{page.name}#{anchor}" for anchor in pages.anchors_of(titles))}
+        assert expected <= listed, f"{expected - listed} can't be found from docs/reference.md"
 
 
 # Settings and commands
@@ -129,7 +149,7 @@ def as_documented(pattern: str) -> str:
 def documented_addresses() -> dict[str, set[str]]:
     """Path → methods."""
     found: dict[str, set[str]] = {}
-    for code in first_codes(section("REST")):
+    for code in first_codes(section("REST") + section("Druid's addresses") + section("The sampler")):
         method, _, path = code.partition(" ")
         if path.startswith("/"):
             found.setdefault(path, set()).add(method)
@@ -145,7 +165,7 @@ def test_every_address_is_described_with_its_methods_and_nothing_else() -> None:
         assert not route.methods or documented[path] == route.methods, path
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "reference.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [p for p in PAGES if p not in REFERENCE_PAGES], ids=lambda page: page.name)
 def test_addresses_in_examples_lead_somewhere(page: Path) -> None:
     for path in re.findall(r"/(?:api|druid)/[\w/.-]*\w/?", page.read_text()):
         other = path.rstrip("/") if path.endswith("/") else f"{path}/"

@@ -54,7 +54,7 @@ def test_two_segments_have_the_type_that_the_schema_shows(storage: LocalStorage,
     ],
 )
 def test_values_of_several_segments(storage: LocalStorage, order: list[str], shown: str, values: list[object]) -> None:
-    """As docs/reference.md has it: also by DuckDB, which reads them a batch at a time."""
+    """The reader has docs/reference/data-schema.md right; so has DuckDB, which reads them a batch at a time."""
     assert widest(set(order)) == shown
     rows = duckdb.from_arrow(read_segments(storage, order))
     assert rows.filter("v IS NOT NULL").project("v").fetchall() == [(v,) for v in values]

@@ -35,7 +35,7 @@ def on_cluster(settings: LazySettings, monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_an_executor_has_room_for_what_its_indexer_may_need(on_cluster: Path) -> None:
-    """The formula of docs/reference.md: 256, and for each indexer 192 + 5 × maxBytesInMemory + 16 × consumers."""
+    """The formula of docs/reference/spark.md: 256, and for each indexer 192 + 5 × maxBytesInMemory + 16 × consumers."""
     conf = spark_conf.conf_of(task({"maxBytesInMemory": 100 * 1024 * 1024}, consumersPerIndexer=6, taskCount=3))
     assert conf["spark.executor.memory"] == f"{256 + 192 + 5 * 100 + 16 * 6}m"
     assert conf["spark.executor.cores"] == "1"
