@@ -1,28 +1,21 @@
-"""What can go wrong between an indexer and the control plane, split by what the indexer can do.
-
-ClientError
-├── Unreachable     no answer, or 5xx: nothing is known of the outcome; send the same message again
-├── PublishRefused  409: nothing was changed; the refusal says why
-├── TaskOver        401, 404, 410: the task has ended or is not this one's; stop
-└── Invalid         other 4xx: a fault in the program or the set-up; sending it again won't help
-    └── Unacceptable    400, 413: for what the message says; of a publish, less of it may be taken
-"""
+"""What can go wrong between an indexer and the control plane, by the answer's status; see ``ingestion.errors``."""
 
 from __future__ import annotations
 
+from ingestion.errors import IngestionError
 from ingestion.specs.protocol import Refusal
 
 
-class ClientError(Exception):
+class ClientError(IngestionError):
     """Base of what this package raises."""
 
 
 class Unreachable(ClientError):
-    """No answer, or a server error: the message may or may not have had an effect."""
+    """No answer, or 408, 429, 5xx: the message may or may not have had an effect. Send the same one again."""
 
 
 class PublishRefused(ClientError):
-    """The publish changed nothing."""
+    """409: the publish changed nothing, and the refusal says why."""
 
     def __init__(self, refusal: Refusal) -> None:
         self.refusal = refusal
@@ -30,12 +23,18 @@ class PublishRefused(ClientError):
 
 
 class TaskOver(ClientError):
-    """The task has ended, or the token is not (or no longer) its own."""
+    """401, 404, 410: the task has ended, or the token is not (or no longer) its own."""
+
+    permanent = True
+    is_failure = False
 
 
 class Invalid(ClientError):
-    """The control plane does not accept the message."""
+    """Other 4xx: a fault in the program or the set-up. The same message would be answered the same way now.
+
+    Not ``permanent``: an indexer that starts anew may find the set-up mended.
+    """
 
 
 class Unacceptable(Invalid):
-    """The control plane does not accept what the message says, or how much; nothing was changed."""
+    """400, 413: for what the message says, or how much; nothing was changed. Of a publish, less of it may be taken."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ingestion.errors import IngestionError
 
-class DecodeError(Exception):
+
+class DecodeError(IngestionError):
     """The decoder can't do its work."""
-
-    permanent = False
 
 
 class UnusableSchema(DecodeError):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 
+from ingestion.errors import IngestionError
 
-class SegmentError(Exception):
+
+class SegmentError(IngestionError):
     """A segment can't be written or read."""
 
 
@@ -14,11 +16,12 @@ class DamagedSegment(SegmentError):
 
 
 class DeepStorageError(SegmentError):
-    """Deep storage refused. ``permanent``: trying again can't help before someone changes something."""
+    """Deep storage refused. Whoever raises it says whether trying again can help."""
+
+    farewell = "stop"  # what others hold can't be stored either
 
     def __init__(self, message: str, permanent: bool) -> None:
-        super().__init__(message)
-        self.permanent = permanent
+        super().__init__(message, permanent)
 
 
 _PERMANENT = frozenset(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ingestion.errors import IngestionError
 from ingestion.specs.protocol import Advance, Leases, Outcomes
 
 Ints = npt.NDArray[np.int64]
@@ -19,23 +20,18 @@ NO_LEASES = Leases()
 ACCEPT, RELEASE, REJECT = 1, 2, 3  # KIP-932's acknowledgement types
 
 
-class SourceProblem(Exception):
-    """The source can't go on by itself; the message says why. ``permanent``: starting again won't help."""
-
-    def __init__(self, message: str, permanent: bool = False) -> None:
-        self.permanent = permanent
-        super().__init__(message)
+class SourceProblem(IngestionError):
+    """The source can't go on by itself; the message says why."""
 
 
-class TopicChanged(Exception):
+class TopicChanged(IngestionError):
     """The topic's id is another one now: what is held must not be published under the old id."""
 
 
 class OffsetsUnavailable(SourceProblem):
     """The stored offsets are not there any more (or not yet), and the spec does not say to go on elsewhere."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, permanent=True)
+    permanent = True
 
 
 @dataclass(frozen=True)

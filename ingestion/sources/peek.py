@@ -36,6 +36,8 @@ Span = tuple[int, int]
 class NoSuchTopic(SourceProblem):
     """There is no topic of this name, or it may not be seen."""
 
+    permanent = True
+
 
 @dataclass
 class Peek:

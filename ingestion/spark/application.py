@@ -24,7 +24,7 @@ from ingestion.spark.board import Board
 from ingestion.spark.restarts import Restarts
 from ingestion.spark.sources import Places
 from ingestion.spark.starts import SilentStarts, group_of, has_slot, python_said
-from ingestion.spark.worker import FOR_GOOD, STORAGE_REFUSED, Orders, work
+from ingestion.spark.worker import Ended, Orders, work
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.protocol import (
     Assignment,
@@ -194,36 +194,40 @@ class Application:
             before = self._published(slot)
             slot.running = True
             try:
-                how, reason = self._job(slot)
+                ended = self._job(slot)
             except Exception as error:  # py4j wraps what a job threw
-                how, reason = "failed", _first_line(error)
-            slot.running = False
-            slot.ended = (reason if how == "failed" else f"{how}: {reason}")[:MOST_SAID]
-            if how == "failed":
-                slot.error = reason
-            self._log.info("an indexer's job ended", indexer=slot.number, how=how, reason=reason)
-            if how in FOR_GOOD:
-                self._farewell = "stop" if how == STORAGE_REFUSED else "finish"
-                self._failure = slot.error = reason[:MOST_SAID]
+                ended = Ended.unexpectedly(_first_line(error))
+            self._note_end(slot, ended)
+            if ended.is_failure and ended.permanent:
+                self._farewell, self._failure = ended.farewell, slot.error
             elif silent.note(self._spoke_since(slot, began)):
-                self._failure = slot.error = silent.failure(reason)[:MOST_SAID]
-            if slot.directive != "continue" or how == "TaskOver" or self._failure:
+                self._failure = slot.error = silent.failure(ended.reason)[:MOST_SAID]
+            if slot.directive != "continue" or ended.permanent or self._failure:
                 return
-            again.failed(reason, self._published(slot) > before, time.monotonic() - began > SETTLED_S)
+            again.failed(ended.reason, self._published(slot) > before, time.monotonic() - began > SETTLED_S)
             slot.failures = again.in_a_row
             if again.are_over:
-                self._failure = f"Indexer {slot.number} failed {again.in_a_row} times in a row: {reason}"[:MOST_SAID]
+                self._failure = f"Indexer {slot.number} failed {again.in_a_row} times in a row: {ended.reason}"[
+                    :MOST_SAID
+                ]
                 return
             slot.restarts += 1
             slot.changed.wait(again.wait_s)
+
+    def _note_end(self, slot: Slot, ended: Ended) -> None:
+        slot.running = False
+        slot.ended = (ended.reason if ended.may_pass else f"{ended.how}: {ended.reason}")[:MOST_SAID]
+        if ended.is_failure:
+            slot.error = ended.reason[:MOST_SAID]
+        self._log.info("an indexer's job ended", indexer=slot.number, how=ended.how, reason=ended.reason)
 
     def _published(self, slot: Slot) -> tuple[int, int]:
         """Epoch and publishes, which grow with each publish, as far as the indexer has told."""
         seen = self._board.status(slot.number)
         return (seen[1].epoch, seen[1].publishes) if seen is not None and seen[1].publishes else (0, 0)
 
-    def _job(self, slot: Slot) -> tuple[str, str]:
-        """How the indexer ended, and why."""
+    def _job(self, slot: Slot) -> Ended:
+        """Run the indexer to its end. Raises what py4j makes of what the job threw."""
         self._spark.setJobGroup(group_of(slot.number), f"indexer {slot.number}")
         orders = Orders(
             number=slot.number,

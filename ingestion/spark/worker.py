@@ -10,23 +10,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingestion.client import HttpControlPlane, TaskOver
-from ingestion.decode import TooSlow, UnusableSchema
-from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
-from ingestion.sources.base import OffsetsUnavailable
+from ingestion.client import HttpControlPlane
+from ingestion.errors import IngestionError
+from ingestion.segments import open_deep_storage
 from ingestion.sources.topic import TopicWatch
 from ingestion.spark.board import Poster
 from ingestion.spark.sources import source_maker
-from ingestion.specs.protocol import Assignment
+from ingestion.specs.protocol import Assignment, Directive
 from ingestion.task.control import Control
-from ingestion.task.errors import Fenced, Refused, StorageRefused, TooManyParseExceptions
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
 from ingestion.task.scratch import scratch_folder
-
-STORAGE_REFUSED = StorageRefused.__name__
-_FOR_GOOD = (OffsetsUnavailable, Refused, StorageRefused, TooManyParseExceptions, TooSlow, UnusableSchema)
-FOR_GOOD = frozenset(e.__name__ for e in _FOR_GOOD)  # trying again would end the same way
 
 
 @dataclass(frozen=True)
@@ -42,10 +36,38 @@ class Orders:
     elsewhere: bool  # where what it writes to standard error is not in the driver's log
 
 
-def work(orders: Orders) -> Callable[[Iterable[int]], Iterable[tuple[str, str]]]:
-    """The function for ``mapPartitions``: yields how the indexer ended, and why, when it ends."""
+@dataclass(frozen=True)
+class Ended:
+    """How an indexer came to its end: by itself, as it was told, or of an error, whose data these are."""
 
-    def run(_: Iterable[int]) -> Iterator[tuple[str, str]]:
+    how: str = "ended"
+    reason: str = ""
+    permanent: bool = False
+    is_failure: bool = False
+    farewell: Directive = "finish"
+
+    @classmethod
+    def of(cls, error: IngestionError) -> Ended:
+        return cls(type(error).__name__, str(error), error.permanent, error.is_failure, error.farewell)
+
+    @classmethod
+    def unexpectedly(cls, reason: str) -> Ended:
+        """Its process died, or threw what nobody foresaw."""
+        return cls("failed", reason, is_failure=True)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether it failed, and may not if it is started again."""
+        return self.is_failure and not self.permanent
+
+
+def work(orders: Orders) -> Callable[[Iterable[int]], Iterable[Ended]]:
+    """The function for ``mapPartitions``: yields how the indexer ended, when it ends.
+
+    A failure that may pass is raised instead, so that Spark's log has its traceback.
+    """
+
+    def run(_: Iterable[int]) -> Iterator[Ended]:
         yield _run(orders)
 
     return run
@@ -56,7 +78,7 @@ _COLLECT_AFTER = 50_000
 _SWITCH_S = 0.001  # a consumer whose commit is answered waits no longer than this for the interpreter
 
 
-def _run(orders: Orders) -> tuple[str, str]:
+def _run(orders: Orders) -> Ended:
     configure(host=socket.gethostname())
     gc.set_threshold(_COLLECT_AFTER)
     sys.setswitchinterval(_SWITCH_S)
@@ -69,10 +91,13 @@ def _run(orders: Orders) -> tuple[str, str]:
     try:
         with scratch_folder() as scratch:
             Indexer(assignment, control, _surroundings(assignment, client, control, scratch)).run()
-        return "ended", ""
-    except (Fenced, TaskOver, *_FOR_GOOD) as over:
-        log.info("ended", reason=str(over))
-        return type(over).__name__, str(over)
+        return Ended()
+    except IngestionError as error:
+        ended = Ended.of(error)
+        if ended.may_pass:
+            raise
+        log.info("ended", reason=ended.reason)
+        return ended
     finally:
         poster.finish()
         client.close()
@@ -84,16 +109,7 @@ def _surroundings(assignment: Assignment, client: HttpControlPlane, control: Con
         client=client,
         topic=watch,
         make_source=source_maker(assignment, control.status.number, watch),
-        storage=_storage(assignment.deep_storage),
+        storage=open_deep_storage(assignment.deep_storage),
         scratch=scratch,
         host=socket.gethostname(),
     )
-
-
-def _storage(location: str) -> DeepStorage:
-    try:
-        return open_deep_storage(location)
-    except DeepStorageError as error:
-        if error.permanent:
-            raise StorageRefused(str(error)) from None
-        raise

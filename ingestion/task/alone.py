@@ -10,31 +10,16 @@ from collections.abc import Callable
 from structlog.typing import FilteringBoundLogger
 
 from ingestion.client import ClientError, HttpControlPlane, TaskOver, Unreachable
-from ingestion.decode import DecodeError
-from ingestion.segments import SegmentError
-from ingestion.sources import SourceProblem
+from ingestion.errors import IngestionError
 from ingestion.specs.protocol import Assignment, EndRequest, HeartbeatRequest, told
 from ingestion.task.control import Control, stricter
 from ingestion.task.ending import Ending
-from ingestion.task.errors import Fenced, Refused, StorageRefused, TooManyParseExceptions
 from ingestion.task.log import Trouble, configure, logger_for
 
 BEAT_S = 1.0
 HEARD_S = 60.0  # for so long the last word is said again; then the control plane notices by itself
 ERROR_LENGTH = 4000
 Work = Callable[[Assignment, HttpControlPlane, Control], None]
-# What their texts explain by themselves.
-_EXPLAINED = (
-    Fenced,
-    TaskOver,
-    SourceProblem,
-    ClientError,
-    Refused,
-    StorageRefused,
-    SegmentError,
-    DecodeError,
-    TooManyParseExceptions,
-)
 
 
 def run_alone(work: Work) -> int:
@@ -51,8 +36,8 @@ def run_alone(work: Work) -> int:
     error = ""
     try:
         work(client.assignment(), client, control)
-    except _EXPLAINED as problem:
-        error = str(problem) or type(problem).__name__
+    except IngestionError as problem:
+        error = str(problem)
         log.error("the task failed", reason=error)
     except Exception as problem:  # whatever it is, the task says so: nobody would hear of it otherwise
         error = f"{type(problem).__name__}: {problem}"

@@ -12,9 +12,13 @@ import pytest
 
 from controlplane.supervisors.repair_pace import Ended, failures_in_a_row, not_before
 from ingestion.client import MemoryControlPlane
+from ingestion.errors import IngestionError
+from ingestion.segments import DeepStorageError
+from ingestion.spark import worker
 from ingestion.spark.application import Application, Slot
 from ingestion.spark.restarts import Restarts
 from ingestion.task.ending import Ending
+from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
 from tests.support.indexer import assignment
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -53,26 +57,56 @@ class Failing(Application):
 
     jobs = 0
 
-    def _job(self, slot: Slot) -> tuple[str, str]:
+    def _job(self, slot: Slot) -> worker.Ended:
         self.jobs += 1
         raise RuntimeError(f"Job aborted due to stage failure {self.jobs}")
 
 
-def test_a_task_whose_indexer_fails_for_one_reason_fails_with_it(tmp_path: Path) -> None:
-    """Row 31 of the failure matrix."""
+class Refused(Failing):
+    """Its jobs end with the error below."""
+
+    error: IngestionError
+
+    def _job(self, slot: Slot) -> worker.Ended:
+        self.jobs += 1
+        return worker.Ended.of(self.error)
+
+
+def application(kind: type[Failing], folder: Path) -> tuple[Failing, MemoryControlPlane]:
     io_config = {"assignment": "consumer_group", "groupId": "g"}
-    given = assignment(tmp_path, kafka=True, io_config=io_config).model_copy(update={"most_failures": 3})
+    given = assignment(folder, kafka=True, io_config=io_config).model_copy(update={"most_failures": 3})
     plane = MemoryControlPlane(given)
     spark: Future[Any] = Future()
     spark.set_result(SimpleNamespace(getConf=dict, defaultParallelism=1))
-    application = Failing(spark, plane, given, "", "", Ending())  # type: ignore[arg-type]
-    application.run()
-    assert application.jobs == 3
+    return kind(spark, plane, given, "", "", Ending()), plane  # type: ignore[arg-type]
+
+
+def test_a_task_whose_indexer_fails_for_one_reason_fails_with_it(tmp_path: Path) -> None:
+    """Row 31 of the failure matrix."""
+    failing, plane = application(Failing, tmp_path)
+    failing.run()
+    assert failing.jobs == 3
     [end] = plane.ended
     assert end.error == "Indexer 0 failed 3 times in a row: Job aborted due to stage failure 3"
     told = [i for beat in plane.heartbeats for i in beat.indexers if i.state == "restarting"]
     assert told and {i.failures for i in told} <= {1, 2, 3}
     assert all(i.message.startswith("Job aborted due to stage failure") for i in told)
+
+
+@pytest.mark.parametrize(
+    ("error", "jobs", "said"),
+    [
+        (StorageRefused("access denied"), 1, "access denied"),
+        (DeepStorageError("no such scheme", permanent=True), 1, "no such scheme"),
+        (TooManyParseExceptions("there are 4"), 1, "there are 4"),
+        (Fenced("a newer epoch runs"), 3, "Indexer 0 failed 3 times in a row: a newer epoch runs"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, IngestionError) else None,
+)
+def test_a_task_fails_at_once_of_what_is_for_good(tmp_path: Path, error: IngestionError, jobs: int, said: str) -> None:
+    failing, plane = application(type("Ends", (Refused,), {"error": error}), tmp_path)
+    failing.run()
+    assert (failing.jobs, [end.error for end in plane.ended]) == (jobs, [said])
 
 
 def repairs(*failed: bool) -> list[Ended]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ingestion.spark.board import Board
-from ingestion.spark.worker import STORAGE_REFUSED, Orders, work
+from ingestion.spark.worker import Orders, work
 from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import Assignment
 
@@ -49,10 +49,10 @@ def orders(board: Board, deep_storage: str) -> Orders:
 
 @pytest.mark.parametrize("location", ["s3://AKIA:canary@bucket/x", "gopher://host/x", ""])
 def test_a_deep_storage_that_can_not_be_is_told(location: str, tmp_path: Path) -> None:
-    [(how, reason)] = work(orders(Board("127.0.0.1"), location))([3])
-    assert how == STORAGE_REFUSED
-    assert "deep storage" in reason
-    assert "canary" not in reason
+    [ended] = work(orders(Board("127.0.0.1"), location))([3])
+    assert (ended.is_failure, ended.permanent, ended.farewell) == (True, True, "stop")
+    assert "deep storage" in ended.reason
+    assert "canary" not in ended.reason
 
 
 def test_libraries_that_few_indexers_need_are_not_loaded_by_all() -> None:

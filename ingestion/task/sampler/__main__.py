@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from ingestion.decode import DecodeError, RegistryUnreachable
+from ingestion.errors import IngestionError
 from ingestion.sources import SourceProblem
 from ingestion.sources.peek import NoSuchTopic
 from ingestion.specs.sampling import (
@@ -40,19 +41,19 @@ def answer_to(order: SampleOrder) -> SampleAnswer:
         records = records_of(order)
         return _told(records, outcomes_of(order, records))
     except Unusable as error:
-        return _failure(error.place, error, permanent=True)
+        return _failure(error.place, error)
     except NoSuchTopic as error:
-        return _failure("topic", error, permanent=True)
+        return _failure("topic", error)
     except SourceProblem as error:
-        return _failure("consumerProperties", error, permanent=False)
+        return _failure("consumerProperties", error)
     except RegistryUnreachable as error:
-        return _failure("inputFormat", error, permanent=False)
+        return _failure("inputFormat", error)
     except DecodeError as error:
-        return _failure("decoder", error, permanent=False)
+        return _failure("decoder", error)
 
 
-def _failure(place: Place, error: Exception, permanent: bool) -> SampleAnswer:
-    return SampleAnswer(failure=SampleFailure(place=place, message=str(error), permanent=permanent))
+def _failure(place: Place, error: IngestionError) -> SampleAnswer:
+    return SampleAnswer(failure=SampleFailure(place=place, message=str(error), permanent=error.permanent))
 
 
 def _told(records: Records, found: Outcomes) -> SampleAnswer:

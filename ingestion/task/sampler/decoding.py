@@ -12,6 +12,7 @@ import pyarrow as pa
 from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, row_indexes
 from ingestion.decode.engine import Engine
 from ingestion.decode.formats import Access, Registry, Tools, reader_of
+from ingestion.errors import IngestionError
 from ingestion.rows import RECORD_TIME
 from ingestion.segments.rollup import rolled_up
 from ingestion.segments.shape import Shape
@@ -30,8 +31,10 @@ _ALL_FIELDS = DataSchema.model_validate({"dataSource": "sample", "timestampSpec"
 T = TypeVar("T")
 
 
-class Unusable(Exception):
+class Unusable(IngestionError):
     """A part of the spec can't be compiled."""
+
+    permanent = True
 
     def __init__(self, place: Place, message: str) -> None:
         self.place = place

@@ -1,0 +1,56 @@
+"""Why the data plane can't go on: one tree, split by what a caller can do.
+
+IngestionError
+├── SourceProblem            Kafka is in the way; with ``permanent`` for good       ingestion.sources
+│   ├── OffsetsUnavailable * what was to be read next is not in the log
+│   └── NoSuchTopic *        of a sample: the spec names no topic there is
+├── TopicChanged             nothing of it may be published: start anew             ingestion.sources
+├── DecodeError              the decoder, not a record, is at fault                 ingestion.decode
+│   ├── UnusableSchema *     the spec has to be mended
+│   ├── TooSlow *            the spec takes too long on such records
+│   ├── DecoderBroken        not even a good record is decoded
+│   └── RegistryUnreachable  ask again: the breaker does
+├── SegmentError             rows can't be written or read                          ingestion.segments
+│   ├── DamagedSegment       a file is not what was written
+│   └── DeepStorageError     ask again, unless ``permanent``: the breaker does
+├── ClientError              between an indexer and the control plane               ingestion.client
+│   ├── Unreachable          nothing is known of the outcome: send it again
+│   ├── PublishRefused       nothing was changed; its ``refusal`` says why
+│   ├── TaskOver * -         nobody wants the work any more: end
+│   └── Invalid              what was sent is not taken
+│       └── Unacceptable     for what it says: less of it may be
+├── Fenced -                 a newer epoch of the indexer runs                      ingestion.task
+├── Lapsed                   no outcome in time: give the batch up
+├── StorageRefused *         the deep storage refuses for good, or for too long
+├── Refused *                publishes are refused, and no record is at fault
+├── TooManyParseExceptions * the spec says that the task fails then
+└── Unusable *               of a sample: a part of the spec can't be compiled      ingestion.task.sampler
+
+``*``: ``permanent``. ``-``: no failure. An exception that never leaves its own package is no ``IngestionError``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:  # a decoder's process needs nothing of the protocol
+    from ingestion.specs.protocol import Directive
+
+
+class IngestionError(Exception):
+    """Base of what the data plane raises for a reason that it knows. Without a message, the class's own first line.
+
+    ``permanent``: whoever starts again comes to the same end, until somebody changes something.
+    ``is_failure``: False when there is nothing wrong, but nothing to do here any more.
+    ``farewell``: what the task's other indexers are told when the task fails of it: to publish what they hold
+    (``finish``), or to release it (``stop``).
+    """
+
+    permanent: bool = False
+    is_failure: ClassVar[bool] = True
+    farewell: ClassVar[Directive] = "finish"
+
+    def __init__(self, message: str = "", permanent: bool | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").partition("\n")[0])
+        if permanent is not None:
+            self.permanent = permanent
