@@ -88,8 +88,8 @@ def make_task(house: House) -> tuple[str, str]:
     from django.utils import timezone
 
     from controlplane.datasources.models import Datasource
+    from controlplane.tasks.lifecycle import new_token
     from controlplane.tasks.models import Status, Task
-    from controlplane.tasks.services import new_token
     from controlplane.teams.models import Team
     from ingestion.specs import parse_task_spec
 

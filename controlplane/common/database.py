@@ -1,4 +1,4 @@
-"""A quicker way to the database than the ORM, for statements on the path of every batch."""
+"""Beside the ORM: a quicker way for statements on the path of every batch, and a lock for what runs once at a time."""
 
 from __future__ import annotations
 
@@ -30,3 +30,16 @@ def pipeline() -> Iterator[Callable[[], Cursor]]:
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.pipeline():
         yield lambda: psycopg.Cursor(connection.connection)
+
+
+@contextmanager
+def only_one(lock: int) -> Iterator[bool]:
+    """True for one caller at a time, by a PostgreSQL advisory lock of this session."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
+        won = bool(cursor.fetchone()[0])
+        try:
+            yield won
+        finally:
+            if won:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])

@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.segments.models import Source
@@ -22,7 +23,6 @@ from controlplane.supervisors.streams import Question, question
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.sources import isolation_of, kind_and_group, sources_of
 from controlplane.tasks.topic_lag import note_lag
-from controlplane.tasks.watching import only_one
 
 logger = logging.getLogger(__name__)
 LOOKING_S = 8.0  # a round; what was not looked at then is so in another

@@ -16,6 +16,7 @@ from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 from pydantic import TypeAdapter
 
+from controlplane.common.database import only_one
 from controlplane.common.ids import task_id
 from controlplane.segments.models import SourceEvent, Writer
 from controlplane.supervisors import scaling, streams
@@ -24,9 +25,9 @@ from controlplane.supervisors.decide import HEALTHY_AFTER, Decision, Observed, S
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.streams import Look
 from controlplane.tasks import capacity
+from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.services import create_task, set_goal
-from controlplane.tasks.watching import only_one
+from controlplane.tasks.services import create_task
 from ingestion.specs import parse_supervisor_spec
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from django.utils import timezone
 from controlplane.segments.fence import note_unpublished
 from controlplane.segments.models import SourceEvent, Writer
 from controlplane.tasks import events
+from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task
-from controlplane.tasks.services import end_task, interrupt_task
 from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
 ALARMING = 3  # failures in a row

@@ -21,7 +21,7 @@ from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
 from controlplane.segments.models import Source
 from controlplane.tasks.models import Task
-from controlplane.tasks.watching import properties_of
+from controlplane.tasks.sources import properties_of
 from ingestion.specs.protocol import PublishRequest, SegmentFile, StartRequest
 
 # A topic grows between two looks at it; only what lies further beyond its end makes Kafka be asked once more.

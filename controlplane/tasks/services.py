@@ -1,39 +1,31 @@
-"""Writes to tasks: submit, create, stop, end."""
+"""What users and supervisors ask for: tasks submitted, created, stopped."""
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
-from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.ids import task_id
-from controlplane.common.text import storable
 from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import seal
 from controlplane.datasources.groups import claim_group
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
-from controlplane.segments import replaying
 from controlplane.segments.holes import Hole
 from controlplane.segments.models import Source
-from controlplane.tasks import events
 from controlplane.tasks.checking import read_spec
-from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.lifecycle import set_goal
+from controlplane.tasks.models import Goal, Task
+from controlplane.tasks.tasks import launch_on_commit
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import IOConfig, TaskSpec, parse_task_spec
 from ingestion.specs import secrets as spec_secrets
-
-ERROR_LENGTH = 4000
 
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
@@ -171,14 +163,6 @@ def create_replay(
     return task
 
 
-def launch_on_commit(task: Task) -> None:
-    """Hand the task to the launcher once its row can be seen."""
-    from controlplane.tasks.tasks import launch
-
-    # Robust: without a broker the task is submitted all the same, and handed over again by the next watch.
-    transaction.on_commit(lambda: launch.delay(task.pk), robust=True)
-
-
 def stop_task(*, user: User, task: Task, finish: bool = False) -> Task:
     """Ask a task to end: with ``finish`` it publishes what it holds, else it releases it. Raises ``Conflict``."""
     require(user, Action.OPERATE, task.datasource.team)
@@ -192,103 +176,3 @@ def stop_task(*, user: User, task: Task, finish: bool = False) -> Task:
 
 def _note(user: User, task: Task, action: str) -> None:
     audit.record(user=user, team=task.datasource.team, target="task", target_id=task.pk, action=action)
-
-
-def set_goal(task: Task, goal: Goal) -> bool:
-    """Change what a task is to do; a PENDING one that is not to run ends here. False when it has ended."""
-    unlaunched = Task.objects.filter(pk=task.pk, status=Status.PENDING, launched_at=None)
-    if goal is not Goal.RUN:
-        with transaction.atomic():
-            if unlaunched.update(
-                status=Status.FAILED, error="Stopped before it was launched.", ended_at=timezone.now(), goal=goal
-            ):
-                if task.kind == Task.Kind.REPLAY:
-                    replaying.give_back(task.pk)
-                return True
-    return bool(Task.objects.active().filter(pk=task.pk).update(goal=goal))
-
-
-def new_token(task: Task) -> str:
-    """A fresh token for one launch of a task; only its hash is kept, and it ends with the task."""
-    token = secrets.token_urlsafe(32)
-    Task.objects.filter(pk=task.pk).update(token_hash=token_hash(token))
-    return token
-
-
-def token_hash(token: str) -> str:
-    """What is stored of a token."""
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-def token_and_status(task_id: str) -> tuple[str, str]:
-    """A task's token hash and status; empty for an unknown task. Asked for every message of an indexer."""
-    if not storable(task_id):
-        return "", ""
-    with cursor() as c:
-        return c.execute("SELECT token_hash, status FROM tasks_task WHERE id = %s", (task_id,)).fetchone() or ("", "")
-
-
-def end_task(task: Task, *, error: str = "") -> bool:
-    """Mark a task ended: FAILED when there is an error, else SUCCESS. False when it had ended."""
-    ended = Task.objects.active().filter(pk=task.pk)
-    status = Status.FAILED if error else Status.SUCCESS
-    with transaction.atomic():
-        won = ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now())
-        if won and task.kind == Task.Kind.REPLAY:
-            replaying.give_back(task.pk)
-        if won:
-            events.note_quarantined(task, at_its_end=True)
-        if won and error:
-            events.note_failure(task, error)
-    return bool(won)
-
-
-def interrupt_task(task: Task, *, message: str) -> bool:
-    """Its application was stopped from outside, with the stack or its machine: it has not failed. False when it had
-    ended.
-
-    A task by hand, and a replay, wait to be launched anew, and go on from what is settled: nobody would submit them
-    again. Others end, and the next round starts what is wanted.
-    """
-    with transaction.atomic():
-        task.indexers.update(state="stopped", in_flight=0)
-        if _put_back(task, f"{message} It goes on by itself."):
-            return True
-        if not end_task(task):
-            return False
-        Task.objects.filter(pk=task.pk).update(message=f"{message} What was not published is read again.")
-        return True
-
-
-def _put_back(task: Task, message: str) -> bool:
-    by_hand = not task.supervisor_id and task.kind != Task.Kind.REPAIR
-    if not by_hand and task.kind != Task.Kind.REPLAY:
-        return False
-    never = dict.fromkeys(("launched_at", "started_at", "last_heartbeat_at"))
-    waiting = Task.objects.active().filter(pk=task.pk, goal=Goal.RUN)
-    return bool(waiting.update(status=Status.PENDING, token_hash="", message=message, **never))
-
-
-def fail_lost(heard_since: datetime) -> list[str]:
-    """Mark FAILED every task whose heartbeats ended, or which never sent one; returns their ids.
-
-    ``heard_since``: since when heartbeats could be heard without a break. Silence before that says nothing.
-    """
-    now = timezone.now()
-    if now - heard_since < settings.TASK_HEARTBEAT_TIMEOUT:
-        return []
-    silent = Q(status=Status.RUNNING, last_heartbeat_at__lt=now - settings.TASK_HEARTBEAT_TIMEOUT)
-    unborn = Q(status=Status.PENDING, launched_at__lt=now - settings.TASK_START_TIMEOUT)
-    lost = []
-    for task in Task.objects.active().filter(silent | unborn):
-        if end_task(task, error=_lost_message(task, now - (task.last_heartbeat_at or task.created_at))):
-            lost.append(task.pk)
-    return lost
-
-
-def _lost_message(task: Task, silence: timedelta) -> str:
-    if task.last_heartbeat_at is None:
-        return "The application never reported. Its log says why."
-    return (
-        f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. What it held is delivered again."
-    )

@@ -1,4 +1,4 @@
-"""Which source a spec reads, under which name its progress is kept."""
+"""Which source a spec reads, how its cluster is reached, and under which name its progress is kept."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from controlplane.connections.resolving import stored_properties
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Source
 from controlplane.tasks.models import Task
 from ingestion.specs.io_config import keeps_offsets
+from ingestion.specs.providers import Value
 
 
 def kind_and_group(io_config: Mapping[str, Any], owner: str) -> tuple[Source.Kind, str]:
@@ -47,3 +49,8 @@ def sources_of(datasource: Datasource | int, io_config: Mapping[str, Any], owner
     """The sources (one for each topic id) that this ioConfig reads for a datasource."""
     kind, group = kind_and_group(io_config, owner)
     return Source.objects.filter(datasource=datasource, kind=kind, group=group, topic=io_config["topic"])
+
+
+def properties_of(task: Task) -> dict[str, Value]:
+    """See ``stored_properties``."""
+    return stored_properties(task.spec["spec"]["ioConfig"], task.secrets)

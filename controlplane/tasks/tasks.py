@@ -1,8 +1,10 @@
 """Celery tasks: launching and watching applications."""
 
 from celery import shared_task
+from django.db import transaction
 
 from controlplane.tasks import launcher, watching
+from controlplane.tasks.models import Task
 
 
 @shared_task
@@ -13,5 +15,11 @@ def launch(task_id: str) -> bool:
 
 @shared_task
 def watch() -> None:
-    """Find lost tasks, look at topics, end what is done."""
-    watching.watch()
+    """Find lost tasks, look at topics, end what is done, and launch what was forgotten."""
+    watching.watch(launch_on_commit)
+
+
+def launch_on_commit(task: Task) -> None:
+    """Hand the task to the launcher once its row can be seen."""
+    # Robust: without a broker the task is submitted all the same, and handed over again by the next watch.
+    transaction.on_commit(lambda: launch.delay(task.pk), robust=True)

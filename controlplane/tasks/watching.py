@@ -4,54 +4,38 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
 from django.utils import timezone
 
+from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
-from controlplane.connections.resolving import stored_properties
 from controlplane.connections.secrets import SecretsLost
 from controlplane.segments.models import Writer
-from controlplane.tasks import capacity, events, hearing, launcher, services
+from controlplane.tasks import capacity, events, hearing, launcher, lifecycle
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.sources import owner_of
+from controlplane.tasks.sources import owner_of, properties_of
 from controlplane.tasks.topic_lag import note_lag
 from ingestion.specs import TaskSpec, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
-from ingestion.specs.providers import Value
 
 logger = logging.getLogger(__name__)
 LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
 
 
-@contextmanager
-def only_one(lock: int) -> Iterator[bool]:
-    """True for one caller at a time, by a PostgreSQL advisory lock of this session."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
-        won = bool(cursor.fetchone()[0])
-        try:
-            yield won
-        finally:
-            if won:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])
-
-
-def watch() -> None:
-    """One round over all tasks that have not ended."""
+def watch(hand_over: Callable[[Task], None]) -> None:
+    """One round over all tasks that have not ended; ``hand_over`` gives one to the launcher."""
     with only_one(_WATCH_LOCK) as won:
         if not won:
             return
         since = hearing.heard_since()
         if since is not None:
-            for task_id in services.fail_lost(since):
+            for task_id in lifecycle.fail_lost(since):
                 _clear_away(task_id)
             _fail_dead()
         for task_id in Task.objects.active().exclude(launched_at=None).values_list("pk", flat=True):
@@ -59,7 +43,7 @@ def watch() -> None:
         running = Task.objects.active().reading().filter(status=Status.RUNNING)
         for look in _looks([(task, parse_task_spec(task.spec)) for task in running.select_related("datasource")]):
             _watch_task(look)
-        _relaunch_forgotten()
+        _relaunch_forgotten(hand_over)
 
 
 def _clear_away(task_id: str) -> None:
@@ -73,9 +57,9 @@ def _fail_dead() -> None:
     for task in Task.objects.active().filter(launched_at__lt=quiet):
         if (task.last_heartbeat_at is None or task.last_heartbeat_at < quiet) and launcher.is_dead(task.pk):
             if launcher.was_stopped(task.pk):
-                services.interrupt_task(task, message=_STOPPED)
+                lifecycle.interrupt_task(task, message=_STOPPED)
             else:
-                services.end_task(task, error=_dead_message(task))
+                lifecycle.end_task(task, error=_dead_message(task))
             launcher.tidy(task.pk)
 
 
@@ -118,11 +102,6 @@ def _watch_task(look: Look) -> None:
         _finish_if_idle(task, spec)
     elif task.goal != Goal.RUN:
         _make_it_obey(task)
-
-
-def properties_of(task: Task) -> dict[str, Value]:
-    """See ``stored_properties``."""
-    return stored_properties(task.spec["spec"]["ioConfig"], task.secrets)
 
 
 def observe(look: Look) -> None:
@@ -171,11 +150,11 @@ def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
         return
     seen = task.observation
     if seen.get("topic_exists") is False:
-        services.end_task(task, error=f"Topic {spec.spec.ioConfig.topic!r} does not exist.")
+        lifecycle.end_task(task, error=f"Topic {spec.spec.ioConfig.topic!r} does not exist.")
     elif seen.get("undecided"):
         return  # a transaction is open: its records are yet to come
     elif not seen.get("error") and _all_reading(task) and not _records_left(task, spec):
-        services.set_goal(task, Goal.FINISH)
+        lifecycle.set_goal(task, Goal.FINISH)
 
 
 def _has_read(task: Task) -> bool:
@@ -209,7 +188,7 @@ def _make_it_obey(task: Task) -> None:
         Task.objects.filter(pk=task.pk).update(observation=task.observation)
     elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > patience(task):
         _clear_away(task.pk)
-        services.end_task(task, error="The application did not end when it was told to, and was killed.")
+        lifecycle.end_task(task, error="The application did not end when it was told to, and was killed.")
 
 
 def patience(task: Task) -> timedelta:
@@ -217,7 +196,7 @@ def patience(task: Task) -> timedelta:
     return parse_task_spec(task.spec).spec.ioConfig.completionTimeout
 
 
-def _relaunch_forgotten() -> None:
+def _relaunch_forgotten(hand_over: Callable[[Task], None]) -> None:
     """What waits and need not is handed to the launcher again (it launches once)."""
     for task in capacity.launchable(forgotten_since=timezone.now() - timedelta(seconds=30)):
-        services.launch_on_commit(task)
+        hand_over(task)

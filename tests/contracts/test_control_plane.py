@@ -13,8 +13,8 @@ from django.conf import settings
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.services import make_receipt_partitions
+from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Task
-from controlplane.tasks.services import end_task, new_token
 from controlplane.teams.models import Team
 from ingestion.client import ControlPlane, HttpControlPlane, Invalid, MemoryControlPlane, PublishRefused, TaskOver
 from ingestion.specs import parse_task_spec

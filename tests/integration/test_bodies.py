@@ -12,7 +12,7 @@ from django.test import Client
 
 from controlplane.config.asgi import application
 from controlplane.config.bodies import BEGINNING_BYTES, most_bytes
-from controlplane.tasks.services import new_token
+from controlplane.tasks.lifecycle import new_token
 from controlplane.teams.models import ApiToken
 from tests.support.django_cast import Cast, make_cast, spec_for
 

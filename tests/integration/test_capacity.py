@@ -13,7 +13,7 @@ from django.utils import timezone
 from controlplane.common.errors import InvalidInput
 from controlplane.supervisors import services as supervisors
 from controlplane.supervisors.run import run
-from controlplane.tasks import capacity, launcher, services, watching
+from controlplane.tasks import capacity, launcher, lifecycle, services, watching
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus
@@ -60,7 +60,7 @@ def test_what_fits_is_launched_and_what_does_not_waits_and_says_so(cast: Cast, c
         "maximumCapacityWithAutoScale": 6,
         "usedClusterCapacity": 4,
     }
-    services.end_task(first)
+    lifecycle.end_task(first)
     assert {t.pk for t in capacity.launchable(timezone.now() - timedelta(seconds=30))} == {second.pk, third.pk}
 
 
@@ -97,7 +97,7 @@ def test_a_running_task_grows_by_what_is_free_once_nobody_waits(cast: Cast) -> N
     launcher.launch(task.pk)
     waiting = ask(cast, "waiting", 4)
     assert capacity.scale(task.pk, 5) == 3
-    services.set_goal(waiting, Goal.STOP)
+    lifecycle.set_goal(waiting, Goal.STOP)
     assert capacity.scale(task.pk, 20) == 6
     assert capacity.scale(task.pk, 1) == 1
 
@@ -151,7 +151,7 @@ def test_in_a_full_pool_the_predecessor_hands_off_first(cast: Cast, settings: La
     first.refresh_from_db()
     assert first.goal == Goal.FINISH
     assert launcher.launch(other.pk) is False
-    services.end_task(first)
+    lifecycle.end_task(first)
     assert [launcher.launch(t.pk) for t in (second, other)] == [True, True]
 
 
@@ -201,8 +201,8 @@ def test_the_watch_launches_what_has_room_again(cast: Cast, monkeypatch: pytest.
     first, second = ask(cast, "early", 6), ask(cast, "late", 1)
     launcher.launch(first.pk)
     handed_over.clear()
-    watching._relaunch_forgotten()
+    watching._relaunch_forgotten(handed_over.append)
     assert handed_over == []
-    services.end_task(first)
-    watching._relaunch_forgotten()
+    lifecycle.end_task(first)
+    watching._relaunch_forgotten(handed_over.append)
     assert [t.pk for t in handed_over] == [second.pk]

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from controlplane.common import applications
 from controlplane.segments.models import QuarantinedRecord
-from controlplane.tasks import launcher, services, watching
+from controlplane.tasks import launcher, lifecycle, watching
 from controlplane.tasks.models import Goal, Status, Task
 from ingestion.specs.protocol import EndRequest
 from tests.support.django_cast import Cast
@@ -40,7 +40,7 @@ def by_hand(cast: Cast, **changes: Any) -> Task:
 
 def end(task: Task, request: EndRequest) -> int:
     """The application's last word, over HTTP; the answer's status."""
-    token = services.new_token(task)
+    token = lifecycle.new_token(task)
     return _post(task, token, "end", request.model_dump_json())
 
 
@@ -67,7 +67,7 @@ def test_a_task_by_hand_waits_to_be_launched_again(cast: Cast) -> None:
 
 def test_its_old_application_may_say_no_more(cast: Cast) -> None:
     task = by_hand(cast)
-    token = services.new_token(task)
+    token = lifecycle.new_token(task)
     assert _post(task, token, "end", EndRequest(interrupted=True).model_dump_json()) == 200
     assert _post(task, token, "heartbeat", '{"indexers": [], "slots": 1}') == 401
     assert task.status == Status.PENDING
@@ -87,22 +87,22 @@ def test_a_failure_before_the_stop_is_a_failure(cast: Cast) -> None:
 
 def test_a_repair_ends_and_a_replay_keeps_what_it_holds(cast: Cast) -> None:
     task = by_hand(cast, kind=Task.Kind.REPAIR)
-    assert services.interrupt_task(task, message="Stopped.")
+    assert lifecycle.interrupt_task(task, message="Stopped.")
     task.refresh_from_db()
     assert task.status == Status.SUCCESS
     held = QuarantinedRecord.State.REPLAYING
     QuarantinedRecord.objects.update(state=held, replay_id=task.pk)
     Task.objects.update(kind=Task.Kind.REPLAY, status=Status.RUNNING, supervisor_id=cast.supervisor.pk)
     task.refresh_from_db()
-    assert services.interrupt_task(task, message="Stopped.")
+    assert lifecycle.interrupt_task(task, message="Stopped.")
     task.refresh_from_db()
     assert task.status == Status.PENDING
     assert set(QuarantinedRecord.objects.values_list("state", flat=True)) == {held}
 
 
 def test_what_has_ended_stays_as_it_is(cast: Cast) -> None:
-    services.end_task(cast.task, error="It broke.")
-    assert not services.interrupt_task(cast.task, message="Stopped.")
+    lifecycle.end_task(cast.task, error="It broke.")
+    assert not lifecycle.interrupt_task(cast.task, message="Stopped.")
     cast.task.refresh_from_db()
     assert (cast.task.status, cast.task.message) == (Status.FAILED, "")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Status, Task
-from controlplane.tasks.services import new_token
 from ingestion.decode import DecoderBroken, TooSlow
 from ingestion.segments import SegmentError
 from ingestion.task.alone import run_alone

@@ -15,8 +15,8 @@ from django.test import Client
 
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
-from controlplane.tasks.services import new_token
 from ingestion.specs.protocol import SettledRequest
 from tests.support.django_cast import PAYLOAD, ROLES, SEED, Cast, browsing_as, speaking_as
 from tests.support.permission_table import TABLE, Row, arguments

@@ -19,9 +19,9 @@ from controlplane.segments.fence import PublishRefused, start_writer
 from controlplane.segments.models import QuarantinedRecord, Segment, Source, SourceEvent, Writer
 from controlplane.segments.publish import publish
 from controlplane.segments.selectors import record_fate
+from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import task_totals
-from controlplane.tasks.services import end_task
 from controlplane.teams.models import AuditEntry
 from ingestion.specs.protocol import Outcomes
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord

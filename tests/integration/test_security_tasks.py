@@ -11,8 +11,8 @@ from django.test import Client
 from controlplane.common.errors import InvalidInput
 from controlplane.segments.models import Segment, Source
 from controlplane.segments.publish import publish
+from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Task
-from controlplane.tasks.services import end_task, new_token
 from ingestion.specs.protocol import HeartbeatRequest
 from tests.support.django_cast import Cast, spec_for
 from tests.support.publishes import make_source, request, segment, start

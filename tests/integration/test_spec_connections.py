@@ -17,8 +17,8 @@ from controlplane.connections.resolving import PropertyProblem, client_propertie
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.launcher import _spark_command
+from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
-from controlplane.tasks.services import new_token
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.protocol import Assignment
 from ingestion.specs.providers import EnvironmentVariable

@@ -15,8 +15,8 @@ from controlplane.segments.models import ProgressKey, Publish, Source, SourceEve
 from controlplane.segments.services import make_receipt_partitions
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
+from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Indexer, Status, Task
-from controlplane.tasks.services import end_task, new_token
 from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import parsed

@@ -24,8 +24,8 @@ from controlplane.supervisors.resetting import hand_off
 from controlplane.supervisors.run import iterate, run, run_all
 from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks import launcher
+from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.services import end_task, new_token
 from ingestion.sources.topic import TopicIdentity, TopicWatch
 from ingestion.specs.protocol import EndRequest
 from tests.support.django_cast import Cast

@@ -19,8 +19,8 @@ from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks import launcher
+from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Task
-from controlplane.tasks.services import end_task
 from tests.support.django_cast import Cast, spec_for
 
 CANARY = "canary-password-7431"

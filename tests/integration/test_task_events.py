@@ -11,8 +11,8 @@ from django.utils import timezone
 from controlplane.segments.models import SourceEvent, Writer
 from controlplane.tasks import events
 from controlplane.tasks.heartbeats import end, heartbeat
+from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
-from controlplane.tasks.services import end_task
 from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed

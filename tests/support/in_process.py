@@ -9,8 +9,8 @@ import httpx2
 import numpy as np
 from django.test import Client
 
+from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
-from controlplane.tasks.services import new_token
 from ingestion.client import HttpControlPlane
 from ingestion.sources import Batch
 from ingestion.sources.memory import MemorySource

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 
 from controlplane.common.errors import HeadgateError
 from controlplane.segments.fence import PublishRefused
+from controlplane.tasks.lifecycle import token_and_status, token_hash
 from controlplane.tasks.models import ENDED
-from controlplane.tasks.services import token_and_status, token_hash
 
 logger = logging.getLogger(__name__)
 M = TypeVar("M", bound=BaseModel)

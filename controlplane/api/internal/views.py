@@ -24,8 +24,7 @@ from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats, plausible
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import first_created_at
-from controlplane.tasks.sources import consumer_group, kind_and_group, owner_of
-from controlplane.tasks.watching import properties_of
+from controlplane.tasks.sources import consumer_group, kind_and_group, owner_of, properties_of
 from ingestion.specs import IOConfig, KafkaIOConfig, parse_task_spec
 from ingestion.specs.io_config import SourceKind
 from ingestion.specs.protocol import (
