@@ -1,38 +1,15 @@
-"""What the environment may say. Any name may end in ``_FILE``: then the value is read from that file."""
+"""The forms that settings have in the environment."""
 
 from __future__ import annotations
 
-import os
 import secrets
 from datetime import timedelta
 from ipaddress import ip_address
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from controlplane.common.durations import duration_of
+from controlplane.common.environment import EnvironmentProblem, asked_for, text
 from ingestion.specs.addresses import AddressPolicy
-
-# The names that were asked for: no spec may read one of them.
-_asked: set[str] = set()
-
-
-class EnvironmentProblem(Exception):
-    """A setting is missing or can't be read; the message names the variable and what to do."""
-
-
-def text(name: str, default: str | None = None) -> str:
-    """The variable's text, or that of the file named by ``<name>_FILE``."""
-    _asked.add(name)
-    path = os.environ.get(f"{name}_FILE")
-    if path:
-        try:
-            return Path(path).read_text().strip()
-        except OSError as error:
-            raise EnvironmentProblem(f"{name}_FILE: {path} can't be read: {error.strerror}") from None
-    value = os.environ.get(name, default)
-    if value is None:
-        raise EnvironmentProblem(f"{name} is not set; see docs/reference/settings.md for what it means")
-    return value
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -145,7 +122,7 @@ def address_policy(allowed: list[str], denied: list[str], ports: list[str]) -> A
 def prefix(name: str, default: str) -> str:
     """How the variables begin that specs may name. Call it last: it must fit none that was asked for before."""
     value = text(name, default)
-    own = sorted(other for other in _asked if other.startswith(value))
+    own = sorted(other for other in asked_for if other.startswith(value))
     if own:
         raise EnvironmentProblem(f"{name} must not be the beginning of {', '.join(own)}: specs could read it")
     return value

@@ -17,6 +17,7 @@ from controlplane.datasources.groups import claim_group
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.autoscale import config_of
 from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.tasks import run_one
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_room, check_slots
 from controlplane.teams import audit
@@ -241,8 +242,6 @@ def note(user: User, supervisor: Supervisor, action: str, **detail: Any) -> None
 
 def run_soon(supervisor_id: str, after: timedelta = timedelta()) -> None:
     """Something has changed for it, or will have then: have a round at once, not with the next one over all."""
-    from controlplane.supervisors.tasks import run_one
-
     # Robust: without a broker the change stands, and the next round over all supervisors takes it up.
     in_s = after.total_seconds()
     transaction.on_commit(lambda: run_one.apply_async((supervisor_id,), countdown=in_s), robust=True)

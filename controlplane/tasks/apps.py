@@ -2,11 +2,9 @@
 
 from django.apps import AppConfig
 
+from controlplane.tasks import stopping  # noqa: F401  Celery's signals find their receivers
+
 
 class Config(AppConfig):
     name = "controlplane.tasks"
     label = "tasks"
-
-    def ready(self) -> None:
-        """Celery's signals find their receivers."""
-        from controlplane.tasks import stopping  # noqa: F401

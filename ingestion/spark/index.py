@@ -41,10 +41,9 @@ def _spark() -> SparkContext:
 
 
 def _drive(starting: Future[SparkContext], ending: Ending) -> int:
-    # Not at the top: this is what takes long.
-    from ingestion.client import ClientError, HttpControlPlane
-    from ingestion.spark.application import Application
-    from ingestion.task.log import configure, logger_for
+    from ingestion.client import ClientError, HttpControlPlane  # not at the top: it is loaded beside Spark's start
+    from ingestion.spark.application import Application  # not at the top: likewise
+    from ingestion.task.log import configure, logger_for  # not at the top: likewise
 
     configure()
     task_id, token, url = (os.environ[n] for n in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN", "HEADGATE_URL"))

@@ -79,18 +79,17 @@ def reader_of(spec: InputFormat, tools: Tools) -> Reader:
 def _nesting_reader(
     spec: JsonInputFormat | AvroInputFormat | ProtobufInputFormat | ThriftInputFormat, tools: Tools
 ) -> Reader:
-    # Imported where they are used: their libraries take long, and few indexers have a use for them.
     if isinstance(spec, AvroInputFormat):
-        from ingestion.decode.formats.avro import AvroReader
+        from ingestion.decode.formats.avro import AvroReader  # not at the top: fastavro takes long
 
         return AvroReader(spec, tools.access)
     if isinstance(spec, ProtobufInputFormat):
-        from ingestion.decode.formats.protobuf import ProtobufReader
+        from ingestion.decode.formats.protobuf import ProtobufReader  # not at the top: protobuf takes long
 
         paths = () if spec.flattenSpec is None else _words(spec.flattenSpec.model_dump(mode="json"))
         return ProtobufReader(spec, tools.access, tools.names.union(paths))
     if isinstance(spec, ThriftInputFormat):
-        from ingestion.decode.formats.thrift import ThriftReader
+        from ingestion.decode.formats.thrift import ThriftReader  # not at the top: thriftpy2 takes long
 
         return ThriftReader(spec, tools.access)
     return JsonReader()

@@ -23,6 +23,7 @@ from ingestion.specs.input_format import RegistryDecoder
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import NO_TIME
 from ingestion.specs.sampling import Outcome, Place, RolledUpRow, SampleOrder
+from ingestion.task.registry import ConfluentRegistry
 from ingestion.task.sampler.records import Records
 from ingestion.task.sampler.values import json_rows, json_value
 
@@ -72,9 +73,7 @@ def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
 
 
 def open_registry(spec: RegistryDecoder, policy: AddressPolicy) -> Registry:
-    """The indexers' client, loaded only where a format asks for it: that takes longer than all the rest."""
-    from ingestion.task.registry import ConfluentRegistry
-
+    """The indexers' client."""
     return ConfluentRegistry(spec, policy)
 
 

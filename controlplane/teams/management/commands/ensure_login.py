@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.db.models import Field, Model
 
-from controlplane.config import env
+from controlplane.common import environment as env
 from controlplane.teams.models import Membership, Role, Team, User
 
 
