@@ -116,10 +116,6 @@ class _TopicIOConfig(SpecModel):
         found = self.autoScalerConfig
         return found if found is not None and found.enableTaskAutoScaler else None
 
-    @property
-    def bootstrap_servers(self) -> str:
-        return str(self.consumerProperties["bootstrap.servers"])
-
 
 class ShareGroupIOConfig(_TopicIOConfig):
     """A share group (KIP-932). ``taskCount`` and all that the share-group task does not know are Headgate's."""

@@ -111,11 +111,6 @@ def matching(found: QuerySet[QuarantinedRecord]) -> Matching:
     return Matching(sums["n"], sums["size"], sums["upto"])
 
 
-def topics_of(datasource: Datasource) -> list[str]:
-    """The topics that its sources read, to choose from."""
-    return sorted(set(datasource.sources.values_list("topic", flat=True)))
-
-
 def export_chunks(found: QuerySet[QuarantinedRecord]) -> Iterator[bytes]:
     """The records as newline-delimited JSON, some lines at a time, oldest first: each chunk is a query of its own."""
     after = 0
