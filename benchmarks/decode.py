@@ -70,7 +70,7 @@ def _median(rates: Sequence[float]) -> float:
 
 
 class _Headgate:
-    """As an indexer decodes: batch by batch, and rolled up where the spec says so."""
+    """Decodes in an indexer's way: batch by batch, and rolled up where the spec says so."""
 
     def __init__(self, case: Case) -> None:
         self._schema = DataSchema.model_validate(case.schema)

@@ -39,7 +39,7 @@ def main(bootstrap: str, cores: str, folder: str, *topics: str) -> None:
 
 
 def session(cores: str, folder: str) -> SparkSession:
-    """As quick as it gets: files are opened as rows come, so that Spark need not sort them by day first."""
+    """The quickest that Spark can be: it opens files when rows come, and need not sort them by day first."""
     settings: dict[str, bool | float | int | str | None] = {
         "spark.jars": ",".join(map(str, jars("spark-4.2.0", JARS))),
         "spark.driver.memory": "3g",

@@ -30,7 +30,7 @@ class PageAction:
     form: Form | None = None
 
     def with_form(self, form: Form) -> PageAction:
-        """The same with a form that has been filled in."""
+        """The action with a form that has been filled in."""
         return replace(self, form=form)
 
 
@@ -109,7 +109,7 @@ class SupervisorActions:
 
 
 def _stores_offsets(supervisor: Supervisor) -> bool:
-    """As the current spec says; not of a row that was not got by a selector."""
+    """What the current spec says; False for a row that no selector got."""
     spec = getattr(supervisor, "spec", None) or {}
     return keeps_offsets(spec.get("spec", {}).get("ioConfig", {}))
 

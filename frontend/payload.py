@@ -36,7 +36,7 @@ def payload_of(value: bytes | memoryview | None, limit: int = SHOWN_BYTES, size_
 
 
 def payload_as(form: str, value: bytes | memoryview | None, limit: int = SHOWN_BYTES) -> Payload:
-    """The same in the form that the reader asks for: hexadecimal, or json (indented); as ``payload_of`` if it is none.
+    """A payload in the form that the reader asks for: hexadecimal, or json (indented); any other: see ``payload_of``.
 
     JSON is read whole: a part of it is none.
     """

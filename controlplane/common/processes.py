@@ -38,7 +38,7 @@ def passed_on() -> dict[str, str]:
 
 
 def bare() -> dict[str, str]:
-    """As ``passed_on``, for a process that needs no deep storage and so gets no credentials."""
+    """The part of ``passed_on`` for a process that needs no deep storage: it gets no credentials."""
     return {k: v for k, v in os.environ.items() if k in _NAMES or k.startswith("LC_")}
 
 

@@ -15,7 +15,7 @@ _BIGGEST_NUMBER = 2**63 - 1
 
 
 def strict_json(text: str) -> Any:
-    """As RFC 8259 has it: no NaN, no double keys; and no NUL characters, which the store refuses.
+    """Reads JSON by RFC 8259: no NaN, no double keys; and no NUL characters, which the store refuses.
 
     Raises ``ValueError`` with what is wrong; where it is no JSON at all, ``json.JSONDecodeError``.
     """

@@ -53,7 +53,7 @@ class TopicOffsets:
         return sum(max(0, end - self.ends[p]) for p, end in self.written.items())
 
     def read_by(self, isolation: str) -> TopicOffsets:
-        """The same for whoever reads with this isolation level: uncommitted records may be read at once."""
+        """What a reader with this isolation level may read: uncommitted records too, if it reads them at once."""
         return self if isolation == "read_committed" else replace(self, ends=self.written)
 
 

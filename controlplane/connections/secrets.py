@@ -42,7 +42,7 @@ def unseal(sealed: str) -> dict[str, str]:
 
 
 def resealed(sealed: str) -> str:
-    """The same secrets, sealed with the first key. Raises ``SecretsLost``."""
+    """Seals these secrets again, with the first key. Raises ``SecretsLost``."""
     try:
         return _fernet().rotate(sealed.encode()).decode()
     except InvalidToken:

@@ -134,7 +134,7 @@ def get_datasource(user: User, name: str) -> Datasource:
 
 
 def find_datasource(user: User, name: str) -> Datasource:
-    """The same without the sums, which cost a pass over its segments. Raises ``NotFound``."""
+    """A datasource without its sums, which cost a pass over its segments. Raises ``NotFound``."""
     return _only(Datasource.objects.visible_to(user).select_related("team"), name)
 
 

@@ -13,7 +13,7 @@ _TOTALS = """
 
 
 def totals_of_task(task_id: str) -> ParseExceptionTotals:
-    """As far as it is committed, and what this transaction adds."""
+    """What is committed of the task's totals, and what this transaction adds."""
     with cursor() as c:
         seen, saved = c.execute(_TOTALS, (task_id, task_id)).fetchone() or (0, 0)
     return ParseExceptionTotals(seen=seen, saved=saved)

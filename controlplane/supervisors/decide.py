@@ -143,7 +143,7 @@ def failures_in_a_row(tasks: list[SeenTask]) -> int:
 
 
 def failed_starts(tasks: list[SeenTask]) -> int:
-    """The same without those before the last that has published: that one had started well, whatever ended it."""
+    """Failures in a row since a task last published: that one had started well, whatever ended it."""
     failures = failures_in_a_row(tasks)
     newest = [t for t in tasks if not t.active or t.well][:failures]
     return next((count for count, task in enumerate(newest, 1) if task.published), failures)

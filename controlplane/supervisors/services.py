@@ -132,7 +132,7 @@ def suspend_all(*, user: User) -> list[str]:
 
 
 def resume_all(*, user: User) -> list[str]:
-    """The same the other way."""
+    """Resume every suspended supervisor of the user's teams in which the user is an operator; returns their ids."""
     return _each(user, Supervisor.objects.filter(suspended=True), Action.OPERATE, resume)
 
 
@@ -171,7 +171,7 @@ def hold_group(supervisor: Supervisor) -> None:
 
 
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
-    """As suspend, for good; the row and its versions stay. A new spec under the same id brings it back."""
+    """Stop it for good; the row and its versions stay. A new spec under the same id brings it back."""
     now = timezone.now()
     tombstones = [*supervisor.terminations, {"at": now.isoformat(), "by": user.username}]
     return _set(user, supervisor, Action.ADMINISTER, "terminate", terminated_at=now, terminations=tombstones)

@@ -41,7 +41,7 @@ def check_publish(task_id: str, number: int, request: PublishRequest) -> None:
 
 
 def check_files(files: Iterable[SegmentFile]) -> None:
-    """The same for files, where deep storage is a folder that is there on this machine, too."""
+    """Refuse files that are not there, where deep storage is a folder that this machine has, too."""
     root = _folder(settings.DEEP_STORAGE)
     if root is None or not root.is_dir():
         return

@@ -173,7 +173,7 @@ def _indexer_rows(task: Task) -> list[IndexerRow]:
 
 
 def _totals_of_one(writer: Writer | None) -> Totals:
-    """As ``totals_of`` for a row that is at hand already."""
+    """The totals of one row that is at hand already; ``totals_of`` asks for rows."""
     if writer is None:
         return Totals()
     same = {name: getattr(writer, name) for name in Totals.__dataclass_fields__ if name not in _SUMMED}

@@ -71,7 +71,7 @@ def check_room(io_config: IOConfig) -> None:
 
 
 def check_slots(field: str, indexers: int, replicas: int = 1) -> None:
-    """The same for one number of a spec: of Spark's slots a task has its own, the pool is shared by all."""
+    """Check one number of a spec. A task has Spark's slots to itself; all tasks share the pool."""
     if indexers > settings.SPARK_SLOTS:
         raise InvalidInput(
             f"ioConfig.{field} is {indexers}, but Spark has {settings.SPARK_SLOTS} slots an application; "

@@ -54,7 +54,7 @@ class Cluster:
 
 
 def cluster() -> Cluster | None:
-    """As the master says it now; None without a cluster, and when it does not answer."""
+    """What the master says of its cluster now; None without a cluster, and when it does not answer."""
     if not settings.SPARK_MASTER.startswith("spark://"):
         return None
     known = cache.get(_KEY)

@@ -37,14 +37,14 @@ class Decoded:
     processed_with_error: dict[int, str] = field(default_factory=dict)
 
     def with_tombstones(self, what: Tombstones) -> Decoded:
-        """As an ioConfig wants them: where they go into quarantine they are unparseable."""
+        """Moves tombstones where the ioConfig wants them: those that go into quarantine are unparseable."""
         if what != "quarantine" or not self.tombstones:
             return self
         unparseable = self.unparseable | dict.fromkeys(self.tombstones, emptiness(None))
         return replace(self, unparseable=dict(sorted(unparseable.items())), tombstones=[])
 
     def moved(self, by: Sequence[int]) -> Decoded:
-        """The same with index ``i`` replaced by ``by[i]`` (ascending)."""
+        """Replaces index ``i`` by ``by[i]`` (ascending) everywhere."""
         places = np.asarray(by, dtype=np.int32)
         index = pa.array(places[row_indexes(self.rows)], pa.int32())
         return Decoded(

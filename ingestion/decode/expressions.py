@@ -85,7 +85,7 @@ class Expression(Protocol):
         ...
 
     def rare(self, kind: int) -> int:
-        """As what a field of this kind is taken where a batch holds more combinations of kinds than are told apart."""
+        """The kind that this one is taken for where a batch holds more combinations of kinds than are told apart."""
         ...
 
     def form(self, kinds: Mapping[str, int]) -> Form | None:

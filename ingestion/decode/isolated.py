@@ -43,7 +43,7 @@ class _ChildFailed(Exception):
 
 
 class IsolatedDecoder:
-    """As ``JsonDecoder``, but what kills or hangs the decoder ends as ``crashed``, and its neighbours are decoded.
+    """A ``JsonDecoder`` in a child process: what kills or hangs it ends as ``crashed``, its neighbours are decoded.
 
     When the child fails on a batch, a new one goes through the batch record by record and says after each that it is
     done: so it takes one restart to find each such record, not one for each halving. The others are then decoded as

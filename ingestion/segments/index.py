@@ -169,7 +169,7 @@ class RowIndex:
         self._begin()
 
     def close(self) -> None:
-        """As ``clear``, for good."""
+        """Forget all rows for good, and write no more."""
         self.clear()
         self._persister.close()
 

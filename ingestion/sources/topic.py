@@ -40,7 +40,7 @@ class Topic(Protocol):
         """None when it does not exist. Raises ``SourceProblem``."""
 
     def topic_id(self) -> str | None:
-        """The same, once the cluster is known."""
+        """Its id alone, once the cluster is known; None when it does not exist. Raises ``SourceProblem``."""
 
 
 @dataclass(frozen=True)

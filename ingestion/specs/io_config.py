@@ -213,7 +213,7 @@ class KafkaIOConfig(_TopicIOConfig):
 
     @property
     def group(self) -> str | None:
-        """As of a share group."""
+        """The consumer group whose members read; empty: it is called as the supervisor is. None without one."""
         return (self.groupId or "") if self.assignment == "consumer_group" else None
 
     @property

@@ -58,7 +58,7 @@ class Ledger:
         return part
 
     def bare(self) -> Ledger:
-        """The same of records of which nothing is told but their places, and what is wrong with them."""
+        """A ledger that tells of its records only their places, and what is wrong with them."""
         nothing: list[None] = [None] * len(self.batch)
         told_of = replace(self.batch, keys=nothing, payloads=nothing, timestamps_ms=nothing, headers=())
         part = self.part(told_of, 0)
@@ -129,7 +129,7 @@ class Ledger:
         return sum(self.outcome[i] == STORED for i in self.faults) if self.faults else 0
 
     def processed_with_error_among(self, mask: Mask) -> int:
-        """The same of some records."""
+        """How many of these records are stored although a field was no good."""
         return sum(bool(mask[i]) and self.outcome[i] == STORED for i in self.faults)
 
     def counters(self, rows: int) -> Counters:

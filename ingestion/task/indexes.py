@@ -85,7 +85,7 @@ class Indexes:
             index.clear()
 
     def close(self) -> None:
-        """As ``clear``, for good."""
+        """Close every index, for good."""
         for index in self._indexes.values():
             index.close()
         self._indexes.clear()

@@ -46,7 +46,7 @@ def _message(problem: Problem) -> str:
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
-    """As ``problems.exception_handler``, in Druid's form."""
+    """Answers an error in Druid's form; ``problems.exception_handler`` answers it in Headgate's."""
     problem = caught(error, context)
     return Response(error_body(problem), status=problem.status, headers=dict(problem.headers))
 

@@ -21,7 +21,7 @@ def array(of: Schema) -> Schema:
 
 
 def nullable(of: Schema) -> Schema:
-    """The same, or null."""
+    """A schema of this, or of null."""
     return {"oneOf": [of, {"type": "null"}]}
 
 

@@ -23,4 +23,4 @@ class SamplerView(HeadgateView):
 
 @extend_schema(exclude=True)
 class ShortSamplerView(SamplerView):
-    """The same at ``/api/sampler/``; OpenAPI describes the other."""
+    """The sampler's other name, ``/api/sampler/``; OpenAPI describes the longer one."""

@@ -36,7 +36,7 @@ def list_quarantined(datasource: Datasource, wanted: QuarantineFilter = EVERYTHI
 
 
 def list_quarantined_by(task_id: str) -> QuerySet[QuarantinedRecord]:
-    """The same of a task: what it put there."""
+    """What a task put into quarantine, newest first."""
     return _shown(QuarantinedRecord.objects.filter(task_id=task_id))
 
 

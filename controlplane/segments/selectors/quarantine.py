@@ -141,7 +141,7 @@ def _line(record: QuarantinedRecord) -> bytes:
 
 
 def _bytes_as(name: str, value: bytes | memoryview | None) -> dict[str, str | None]:
-    """As text where it is UTF-8, else under another name as base64."""
+    """Text where the bytes are UTF-8, else base64 under another name."""
     if value is None:
         return {name: None}
     try:

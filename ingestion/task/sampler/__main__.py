@@ -57,7 +57,7 @@ def _failure(place: Place, error: IngestionError) -> SampleAnswer:
 
 
 def _told(records: Records, found: Outcomes) -> SampleAnswer:
-    """As much of it as an answer may hold."""
+    """The part of the sample that an answer may hold."""
     budget = _Budget(MOST_ANSWER_BYTES)
     shown = list(budget.kept(_bearable(_sampled(records, found, index)) for index in range(len(records))))
     rollup = None if found.rollup is None else list(budget.kept(_still_shown(found.rollup, len(shown))))

@@ -118,14 +118,14 @@ class QuarantineQuery(WindowQuery, PageQuery):
 
 
 class ExportQuery(QuarantineQuery):
-    """The same, of all that match: there are no pages."""
+    """The list's parameters without those of pages: all records that match are exported."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         return {name: f for name, f in super().get_fields().items() if name not in ("limit", "cursor")}
 
 
 class MatchingBody(BodySerializer):
-    """As the parameters of the list; an empty one matches all."""
+    """The list's parameters in a body; an empty one matches all."""
 
     reason = serializers.ChoiceField(get_args(WireRecord.model_fields["reason"].annotation), required=False)
     state = serializers.ChoiceField(QuarantinedRecord.State.choices, required=False)
