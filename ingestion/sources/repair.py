@@ -30,6 +30,8 @@ class RepairSource(Source):
 
     ``isolation``: the share group's.
     ``stopped``: asked while Kafka is waited for; what was not read by then stays a hole.
+    ``look``: called when nothing has come for a second; raises ``SourceProblem`` for good when the topic is gone, of
+    which a consumer hears nothing.
     """
 
     def __init__(
@@ -39,10 +41,12 @@ class RepairSource(Source):
         ranges: list[RepairRange],
         stopped: Callable[[], bool] = lambda: False,
         isolation: Isolation = "read_committed",
+        look: Callable[[], object] = lambda: None,
     ) -> None:
         self._topic = topic
         self._left = spans_of(ranges)
         self._stopped = stopped
+        self._look = look
         self._config = {
             **keen(properties),
             **librdkafka_properties(properties),
@@ -110,6 +114,7 @@ class RepairSource(Source):
                 return None
             message = consumer.poll(1.0)
             if message is None:
+                self._notice_end()
                 continue
             error = message.error()
             if error is None and message.offset() < end:
@@ -119,6 +124,13 @@ class RepairSource(Source):
             else:
                 raise SourceProblem(f"Reading {self._topic} partition {partition}: {error.str()}")
         raise SourceProblem(f"{self._topic} partition {partition} did not answer within {RANGE_TIMEOUT_S:.0f} s")
+
+    def _notice_end(self) -> None:
+        try:
+            self._look()
+        except SourceProblem as problem:
+            if problem.permanent:
+                raise
 
     def lapse(self, batch: Batch) -> None:
         pass

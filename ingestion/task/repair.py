@@ -26,16 +26,18 @@ def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) 
     io_config = assignment.spec.ioConfig
     topic = io_config.topic
     properties, policy = assignment.consumer_properties, assignment.address_policy
+    watch = _same_topic(TopicWatch(properties, topic, policy), topic, assignment.ranges)
     with scratch_folder() as scratch:
         surroundings = Surroundings(
             client=client,
-            topic=_same_topic(TopicWatch(properties, topic, policy), topic, assignment.ranges),
+            topic=watch,
             make_source=lambda _: RepairSource(
                 admissible(properties, policy),
                 topic,
                 assignment.ranges,
                 lambda: control.directive != "continue",
                 io_config.isolation,
+                watch.identity,
             ),
             storage=open_deep_storage(assignment.deep_storage),
             scratch=scratch,

@@ -350,7 +350,10 @@ class House:
         return stop_applications(self.home.tasks, stop_timeout_s())
 
     def fail_at(self, datasource: str, **places: str) -> None:
-        """Switch failpoints on for a datasource's next applications; none: off."""
+        """Switch failpoints on for a datasource's next applications, repairs aside; none: off.
+
+        Its repairs go by ``<datasource>/repair``.
+        """
         wanted = json.loads(self.failpoints.read_text())
         wanted[datasource] = places
         self.failpoints.write_text(json.dumps(wanted))

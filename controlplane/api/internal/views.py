@@ -214,8 +214,9 @@ def _task(task_id: str) -> Task:
 
 
 def _failpoints(task: Task) -> dict[str, str]:
-    """What a test wants of this datasource's applications; nothing in production."""
-    if not settings.FAILPOINTS_FILE or task.kind == Task.Kind.REPAIR:
+    """What a test wants of this datasource's applications, or of its repairs; nothing in production."""
+    if not settings.FAILPOINTS_FILE:
         return {}
     wanted: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
-    return wanted.get(task.datasource.name, {})
+    name = task.datasource.name
+    return wanted.get(f"{name}/repair" if task.kind == Task.Kind.REPAIR else name, {})
