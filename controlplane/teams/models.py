@@ -19,7 +19,8 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names 
     """A person or service account. ``is_superuser`` is the site's administrator.
 
     Another password, or being turned off, ends all sessions and deletes all tokens: both are bound to ``logins_ended``
-    or go with it, so that none comes back when the user is turned on again.
+    or go with it, so that none comes back when the user is turned on again. Being turned off is a trigger's business:
+    it need not go through ``save``.
     """
 
     logins_ended = models.PositiveIntegerField(default=0)
@@ -34,16 +35,16 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names 
                 ApiToken.objects.filter(user=self).delete()
 
     def _ends_logins(self, update_fields: Collection[str] | None) -> bool:
-        if update_fields is not None and not {"password", "is_active"} & set(update_fields):
+        if update_fields is not None and "password" not in update_fields:
             return False
-        before = User.objects.filter(pk=self.pk).values("password", "is_active").first()
+        before = User.objects.filter(pk=self.pk).values_list("password", flat=True).first()
         if before is None:
             return False
         # Django stores the same password anew, and that alone, when its way of hashing has changed.
         hashed_anew = (
             update_fields == ["password"] and getattr(self, "_password", None) is None and self.has_usable_password()
         )
-        return (before["is_active"] and not self.is_active) or (before["password"] != self.password and not hashed_anew)
+        return before != self.password and not hashed_anew
 
     def _get_session_auth_hash(self, secret: str | bytes | None = None) -> str:
         """What a session is bound to; Django's own knows the password alone."""

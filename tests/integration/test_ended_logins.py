@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 
 from controlplane.teams.models import ApiToken, AuditEntry, Membership, Role, User
@@ -46,7 +47,42 @@ def assigned(user: User) -> None:
     user.save()
 
 
-@pytest.mark.parametrize("change", [turned_off_and_on, another_password, no_password, by_command, assigned])
+def updated_off_and_on(user: User) -> None:
+    for active in (False, True):
+        User.objects.filter(pk=user.pk).update(is_active=active)
+
+
+def updated_in_bulk(user: User) -> None:
+    for active in (False, True):
+        user.is_active = active
+        User.objects.bulk_update([user], ["is_active"])
+
+
+def saved_over(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+    user.save()  # as it was read before
+
+
+def by_sql(user: User) -> None:
+    with connection.cursor() as cursor:
+        for active in (False, True):
+            cursor.execute("UPDATE teams_user SET is_active = %s WHERE id = %s", [active, user.pk])
+
+
+ENDS = [
+    turned_off_and_on,
+    another_password,
+    no_password,
+    by_command,
+    assigned,
+    updated_off_and_on,
+    updated_in_bulk,
+    saved_over,
+    by_sql,
+]
+
+
+@pytest.mark.parametrize("change", ENDS)
 def test_sessions_and_tokens_end(cast: Cast, change: Callable[[User], None]) -> None:
     """Row 26 of the security checklist: for good, whatever comes afterwards."""
     clients = [speaking_as(cast, "viewer"), browsing_as(cast, "viewer")]
@@ -56,6 +92,28 @@ def test_sessions_and_tokens_end(cast: Cast, change: Callable[[User], None]) -> 
     assert [c.get(TEAMS).status_code for c in clients] == [401, 401]
     assert [c.get(TEAMS).status_code for c in others] == [200, 200]
     assert not ApiToken.objects.filter(user=cast.users["viewer"]).exists()
+
+
+def updated_off(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+def deleted(user: User) -> None:
+    User.objects.filter(pk=user.pk).delete()
+
+
+@pytest.mark.parametrize("change", [updated_off, deleted])
+def test_who_is_off_or_gone_is_nobody(cast: Cast, change: Callable[[User], None]) -> None:
+    """Row 26 of the security checklist: a session or token that is left, or comes to be, counts for nothing."""
+    clients = [speaking_as(cast, "viewer"), browsing_as(cast, "viewer")]
+    change(cast.users["viewer"])
+    if change is updated_off:
+        clients.append(speaking_as(cast, "viewer"))
+    assert {c.get(TEAMS).status_code for c in clients} == {401}
+    assert clients[1].get("/datasources/").headers["Location"].startswith("/login/")
+    given = {"username": "viewer", "password": PASSWORD}
+    login = Client().post("/api/v1/auth/login/", given, content_type="application/json")
+    assert login.status_code == 401
 
 
 def test_a_password_that_is_hashed_anew_ends_nothing(cast: Cast, settings: Any) -> None:
