@@ -6,3 +6,7 @@ from django.apps import AppConfig
 class Config(AppConfig):
     name = "controlplane.supervisors"
     label = "supervisors"
+
+    def ready(self) -> None:
+        """What holds a group of Kafka is told to those who take one."""
+        from controlplane.supervisors import groups  # noqa: F401  # not at the top: it needs the models

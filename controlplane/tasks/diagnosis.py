@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from controlplane.datasources.selectors import Totals
 from controlplane.segments.lag import FINEST
+from controlplane.segments.selectors import Totals
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
 from ingestion.specs.io_config import IdleConfig, KafkaIOConfig, ShareGroupIOConfig, keeps_offsets

@@ -9,14 +9,9 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from controlplane.datasources.models import Datasource
-from controlplane.datasources.selectors import (
-    datasource_schema,
-    datasource_totals,
-    get_datasource,
-    list_datasources,
-)
-from controlplane.segments.selectors import list_events, progress
+from controlplane.segments.selectors import datasource_schema, datasource_totals, list_events, progress
 from controlplane.supervisors.selectors import list_supervisors
+from controlplane.tasks.datasources import get_datasource, list_datasources
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.counters import Sum, sum_of

@@ -15,7 +15,6 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.common.streaming import download
 from controlplane.datasources.models import Datasource
-from controlplane.datasources.selectors import get_datasource
 from controlplane.segments import purging
 from controlplane.segments.exporting import export_quarantine
 from controlplane.segments.models import QuarantinedRecord
@@ -23,6 +22,7 @@ from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors import get_quarantined, list_quarantined
 from controlplane.segments.selectors.quarantine import Choice, chosen, filtered, matching
 from controlplane.supervisors import replays
+from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.models import Task
 from controlplane.teams.permissions import Action, require
 from frontend.forms import ChosenForm, QuarantineFilterForm

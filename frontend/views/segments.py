@@ -10,9 +10,9 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from controlplane.common.errors import InvalidInput
-from controlplane.datasources.selectors import get_datasource
 from controlplane.segments.selectors import Timeline, list_segments
 from controlplane.segments.selectors import timeline as segment_timeline
+from controlplane.tasks.datasources import get_datasource
 from frontend.paging import keyset_page, numbered_page
 from frontend.views.common import PageRequest, asked_time, page
 from frontend.views.datasources import frame

@@ -13,12 +13,11 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.datasources.selectors import datasource_totals
 from controlplane.segments import purging, replaying
 from controlplane.segments.fence import PublishRefused, start_writer
 from controlplane.segments.models import QuarantinedRecord, Segment, Source, SourceEvent, Writer
 from controlplane.segments.publish import publish
-from controlplane.segments.selectors import record_fate
+from controlplane.segments.selectors import datasource_totals, record_fate
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import task_totals

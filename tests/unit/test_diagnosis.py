@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.datasources.selectors import Totals
+from controlplane.segments.selectors import Totals
 from controlplane.tasks.diagnosis import Facts, options_without_effect, why_nothing
 from ingestion.specs import parse_task_spec
 

@@ -13,8 +13,9 @@ from rest_framework.response import Response
 from controlplane.api.base import HeadgateView, query_of
 from controlplane.api.pagination import Key, SearchQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import datasources as shapes
-from controlplane.datasources import selectors
+from controlplane.datasources.selectors import find_datasource
 from controlplane.segments import selectors as segments
+from controlplane.tasks.datasources import get_datasource, list_datasources
 
 NEWEST_FIRST = [Key("id", int, descending=True)]
 
@@ -29,7 +30,7 @@ class DatasourcesView(HeadgateView):
     def get(self, request: Request) -> Response:
         """Your teams' datasources by name."""
         query = query_of(request, SearchQuery)
-        found = selectors.list_datasources(self.actor, search=query.get("search", ""))
+        found = list_datasources(self.actor, search=query.get("search", ""))
         return page_response(page_of(request, found, [Key("name", str)], query), shapes.DatasourceSerializer)
 
 
@@ -37,9 +38,9 @@ class DatasourceView(HeadgateView):
     @extend_schema(operation_id="get_datasource", tags=["datasources"], responses=shapes.DatasourceDetailSerializer)
     def get(self, request: Request, name: str) -> Response:
         """One datasource with its columns and what became of all its records."""
-        found: Any = selectors.get_datasource(self.actor, name)
-        found.columns = selectors.datasource_schema(found)
-        found.totals = selectors.datasource_totals(found)
+        found: Any = get_datasource(self.actor, name)
+        found.columns = segments.datasource_schema(found)
+        found.totals = segments.datasource_totals(found)
         return Response(shapes.DatasourceDetailSerializer(found).data)
 
 
@@ -59,7 +60,7 @@ class SegmentsView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """Its segments that are in use, newest interval first."""
         query = query_of(request, shapes.SegmentsQuery)
-        datasource = selectors.find_datasource(self.actor, name)
+        datasource = find_datasource(self.actor, name)
         found = segments.list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
         return page_response(page_of(request, found, self.order, query), shapes.SegmentSerializer)
 
@@ -74,7 +75,7 @@ class TimelineView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """A bar an interval; where there are more than 5000, merged into `width` of them. Sums stay exact."""
         query = query_of(request, shapes.TimelineQuery)
-        datasource = selectors.find_datasource(self.actor, name)
+        datasource = find_datasource(self.actor, name)
         found = segments.timeline(datasource, start=query.get("from"), end=query.get("to"), width=query["width"])
         return Response(shapes.TimelineSerializer(found).data)
 
@@ -89,7 +90,7 @@ class EventsView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """What an operator must know about its sources, newest first."""
         query = query_of(request, shapes.EventsQuery)
-        datasource = selectors.find_datasource(self.actor, name)
+        datasource = find_datasource(self.actor, name)
         found = segments.list_events(datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
         return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.EventSerializer)
 
@@ -98,5 +99,5 @@ class ProgressView(HeadgateView):
     @extend_schema(operation_id="get_progress", tags=["datasources"], responses=shapes.ProgressSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """How far each partition of its sources has come."""
-        found = segments.progress(selectors.find_datasource(self.actor, name))
+        found = segments.progress(find_datasource(self.actor, name))
         return Response(shapes.ProgressSerializer(found, many=True).data)

@@ -3,7 +3,7 @@
 Those that take a datasource or a source trust the caller to have got it from a selector that filters by user.
 """
 
-from controlplane.datasources.selectors import Totals, totals_of
+from controlplane.segments.selectors.columns import datasource_schema, widest
 from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, record_fate
 from controlplane.segments.selectors.lag import LagPoint, LagSeries, lag_samples, lag_series
 from controlplane.segments.selectors.lists import (
@@ -18,6 +18,7 @@ from controlplane.segments.selectors.progress import PartitionProgress, progress
 from controlplane.segments.selectors.rates import Rates, rates
 from controlplane.segments.selectors.starts import first_published
 from controlplane.segments.selectors.timeline import Bar, Timeline, timeline
+from controlplane.segments.selectors.totals import Totals, datasource_totals, totals_of
 
 __all__ = [
     "Bar",
@@ -30,6 +31,8 @@ __all__ = [
     "Rates",
     "Timeline",
     "Totals",
+    "datasource_schema",
+    "datasource_totals",
     "first_published",
     "get_quarantined",
     "lag_samples",
@@ -44,4 +47,5 @@ __all__ = [
     "record_fate",
     "timeline",
     "totals_of",
+    "widest",
 ]

@@ -1,0 +1,66 @@
+"""Who may know whom, where import-linter does not see it: an app reaches no model above it by the relation's name."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGE = "controlplane."
+
+
+def layers() -> list[str]:
+    """The apps with models, from the lowest up, as import-linter is told."""
+    contracts = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    told = next(c["layers"] for c in contracts if c["name"] == "Layers of the control plane")
+    labels = {config.label for config in apps.get_app_configs() if config.name.startswith(PACKAGE)}
+    return [name for layer in reversed(told) if (name := layer.removeprefix(PACKAGE)) in labels]
+
+
+LAYERS = layers()
+
+
+def relations_from_above(app: str) -> set[str]:
+    """The names by which models of higher apps can be reached from models of this app and of lower ones."""
+    below = LAYERS[: LAYERS.index(app) + 1]
+    return {
+        relation.get_accessor_name() or ""
+        for label in below
+        for model in apps.get_app_config(label).get_models()
+        for relation in model._meta.related_objects
+        if relation.related_model._meta.app_label not in below
+    } - {""}
+
+
+def lookups(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Names of keyword arguments, and texts, that follow a relation."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and "__" in (node.arg or ""):
+            yield node.value.lineno, str(node.arg)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__" in node.value:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("app", LAYERS)
+def test_no_lookup_leads_to_an_app_above(app: str) -> None:
+    above = relations_from_above(app)
+    found = [
+        f"{file.relative_to(PROJECT)}:{line}: {lookup}"
+        for file in sorted((PROJECT / "controlplane" / app).rglob("*.py"))
+        if "migrations" not in file.parts
+        for line, lookup in lookups(ast.parse(file.read_text()))
+        if above & set(lookup.split("__"))
+    ]
+    assert found == []
+
+
+def test_relations_from_above_are_found() -> None:
+    assert {"tasks", "supervisors", "intervals"} <= relations_from_above("datasources")
+    assert "intervals" not in relations_from_above("segments")
+    tree = ast.parse('f(tasks__status=1, rows=Sum("intervals__rows"), named="tasks")')
+    assert [name for _, name in lookups(tree)] == ["tasks__status", "intervals__rows"]
