@@ -21,11 +21,11 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class NavigationItem:
-    """One link of the bar at the top. ``active``: the page is in this section."""
+    """One link of the bar at the top."""
 
     label: str
     url: str
-    active: bool
+    active: bool  # the page is in this section
 
 
 class Reach:

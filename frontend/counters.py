@@ -32,25 +32,25 @@ _WORRYING = frozenset({"unparseable", "quarantined", "processed_with_error"})
 
 @dataclass(frozen=True)
 class Counter:
-    """One number of a report. ``url`` is empty where there is nothing behind it."""
+    """One number of a report."""
 
     name: str
     label: str
     value: int
     help: str
-    url: str
+    url: str  # empty where there is nothing behind it
     worrying: bool
 
 
 @dataclass(frozen=True)
 class Sum:
-    """Polled, its seven parts, and whether they are equal. ``missing`` is what the parts lack (or exceed, negative)."""
+    """Polled, its seven parts, and whether they are equal."""
 
     polled: int
     outcomes: list[Counter]
     details: list[Counter]
     adds_up: bool
-    missing: int
+    missing: int  # what the parts lack (or exceed, negative)
 
 
 def sum_of(totals: Totals, urls: Mapping[str, str]) -> Sum:

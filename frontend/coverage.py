@@ -28,24 +28,24 @@ _MAIN = ("stored", "settled", "waiting", *_NOTABLE)
 
 @dataclass(frozen=True)
 class Run:
-    """Cells ``[x, x + width)`` in the look of one state. ``mark``: drawn over the lower part only."""
+    """Cells ``[x, x + width)`` in the look of one state."""
 
     x: int
     width: int
     state: str
-    mark: bool
+    mark: bool  # drawn over the lower part only
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A partition's runs in a box ``CELLS`` wide, and its text. ``counts``: (state, words, offsets)."""
+    """A partition's runs in a box ``CELLS`` wide, and its text."""
 
     partition: int
     start: int
     end: int
     width: int
     runs: list[Run]
-    counts: list[tuple[str, str, int]]
+    counts: list[tuple[str, str, int]]  # (state, words, offsets)
     holes: list[tuple[int, int]]
     complete: bool
 

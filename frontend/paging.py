@@ -28,9 +28,10 @@ def numbered_page(items: QuerySet[Any] | Sequence[Any], number: str | None, page
 
 @dataclass(frozen=True)
 class KeysetPage(Generic[Row]):
-    """Some rows in order. ``previous`` and ``next`` are cursors, None at the ends."""
+    """Some rows in order."""
 
     rows: list[Row]
+    # previous and next: cursors, None at the ends.
     previous: str | None
     next: str | None
 

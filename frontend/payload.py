@@ -12,12 +12,12 @@ _DUMP_WIDTH = 16
 
 @dataclass(frozen=True)
 class Payload:
-    """``kind``: text, json, hexadecimal, empty (no bytes), or missing (a null). ``cut``: more bytes than are shown."""
+    """A payload's beginning as a page shows it."""
 
-    kind: str
+    kind: str  # text, json, hexadecimal, empty (no bytes), or missing (a null)
     text: str
     size_bytes: int
-    cut: bool
+    cut: bool  # more bytes than are shown
 
 
 def payload_of(value: bytes | memoryview | None, limit: int = SHOWN_BYTES, size_bytes: int | None = None) -> Payload:

@@ -45,12 +45,12 @@ class Merged:
 
 @dataclass(frozen=True)
 class Preview:
-    """``left_out``: fields of the records that nothing is made of. ``hidden``: how many columns are not shown."""
+    """A sample as the form shows it."""
 
     lines: list[Line]
     columns: list[Column]
-    left_out: list[Column]
-    hidden: int
+    left_out: list[Column]  # fields of the records that nothing is made of
+    hidden: int  # how many columns are not shown
     counts: Sequence[tuple[str, int]]
     stopped: str
     rollup: list[Merged] | None = field(default=None)

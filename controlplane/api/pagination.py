@@ -40,10 +40,10 @@ class SearchQuery(PageQuery):
 
 @dataclass(frozen=True)
 class Key:
-    """One column of a list's order. ``kind``: str, int, datetime or UUID."""
+    """One column of a list's order."""
 
     field: str
-    kind: type
+    kind: type  # str, int, datetime or UUID
     descending: bool = False
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FieldError:
-    """One fault of the input. ``pointer`` is an RFC 6901 JSON pointer into the request's body."""
+    """One fault of the input."""
 
-    pointer: str
+    pointer: str  # an RFC 6901 JSON pointer into the request's body
     message: str
     path: str = ""
 

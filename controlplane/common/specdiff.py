@@ -15,9 +15,9 @@ MOST_PAIRS = 50_000
 
 @dataclass(frozen=True)
 class DiffLine:
-    """``kind``: added, removed, same, or place (where in the document the next lines are)."""
+    """One line of the difference between two specs."""
 
-    kind: str
+    kind: str  # added, removed, same, or place (where in the document the next lines are)
     text: str
 
 

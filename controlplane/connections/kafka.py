@@ -36,15 +36,12 @@ class KafkaProblem(Exception):
 
 @dataclass(frozen=True)
 class TopicOffsets:
-    """A topic as it is now: partition → log start offset, and end offset (exclusive) of what may be read.
-
-    ``written``: the end of all there is, behind transactions that are still open.
-    """
+    """A topic as it is now: partition → log start offset, and end offset (exclusive) of what may be read."""
 
     topic_id: str
     starts: dict[int, int]
     ends: dict[int, int]
-    written: dict[int, int]
+    written: dict[int, int]  # the end of all there is, behind transactions that are still open
     cluster_id: str = ""
 
     @property
@@ -129,13 +126,10 @@ def holds_records(
 
 @dataclass(frozen=True)
 class ShareGroupConfig:
-    """A group's dynamic settings as the broker has them: name → value, and whether it is only the broker's default.
-
-    ``bounds``: name → what the broker lets it be at least and at most.
-    """
+    """A group's dynamic settings as the broker has them: name → value, and whether it is only the broker's default."""
 
     values: dict[str, tuple[str | None, bool]]
-    bounds: dict[str, tuple[int | None, int | None]]
+    bounds: dict[str, tuple[int | None, int | None]]  # name → what the broker lets it be at least and at most
 
 
 # A group's setting → the broker's own for its least and its most.

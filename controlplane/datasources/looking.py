@@ -13,11 +13,11 @@ from ingestion.specs import IOConfig
 
 @dataclass(frozen=True)
 class TopicSeen:
-    """``partitions``: of the topic, None when there is none or that is not known. ``problem``: why it is not known."""
+    """What a look at a topic has shown."""
 
     name: str
-    partitions: int | None = None
-    problem: str = ""
+    partitions: int | None = None  # of the topic, None when there is none or that is not known
+    problem: str = ""  # why it is not known
 
 
 def look_at_topic(*, user: User, datasource: str, io_config: IOConfig) -> TopicSeen:

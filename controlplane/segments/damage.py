@@ -27,13 +27,13 @@ PAGE = 1000
 
 @dataclass
 class Verification:
-    """What was found. ``size_bytes``: of the files that are whole. ``error``: why not all was looked at."""
+    """What a look at all files has found."""
 
     whole: int = 0
-    size_bytes: int = 0
+    size_bytes: int = 0  # of the files that are whole
     damaged: int = 0
     refused: int = 0
-    error: str = ""
+    error: str = ""  # why not all was looked at
 
     def summary(self) -> str:
         """For a person, on one line."""

@@ -54,15 +54,12 @@ def note_unpublished(
 
 @dataclass(frozen=True)
 class LockedWriter:
-    """An indexer's row, locked: what a publish needs of it.
-
-    ``folder``: its datasource's in deep storage. ``version`` is what its datasource's new intervals get.
-    """
+    """An indexer's row, locked: what a publish needs of it."""
 
     id: int
     datasource: int
-    folder: str
-    version: str
+    folder: str  # its datasource's in deep storage
+    version: str  # what its datasource's new intervals get
     source: int
     topic: str
     topic_id: str

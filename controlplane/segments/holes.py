@@ -17,20 +17,20 @@ from ingestion.specs import offsets
 
 @dataclass(frozen=True)
 class Hole:
-    """Unsettled offsets. ``since``: when the offset above them was settled."""
+    """Unsettled offsets."""
 
     partition: int
     start: int
     end: int
-    since: datetime
+    since: datetime  # when the offset above them was settled
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What is settled of a partition. ``start``: its lowest settled offset, ``end``: one above the highest."""
+    """What is settled of a partition."""
 
-    start: int
-    end: int
+    start: int  # its lowest settled offset
+    end: int  # one above the highest
 
 
 @dataclass(frozen=True)

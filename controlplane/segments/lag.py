@@ -17,11 +17,11 @@ from controlplane.segments.models import LagSample, Source
 
 @dataclass(frozen=True)
 class Resolution:
-    """How long a stretch of time a sample stands for. ``kept``: None, as long as the setting says."""
+    """How long a stretch of time a sample stands for."""
 
     name: str
     seconds: int
-    kept: timedelta | None
+    kept: timedelta | None  # None, as long as the setting says
 
 
 RESOLUTIONS = (

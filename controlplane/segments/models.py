@@ -43,7 +43,7 @@ class Interval(models.Model):
 
 
 class Segment(models.Model):
-    """One immutable Parquet file. ``used`` is false once something replaced it."""
+    """One immutable Parquet file."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="segments")
@@ -59,7 +59,7 @@ class Segment(models.Model):
     max_time = models.DateTimeField()
     columns = models.JSONField()
     task_id = models.CharField(max_length=300)
-    used = models.BooleanField(default=True)
+    used = models.BooleanField(default=True)  # false once something replaced it
     created_at = models.DateTimeField()
 
     class Meta:
@@ -83,10 +83,7 @@ class Segment(models.Model):
 
 
 class Source(models.Model):
-    """A reader of a topic, by ids, of one datasource. ``current`` is false once the topic was made again.
-
-    ``group`` is the share group's name; of a source with stored offsets its supervisor's id.
-    """
+    """A reader of a topic, by ids, of one datasource."""
 
     class Kind(models.TextChoices):
         SHARE_GROUP = "share_group", "share group"
@@ -95,10 +92,11 @@ class Source(models.Model):
     kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.SHARE_GROUP)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="sources")
     cluster_id = models.CharField(max_length=100)
+    # The share group's name; of a source with stored offsets its supervisor's id.
     group = models.CharField(max_length=249)
     topic = models.CharField(max_length=249)
     topic_id = models.CharField(max_length=50)
-    current = models.BooleanField(default=True)
+    current = models.BooleanField(default=True)  # false once the topic was made again
     created_at = models.DateTimeField(auto_now_add=True)
     # From the observer, when it last looked: {partition: [log's start, where the reader begins, log's end]} of all
     # partitions of the topic, and how many offsets lie behind an open transaction.
@@ -133,18 +131,14 @@ class ProgressKey(models.Model):
 
 
 class LagSample(models.Model):
-    """What a source's lag was in a stretch of ``resolution_s`` seconds from ``at`` on, for charts and autoscaling.
-
-    ``lag``: the largest that was seen, in offsets, and ``partitions`` what it consisted of, by partition number.
-    ``processed`` (records that became rows) and ``redelivered``: of the source's whole life, when last seen.
-    """
+    """What a source's lag was in a stretch of ``resolution_s`` seconds from ``at`` on, for charts and autoscaling."""
 
     source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="lag_samples")
     resolution_s = models.IntegerField()
     at = models.DateTimeField()
     observed_at = models.DateTimeField()
-    lag = models.BigIntegerField()
-    partitions = ArrayField(models.BigIntegerField())
+    lag = models.BigIntegerField()  # the largest that was seen, in offsets
+    partitions = ArrayField(models.BigIntegerField())  # what it consisted of, by partition number
     in_flight = models.BigIntegerField()
     processed = models.BigIntegerField()
     redelivered = models.BigIntegerField()
@@ -228,10 +222,7 @@ class Publish(models.Model):
 
 
 class Receipt(models.Model):
-    """One partition's part of a publish: which offsets ended how, and in which segments. Partitioned by day.
-
-    ``outcomes``: ``{"stored": [[start, end, segment index], ...], "unparseable": [[start, end], ...], ...}``.
-    """
+    """One partition's part of a publish: which offsets ended how, and in which segments. Partitioned by day."""
 
     id = models.BigAutoField(primary_key=True)
     publish_id = models.UUIDField()
@@ -239,6 +230,7 @@ class Receipt(models.Model):
     indexer = models.IntegerField()
     key = models.ForeignKey(ProgressKey, on_delete=models.CASCADE, related_name="+")
     hull = BigIntegerRangeField()
+    # ``{"stored": [[start, end, segment index], ...], "unparseable": [[start, end], ...], ...}``.
     outcomes = models.JSONField()
     segment_ids = models.JSONField()
     replay = models.BooleanField(default=False)  # these offsets had ended as unparseable before
@@ -249,10 +241,7 @@ class Receipt(models.Model):
 
 
 class QuarantinedRecord(models.Model):
-    """A poison record, kept whole before it was rejected.
-
-    ``headers``: JSON, a list of [name, base64 or null]. ``replay_id``: the task that holds it, or that ended it.
-    """
+    """A poison record, kept whole before it was rejected."""
 
     class State(models.TextChoices):
         KEPT = "kept", "kept"
@@ -272,10 +261,10 @@ class QuarantinedRecord(models.Model):
     error = models.TextField()
     key = models.BinaryField(null=True)
     payload = models.BinaryField(null=True)
-    headers = models.BinaryField(default=b"[]")
+    headers = models.BinaryField(default=b"[]")  # JSON, a list of [name, base64 or null]
     publish_id = models.UUIDField()
     state = models.CharField(max_length=12, choices=State.choices, default=State.KEPT)
-    replay_id = models.CharField(max_length=300, blank=True)
+    replay_id = models.CharField(max_length=300, blank=True)  # the task that holds it, or that ended it
     replays = models.IntegerField(default=0)  # attempts that came to an end
     ended_at = models.DateTimeField(null=True)  # when it left the state kept for good
     produced_partition = models.IntegerField(null=True)
@@ -294,10 +283,7 @@ class QuarantinedRecord(models.Model):
 
 
 class FaultyRecord(models.Model):
-    """A record that was stored although a field of it was no good: as many of a task as its report shows.
-
-    ``payload`` is its beginning, ``payload_size`` the size of the whole.
-    """
+    """A record that was stored although a field of it was no good: as many of a task as its report shows."""
 
     reason = "processed_with_error"
 
@@ -309,8 +295,8 @@ class FaultyRecord(models.Model):
     timestamp_ms = models.BigIntegerField(null=True)
     delivery_count = models.IntegerField()
     error = models.TextField()
-    payload = models.BinaryField(null=True)
-    payload_size = models.IntegerField(null=True)
+    payload = models.BinaryField(null=True)  # its beginning
+    payload_size = models.IntegerField(null=True)  # of the whole
     created_at = models.DateTimeField()
 
     class Meta:
@@ -318,7 +304,7 @@ class FaultyRecord(models.Model):
 
 
 class SourceEvent(models.Model):
-    """Something an operator must know about a source. ``alarm``: data may be missing or someone must act."""
+    """Something an operator must know about a source."""
 
     class Kind(models.TextChoices):
         TOPIC_RECREATED = "topic_recreated", "The topic was deleted and made again"
@@ -337,7 +323,7 @@ class SourceEvent(models.Model):
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")
     source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="events")
     kind = models.CharField(max_length=20, choices=Kind.choices)
-    alarm = models.BooleanField(default=False)
+    alarm = models.BooleanField(default=False)  # data may be missing or someone must act
     detail = models.TextField()
     task_id = models.CharField(max_length=300, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -109,10 +109,10 @@ def note_produced(task_id: str, records: Iterable[ProducedRecord]) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """The records that a publish of a replay names, their rows locked. ``missing``: what it named and does not hold."""
+    """The records that a publish of a replay names, their rows locked."""
 
     numbers: dict[tuple[int, int], int]  # (partition, offset) → id
-    missing: dict[int, Ranges]
+    missing: dict[int, Ranges]  # what it named and does not hold
 
     @classmethod
     def locked(cls, source: int, task_id: str, settling: dict[int, Ranges]) -> Held:

@@ -23,22 +23,18 @@ class Scaling:
 
 @dataclass(frozen=True)
 class SeenLag:
-    """``samples``: (when, lag) in the order of time. ``since``: when the autoscaler began. ``last_action_at``: its own.
-
-    ``partitions``: beyond so many indexers some would have nothing to read; None where that is not so.
-    ``steady``: the task reads, and none before it is still publishing. ``granted``: as many indexers run as it wants.
-    """
+    """What the autoscaler decides by."""
 
     now: datetime
     config: AutoScalerConfig
     task_count: int
-    since: datetime
-    samples: Samples = ()
-    last_action_at: datetime | None = None
+    since: datetime  # when the autoscaler began
+    samples: Samples = ()  # (when, lag) in the order of time
+    last_action_at: datetime | None = None  # its own
     last_check_at: datetime | None = None
-    partitions: int | None = None
-    steady: bool = True
-    granted: bool = True
+    partitions: int | None = None  # beyond so many indexers some would have nothing to read; None where that is not so
+    steady: bool = True  # the task reads, and none before it is still publishing
+    granted: bool = True  # as many indexers run as it wants
 
 
 def config_of(io_config: Mapping[str, Any]) -> AutoScalerConfig | None:

@@ -13,45 +13,34 @@ HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed
 
 @dataclass(frozen=True)
 class SeenTask:
-    """One of the supervisor's tasks.
-
-    ``group``: that of its replicas; empty for a task that has none. ``running_goal``: it has been told nothing else
-    than to run. ``ready``: it reads, or would if its predecessor did not. ``expired``: it, or the first of its group,
-    has read for as long as one task is to. ``crowded_out``: there is room for it only when its predecessor has ended.
-    ``lacks``: what it has had to wait for so long that somebody should know, "slot" or "capacity".
-    ``well``: it has read for ``HEALTHY_AFTER``. ``published``: it has registered something.
-    """
+    """One of the supervisor's tasks."""
 
     id: str
     spec_version: int
     active: bool
     reading: bool
     failed: bool
-    running_goal: bool
+    running_goal: bool  # it has been told nothing else than to run
     indexers_wanted: int
     created_at: datetime
     ended_at: datetime | None = None
-    ready: bool = False
-    expired: bool = False
-    crowded_out: bool = False
-    group: str = ""
-    well: bool = False
-    lacks: str = ""
-    published: bool = False
+    ready: bool = False  # it reads, or would if its predecessor did not
+    expired: bool = False  # it, or the first of its group, has read for as long as one task is to
+    crowded_out: bool = False  # there is room for it only when its predecessor has ended
+    group: str = ""  # that of its replicas; empty for a task that has none
+    well: bool = False  # it has read for ``HEALTHY_AFTER``
+    lacks: str = ""  # what it has had to wait for so long that somebody should know, "slot" or "capacity"
+    published: bool = False  # it has registered something
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The iterations that ask Kafka: how many in a row failed, or went well.
-
-    ``stream_failed``: the last failure was Kafka's, or on the way there. ``connected``: one has reached Kafka since the
-    supervisor began.
-    """
+    """The iterations that ask Kafka: how many in a row failed, or went well."""
 
     failed: int = 0
     good: int = 0
-    stream_failed: bool = False
-    connected: bool = False
+    stream_failed: bool = False  # the last failure was Kafka's, or on the way there
+    connected: bool = False  # one has reached Kafka since the supervisor began
 
 
 @dataclass(frozen=True)
@@ -66,42 +55,35 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Observed:
-    """``tasks``: newest first. ``same_task``: spec versions that differ from the current one in taskCount only.
-
-    ``scales_in_place``: a running task takes up another task count; else the next one does.
-    ``longest_delay``: the most that a start waits after failures. ``not_before``: when the first task may start.
-    ``before``: the state and detailed state so far. ``steady``: it has been RUNNING since it began.
-    """
+    """What a supervisor's round has seen; ``decide`` looks at nothing else."""
 
     now: datetime
     suspended: bool
     terminated: bool
     version: int
     task_count: int
-    tasks: list[SeenTask]
+    tasks: list[SeenTask]  # newest first
     replicas: int = 1
-    same_task: frozenset[int] = frozenset()
-    scales_in_place: bool = True
-    longest_delay: timedelta = LONGEST_DELAY
-    not_before: datetime | None = None
+    same_task: frozenset[int] = frozenset()  # spec versions that differ from the current one in taskCount only
+    scales_in_place: bool = True  # a running task takes up another task count; else the next one does
+    longest_delay: timedelta = LONGEST_DELAY  # the most that a start waits after failures
+    not_before: datetime | None = None  # when the first task may start
     runs: Runs = Runs()
     thresholds: Thresholds = Thresholds()
-    before: tuple[str, str] = ("PENDING", "PENDING")
-    steady: bool = False
+    before: tuple[str, str] = ("PENDING", "PENDING")  # the state and detailed state so far
+    steady: bool = False  # it has been RUNNING since it began
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do. ``start``: how many tasks, in the replica group ``group`` (empty: a new one). ``scale``: task id →
-    indexers.
-    """
+    """What to do."""
 
     state: str
     detailed_state: str
-    start: int = 0
-    group: str = ""
+    start: int = 0  # how many tasks
+    group: str = ""  # the replica group that they join; empty: a new one
     finish: list[str] = field(default_factory=list)
-    scale: dict[str, int] = field(default_factory=dict)
+    scale: dict[str, int] = field(default_factory=dict)  # task id → indexers
     failures: int = 0
     next_start_at: datetime | None = None
 

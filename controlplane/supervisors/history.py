@@ -17,18 +17,18 @@ from controlplane.tasks.selectors import shown_spec
 
 @dataclass(frozen=True)
 class Change:
-    """Of one version against the one before. ``secrets``: whether any of them changed; None: they can't be opened."""
+    """What one version changed of the one before."""
 
     diff: list[DiffLine]
-    secrets: bool | None
+    secrets: bool | None  # whether any of them changed; None: they can't be opened
 
 
 @dataclass(frozen=True)
 class Tombstone:
-    """The supervisor was terminated. ``by``: a user's name."""
+    """The supervisor was terminated."""
 
     at: datetime
-    by: str
+    by: str  # a user's name
 
 
 def history(supervisor: Supervisor) -> QuerySet[SpecVersion]:

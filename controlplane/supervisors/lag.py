@@ -32,18 +32,15 @@ _WAITING_LOCK = 0x4C414753
 
 @dataclass(frozen=True)
 class LagNow:
-    """``lag``: offsets that are not settled, as far as they were seen at ``observed_at``; None if they never were.
+    """How far a supervisor is behind, as far as that was seen."""
 
-    It has what lies behind an open transaction too, which no partition's lag does: so it is what the series has.
-    ``problem``: why they are not known, or not as of now; empty when they are. ``in_flight``: records that indexers
-    hold. ``partitions``: by number.
-    """
-
+    # Offsets that are not settled, as far as they were seen at ``observed_at``; None if they never were. They include
+    # what lies behind an open transaction, which no partition's lag does: so it is what the series has.
     lag: int | None
     observed_at: datetime | None
-    problem: str
-    in_flight: int
-    partitions: list[PartitionProgress]
+    problem: str  # why they are not known, or not as of now; empty when they are
+    in_flight: int  # records that indexers hold
+    partitions: list[PartitionProgress]  # by number
 
 
 def lag_now(supervisor: Supervisor) -> LagNow:

@@ -13,35 +13,32 @@ WARN_AT = 0.5  # of the lock's duration: beyond it a pause of the store or the d
 
 @dataclass(frozen=True)
 class Hold:
-    """From the poll to the acknowledgement, in ms: percentiles to within a quarter, weighted by records. None: no data.
-
-    ``lock_ms``: how long the broker lets a record be held.
-    """
+    """The time from poll to acknowledgement: percentiles to within a quarter, weighted by records. None: no data."""
 
     p50_ms: int | None
     p99_ms: int | None
     longest_ms: int | None
-    lock_ms: int
+    lock_ms: int  # how long the broker lets a record be held
 
 
 @dataclass(frozen=True)
 class Warned:
-    """Something to look into. ``code`` is for programs."""
+    """Something to look into."""
 
-    code: str
+    code: str  # for programs
     text: str
 
 
 @dataclass(frozen=True)
 class LeaseSums:
-    """Over all indexers of a task, each since its present start. ``deliveries``: delivery count → records."""
+    """Sums over all indexers of a task, each since its present start."""
 
     acquired: int = 0
     accepted: int = 0
     rejected: int = 0
     released: int = 0
     lock_expired: int = 0
-    deliveries: dict[int, int] = field(default_factory=dict)
+    deliveries: dict[int, int] = field(default_factory=dict)  # delivery count → records
     hold_ms: dict[int, int] = field(default_factory=dict)
     longest_ms: int = 0
 

@@ -60,11 +60,11 @@ class Repair:
 
 @dataclass(frozen=True)
 class ShareGroup:
-    """``state``: stable, while an indexer is a member, else empty."""
+    """A supervisor's share group on its page."""
 
     group: str
     topic: str
-    state: str
+    state: str  # stable, while an indexer is a member, else empty
     members: list[Member]
     leases: LeaseSums
     hold: Hold
@@ -137,16 +137,14 @@ def _repairs(supervisor: Supervisor) -> list[Repair]:
 
 @dataclass(frozen=True)
 class GroupSetting:
-    """One dynamic setting of the group. ``wanted``: by the spec. ``actual``: on the broker, its default if none is set.
-
-    ``effective``: the same within the broker's bounds. ``least``, ``most``: those bounds, None where there is none.
-    """
+    """One dynamic setting of the group."""
 
     name: str
-    wanted: str
-    actual: str | None
+    wanted: str  # by the spec
+    actual: str | None  # on the broker, its default if none is set
     is_default: bool
-    effective: str | None
+    effective: str | None  # the same within the broker's bounds
+    # least and most: those bounds, None where there is none.
     least: int | None
     most: int | None
 

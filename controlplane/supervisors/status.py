@@ -25,23 +25,21 @@ _PERIOD = TypeAdapter(timedelta)
 
 @dataclass(frozen=True)
 class TaskProgress:
-    """Offsets by partition. ``starting``: where the task's first publish began, or is to. ``current``: where what is
-    published ends. ``remaining_s``: until it stops reading, or is ended if it has not published; None: not known.
-    """
+    """Offsets by partition."""
 
     task: Task
     publishing: bool
-    starting: dict[int, int]
-    current: dict[int, int]
-    remaining_s: int | None
+    starting: dict[int, int]  # where the task's first publish began, or is to
+    current: dict[int, int]  # where what is published ends
+    remaining_s: int | None  # until it stops reading, or is ended if it has not published; None: not known
 
 
 @dataclass(frozen=True)
 class StatusReport:
-    """``partitions``: of the topic. ``task_duration``: None where tasks read for as long as they can."""
+    """What Druid's status report of a supervisor is made of."""
 
-    partitions: int
-    task_duration: timedelta | None
+    partitions: int  # of the topic
+    task_duration: timedelta | None  # None where tasks read for as long as they can
     tasks: list[TaskProgress]
     lag: LagNow
 
@@ -104,11 +102,11 @@ def _duration(io_config: Mapping[str, Any]) -> timedelta | None:
 
 @dataclass(frozen=True)
 class TaskStats:
-    """``averages``: by window (1m, 5m, 15m) each counter per second."""
+    """What a running task did, in all and lately."""
 
     task: str
     totals: Totals
-    averages: dict[str, dict[str, float]]
+    averages: dict[str, dict[str, float]]  # by window (1m, 5m, 15m) each counter per second
 
 
 def task_stats(supervisor: Supervisor) -> list[TaskStats]:

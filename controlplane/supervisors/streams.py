@@ -41,32 +41,27 @@ class TopicMissing(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """What to ask for a supervisor. ``problem``: why it can't be asked. Properties hold secrets: never shown.
-
-    ``begins``: it is to read from the topic's end on, as it is when it is first asked for; by ``isolation``.
-    """
+    """What to ask for a supervisor. Properties hold secrets: never shown."""
 
     supervisor_id: str
     version: int
     topic: str
     properties: Mapping[str, Value]
+    # Why it can't be asked.
     problem: Exception | None = None
-    begins: bool = False
+    begins: bool = False  # it is to read from the topic's end on, as it is when it is first asked for; by ``isolation``
     isolation: str = "read_committed"
 
 
 @dataclass(frozen=True)
 class Look:
-    """What came of it: how many partitions the topic has (None: there is no such topic), or why that is not known.
-
-    ``topic``: where reading is to begin, if that was asked.
-    """
+    """What came of it: how many partitions the topic has (None: there is no such topic), or why that is not known."""
 
     supervisor_id: str
     version: int
     partitions: int | None = None
     problem: Exception | None = None
-    topic: kafka.TopicOffsets | None = None
+    topic: kafka.TopicOffsets | None = None  # where reading is to begin, if that was asked
 
 
 def first_start(supervisor: Supervisor) -> datetime | None:

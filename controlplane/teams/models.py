@@ -111,13 +111,12 @@ class AuditEntry(models.Model):
     """Who did what to what, and when. Rows are added and never changed: a trigger of the database refuses it.
 
     Names stand as text, so that an entry outlives what it speaks of. ``detail`` holds no secret and no payload.
-    ``username`` is empty for what Headgate did by itself; ``address``, the client's, is None where no request asked.
     """
 
     at = models.DateTimeField(auto_now_add=True)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="audit_entries")
-    username = models.CharField(max_length=150, blank=True)
-    address = models.GenericIPAddressField(null=True)
+    username = models.CharField(max_length=150, blank=True)  # empty for what Headgate did by itself
+    address = models.GenericIPAddressField(null=True)  # the client's; None where no request asked
     action = models.CharField(max_length=40)
     target = models.CharField(max_length=20)
     target_id = models.CharField(max_length=300)

@@ -30,11 +30,11 @@ MOST_INVITATIONS = 200
 
 @dataclass(frozen=True)
 class Place:
-    """Where a user name stands in a team. ``state``: member, or invited, which counts for nothing yet."""
+    """Where a user name stands in a team."""
 
     username: str
     role: Role
-    state: Literal["member", "invited"]
+    state: Literal["member", "invited"]  # member, or invited, which counts for nothing yet
 
 
 @transaction.atomic

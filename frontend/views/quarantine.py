@@ -38,10 +38,10 @@ FORMS = ("text", "json", "hexadecimal")
 
 @dataclass(frozen=True)
 class Deed:
-    """What can be done with chosen records. ``url_name``: takes the POST once it was confirmed."""
+    """What can be done with chosen records."""
 
     label: str
-    url_name: str
+    url_name: str  # takes the POST once it was confirmed
     needs: Action
     question: str
     text: str

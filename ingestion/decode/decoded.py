@@ -15,25 +15,21 @@ from ingestion.specs.io_config import Tombstones
 
 @dataclass(frozen=True)
 class Decoded:
-    """Every index 0..len(payloads)-1 is in exactly one of the six.
+    """Every index 0..len(payloads)-1 is in exactly one of the six."""
 
-    ``rows``: column 0 is ``__row`` (int32, index into the payloads, ascending), column 1 ``__time``
-    (timestamp[ms, UTC]), then dimensions and metrics: string, list of strings, int64, double, bool, or ``arrow.json``
-    for JSON text; last, if rollup needs it, ``__record_time``. Take the index with ``row_indexes(rows)``: records may
-    hold a field named ``__row`` too, which is then a column of its own further right (the segment has it, as
-    ``__row``).
-    ``unparseable``: what is wrong, and where, in one line without the payload. ``filtered``: dropped by
-    transformSpec.filter. ``outside_window``: too late or too early. ``tombstones``: without a payload. ``crashed``:
-    killed the decoder's process, or hung in it; only from ``IsolatedDecoder``. ``processed_with_error``: of the rows'
-    records, those with a field that could not be stored as its type says, and what is wrong with it.
-    """
-
+    # Column 0 is ``__row`` (int32, index into the payloads, ascending), column 1 ``__time`` (timestamp[ms, UTC]), then
+    # dimensions and metrics: string, list of strings, int64, double, bool, or ``arrow.json`` for JSON text; last, if
+    # rollup needs it, ``__record_time``. Take the index with ``row_indexes(rows)``: records may hold a field named
+    # ``__row`` too, which is then a column of its own further right (the segment has it, as ``__row``).
     rows: pa.Table
+    # What is wrong, and where, in one line without the payload.
     unparseable: dict[int, str] = field(default_factory=dict)
-    filtered: list[int] = field(default_factory=list)
-    outside_window: list[int] = field(default_factory=list)
-    tombstones: list[int] = field(default_factory=list)
+    filtered: list[int] = field(default_factory=list)  # dropped by transformSpec.filter
+    outside_window: list[int] = field(default_factory=list)  # too late or too early
+    tombstones: list[int] = field(default_factory=list)  # without a payload
+    # Killed the decoder's process, or hung in it; only from ``IsolatedDecoder``.
     crashed: dict[int, str] = field(default_factory=dict)
+    # Of the rows' records, those with a field that could not be stored as its type says, and what is wrong with it.
     processed_with_error: dict[int, str] = field(default_factory=dict)
 
     def with_tombstones(self, what: Tombstones) -> Decoded:

@@ -32,9 +32,7 @@ class NotTaken(ValueError):
 
 @dataclass(frozen=True)
 class Literal:
-    """``value`` is None, an int, a float or a text."""
-
-    value: int | float | str | None
+    value: int | float | str | None  # None, an int, a float or a text
     depth: int = 1
 
 

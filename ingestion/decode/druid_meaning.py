@@ -30,21 +30,22 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class Typed:
-    """``certain``: not null in any record of these kinds."""
+    """SQL, with the kind of its value."""
 
     kind: int
     sql: str
-    certain: bool = False
+    certain: bool = False  # not null in any record of these kinds
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """``least`` and ``most``: how many arguments. ``written_out``: which of them have to be texts in the expression."""
+    """What a function of Druid's means in SQL."""
 
     sql: Callable[[Sequence[Typed]], Typed]
+    # least and most: how many arguments.
     least: int
     most: int
-    written_out: tuple[int, ...] = ()
+    written_out: tuple[int, ...] = ()  # which of them have to be texts in the expression
 
 
 _NOTHING = Typed(NULL, "NULL")

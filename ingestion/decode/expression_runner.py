@@ -45,24 +45,18 @@ Lengths = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Statement:
-    """``lossy``: it sees a field as null that is none."""
-
     sql: str
     measured: Measured
-    lossy: bool
+    lossy: bool  # it sees a field as null that is none
 
 
 @dataclass(frozen=True)
 class Results:
-    """``texts``: the values as JSON text, null where there is none.
+    """What an expression gave, by record."""
 
-    ``failed``: where it failed, or took a number beyond a double for null. ``lengths``: of the texts in bytes, also of
-    those that are left out because they are longer than they may be.
-    """
-
-    texts: pa.Array
-    failed: Mask
-    lengths: Lengths
+    texts: pa.Array  # the values as JSON text, null where there is none
+    failed: Mask  # where it failed, or took a number beyond a double for null
+    lengths: Lengths  # of the texts in bytes, also of those that are left out because they are longer than they may be
 
     @classmethod
     def of(cls, texts: pa.Array, failed: Mask, most: Lengths) -> Results:

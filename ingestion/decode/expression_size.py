@@ -110,13 +110,10 @@ _SMALL_TYPES = frozenset(_SMALL_TYPE_NAMES.split()) | {"TIMESTAMP WITH TIME ZONE
 
 @dataclass(frozen=True)
 class Measured:
-    """``made``: all that is made on the way to a result, together with it; ``read``: all that is gone through.
+    """What an expression costs: bytes that it makes, and bytes that it goes through."""
 
-    A byte of ``read`` takes some nanoseconds.
-    """
-
-    made: Size
-    read: Size
+    made: Size  # all that is made on the way to a result, together with it
+    read: Size  # all that is gone through; a byte takes some nanoseconds
 
 
 def measured(tree: Node) -> Measured:

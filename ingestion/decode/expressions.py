@@ -111,13 +111,13 @@ class SqlExpression:
 
 @dataclass(frozen=True)
 class DruidExpression:
-    """``condition``: only whether it is true is asked."""
+    """An expression in Druid's language, ready to be compiled for the kinds of a batch."""
 
     text: str
     columns: tuple[str, ...]
     tree: druid_language.Node
     engine: Engine
-    condition: bool
+    condition: bool  # only whether it is true is asked
 
     def column(self, name: str, kind: int, field: str) -> str:
         if name == TIME:

@@ -34,13 +34,11 @@ class TooManyFields(Exception):
 
 @dataclass(frozen=True)
 class Fields:
-    """``is_object``: which texts are JSON objects. ``columns``: name → JSON text, null where the field is missing.
+    """The fields of a batch of JSON texts."""
 
-    ``counts``: how many fields each record holds (null for one that is no object); None when nobody asked.
-    """
-
-    is_object: Mask
-    columns: dict[str, pa.Array]
+    is_object: Mask  # which texts are JSON objects
+    columns: dict[str, pa.Array]  # name → JSON text, null where the field is missing
+    # How many fields each record holds (null for one that is no object); None when nobody asked.
     counts: pa.Array | None
 
 

@@ -41,10 +41,10 @@ class RowFields:
 
 @dataclass
 class Made:
-    """Columns in the order of the segment. ``faults``: what is wrong with a field of a row, by row."""
+    """Columns in the order of the segment."""
 
     columns: list[tuple[str, pa.Array]] = field(default_factory=list)
-    faults: dict[int, str] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)  # what is wrong with a field of a row, by row
     discovered: list[str] = field(default_factory=list)
 
 

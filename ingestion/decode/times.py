@@ -96,11 +96,11 @@ def query(time_format: str) -> str:
 
 @dataclass(frozen=True)
 class ReadTimes:
-    """``ms`` is meaningful where ``readable``; ``errors`` says by index why the others are not."""
+    """The times of a batch."""
 
-    ms: Times
+    ms: Times  # meaningful where ``readable``
     readable: Mask
-    errors: dict[int, str]
+    errors: dict[int, str]  # by index, why the others are not
 
 
 class TimeReader:

@@ -33,14 +33,11 @@ _LONGEST_WORD = len('"true"')
 
 @dataclass(frozen=True)
 class Transformed:
-    """``columns``: the fields that were made, as JSON text. ``failed``: by name, for which records it failed.
+    """What transforms made of a batch."""
 
-    ``too_long``: records of which more was made than is kept of one.
-    """
-
-    columns: dict[str, pa.Array] = field(default_factory=dict)
-    failed: dict[str, Mask] = field(default_factory=dict)
-    too_long: frozenset[int] = frozenset()
+    columns: dict[str, pa.Array] = field(default_factory=dict)  # the fields that were made, as JSON text
+    failed: dict[str, Mask] = field(default_factory=dict)  # by name, for which records it failed
+    too_long: frozenset[int] = frozenset()  # records of which more was made than is kept of one
 
     def faults(self, kept: Mask) -> dict[int, str]:
         """What went wrong with the kept records, by index."""
@@ -53,10 +50,10 @@ class Transformed:
 
 @dataclass(frozen=True)
 class Matching:
-    """``undecided``: whether the filter keeps them hangs on an expression of Druid's that fails on them."""
+    """Which records the filter keeps."""
 
     kept: Mask
-    undecided: frozenset[int]
+    undecided: frozenset[int]  # whether the filter keeps them hangs on an expression of Druid's that fails on them
 
 
 _NOBODY: frozenset[int] = frozenset()

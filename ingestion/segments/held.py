@@ -19,10 +19,10 @@ _WIDE = 3  # blocks that reach over so much more than their rows
 
 @dataclass(frozen=True)
 class HeldRun:
-    """``order``: of the rows when they are sorted, with rollup by time alone; None if they stand so."""
+    """Rows that wait in memory for their segment."""
 
     rows: pa.Table
-    order: Integers | None
+    order: Integers | None  # of the rows when they are sorted, with rollup by time alone; None if they stand so
     shape: Shape
     first_ms: int
 

@@ -28,11 +28,11 @@ EXTENTS = ("first_time", "first_record", "last_time", "last_record")
 
 @dataclass(frozen=True)
 class Shape:
-    """``how``: a metric's name → what is done with it. ``lead``: how many columns come before ``__time``."""
+    """How rows become fewer: whether, by which columns, and what is done with each metric."""
 
     rollup: bool
-    how: Mapping[str, str]
-    lead: int
+    how: Mapping[str, str]  # a metric's name → what is done with it
+    lead: int  # how many columns come before ``__time``
 
     @classmethod
     def of(cls, schema: DataSchema) -> Shape:

@@ -26,14 +26,14 @@ LIGHT = IndexSpec(dimensionCompression="lz4", metricCompression="lz4", jsonCompr
 
 @dataclass(frozen=True, eq=False)
 class SpilledRun:
-    """``counts``: its rows by interval. ``columns``: those after ``__time``, and which of them hold nothing."""
+    """Rows that wait on disk for their segment."""
 
     path: Path
     size_bytes: int
     schema: pa.Schema
     shape: Shape
-    counts: Counter[Interval]
-    columns: Columns
+    counts: Counter[Interval]  # its rows by interval
+    columns: Columns  # those after ``__time``, and which of them hold nothing
     first_ms: int
     last_ms: int
 

@@ -8,8 +8,8 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file by its path relative to the root. ``modified``: UTC, by the storage's clock; None if it does not say."""
+    """A file by its path relative to the root."""
 
     path: str
     size_bytes: int
-    modified: datetime | None
+    modified: datetime | None  # UTC, by the storage's clock; None if it does not say

@@ -35,12 +35,12 @@ _STORERS = 4  # they mostly wait for the disk
 
 @dataclass(frozen=True)
 class Target:
-    """What is written, and where to. ``scratch`` is a folder for files on their way; none stays."""
+    """What is written, and where to."""
 
     schema: DataSchema
     version: str
     storage: DeepStorage
-    scratch: Path
+    scratch: Path  # a folder for files on their way; none stays
     max_rows_per_segment: int
     index_spec: IndexSpec
 

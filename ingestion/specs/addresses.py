@@ -56,14 +56,14 @@ class AddressPolicy(BaseModel):
     """The most specific network that holds an address decides.
 
     Of two alike the operator's win over the built-in ones (``BUILT_IN``, all denied), and among the operator's the
-    denied one. What no network holds is allowed. ``ports``: ranges, both ends included.
+    denied one. What no network holds is allowed.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     allowed: tuple[IPv4Network | IPv6Network, ...] = ()
     denied: tuple[IPv4Network | IPv6Network, ...] = ()
-    ports: tuple[tuple[int, int], ...] = ((80, 80), (443, 443), (1024, 65535))
+    ports: tuple[tuple[int, int], ...] = ((80, 80), (443, 443), (1024, 65535))  # ranges, both ends included
 
     @classmethod
     def of(cls, allowed: Iterable[str], denied: Iterable[str], ports: Iterable[str]) -> AddressPolicy:

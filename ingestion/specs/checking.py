@@ -25,21 +25,18 @@ Place = tuple[str | int, ...]
 
 
 class CheckOrder(Message):
-    """The parts of a spec that are checked; none of them holds a secret.
-
-    ``reads_files``: whether the folder for schemas is on this machine; else formats that name files are left out.
-    """
+    """The parts of a spec that are checked; none of them holds a secret."""
 
     data_schema: DataSchema
     input_format: InputFormat
     schema_folder: str
-    reads_files: bool
+    reads_files: bool  # whether the folder for schemas is on this machine; else formats that name files are left out
 
 
 class CheckIssue(Message):
-    """``place``: the keys and indexes that lead to what is wrong, from the three parts of a spec on."""
+    """One fault of a spec, found by trying it out."""
 
-    place: list[str | int]
+    place: list[str | int]  # the keys and indexes that lead to what is wrong, from the three parts of a spec on
     message: str
 
 

@@ -29,9 +29,10 @@ TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
 
 
 class TimestampSpec(SpecModel):
-    """Where a record's time is. ``format``: one of ``TIME_FORMATS``, a Joda pattern, or one with strptime's ``%``."""
+    """Where a record's time is."""
 
     column: FieldName = "timestamp"
+    # One of ``TIME_FORMATS``, a Joda pattern, or one with strptime's ``%``.
     format: str = Field(default="auto", min_length=1, max_length=LONGEST_PATTERN)
     missingValue: datetime | None = None
 
@@ -59,15 +60,13 @@ def _check_joda(pattern: str) -> None:
 
 
 class DimensionSchema(SpecModel):
-    """One named column and its type; a bare name in the JSON means type string.
-
-    ``multiValueHandling``: the order of a string column's lists. ``createBitmapIndex`` has no counterpart in Parquet.
-    """
+    """One named column and its type; a bare name in the JSON means type string."""
 
     name: ColumnName
     type: Literal["string", "long", "float", "double", "json", "auto"] = "string"
+    # The order of a string column's lists.
     multiValueHandling: Literal["SORTED_ARRAY", "SORTED_SET", "ARRAY"] = "SORTED_ARRAY"
-    createBitmapIndex: bool = True
+    createBitmapIndex: bool = True  # Parquet has no such index
 
     @field_validator("multiValueHandling", mode="before")
     @classmethod
@@ -125,15 +124,13 @@ class DimensionsSpec(SpecModel):
 
 
 class GranularitySpec(SpecModel):
-    """How long a segment's interval is, to what a row's time is cut down, and whether equal rows become one.
-
-    ``intervals`` is for Druid's batch tasks: taken, and without effect on a stream.
-    """
+    """How long a segment's interval is, to what a row's time is cut down, and whether equal rows become one."""
 
     type: Literal["uniform"] = "uniform"
     segmentGranularity: AnyGranularity = Granularity.DAY
     queryGranularity: AnyGranularity = Granularity.NONE
     rollup: bool = True
+    # For Druid's batch tasks: taken, and without effect on a stream.
     intervals: list[FieldName] | None = Field(default=None, max_length=MOST_INTERVALS)
 
     @field_validator("segmentGranularity", "queryGranularity", mode="before")

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 @dataclass(frozen=True)
 class SpecIssue:
-    """One fault of a spec. ``path`` is dotted, as in the JSON (``spec.ioConfig.topic``); ``pointer`` is RFC 6901."""
+    """One fault of a spec."""
 
-    path: str
-    pointer: str
+    path: str  # dotted, as in the JSON (``spec.ioConfig.topic``)
+    pointer: str  # RFC 6901
     message: str
 
 

@@ -17,9 +17,9 @@ MAX_TIME = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 class Granularity(StrEnum):
-    """A bucket size. ``ALL`` is one bucket for all time; ``NONE`` (query granularity only) leaves a time as it is."""
+    """A bucket size."""
 
-    NONE = "NONE"
+    NONE = "NONE"  # query granularity only: leaves a time as it is
     SECOND = "SECOND"
     MINUTE = "MINUTE"
     FIVE_MINUTE = "FIVE_MINUTE"
@@ -34,7 +34,7 @@ class Granularity(StrEnum):
     MONTH = "MONTH"
     QUARTER = "QUARTER"
     YEAR = "YEAR"
-    ALL = "ALL"
+    ALL = "ALL"  # one bucket for all time
 
     @property
     def fixed_seconds(self) -> int | None:

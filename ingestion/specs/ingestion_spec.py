@@ -48,8 +48,6 @@ class SegmentWriteOutMediumFactory(SpecModel):
 class TuningConfig(SpecModel):
     """Limits. ``maxSavedParseExceptions`` bounds the payloads a report shows; the quarantine keeps them all.
 
-    ``intermediateHandoffPeriod``: None where Druid's default is never; an indexer then hands off as it comes.
-
     From ``handoffConditionTimeout`` on they are taken for Druid's sake, with its bounds: nothing here uses them.
     """
 
@@ -60,6 +58,7 @@ class TuningConfig(SpecModel):
     maxBytesInMemory: int = Field(default=64 * 1024 * 1024, ge=1024 * 1024)
     intermediatePersistPeriod: Pause = timedelta(minutes=10)
     maxPendingPersists: int = Field(default=0, ge=0, le=100)
+    # None where Druid's default is never; an indexer then hands off as it comes.
     intermediateHandoffPeriod: Pause | None = None
     logParseExceptions: bool = False
     maxParseExceptions: int | None = Field(default=None, ge=0)

@@ -291,10 +291,11 @@ class ProtobufInputFormat(FormatModel):
 
 
 class ThriftInputFormat(FormatModel):
-    """Records are Thrift structs, one each. ``thriftIdl`` and ``thriftFile`` are Headgate's, for Druid's JAR."""
+    """Records are Thrift structs, one each."""
 
     type: Literal["thrift"]
     thriftClass: FieldName
+    # thriftIdl and thriftFile: Headgate's, for Druid's JAR.
     thriftIdl: str | None = Field(default=None, min_length=1)
     thriftFile: FieldName | None = None
     protocol: Literal["auto", "compact", "binary", "json"] = "auto"

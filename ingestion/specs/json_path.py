@@ -30,10 +30,10 @@ class Step:
 
 @dataclass(frozen=True)
 class JsonPath:
-    """``function`` is one of ``FUNCTIONS``, or empty."""
+    """A path into a JSON text, and what is done with what it finds."""
 
     steps: tuple[Step, ...]
-    function: str = ""
+    function: str = ""  # one of ``FUNCTIONS``, or empty
 
     @property
     def searches(self) -> int:

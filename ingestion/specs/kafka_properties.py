@@ -25,15 +25,12 @@ _KEPT_HERE = "how far a topic was read is kept in the metadata store"
 
 @dataclass(frozen=True)
 class Property:
-    """``to``: librdkafka's name, empty when clients are not simply given it.
+    """What becomes of a property that a spec may set."""
 
-    ``no_effect``: why it changes nothing here, but for the kinds of source in ``but_for``.
-    """
-
-    to: str = ""
+    to: str = ""  # librdkafka's name, empty when clients are not simply given it
     values: tuple[str, ...] = ()
     secret: bool = False
-    no_effect: str = ""
+    no_effect: str = ""  # why it changes nothing here, but for the kinds of source in ``but_for``
     but_for: tuple[str, ...] = ()
 
 

@@ -8,9 +8,9 @@ from ingestion.specs.protocol import Header, Message
 
 
 class KeptRecord(Message):
-    """A quarantined record that a replay holds. ``number``: its id in the quarantine."""
+    """A quarantined record that a replay holds."""
 
-    number: int
+    number: int  # its id in the quarantine
     partition: int
     offset: int
     timestamp_ms: int | None

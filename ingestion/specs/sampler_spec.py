@@ -54,11 +54,11 @@ class SamplerConfig(SpecModel):
 
 
 class InlineSource(SpecModel):
-    """Records that were pasted: the lines of a text, or a list of records. ``encoding`` is Headgate's own."""
+    """Records that were pasted: the lines of a text, or a list of records."""
 
     type: Literal["inline"]
     data: str | list[str]
-    encoding: Literal["text", "base64"] = "text"
+    encoding: Literal["text", "base64"] = "text"  # Headgate's own
 
     @model_validator(mode="after")
     def _readable(self) -> InlineSource:
@@ -83,11 +83,11 @@ class InlineSource(SpecModel):
 
 @dataclass(frozen=True)
 class SamplerSpec:
-    """A request that can be carried out. ``datasource``: the one it names. ``flat``: whether it was written so."""
+    """A request that can be carried out."""
 
     order: SampleOrder
-    datasource: str | None
-    flat: bool
+    datasource: str | None  # the one it names
+    flat: bool  # whether it was written so
 
     def issue(self, place: Place, message: str) -> SpecIssue:
         """What is wrong with a part of the spec, told where it was written."""

@@ -26,16 +26,13 @@ Place = Literal["topic", "consumerProperties", "inputFormat", "dataSchema", "dec
 
 
 class SampleOrder(Message):
-    """What to sample and how to read it.
-
-    ``formatted``: whether the inputFormat is meant; else records are left as they are. ``timed``: the same of times.
-    ``records``: what was pasted; None reads the topic of ``io_config``, with ``consumer_properties``, secrets included.
-    """
+    """What to sample and how to read it."""
 
     data_schema: DataSchema
     io_config: IOConfig
-    formatted: bool
-    timed: bool
+    formatted: bool  # whether the inputFormat is meant; else records are left as they are
+    timed: bool  # whether the timestampSpec is meant
+    # What was pasted; None reads the topic of ``io_config``, with ``consumer_properties``, secrets included.
     records: list[Base64Bytes] | None = None
     rows: int
     timeout_ms: int
@@ -54,10 +51,7 @@ class Bytes(Message):
 class SampledRecord(Message):
     """One record, and what becomes of it.
 
-    The first three are None for what was pasted. ``fields``: what the input format reads of it, before the dataSchema
-    has its say; None if it can't. ``row``: what would be stored, by column, without nulls; times are milliseconds. Of a
-    record that is too large to be shown neither is there.
-    ``error``: why it is unparseable, or what of it could not be stored.
+    The first three are None for what was pasted.
     """
 
     partition: int | None = None
@@ -66,37 +60,35 @@ class SampledRecord(Message):
     key: Bytes | None = None
     payload: Bytes | None = None
     outcome: Outcome
-    error: str = ""
-    fields: Any = None
+    error: str = ""  # why it is unparseable, or what of it could not be stored
+    fields: Any = None  # what the input format reads of it, before the dataSchema has its say; None if it can't
+    # What would be stored, by column, without nulls; times are milliseconds. Of a record that is too large to be shown
+    # neither is there.
     row: dict[str, Any] | None = None
 
 
 class RolledUpRow(Message):
-    """A row that equal ones of the sample became; ``records`` are theirs, by place in the sample."""
+    """A row that equal ones of the sample became."""
 
     row: dict[str, Any]
-    records: list[int]
+    records: list[int]  # theirs, by place in the sample
 
 
 class SampleFailure(Message):
-    """Why there is no sample. ``permanent``: the spec has to be mended; else trying again may help."""
+    """Why there is no sample."""
 
     place: Place
     message: str
-    permanent: bool
+    permanent: bool  # the spec has to be mended; else trying again may help
 
 
 class SampleAnswer(Message):
-    """A sample in the order of its records' times, or why there is none.
-
-    ``stopped_by``: what ended the reading early (``time``: the timeout; ``bytes``: the input's size; ``answer``: its
-    own size); empty when everything that was asked for is there. ``fields``: the columns that discovery makes of the
-    records' fields; ``columns``: those of a segment of the rows. ``rollup``: None when the spec does not ask for it.
-    """
+    """A sample in the order of its records' times, or why there is none."""
 
     failure: SampleFailure | None = None
     records: list[SampledRecord] = Field(default_factory=list)
+    # What ended the reading early: the timeout, the input's size, or the answer's own; empty when all is there.
     stopped_by: Literal["", "time", "bytes", "answer"] = ""
-    fields: list[Column] = Field(default_factory=list)
-    columns: list[Column] = Field(default_factory=list)
-    rollup: list[RolledUpRow] | None = None
+    fields: list[Column] = Field(default_factory=list)  # the columns that discovery makes of the records' fields
+    columns: list[Column] = Field(default_factory=list)  # those of a segment of the rows
+    rollup: list[RolledUpRow] | None = None  # None when the spec does not ask for it

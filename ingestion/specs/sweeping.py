@@ -40,13 +40,13 @@ class SweepVerdict(Message):
 
 
 class SweepEnd(Message):
-    """``young``: files that were left alone for their age. ``error``: what went wrong first; empty if nothing did."""
+    """What a sweep over deep storage came to."""
 
     looked_at: int = 0
-    young: int = 0
+    young: int = 0  # files that were left alone for their age
     foreign: int = 0
     deleted: int = 0
     deleted_bytes: int = 0
     failed: int = 0
     complete: bool = True
-    error: str = ""
+    error: str = ""  # what went wrong first; empty if nothing did

@@ -16,15 +16,16 @@ class VerifyOrder(Message):
 
 
 class RegisteredFile(Message):
-    """What was registered of a segment's file. ``path`` is relative to deep storage."""
+    """What was registered of a segment's file."""
 
-    path: str
+    path: str  # relative to deep storage
     size_bytes: int
     sha256: str
 
 
 class Verified(Message):
-    """``damage``: what is wrong with the file. ``refusal``: why it can't be looked at. Both empty: it is well."""
+    """What came of looking at one file."""
 
-    damage: str = ""
+    damage: str = ""  # what is wrong with the file
+    # Why it can't be looked at. Both empty: it is well.
     refusal: str = ""

@@ -53,19 +53,15 @@ ReceiptRow = tuple[str, bool, int, int]  # outcome, whether of a replay, cell, o
 
 @dataclass(frozen=True)
 class PartitionCoverage:
-    """One partition's offsets ``[start, end)`` in cells of ``width`` offsets each.
-
-    ``cells``: state (and ``duplicate``) → offsets in each cell. ``holes``: unsettled offsets below a settled one that
-    nobody holds, the first ones. ``complete``: whether all receipts were looked at.
-    """
+    """One partition's offsets ``[start, end)`` in cells of ``width`` offsets each."""
 
     partition: int
     start: int
     end: int
     width: int
-    cells: Cells
-    holes: Ranges
-    complete: bool
+    cells: Cells  # state (and ``duplicate``) → offsets in each cell
+    holes: Ranges  # unsettled offsets below a settled one that nobody holds, the first ones
+    complete: bool  # whether all receipts were looked at
 
     @property
     def totals(self) -> dict[str, int]:

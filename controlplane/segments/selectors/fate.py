@@ -69,10 +69,10 @@ class FateSegment:
 
 @dataclass(frozen=True)
 class Fate:
-    """One thing that happened to the record. ``outcome``: a receipt's, or ``settled``, or ``unknown``."""
+    """One thing that happened to the record."""
 
     source: FateSource
-    outcome: str
+    outcome: str  # a receipt's, or ``settled``, or ``unknown``
     explanation: str
     publish_id: uuid.UUID | None = None
     task_id: str = ""

@@ -14,37 +14,31 @@ from controlplane.segments.models import OFFSET_BITS, ProgressKey, Source
 
 @dataclass(frozen=True)
 class PartitionProgress:
-    """One partition of one source, whether anything of it was published or not.
-
-    ``settled``: offsets that have ended for good, ``settled_upto`` the end of the highest of them. ``holes``: gaps
-    below that, holding ``open_offsets`` offsets. ``lag``: unsettled offsets from where the reader began to the log's
-    end, both as the observer last saw them; None if it never did. ``next_offset``: the stored offset of a source that
-    has one.
-    """
+    """One partition of one source, whether anything of it was published or not."""
 
     source: Source
     partition: int
-    settled: int
+    settled: int  # offsets that have ended for good
     settled_from: int | None
-    settled_upto: int | None
-    holes: int
-    open_offsets: int
+    settled_upto: int | None  # the end of the highest of them
+    holes: int  # gaps below that
+    open_offsets: int  # how many offsets the gaps hold
     log_start_offset: int | None
     end_offset: int | None
+    # Unsettled offsets from where the reader began to the log's end, both as the observer last saw them; None if it
+    # never did.
     lag: int | None
     observed_at: datetime | None
-    next_offset: int | None
+    next_offset: int | None  # the stored offset of a source that has one
 
 
 @dataclass(frozen=True)
 class _Settled:
-    """``within``: those between where the reader began and the log's end."""
-
     count: int
     first: int | None
     upto: int | None
     ranges: int
-    within: int
+    within: int  # those between where the reader began and the log's end
 
 
 _NOTHING = _Settled(0, None, None, 0, 0)

@@ -25,16 +25,14 @@ BIGGEST_KEY = 2**63 - 1
 
 @dataclass(frozen=True)
 class QuarantineFilter:
-    """Which records; what is None or empty filters nothing.
-
-    ``since`` and ``until``: when it was quarantined, half-open. ``task``: the one that put it there.
-    """
+    """Which records; what is None or empty filters nothing."""
 
     reason: str = ""
     state: str = ""
     topic: str = ""
     partition: int | None = None
-    task: str = ""
+    task: str = ""  # the one that put it there
+    # since and until: when it was quarantined, half-open.
     since: datetime | None = None
     until: datetime | None = None
 
@@ -54,14 +52,11 @@ EVERYTHING = QuarantineFilter()
 
 @dataclass(frozen=True)
 class Choice:
-    """Records to act on: those with these ids, or all that match the filter with ids up to ``upto``.
-
-    ``upto`` is the highest id that whoever chose has seen: what comes in meanwhile is not meant.
-    """
+    """Records to act on: those with these ids, or all that match the filter with ids up to ``upto``."""
 
     ids: tuple[int, ...] | None = None
     filter: QuarantineFilter = EVERYTHING
-    upto: int = BIGGEST_KEY
+    upto: int = BIGGEST_KEY  # the highest id that whoever chose has seen: what comes in meanwhile is not meant
 
     def described(self) -> dict[str, Any]:
         """What it chooses by, as JSON has it."""
@@ -70,11 +65,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Matching:
-    """What a choice comes to. ``size_bytes``: payloads. ``upto``: the highest id, 0 when there is none."""
+    """What a choice comes to."""
 
     records: int
-    size_bytes: int
-    upto: int
+    size_bytes: int  # payloads
+    upto: int  # the highest id, 0 when there is none
 
 
 def filtered(datasource: Datasource, wanted: QuarantineFilter) -> QuerySet[QuarantinedRecord]:

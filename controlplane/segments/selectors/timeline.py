@@ -18,10 +18,7 @@ MOST_BARS = 5000
 
 @dataclass(frozen=True)
 class Bar:
-    """One interval, or where many share a pixel, a few merged. Half-open, clipped to the window.
-
-    ``version`` is None when merged intervals differ in it.
-    """
+    """One interval, or where many share a pixel, a few merged. Half-open, clipped to the window."""
 
     start: datetime
     end: datetime
@@ -29,19 +26,20 @@ class Bar:
     segments: int
     size_bytes: int
     intervals: int
-    version: str | None
+    version: str | None  # None when merged intervals differ in it
     min_time: datetime
     max_time: datetime
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """``start`` and ``end``: of all the datasource's segments, whatever the window. ``total_rows``: of the bars."""
+    """A datasource's segments as bars."""
 
     bars: list[Bar]
+    # start and end: of all the datasource's segments, whatever the window.
     start: datetime | None
     end: datetime | None
-    total_rows: int
+    total_rows: int  # of the bars
     merged: bool
 
 

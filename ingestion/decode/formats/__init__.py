@@ -54,11 +54,11 @@ class JsonReader:
 
 @dataclass(frozen=True)
 class Tools:
-    """What readers work with. ``names``: every name that the dataSchema mentions."""
+    """What readers work with."""
 
     engine: Engine
     access: Access = field(default_factory=Access)
-    names: frozenset[str] = field(default_factory=frozenset)
+    names: frozenset[str] = field(default_factory=frozenset)  # every name that the dataSchema mentions
 
     @classmethod
     def of(cls, engine: Engine, schema: DataSchema, access: Access) -> Tools:

@@ -12,14 +12,11 @@ from ingestion.specs.input_format import RegistryDecoder
 
 @dataclass(frozen=True)
 class Access:
-    """Nothing, unless said.
-
-    ``schema_folder``: the folder whose files a spec may name. ``address_policy``: where a registry may be.
-    """
+    """What formats may use beside the records: nothing, unless said."""
 
     open_registry: OpenRegistry | None = None
-    schema_folder: str = ""
-    address_policy: AddressPolicy = field(default_factory=AddressPolicy)
+    schema_folder: str = ""  # the folder whose files a spec may name
+    address_policy: AddressPolicy = field(default_factory=AddressPolicy)  # where a registry may be
 
     def registry(self, spec: RegistryDecoder) -> Registry:
         """A client for a spec's schema registry. Raises ``UnusableSchema``."""

@@ -22,14 +22,11 @@ Parsed = TypeVar("Parsed")
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """``kind``: AVRO, PROTOBUF or JSON. ``references``: (name, text), each after those that it needs itself.
+    """A schema and what it needs. Texts of kind PROTOBUF are serialized FileDescriptorProtos in base64."""
 
-    Texts of kind PROTOBUF are serialized FileDescriptorProtos in base64.
-    """
-
-    kind: str
+    kind: str  # AVRO, PROTOBUF or JSON
     text: str
-    references: Sequence[tuple[str, str]] = ()
+    references: Sequence[tuple[str, str]] = ()  # (name, text), each after those that it needs itself
 
 
 class UnknownSchema(Exception):

@@ -83,10 +83,12 @@ class SampledRecordSerializer(serializers.Serializer[Any]):
 
 
 class RolledUpSerializer(serializers.Serializer[Any]):
-    """A row that equal ones became; ``records`` are their places in the list of records, from 0."""
+    """A row that equal ones became."""
 
     row = serializers.SerializerMethodField()
-    records = serializers.ListField(child=serializers.IntegerField())
+    records = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Their places in the list of records, from 0."
+    )
 
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_row(self, merged: RolledUpRow) -> dict[str, Any]:
@@ -94,12 +96,12 @@ class RolledUpSerializer(serializers.Serializer[Any]):
 
 
 class SampleSerializer(serializers.Serializer[Any]):
-    """``fields``: every field of the records with the type that its values suggest; ``columns``: a segment's."""
-
     outcomes = serializers.SerializerMethodField(help_text="How many records have each outcome.")
     stopped_by = serializers.CharField(help_text="time, bytes or answer, if there are fewer for that; else empty.")
-    fields = SampleColumnSerializer(many=True)  # type: ignore[assignment]  # the stubs know Serializer.fields only
-    columns = SampleColumnSerializer(many=True)
+    fields = SampleColumnSerializer(  # type: ignore[assignment]  # the stubs know Serializer.fields only
+        many=True, help_text="Every field of the records, with the type that its values suggest."
+    )
+    columns = SampleColumnSerializer(many=True, help_text="Those of a segment.")
     records = SampledRecordSerializer(many=True)
     rollup = RolledUpSerializer(many=True, allow_null=True, help_text="Null unless the spec asks for it.")
 

@@ -31,13 +31,13 @@ class SubmitQuery(QuerySerializer):
 
 
 class RecentErrorSerializer(serializers.Serializer[Any]):
-    """``task``: the one that failed; empty for an error of the supervisor itself."""
-
     at = serializers.CharField()
     error_class = serializers.SerializerMethodField()
     message = serializers.CharField()
     stream_error = serializers.SerializerMethodField(help_text="Kafka did not answer, or refused.")
-    task = serializers.SerializerMethodField()
+    task = serializers.SerializerMethodField(
+        help_text="The one that failed; empty for an error of the supervisor itself."
+    )
 
     def get_error_class(self, error: dict[str, Any]) -> str:
         return str(error.get("class", "TaskFailed"))

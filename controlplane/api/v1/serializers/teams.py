@@ -89,14 +89,16 @@ class TokenSerializer(serializers.Serializer[Any]):
 
 
 class MemberTokenSerializer(serializers.Serializer[Any]):
-    """A member's token. ``revocable``: false when its user works where you are no admin; its name is not shown then."""
+    """A member's token."""
 
     id = serializers.CharField(source="token_key")
     username = serializers.CharField()
     name = serializers.SerializerMethodField()
     created = serializers.DateTimeField()
     expiry = serializers.DateTimeField(allow_null=True)
-    revocable = serializers.SerializerMethodField()
+    revocable = serializers.SerializerMethodField(
+        help_text="False when its user works where you are no admin; its name is not shown then."
+    )
 
     def get_name(self, token: Any) -> str:
         return "" if token.elsewhere else str(token.name)
