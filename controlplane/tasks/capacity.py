@@ -5,7 +5,7 @@ Repairs take no place: they are small, and what waits for them is never lost for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -36,11 +36,15 @@ class Asking:
 
 @dataclass(frozen=True)
 class Pool:
-    """``size``: None for no limit. ``used``: places of tasks that were launched. ``waiting``: oldest first."""
+    """``size``: None for no limit. ``used``: places of tasks that were launched. ``waiting``: oldest first.
+
+    ``of_spark``: its places are slots of Spark, and those that wait for one have been launched.
+    """
 
     size: int | None
     used: int
     waiting: Sequence[Asking] = ()
+    of_spark: bool = False
 
     @property
     def free(self) -> int | None:
@@ -119,7 +123,7 @@ def shown() -> Pool:
         return pool()
     launched = list(_running())
     waiting = [_asking(t, launched) for t in launched if t.without_slot_since is not None]
-    return Pool(size=cluster.cores, used=cluster.used, waiting=waiting)
+    return Pool(size=cluster.cores, used=cluster.used, waiting=waiting, of_spark=True)
 
 
 def pool() -> Pool:
@@ -209,14 +213,30 @@ def _one_at_a_time() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
+def rooms_awaited(tasks: Iterable[Task]) -> dict[str, str]:
+    """By task, of those that have to wait: ``waiting_for_slot`` or ``waiting_for_capacity``, as their reasons say."""
+    some = list(tasks)
+    now = pool() if any(_waits_for_place(t) for t in some) else None
+    slots = {t.pk: "waiting_for_slot" for t in some if _has_no_slot(t)}
+    return slots | {t.pk: "waiting_for_capacity" for t in some if now and _has_no_place(t, now)}
+
+
+def _has_no_slot(task: Task) -> bool:
+    return not task.ended and task.without_slot_since is not None
+
+
+def _has_no_place(task: Task, now: Pool) -> bool:
+    return _waits_for_place(task) and task.kind != Task.Kind.REPAIR and task.pk not in admitted(now)
+
+
 def waits_for_room(task: Task) -> str:
     """Why a task is not launched, or has no slot of Spark yet; empty when it need not wait."""
-    if not task.ended and task.without_slot_since is not None:
+    if _has_no_slot(task):
         return _waits_for_slot(task)
-    if task.status != Status.PENDING or task.launched_at is not None or not settings.WORKER_CAPACITY:
+    if not _waits_for_place(task):
         return ""
     now = pool()
-    if task.kind == Task.Kind.REPAIR or task.pk in admitted(now):
+    if not _has_no_place(task, now):
         return ""
     asks = f"It asks for {task.indexers_wanted} of the {now.size} indexers of this installation"
     if task.indexers_wanted > settings.WORKER_CAPACITY:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,8 @@ from django.utils.safestring import SafeString
 
 from controlplane.common.specjson import spec_text
 from controlplane.supervisors.autoscale import wanted_task_count
+from controlplane.tasks import capacity
+from controlplane.tasks.models import Task
 from frontend.payload import Payload, payload_of
 
 register = template.Library()
@@ -30,6 +32,7 @@ _STATES = {
     "starting": "wait",
     "restarting": "wait",
     "waiting_for_slot": "wait",
+    "waiting_for_capacity": "wait",
     "paused": "wait",
     "waiting": "wait",
     "finishing": "wait",
@@ -155,6 +158,18 @@ _COVERS = {
 def cover(value: str) -> str:
     """The colour of a state of offsets."""
     return _COVERS[value]
+
+
+@register.simple_tag
+def rooms_awaited(tasks: Iterable[Task]) -> dict[str, str]:
+    """See ``tasks.capacity``."""
+    return capacity.rooms_awaited(tasks)
+
+
+@register.filter
+def at(values: dict[str, str], key: str) -> str:
+    """One of the values; empty when there is none."""
+    return values.get(key, "")
 
 
 @register.filter

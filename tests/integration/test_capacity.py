@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
@@ -16,9 +17,11 @@ from controlplane.supervisors.run import run
 from controlplane.tasks import capacity, launcher, lifecycle, services, watching
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal, Indexer, Status, Task
+from controlplane.tasks.spark_master import Cluster
 from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus
 from tests.integration.test_supervisor_services import side_by_side, submit
-from tests.support.django_cast import Cast, spec_for
+from tests.support.django_cast import Cast, browsing_as, spec_for
+from tests.support.html import parsed
 
 
 @pytest.fixture(autouse=True)
@@ -184,11 +187,34 @@ def test_a_task_that_has_no_slot_of_spark_says_so_and_its_predecessor_makes_room
     shown = clients["owner"].get(f"/api/v1/supervisors/{supervisor.pk}/").json()
     assert (shown["detailed_state"], shown["healthy"], first.goal) == ("WAITING_FOR_SLOT", False, Goal.FINISH)
     assert [reason["code"] for reason in shown["why_nothing"]] == ["waiting_for_slot"]
+    assert states_in_list(cast) == {second.pk: "RUNNING waiting for slot", first.pk: "RUNNING"}
     heartbeat(second, beat("reading", "waiting_for_slot"))
     run(supervisor.pk)
     supervisor.refresh_from_db()
     second.refresh_from_db()
     assert (supervisor.detailed_state, second.without_slot_since) == ("RUNNING", None)
+
+
+def states_in_list(cast: Cast) -> dict[str, str]:
+    """By task, as the pages' list has it."""
+    rows = parsed(browsing_as(cast, "owner").get("/tasks/")).one("tbody").all("tr")
+    return {row.one("th").text: row.all("td")[0].text for row in rows}
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_the_list_says_what_tasks_wait_for(cast: Cast, settings: LazySettings) -> None:
+    first, second = ask(cast, "first", 4), ask(cast, "second", 3)
+    launcher.launch(first.pk)
+    assert states_in_list(cast) == {second.pk: "PENDING waiting for capacity", first.pk: "PENDING"}
+    settings.WORKER_CAPACITY = 0
+    settings.SPARK_MASTER = "spark://nowhere:7077"
+    cache.set("tasks.spark_master", (Cluster(cores=4, used=4),))
+    Task.objects.filter(pk=second.pk).update(
+        status=Status.RUNNING, launched_at=timezone.now(), without_slot_since=timezone.now()
+    )
+    line = parsed(browsing_as(cast, "owner").get("/tasks/")).one("p", data_capacity="").text
+    assert line == "4 of 4 indexers in use, of all teams. 1 task waits for a free slot of Spark, for 3 more."
+    assert states_in_list(cast) == {second.pk: "RUNNING waiting for slot", first.pk: "PENDING"}
 
 
 def beat(*states: Any) -> HeartbeatRequest:

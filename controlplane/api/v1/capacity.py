@@ -17,7 +17,9 @@ class CapacitySerializer(serializers.Serializer[Any]):
     capacity = serializers.IntegerField(source="size", allow_null=True, help_text="Null: no limit.")
     used = serializers.IntegerField(help_text="Indexers of all running tasks.")
     free = serializers.IntegerField(allow_null=True)
-    waiting_tasks = serializers.SerializerMethodField(help_text="Tasks that are not launched yet.")
+    waiting_tasks = serializers.SerializerMethodField(
+        help_text="Tasks that are not launched yet, or wait for a slot of Spark."
+    )
     waiting_indexers = serializers.IntegerField(source="asked", help_text="What these tasks ask for.")
 
     def get_waiting_tasks(self, found: Any) -> int:
