@@ -13,6 +13,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
 PACKAGES = ("controlplane", "ingestion", "frontend", "benchmarks")
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+# Those of Keep a Changelog, what to do when upgrading before them.
+CHANGELOG_HEADINGS = ("Upgrading", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Known limits")
+LONGEST_CHANGELOG_LINE = 140
 LEANING = re.compile(r"(The same|As)\b")
 
 
@@ -20,6 +23,17 @@ def test_the_changelog_has_the_projects_version() -> None:
     version = re.search(r'^version = "(.+)"$', (PROJECT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version is not None
     assert f"## [{version[1]}]" in (PROJECT / "CHANGELOG.md").read_text()
+
+
+def test_the_changelog_can_be_scanned() -> None:
+    """What a user must do, then what is new, each thing in one line; who wants more finds it in the other pages."""
+    lines = (PROJECT / "CHANGELOG.md").read_text().split("\n## ", 1)[1].splitlines()
+    headings = [line.removeprefix("### ") for line in lines if line.startswith("### ")]
+    assert headings == [h for h in CHANGELOG_HEADINGS if h in headings], "in this order, none twice, and no other"
+    for line in lines:
+        if line.startswith(("- ", " ")):
+            assert line.startswith("- "), f"one line for each thing: {line!r} goes on from the one before"
+            assert len(line) <= LONGEST_CHANGELOG_LINE, f"too long to be scanned: {line!r}"
 
 
 def test_decisions_are_numbered_and_listed() -> None:
