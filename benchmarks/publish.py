@@ -180,7 +180,8 @@ def _put(path: str, size_bytes: int) -> None:
 
 
 def _request(epoch: int, partition: int, start: int, stop: int) -> Any:
-    from ingestion.specs.protocol import Column, Counters, PublishRequest, SegmentFile
+    from ingestion.specs.counters import Counters
+    from ingestion.specs.protocol import Column, PublishRequest, SegmentFile
 
     file = SegmentFile(
         path=f"publish-bench/{uuid.uuid4()}.parquet",

@@ -17,7 +17,7 @@ from controlplane.common.errors import Unavailable
 from controlplane.common.processes import conversation, say
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment
-from ingestion.specs.protocol import Message
+from ingestion.specs.base import Message
 from ingestion.specs.verifying import RegisteredFile, Verified, VerifyOrder
 
 MODULE = "ingestion.segments.verification"

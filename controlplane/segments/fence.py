@@ -11,6 +11,7 @@ from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource, append_version
 from controlplane.segments.models import Publish, Source, SourceEvent, Writer
+from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Counts, Unpublished
 from ingestion.specs.protocol import AbandonRequest, Refusal
 
 
@@ -34,22 +35,18 @@ def start_writer(*, task_id: str, number: int, datasource: Datasource, source: S
     writer.epoch += 1
     writer.source = source
     writer.started_at = writer.started_at or timezone.now()
-    writer.released_before += writer.released_now
-    writer.redundant_before += writer.redundant_now
-    writer.redelivered_before += writer.redelivered_now
-    writer.released_now = writer.redundant_now = writer.redelivered_now = 0
+    for name in UNPUBLISHED:
+        setattr(writer, f"{name}_before", getattr(writer, f"{name}_before") + getattr(writer, f"{name}_now"))
+        setattr(writer, f"{name}_now", 0)
     writer.save()
     return writer.epoch
 
 
-def note_unpublished(
-    *, task_id: str, number: int, epoch: int, released: int, redelivered: int, redundant: int = 0
-) -> None:
+def note_unpublished(*, task_id: str, number: int, epoch: int, unpublished: Unpublished | Counts) -> None:
     """Record what ended without a publish in an indexer's current epoch; an older epoch's word changes nothing."""
     mine = Writer.objects.filter(task_id=task_id, number=number, epoch=epoch)
-    mine.filter(released_now__lte=released, redundant_now__lte=redundant).update(
-        released_now=released, redelivered_now=redelivered, redundant_now=redundant
-    )
+    grows = {f"{name}_now__lte": getattr(unpublished, name) for name in UNPUBLISHED_OUTCOMES}
+    mine.filter(**grows).update(**{f"{name}_now": getattr(unpublished, name) for name in UNPUBLISHED})
 
 
 @dataclass(frozen=True)

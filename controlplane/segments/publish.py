@@ -22,6 +22,7 @@ from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source
 from controlplane.segments.parse_exceptions import totals_of_task
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets, protocol
+from ingestion.specs.counters import UNPUBLISHED_OUTCOMES
 from ingestion.specs.protocol import Outcomes, ParseExceptionTotals, PublishAnswer, PublishRequest, Refusal
 from ingestion.specs.publish_limits import excess
 
@@ -164,8 +165,7 @@ def _check_counters(request: PublishRequest, settling: dict[int, Ranges]) -> Non
         "unparseable": (said.unparseable, _counted(request, lambda o: o.unparseable)),
         "duplicates": (said.duplicates, _counted(request, lambda o: o.duplicate)),
         "quarantined": (said.quarantined, len(request.quarantined)),
-        "released": (said.released, 0),
-        "redundant": (said.redundant, 0),
+        **{name: (getattr(said, name), 0) for name in UNPUBLISHED_OUTCOMES},
     }
     wrong = [
         f"{name} is {is_} but the offsets make {should}" for name, (is_, should) in expected.items() if is_ != should

@@ -18,12 +18,12 @@ from controlplane.common.database import cursor, pipeline
 from controlplane.common.errors import InvalidInput
 from controlplane.segments.fence import LockedWriter
 from controlplane.segments.spans import span
-from ingestion.specs.protocol import Counters, Outcomes, PublishRequest, SegmentFile
+from ingestion.specs.counters import PUBLISHED
+from ingestion.specs.protocol import Outcomes, PublishRequest, SegmentFile
 
 Interval = tuple[datetime, datetime]
 
-_UNPUBLISHED = ("released", "redundant")  # heartbeats tell of these
-_COUNTED = [*(n for n in Counters.model_fields if n not in _UNPUBLISHED), "segments", "size_bytes"]
+_COUNTED = [*PUBLISHED, "segments", "size_bytes"]
 _TOTALS = f"""
     UPDATE segments_writer SET {", ".join(f"{n} = {n} + %s" for n in _COUNTED)}, publishes = publishes + 1,
         last_publish_at = %s, first_publish_at = coalesce(first_publish_at, %s) WHERE id = %s

@@ -112,28 +112,30 @@ def _caught_up(seen: Mapping[str, Any]) -> Reason:
     )
 
 
+# By counter: the reason's code, and what to say of such records.
+UNSTORED = {
+    "filtered": ("filter_drops", "dropped by the filter. Check transformSpec.filter."),
+    "outside_window": (
+        "outside_window",
+        "outside the time window. Check lateMessageRejection… and earlyMessageRejectionPeriod.",
+    ),
+    "tombstones": ("tombstones", "tombstones: records without a value, which delete a key and make no row."),
+    "unparseable": (
+        "unparseable",
+        "unparseable. Look at the quarantined records, then at timestampSpec and inputFormat.",
+    ),
+    "duplicates": ("duplicates", "stored before and not stored twice."),
+    "released": ("released", "given up without being published; they are read again."),
+    "redundant": ("redundant", "published by another replica first."),
+}
+
+
 def _what_became(totals: Totals) -> list[Reason]:
     """Records came, but none was published: how they ended."""
-    ends = (
-        ("filter_drops", totals.filtered, "dropped by the filter. Check transformSpec.filter."),
-        (
-            "outside_window",
-            totals.outside_window,
-            "outside the time window. Check lateMessageRejection… and earlyMessageRejectionPeriod.",
-        ),
-        ("tombstones", totals.tombstones, "tombstones: records without a value, which delete a key and make no row."),
-        (
-            "unparseable",
-            totals.unparseable,
-            "unparseable. Look at the quarantined records, then at timestampSpec and inputFormat.",
-        ),
-        ("duplicates", totals.duplicates, "stored before and not stored twice."),
-        ("released", totals.released, "given up without being published; they are read again."),
-        ("redundant", totals.redundant, "published by another replica first."),
-    )
+    ends = [(getattr(totals, name), code, text) for name, (code, text) in UNSTORED.items()]
     return [
         Reason(code if n < totals.polled else f"all_{code}", f"{_share(n, totals.polled)} were {text}")
-        for code, n, text in sorted(ends, key=lambda e: -e[1])
+        for n, code, text in sorted(ends, key=lambda end: -end[0])
         if n
     ]
 

@@ -134,7 +134,5 @@ def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
                 task_id=task.pk,
                 number=i.number,
                 epoch=i.epoch,
-                released=i.unpublished.released,
-                redelivered=i.unpublished.redelivered,
-                redundant=i.unpublished.redundant,
+                unpublished=i.unpublished,
             )

@@ -16,7 +16,7 @@ from django.utils import timezone
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent, Writer
-from controlplane.segments.selectors import Totals, list_faulty, list_quarantined_by, totals_of
+from controlplane.segments.selectors import Totals, list_faulty, list_quarantined_by, totals_of, totals_of_one
 from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of
@@ -167,24 +167,9 @@ def _indexer_rows(task: Task) -> list[IndexerRow]:
     seen = {i.number: i for i in task.indexers.all()}
     writers = {w.number: w for w in Writer.objects.filter(task_id=task.pk)}
     return [
-        IndexerRow(number, seen.get(number), writers.get(number), _totals_of_one(writers.get(number)))
+        IndexerRow(number, seen.get(number), writers.get(number), totals_of_one(writers.get(number)))
         for number in sorted({*seen, *writers})
     ]
-
-
-def _totals_of_one(writer: Writer | None) -> Totals:
-    """The totals of one row that is at hand already; ``totals_of`` asks for rows."""
-    if writer is None:
-        return Totals()
-    same = {name: getattr(writer, name) for name in Totals.__dataclass_fields__ if name not in _SUMMED}
-    released = writer.released_before + writer.released_now
-    redundant = writer.redundant_before + writer.redundant_now
-    redelivered = writer.redelivered + writer.redelivered_before + writer.redelivered_now
-    polled = writer.polled + released + redundant
-    return Totals(**same, polled=polled, released=released, redundant=redundant, redelivered=redelivered)
-
-
-_SUMMED = ("polled", "released", "redundant", "redelivered")
 
 
 def _parse_exceptions(task: Task) -> list[QuarantinedRecord | FaultyRecord]:

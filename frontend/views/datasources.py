@@ -107,4 +107,4 @@ def _sum(datasource: Datasource, found: Any) -> Sum:
     tasks = f"{reverse('frontend:tasks')}?datasource={datasource.name}"
     urls = {"published": of("segments"), "rolled_up": of("segments")}
     urls |= {"unparseable": of("quarantine"), "quarantined": of("quarantine"), "duplicates": of("progress")}
-    return sum_of(found, urls | dict.fromkeys(("thrown_away", "released", "redundant", "redelivered"), tasks))
+    return sum_of(found, urls, others=tasks)

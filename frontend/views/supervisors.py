@@ -206,7 +206,7 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
     tasks = f"{reverse('frontend:tasks')}?supervisor={supervisor.id}"
     quarantine = reverse("frontend:datasource-quarantine", args=[supervisor.datasource.name])
     segments = reverse("frontend:datasource-segments", args=[supervisor.datasource.name])
-    urls = {"published": segments, "unparseable": quarantine, "quarantined": quarantine}
+    urls = {"published": segments, "rolled_up": segments, "unparseable": quarantine, "quarantined": quarantine}
     reasons, seen = why_nothing(supervisor), progress_of(task.observation) if task else None
     return {
         "task": task,
@@ -220,9 +220,7 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
         "reasons": reasons,
         "all_published": bool(reasons) and _all_published(supervisor, seen, totals.published),
         "totals": totals,
-        "sum": sum_of(
-            totals, urls | dict.fromkeys(("thrown_away", "released", "redundant", "redelivered", "duplicates"), tasks)
-        ),
+        "sum": sum_of(totals, urls, others=tasks),
     }
 
 

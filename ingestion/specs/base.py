@@ -1,4 +1,4 @@
-"""What the models of a spec have in common."""
+"""What the models of specs and of messages have in common."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
 class SpecModel(BaseModel):
     """Frozen, and an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Message(BaseModel):
+    """Frozen; unknown fields are refused, so that a version mismatch is seen at once."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

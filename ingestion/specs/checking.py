@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from ingestion.specs.base import Message
 from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.filters import AndFilter, ExpressionFilter, Filter, NotFilter, OrFilter
 from ingestion.specs.ingestion_spec import IngestionSpec
@@ -19,7 +20,6 @@ from ingestion.specs.input_format import (
     ProtobufInputFormat,
     ThriftInputFormat,
 )
-from ingestion.specs.protocol import Message
 
 Place = tuple[str | int, ...]
 

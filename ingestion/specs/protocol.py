@@ -9,9 +9,11 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, Base64Bytes, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Base64Bytes, Field
 
 from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.base import Message
+from ingestion.specs.counters import Counters, Unpublished
 from ingestion.specs.ingestion_spec import IngestionSpec
 from ingestion.specs.io_config import SourceKind
 
@@ -32,12 +34,6 @@ def told(text: str) -> str:
 
 
 Told = Annotated[str, AfterValidator(told)]
-
-
-class Message(BaseModel):
-    """Frozen; unknown fields are refused, so that a version mismatch is seen at once."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class RepairRange(Message):
@@ -83,18 +79,17 @@ class Assignment(Message):
     failpoints: dict[str, str] = Field(default_factory=dict)
 
 
-class StartRequest(Message):
-    """An indexer starts: it says which topic, by id, it found, and takes a new epoch, which fences older ones."""
+class StartRequest(Unpublished):
+    """An indexer starts: it says which topic, by id, it found, and takes a new epoch, which fences older ones.
+
+    Beside it, what ended in this process's last epoch without a publish, and no heartbeat has said yet.
+    """
 
     cluster_id: str
     topic_id: str
     host: str
     pid: int
-    # What ended in this process's last epoch without a publish, and no heartbeat has said yet.
     previous_epoch: int = 0
-    released: int = Field(default=0, ge=0)
-    redundant: int = Field(default=0, ge=0)
-    redelivered: int = Field(default=0, ge=0)
 
 
 class ParseExceptionTotals(Message):
@@ -192,46 +187,6 @@ class Outcomes(Message):
     empty: list[OffsetRange] = Field(default_factory=list)  # no record there: marker, aborted, compacted
     gap: list[OffsetRange] = Field(default_factory=list)  # removed by retention before it was read
     skipped: list[OffsetRange] = Field(default_factory=list)  # left out by a reset to the latest offset
-
-
-class Counters(Message):
-    """How many records ended how, in one batch or in all. ``polled`` is the sum of the seven outcomes.
-
-    ``published`` counts rows written; ``rolled_up`` records merged into such a row; ``redundant`` those that a replica
-    read and another one published first; ``redelivered`` (delivery count
-    above 1), ``quarantined``, ``processed_with_error`` (of published and rolled_up: a field was no good) and
-    ``input_bytes`` describe records that are counted in an outcome already.
-    """
-
-    polled: int = Field(default=0, ge=0)
-    published: int = Field(default=0, ge=0)
-    rolled_up: int = Field(default=0, ge=0)
-    thrown_away: int = Field(default=0, ge=0)
-    unparseable: int = Field(default=0, ge=0)
-    duplicates: int = Field(default=0, ge=0)
-    released: int = Field(default=0, ge=0)
-    redundant: int = Field(default=0, ge=0)
-    redelivered: int = Field(default=0, ge=0)
-    quarantined: int = Field(default=0, ge=0)
-    filtered: int = Field(default=0, ge=0)  # of thrown_away: by the filter
-    outside_window: int = Field(default=0, ge=0)  # of thrown_away: too late or too early
-    tombstones: int = Field(default=0, ge=0)  # of thrown_away: without a value
-    processed_with_error: int = Field(default=0, ge=0)  # of published and rolled_up: a field was no good
-    input_bytes: int = Field(default=0, ge=0)
-
-    @model_validator(mode="after")
-    def _adds_up(self) -> Counters:
-        if self.polled != self.ended:
-            raise ValueError(f"polled {self.polled} records, but {self.ended} ended")
-        return self
-
-    @property
-    def ended(self) -> int:
-        settled = self.published + self.rolled_up + self.thrown_away + self.unparseable + self.duplicates
-        return settled + self.released + self.redundant
-
-    def __add__(self, other: Counters) -> Counters:
-        return Counters(**{name: getattr(self, name) + getattr(other, name) for name in Counters.model_fields})
 
 
 class QuarantinedRecord(Message):

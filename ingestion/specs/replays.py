@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Base64Bytes, Field
 
-from ingestion.specs.protocol import Header, Message
+from ingestion.specs.base import Message
+from ingestion.specs.protocol import Header
 
 
 class KeptRecord(Message):

@@ -10,9 +10,10 @@ from typing import Any, Literal
 from pydantic import Base64Bytes, Field
 
 from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.base import Message
 from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.io_config import IOConfig
-from ingestion.specs.protocol import Column, Message
+from ingestion.specs.protocol import Column
 
 MOST_ROWS = 1000
 SHOWN_BYTES = 16 * 1024  # of a key or a payload

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from pydantic import Field
 
-from ingestion.specs.protocol import Message
+from ingestion.specs.base import Message
 
 
 class SweepOrder(Message):

@@ -6,7 +6,7 @@ The control plane sends a ``VerifyOrder``, then one ``RegisteredFile`` after the
 
 from __future__ import annotations
 
-from ingestion.specs.protocol import Message
+from ingestion.specs.base import Message
 
 
 class VerifyOrder(Message):

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from ingestion.sources import ACCEPT, REJECT, Batch
 from ingestion.sources.base import Ints
 from ingestion.specs import offsets
+from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import (
-    Counters,
     FaultyRecord,
     Outcomes,
     PublishRequest,

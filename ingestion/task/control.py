@@ -6,7 +6,8 @@ import threading
 import time
 from typing import Any
 
-from ingestion.specs.protocol import Counters, Directive, IndexerStatus, Leases
+from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import Directive, IndexerStatus, Leases
 
 _RANK: dict[Directive, int] = {"continue": 0, "finish": 1, "stop": 2}
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingestion.specs import offsets
+from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import (
     Advance,
-    Counters,
     FaultyRecord,
     Outcomes,
     PublishRequest,

@@ -18,6 +18,7 @@ from controlplane.tasks.models import Task
 from controlplane.teams.models import Team
 from ingestion.client import ControlPlane, HttpControlPlane, Invalid, MemoryControlPlane, PublishRefused, TaskOver
 from ingestion.specs import parse_task_spec
+from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import (
     AbandonRequest,
     Advance,
@@ -25,7 +26,6 @@ from ingestion.specs.protocol import (
     Claimed,
     ClaimRequest,
     Column,
-    Counters,
     EndRequest,
     FaultyRecord,
     HeartbeatRequest,

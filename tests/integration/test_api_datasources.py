@@ -14,7 +14,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments import fence
 from controlplane.segments.models import QuarantinedRecord, Segment, Source, SourceEvent
 from controlplane.segments.publish import publish
-from ingestion.specs.protocol import Column, Counters, PublishRequest, SegmentFile
+from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import Column, PublishRequest, SegmentFile
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_segment, sum_intervals
 
 BASE = "/api/v1/datasources/"

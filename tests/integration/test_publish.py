@@ -33,9 +33,9 @@ from controlplane.segments.models import (
 from controlplane.segments.selectors import list_faulty
 from controlplane.segments.services import make_receipt_partitions
 from ingestion.specs import offsets
+from ingestion.specs.counters import Counters, Unpublished
 from ingestion.specs.protocol import (
     AbandonRequest,
-    Counters,
     FaultyRecord,
     Outcomes,
 )
@@ -213,11 +213,15 @@ def test_a_topic_made_again_gets_a_source_of_its_own(source: Source) -> None:
 
 def test_what_an_epoch_released_is_kept_when_the_next_begins(source: Source) -> None:
     epoch = start(source)
-    fence.note_unpublished(task_id=TASK, number=0, epoch=epoch, released=7, redelivered=2)
-    fence.note_unpublished(task_id=TASK, number=0, epoch=epoch, released=5, redelivered=1)  # a late heartbeat
+
+    def told(of: int, **counts: int) -> None:
+        fence.note_unpublished(task_id=TASK, number=0, epoch=of, unpublished=Unpublished(**counts))
+
+    told(epoch, released=7, redelivered=2)
+    told(epoch, released=5, redelivered=1)  # a late heartbeat
     newer = start(source)
-    fence.note_unpublished(task_id=TASK, number=0, epoch=epoch, released=9, redelivered=9)  # from before
-    fence.note_unpublished(task_id=TASK, number=0, epoch=newer, released=1, redelivered=0)
+    told(epoch, released=9, redelivered=9)  # from before
+    told(newer, released=1)
     writer = Writer.objects.get()
     assert (writer.released_before, writer.released_now) == (7, 1)
 

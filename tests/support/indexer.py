@@ -16,7 +16,8 @@ from ingestion.segments import open_deep_storage
 from ingestion.sources import TopicIdentity
 from ingestion.sources.memory import MemorySource
 from ingestion.specs import parse_task_spec
-from ingestion.specs.protocol import Assignment, Counters
+from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import Assignment
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, Surroundings
 from tests.support.formats import HERE

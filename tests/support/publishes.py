@@ -10,7 +10,8 @@ from controlplane.segments import fence, settled
 from controlplane.segments.models import Source, Writer
 from controlplane.segments.publish import publish
 from controlplane.teams.models import Team
-from ingestion.specs.protocol import Advance, Column, Counters, Outcomes, PublishRequest, SegmentFile
+from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import Advance, Column, Outcomes, PublishRequest, SegmentFile
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)

@@ -14,6 +14,7 @@ import pytest
 from controlplane.embedded.demo.records import EXAMPLE_RECORDS, FLIGHTS, as_json, flights
 from controlplane.embedded.demo.report import DatasourceReport, report_table
 from controlplane.embedded.demo.specs import example_task, flights_supervisor
+from ingestion.specs.counters import Counts
 
 # The first line of the data set as it is published.
 FIRST_FLIGHT = {
@@ -80,15 +81,8 @@ def test_the_specs_name_the_broker_they_are_given() -> None:
 
 def answer(**changes: Any) -> dict[str, Any]:
     """A datasource as REST gives it; changes go into its totals, `rows` aside."""
-    totals: dict[str, Any] = {
-        "polled": 12,
-        "published": 10,
-        "rolled_up": 0,
-        "thrown_away": 0,
-        "unparseable": 0,
-        "duplicates": 2,
-    }
-    totals |= {"released": 0, "redundant": 0, "redelivered": 2, "quarantined": 0, "rows_per_s": 2.5}
+    totals: dict[str, Any] = dict.fromkeys(Counts.model_fields, 0)
+    totals |= {"polled": 12, "published": 10, "duplicates": 2, "redelivered": 2, "rows_per_s": 2.5}
     return {"name": "flights", "rows": changes.pop("rows", 10), "totals": {**totals, **changes}}
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from ingestion.decode import Decoded, IsolatedDecoder, JsonDecoder, MessageWindow, row_indexes
 from ingestion.sources import Batch
 from ingestion.specs import DataSchema, TuningConfig
-from ingestion.specs.protocol import Counters, ParseExceptionTotals
+from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import ParseExceptionTotals
 from ingestion.task.batches import DUPLICATE, STORED, Ledger
 from ingestion.task.errors import TooManyParseExceptions
 from ingestion.task.parse_exceptions import ParseExceptions

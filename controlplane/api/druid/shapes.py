@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django.utils import timezone
 
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.segments.selectors import Totals
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.supervisors.status import StatusReport, TaskProgress, TaskStats
 from controlplane.tasks.capacity import Pool
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
+from ingestion.specs.counters import COUNTERS, IN_DRUID, Size
 
-_SHARED = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "redundant", "polled")
-_DESCRIPTIVE = ("redelivered", "quarantined", "filtered", "outside_window", "tombstones", "processed_with_error")
-_MORE = (*_DESCRIPTIVE, "segments", "size_bytes", "publishes")
+N = TypeVar("N", int, float)
+_COUNTED = ("polled", *(c.name for c in COUNTERS if not isinstance(c, Size)), "segments", "size_bytes", "publishes")
 _OWN_KINDS = (Task.Kind.REPAIR, Task.Kind.REPLAY)  # what Druid has no type for
 
 
@@ -63,11 +62,11 @@ def task_reports(report: Report) -> dict[str, Any]:
     payload = {
         "ingestionState": _ingestion_state(task),
         "unparseableEvents": {"buildSegments": [_unparseable(r) for r in report.parse_exceptions]},
-        "rowStats": {"totals": {"buildSegments": row_stats(totals)}},
+        "rowStats": {"totals": {"buildSegments": row_stats(totals.model_dump())}},
         "errorMsg": task.error or None,
         "segmentsPublished": totals.segments,
     }
-    counters = {name: getattr(totals, name) for name in (*_SHARED, *_MORE)}
+    counters = {name: getattr(totals, name) for name in _COUNTED}
     ours = {
         **counters,
         "adds_up": totals.adds_up,
@@ -79,15 +78,12 @@ def task_reports(report: Report) -> dict[str, Any]:
     return {kind: {"type": kind, "taskId": task.pk, "payload": content} for kind, content in kinds}
 
 
-def row_stats(totals: Totals) -> dict[str, int]:
-    """Druid's counters of a phase: ``processed`` is without those processed with an error."""
-    return {
-        "processed": totals.published + totals.rolled_up - totals.processed_with_error,
-        "processedBytes": totals.input_bytes,
-        "processedWithError": totals.processed_with_error,
-        "thrownAway": totals.thrown_away,
-        "unparseable": totals.unparseable,
-    }
+def row_stats(counts: Mapping[str, N]) -> dict[str, N]:
+    """Druid's counters of a phase, or their rates: ``processed`` is without those processed with an error."""
+    stats: dict[str, Any] = dict.fromkeys(IN_DRUID.values(), 0)
+    for name, in_druid in IN_DRUID.items():
+        stats[in_druid] += counts[name]
+    return {**stats, "processed": stats["processed"] - stats["processedWithError"]}
 
 
 def worker_capacity(pool: Pool) -> dict[str, int]:
@@ -166,22 +162,12 @@ def supervisor_stats(stats: Sequence[TaskStats]) -> dict[str, Any]:
     """Row stats by task group (there is one) and task."""
     tasks = {
         of.task: {
-            "movingAverages": {"buildSegments": {window: _row_rates(r) for window, r in of.averages.items()}},
-            "totals": {"buildSegments": row_stats(of.totals)},
+            "movingAverages": {"buildSegments": {window: row_stats(r) for window, r in of.averages.items()}},
+            "totals": {"buildSegments": row_stats(of.totals.model_dump())},
         }
         for of in stats
     }
     return {"0": tasks} if tasks else {}
-
-
-def _row_rates(rate: Mapping[str, float]) -> dict[str, float]:
-    return {
-        "processed": rate["published"] + rate["rolled_up"] - rate["processed_with_error"],
-        "processedBytes": rate["input_bytes"],
-        "processedWithError": rate["processed_with_error"],
-        "thrownAway": rate["thrown_away"],
-        "unparseable": rate["unparseable"],
-    }
 
 
 def supervisor_history(supervisor: Supervisor, versions: Sequence[SpecVersion]) -> list[dict[str, Any]]:

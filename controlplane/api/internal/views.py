@@ -99,9 +99,7 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         task_id=task_id,
         number=number,
         epoch=asked.previous_epoch,
-        released=asked.released,
-        redelivered=asked.redelivered,
-        redundant=asked.redundant,
+        unpublished=asked,
     )
     epoch = fence.start_writer(
         task_id=task_id,

@@ -10,15 +10,13 @@ from typing import Any
 import pyarrow.parquet
 from rich.table import Table
 
-OUTCOMES = ("published", "rolled_up", "thrown_away", "unparseable", "duplicates", "released", "redundant")
-COUNTS = {
+from ingestion.specs.counters import COUNTERS, OUTCOMES
+
+# Of the counters, those with a row in the table.
+SHOWN = ("published", "rolled_up", "unparseable", "duplicates", "redelivered", "quarantined")
+ROWS = {
     "polled": "polled",
-    "published": "published",
-    "rolled_up": "rolled up",
-    "unparseable": "unparseable",
-    "redelivered": "redelivered",
-    "duplicates": "duplicates dropped",
-    "quarantined": "quarantined",
+    **{counter.name: counter.label.lower() for counter in COUNTERS if counter.name in SHOWN},
     "segments": "segments",
     "rows_per_s": "rows/s",
 }
@@ -52,14 +50,14 @@ class DatasourceReport:
             rows_of_segments=sum(segment["rows"] for segment in listed),
             rows_in_files=sum(rows_in_file(storage / segment["path"]) for segment in listed),
             segments=len(listed),
-            counts={name: totals[name] for name in (*OUTCOMES, "polled", "redelivered", "quarantined")},
+            counts={"polled": totals["polled"], **{counter.name: totals[counter.name] for counter in COUNTERS}},
             rows_per_s=totals["rows_per_s"] or 0.0,
         )
 
     def problems(self) -> list[str]:
         """One sentence for every count that is not right."""
         counts = self.counts
-        outcomes = sum(counts[name] for name in OUTCOMES)
+        outcomes = sum(counts[outcome.name] for outcome in OUTCOMES)
         expected = {
             f"{counts['published']} records published": (counts["published"], self.produced),
             f"{self.rows} rows in the datasource": (self.rows, self.produced),
@@ -98,6 +96,6 @@ def report_table(reports: Sequence[DatasourceReport]) -> Table:
     table.add_column("datasource")
     for report in reports:
         table.add_column(report.name, justify="right")
-    for key, title in COUNTS.items():
+    for key, title in ROWS.items():
         table.add_row(title, *(f"{report.as_json()[key]:,.0f}" for report in reports))
     return table

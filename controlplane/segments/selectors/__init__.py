@@ -18,7 +18,7 @@ from controlplane.segments.selectors.progress import PartitionProgress, progress
 from controlplane.segments.selectors.rates import Rates, rates
 from controlplane.segments.selectors.starts import first_published
 from controlplane.segments.selectors.timeline import Bar, Timeline, timeline
-from controlplane.segments.selectors.totals import Totals, datasource_totals, totals_of
+from controlplane.segments.selectors.totals import Totals, datasource_totals, totals_of, totals_of_one
 
 __all__ = [
     "Bar",
@@ -47,5 +47,6 @@ __all__ = [
     "record_fate",
     "timeline",
     "totals_of",
+    "totals_of_one",
     "widest",
 ]

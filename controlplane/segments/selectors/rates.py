@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from django.db import connection
 
+from ingestion.specs.counters import IN_DRUID
+
 WINDOWS = {"1m": 60, "5m": 300, "15m": 900}  # name → seconds
-_COUNTED = ("published", "rolled_up", "processed_with_error", "unparseable", "thrown_away", "input_bytes")
 Rates = dict[str, dict[str, dict[str, float]]]
 
 
 def rates(task_ids: Sequence[str]) -> Rates:
     """By task and window: each counter per second over that window, until now. A task without publishes has zeros."""
-    sums = ", ".join(f"coalesce(sum((p.counters->>'{name}')::int8), 0)" for name in _COUNTED)
+    sums = ", ".join(f"coalesce(sum((p.counters->>'{name}')::int8), 0)" for name in IN_DRUID)
     found: Rates = {task: {} for task in task_ids}
     with connection.cursor() as cursor:
         for window, seconds in WINDOWS.items():
@@ -24,6 +25,6 @@ def rates(task_ids: Sequence[str]) -> Rates:
                 [seconds, list(task_ids)],
             )
             for task, *values in cursor.fetchall():
-                found[task][window] = {n: float(v) / seconds for n, v in zip(_COUNTED, values, strict=True)}
-    none = dict.fromkeys(_COUNTED, 0.0)
+                found[task][window] = {n: float(v) / seconds for n, v in zip(IN_DRUID, values, strict=True)}
+    none = dict.fromkeys(IN_DRUID, 0.0)
     return {task: {w: by.get(w, none) for w in WINDOWS} for task, by in found.items()}

@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import SearchQuery
-from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
+from controlplane.api.v1.serializers.totals import RatesSerializer, ReasonSerializer, TotalsSerializer
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.history import change_of, tombstone_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
@@ -152,17 +152,6 @@ class VersionSerializer(serializers.Serializer[Any]):
 
 class ChangedSerializer(serializers.Serializer[Any]):
     ids = serializers.ListField(child=serializers.CharField(), help_text="Of the supervisors that this changed.")
-
-
-class RatesSerializer(serializers.Serializer[Any]):
-    """Per second."""
-
-    published = serializers.FloatField()
-    rolled_up = serializers.FloatField()
-    processed_with_error = serializers.FloatField()
-    unparseable = serializers.FloatField()
-    thrown_away = serializers.FloatField()
-    input_bytes = serializers.FloatField()
 
 
 class TaskStatsSerializer(serializers.Serializer[Any]):

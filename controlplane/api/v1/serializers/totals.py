@@ -6,38 +6,34 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.segments.selectors import Totals
+from ingestion.specs.counters import IN_DRUID, counters_of
+
 
 class TotalsSerializer(serializers.Serializer[Any]):
-    """``polled`` is the sum of published, rolled_up, thrown_away, unparseable, duplicates, released, redundant."""
+    """``polled`` is the sum of its outcomes; whatever else counts records describes some of these."""
 
-    polled = serializers.IntegerField()
-    published = serializers.IntegerField()
-    rolled_up = serializers.IntegerField()
-    thrown_away = serializers.IntegerField()
-    unparseable = serializers.IntegerField()
-    duplicates = serializers.IntegerField()
-    released = serializers.IntegerField()
-    redundant = serializers.IntegerField(help_text="Read by a replica when another one had published them.")
-    redelivered = serializers.IntegerField(help_text="Of all polled: delivered before.")
-    quarantined = serializers.IntegerField(help_text="Of the unparseable: kept whole.")
-    filtered = serializers.IntegerField(help_text="Of those thrown away: by the filter.")
-    outside_window = serializers.IntegerField(help_text="Of those thrown away: too late or too early.")
-    tombstones = serializers.IntegerField(help_text="Of those thrown away: without a value.")
-    processed_with_error = serializers.IntegerField(
-        help_text="Of published and rolled_up: a field was no good and is null."
-    )
-    input_bytes = serializers.IntegerField()
-    segments = serializers.IntegerField()
-    size_bytes = serializers.IntegerField()
-    publishes = serializers.IntegerField()
-    replayed = serializers.IntegerField(
-        help_text="Taken from the quarantine since. A task still counts them as unparseable; totals over tasks do not."
-    )
     rows_per_s = serializers.FloatField(allow_null=True)
-    started_at = serializers.DateTimeField(allow_null=True)
-    first_publish_at = serializers.DateTimeField(allow_null=True)
-    last_publish_at = serializers.DateTimeField(allow_null=True)
     adds_up = serializers.BooleanField()
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """One for each total, with its meaning."""
+        meanings = {counter.name: counter.meaning for counter in counters_of(Totals)}
+        totals = {
+            name: serializers.IntegerField(help_text=meanings.get(name))
+            if field.annotation is int
+            else serializers.DateTimeField(allow_null=True)
+            for name, field in Totals.model_fields.items()
+        }
+        return {**totals, **super().get_fields()}
+
+
+class RatesSerializer(serializers.Serializer[Any]):
+    """Per second."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """One for each counter that Druid has as well."""
+        return {name: serializers.FloatField() for name in IN_DRUID}
 
 
 class ReasonSerializer(serializers.Serializer[Any]):
