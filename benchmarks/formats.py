@@ -60,12 +60,10 @@ def _schema(**more: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Case:
-    """``spark``: the SQL that does the same to a column ``value``, as far as Spark has it without further jars."""
-
     name: str
     payload: Callable[[Values], bytes]
     input_format: dict[str, Any]
-    spark: str | None
+    spark: str | None  # the SQL that does the same to a column ``value``, as far as Spark has it without further jars
     schema: dict[str, Any] = field(default_factory=_schema)
     in_envelope: bool = False
 

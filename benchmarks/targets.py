@@ -13,9 +13,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Target:
-    """``key``: of the benchmark's results."""
-
-    key: str
+    key: str  # of the benchmark's results
     bound: Literal["at least", "at most"]
     value: float
 

@@ -16,12 +16,12 @@ LATE_AFTER = "P1D"  # ioConfig.lateMessageRejectionPeriod
 
 @dataclass
 class Lane:
-    """One supervisor and its spec as it is to be. ``columns``: how many a spec has added to those of the first."""
+    """One supervisor and its spec as it is to be."""
 
     kind: str
     topic: str
     task_count: int = 2
-    columns: int = 0
+    columns: int = 0  # how many a spec has added to those of the first
     suspended: bool = False
     strangers: int = 0
     failures: list[str] = field(default_factory=list)

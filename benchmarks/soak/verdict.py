@@ -22,12 +22,10 @@ Place = tuple[int, int]  # partition, offset
 
 @dataclass
 class Log:
-    """What a reader of committed records finds: places by id. An id that was sent once has one.
-
-    ``undone``: the same for records that only a reader of uncommitted ones finds.
-    """
+    """What a reader of committed records finds: places by id. An id that was sent once has one."""
 
     places: dict[int, list[Place]] = field(default_factory=dict)
+    # The same for records that only a reader of uncommitted ones finds.
     undone: dict[int, list[Place]] = field(default_factory=dict)
 
     def among(self, numbers: Iterable[int]) -> set[int]:
@@ -68,11 +66,11 @@ def _read(bootstrap: str, topic: str, partitions: int, isolation: str) -> dict[i
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one lane. ``wrong``: a line for each kind of fault found, with ids and their places."""
+    """Of one lane."""
 
     lost: int
     duplicated: int
-    wrong: list[str]
+    wrong: list[str]  # a line for each kind of fault found, with ids and their places
     stored: int
     quarantined: int
     thrown_away: int

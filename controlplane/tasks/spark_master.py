@@ -18,25 +18,23 @@ _WAITING = "WAITING"
 
 @dataclass(frozen=True)
 class Application:
-    """``name``: the task's id, of one of ours. ``cores``: how many it has. ``waiting``: it wants its first ones."""
+    """An application that the master knows."""
 
-    name: str
-    cores: int
-    waiting: bool
+    name: str  # the task's id, of one of ours
+    cores: int  # how many it has
+    waiting: bool  # it wants its first ones
     submitted_at_ms: int
     executor_mb: int = 0
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """``cores`` and ``used``: of workers that are alive; the largest has ``worker_mb``. ``applications``: those that
-    have not ended.
-    """
+    """What a Spark cluster has, and what of it is in use."""
 
-    cores: int
-    used: int
-    worker_mb: int = 0
-    applications: Sequence[Application] = ()
+    cores: int  # of workers that are alive
+    used: int  # of these cores
+    worker_mb: int = 0  # of the largest worker
+    applications: Sequence[Application] = ()  # those that have not ended
 
     @property
     def free(self) -> int:

@@ -62,13 +62,10 @@ class LeaseBook:
 
 @dataclass(eq=False)
 class _Said:
-    """What was acknowledged of one poll, of one partition, until the broker has answered for all of it.
-
-    ``verdicts``: None when it was left to its lock, or when it is known that it came too late.
-    """
+    """What was acknowledged of one poll, of one partition, until the broker has answered for all of it."""
 
     offsets: Ints
-    verdicts: Ints | None
+    verdicts: Ints | None  # None when it was left to its lock, or when it is known that it came too late
     unanswered: int
 
 

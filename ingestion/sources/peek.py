@@ -41,20 +41,20 @@ class NoSuchTopic(SourceProblem):
 
 @dataclass
 class Peek:
-    """Kafka's messages by time, oldest first. ``stopped_by``: ``time`` or ``bytes`` if there would be more."""
+    """Kafka's messages by time, oldest first."""
 
     messages: list[Any] = field(default_factory=list)
-    stopped_by: Literal["", "time", "bytes"] = ""
+    stopped_by: Literal["", "time", "bytes"] = ""  # ``time`` or ``bytes`` if there would be more
     size_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """``until`` is on the monotonic clock."""
+    """What a look at a topic may take."""
 
     rows: int
     size_bytes: int
-    until: float
+    until: float  # on the monotonic clock
 
     @property
     def seconds_left(self) -> float:
@@ -68,9 +68,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Place:
-    """``properties`` are admissible; brokers that they lead to must be so too, by ``policy``."""
+    """Where a look at a topic goes."""
 
-    properties: Mapping[str, str]
+    properties: Mapping[str, str]  # admissible; brokers that they lead to must be so too, by ``policy``
     topic: str
     policy: AddressPolicy
     isolation: Isolation = "read_committed"

@@ -58,13 +58,13 @@ class KnownTopic:
 
 @dataclass(frozen=True)
 class SameTopic:
-    """See ``Topic``: the one with this id, or none. ``name``: for the message.
+    """See ``Topic``: the one with this id, or none.
 
     Another topic of the same name has other records at the same offsets.
     """
 
     asked: Topic
-    name: str
+    name: str  # for the message
     wanted: str
 
     def identity(self) -> TopicIdentity:

@@ -12,9 +12,9 @@ _NUMBERS = re.compile(r"\d+")  # of processes, ports, attempts: they make no oth
 
 @dataclass
 class Restarts:
-    """One indexer's failures. ``most``: in a row for one reason, and nothing published in between; then it is over."""
+    """One indexer's failures."""
 
-    most: int
+    most: int  # in a row for one reason, and nothing published in between; then it is over
     waits: int = 0  # failures in a row, for whatever reason
     in_a_row: int = 0  # for this reason
     _reason: str = field(default="", repr=False)

@@ -23,14 +23,12 @@ NOT_SMALL = 50_000  # records
 
 @dataclass(frozen=True)
 class Held:
-    """What has gathered. ``quiet_s``: since the last of it was read. ``waiting``: records that are known to wait in the
-    topic; None while that is not known.
-    """
+    """What has gathered."""
 
     records: int
     age_s: float
-    quiet_s: float
-    waiting: int | None
+    quiet_s: float  # since the last of it was read
+    waiting: int | None  # records that are known to wait in the topic; None while that is not known
 
     @property
     def all_read(self) -> bool:

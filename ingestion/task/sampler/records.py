@@ -17,14 +17,14 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True)
 class Records:
-    """Columnar. ``places``: partition and offset, of what comes from a topic."""
+    """Columnar."""
 
     payloads: list[bytes | None]
     keys: list[bytes | None]
     timestamps_ms: list[int | None]
     headers: list[Headers]
     topic: str
-    places: list[tuple[int | None, int | None]]
+    places: list[tuple[int | None, int | None]]  # partition and offset, of what comes from a topic
     stopped_by: Literal["", "time", "bytes"] = ""
 
     def __len__(self) -> int:
