@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Min, Q, QuerySet
+from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 from pydantic import TypeAdapter
 
@@ -40,11 +40,23 @@ _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs
 
 def run_all() -> None:
     """One round over all supervisors that are not yet at rest, and have asked Kafka before."""
-    for pk in Supervisor.objects.exclude(detailed_state="TERMINATED").exclude(_UNASKED).values_list("pk", flat=True):
+    rounds = Supervisor.objects.exclude(detailed_state="TERMINATED").exclude(_UNASKED).exclude(_suspended_and_at_rest())
+    for pk in rounds.values_list("pk", flat=True):
         try:
             run(pk)
         except Exception:  # one supervisor's trouble is not the others'; its iterations count it
             logger.exception("a round of supervisor %s failed", pk)
+
+
+def _suspended_and_at_rest() -> Q:
+    """It says that it is suspended, and all of its tasks had ended when it last had a round: the next changes nothing.
+
+    A round costs ten statements, every two seconds; there may be hundreds of suspended supervisors.
+    """
+    since = Task.objects.filter(supervisor_id=OuterRef("pk")).filter(
+        Q(ended_at=None) | Q(ended_at__gte=OuterRef("ran_at"))
+    )
+    return Q(~Exists(since), suspended=True, detailed_state="SUSPENDED", ran_at__isnull=False)
 
 
 def iterate() -> None:

@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 import pytest
 from django.apps import apps
 from django.db import connections
+from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.connections.secrets import unseal
 from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
-from controlplane.supervisors.run import run
+from controlplane.supervisors.run import run, run_all
 from controlplane.tasks import launcher
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Task
@@ -216,3 +217,32 @@ def test_a_terminated_supervisor_runs_when_it_is_brought_back(cast: Cast) -> Non
     supervisor = submit(cast, {**spec_for("resting"), "suspended": True})
     services.terminate(user=cast.users["owner"], supervisor=supervisor)
     assert not submit(cast, spec_for("resting")).suspended
+
+
+def has_a_round(supervisor: Supervisor) -> bool:
+    """Whether a round over all supervisors is one for this one too."""
+    before = Supervisor.objects.get(pk=supervisor.pk).ran_at
+    run_all()
+    supervisor.refresh_from_db()
+    return supervisor.ran_at != before
+
+
+def test_a_suspended_supervisor_has_no_more_rounds_until_something_ends(cast: Cast) -> None:
+    Supervisor.objects.update(detailed_state="TERMINATED")  # the cast's own
+    supervisor = submit(cast, spec_for("resting"))
+    run(supervisor.pk)
+    [task] = Task.objects.filter(supervisor_id=supervisor.pk)
+    Task.objects.filter(pk=task.pk).update(launched_at=timezone.now())
+    services.suspend(user=cast.users["owner"], supervisor=supervisor)
+    assert has_a_round(supervisor)
+    assert supervisor.detailed_state == "STOPPING"
+    end_task(task, error="It ended badly.")
+    assert has_a_round(supervisor)
+    assert supervisor.detailed_state == "SUSPENDED"
+    assert [e["message"] for e in supervisor.recent_errors] == ["It ended badly."]
+    assert not has_a_round(supervisor)
+    Task.objects.filter(pk=task.pk).update(ended_at=timezone.now())
+    assert has_a_round(supervisor)
+    services.resume(user=cast.users["owner"], supervisor=supervisor)
+    run_all()
+    assert not Supervisor.objects.filter(pk=supervisor.pk, detailed_state="SUSPENDED").exists()

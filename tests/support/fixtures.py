@@ -57,3 +57,4 @@ def make_workers(house: House) -> Iterator[Callable[..., Workers]]:
     house.proxy.set("pass")
     for workers in made:
         workers.close()
+        workers.leave_nothing_to_do()
