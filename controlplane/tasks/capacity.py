@@ -22,29 +22,23 @@ _LOCK = 0x43415041
 
 @dataclass(frozen=True)
 class Asking:
-    """A task that waits to be launched. ``held``: places that it gets back from those before it once they have ended.
-
-    ``follows``: a task of its supervisor reads until this one is up, or has just ended for it.
-    """
+    """A task that waits to be launched."""
 
     id: str
     indexers: int
     asked_at: datetime
-    follows: bool = False
-    held: int = 0
+    follows: bool = False  # a task of its supervisor reads until this one is up, or has just ended for it
+    held: int = 0  # places that it gets back from those before it once they have ended
 
 
 @dataclass(frozen=True)
 class Pool:
-    """``size``: None for no limit. ``used``: places of tasks that were launched. ``waiting``: oldest first.
+    """Places for indexers, and who waits for some."""
 
-    ``of_spark``: its places are slots of Spark, and those that wait for one have been launched.
-    """
-
-    size: int | None
-    used: int
-    waiting: Sequence[Asking] = ()
-    of_spark: bool = False
+    size: int | None  # None for no limit
+    used: int  # places of tasks that were launched
+    waiting: Sequence[Asking] = ()  # oldest first
+    of_spark: bool = False  # its places are slots of Spark, and those that wait for one have been launched
 
     @property
     def free(self) -> int | None:

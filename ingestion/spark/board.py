@@ -27,10 +27,10 @@ DRIVER_LOST_S = 15.0
 
 
 class Post(Message):
-    """What an indexer posts. ``lines``: of its log, if the driver can't see them where they are written."""
+    """What an indexer posts."""
 
     status: IndexerStatus
-    lines: list[str] = Field(default_factory=list)
+    lines: list[str] = Field(default_factory=list)  # of its log, if the driver can't see them where they are written
 
 
 @dataclass

@@ -16,14 +16,14 @@ from ingestion.specs.base import Message
 
 @dataclass(frozen=True)
 class Counter:
-    """Words for a number of records. ``druid``: in which of Druid's row stats it is. ``worrying``: above zero."""
+    """Words for a number of records."""
 
     label: str
     meaning: str
     unpublished: bool = False  # counts records that are in no publish, which heartbeats tell of
-    worrying: bool = False
-    druid: str = ""
-    name: str = ""  # its field's
+    worrying: bool = False  # if it is above zero
+    druid: str = ""  # in which of Druid's row stats it is
+    name: str = ""  # of its field
 
 
 @dataclass(frozen=True)
