@@ -1,0 +1,113 @@
+"""The page on architecture names what there is: files, functions, and the files that each kind of addition touches."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support import pages
+
+PROJECT = Path(__file__).resolve().parents[2]
+PAGE = (PROJECT / "docs" / "architecture.md").read_text()
+LONGEST_PAGE_WORDS = 2_000
+ROOMS = ("controlplane", "ingestion", "frontend")
+SEARCHED = (*ROOMS, "templates", "docs/reference")
+# One thing of each kind, by the names that it has in code, in the reference, and in paths.
+ADDITIONS = {
+    "An input format": r"(?i)thrift",
+    "An aggregator": r"\b(long|string)Last\b|\"last\"",
+    "A page": r"records\.find|\"frontend:records\"|records/find\.html|\bRecordForm\b",
+    "An endpoint": r"\bcapacity\.CapacityView\b|^\| `GET /api/v1/capacity/`|v1/capacity\.py",
+}
+# Words that these names also are, elsewhere.
+HOMONYMS = {"An aggregator": {"frontend/forms.py"}}
+
+
+def paths_in(text: str) -> list[tuple[str, str]]:
+    """(path, name in it or nothing) of all code that is a path."""
+    found = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)(?:::([\w.]+))?`", text)
+    return [(path, name) for path, name in found if path.split("/")[0] not in ("http:", "https:")]
+
+
+@cache
+def names_of(path: str) -> frozenset[str]:
+    """What a module defines at its top, and the methods of its classes, with a dot."""
+    found: set[str] = set()
+    for node in ast.parse((PROJECT / path).read_text()).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.ClassDef(name=name, body=body):
+                found |= {name, *(f"{name}.{part.name}" for part in body if isinstance(part, ast.FunctionDef))}
+            case ast.ImportFrom(names=names):
+                found |= {alias.asname or alias.name for alias in names}
+    return frozenset(found)
+
+
+def test_every_file_and_function_is_there() -> None:
+    named = paths_in(PAGE)
+    assert len(named) > 60
+    for path, name in named:
+        assert (PROJECT / path).exists(), f"docs/architecture.md names {path}, which is not there"
+        assert not name or name in names_of(path), f"docs/architecture.md names {name} in {path}, which is not there"
+
+
+def test_every_room_is_in_the_diagram() -> None:
+    diagram = PAGE.split("```")[1]
+    drawn = set(re.findall(r"\b((?:controlplane|ingestion|frontend)/(?:\w+/)?)", diagram))
+    for room in drawn:
+        assert (PROJECT / room).is_dir(), f"the diagram has {room}, which is not there"
+    aside = {"controlplane/config/", "controlplane/embedded/"}
+    rooms = {f"{folder.relative_to(PROJECT)}/" for room in ("controlplane", "ingestion") for folder in packages(room)}
+    assert rooms - drawn <= aside, f"the diagram lacks {rooms - drawn - aside}"
+    assert all(f"`{room}`" in PAGE for room in aside)
+
+
+def packages(room: str) -> list[Path]:
+    return [folder for folder in (PROJECT / room).iterdir() if (folder / "__init__.py").exists()]
+
+
+def test_the_rooms_stand_in_the_order_that_the_linter_holds() -> None:
+    contract = (PROJECT / "pyproject.toml").read_text().split('name = "Layers of the control plane"', 1)[1]
+    layers = re.findall(r"controlplane\.(\w+)", contract.split("]", 1)[0])
+    diagram = PAGE.split("```")[1]
+    drawn = [room for room in re.findall(r"controlplane/(\w+)/", diagram) if room in layers]
+    assert drawn == [layer for layer in layers if layer != "config"]
+
+
+def test_the_page_is_one_page() -> None:
+    assert len(PAGE.split()) <= LONGEST_PAGE_WORDS
+
+
+def test_each_kind_of_addition_has_its_list() -> None:
+    titles = re.findall(r"^### (.+)$", pages.section("How to add", PAGE), re.MULTILINE)
+    assert titles == list(ADDITIONS)
+
+
+@pytest.mark.parametrize("kind", ADDITIONS)
+def test_a_list_has_the_files_that_name_one_thing_of_its_kind(kind: str) -> None:
+    listed = {path for row in pages.rows(pages.section(kind, PAGE)) for path, _ in paths_in(row[0])}
+    tests = {path for path in listed if path.startswith("tests/")}
+    assert tests, "a new one comes with a test"
+    for path in tests:
+        assert (PROJECT / path).exists(), path
+    found = files_with(ADDITIONS[kind]) - HOMONYMS.get(kind, set())
+    missing, beyond = found - listed, listed - tests - found
+    assert not missing, f"these name it too; say in docs/architecture.md what for: {sorted(missing)}"
+    assert not beyond, f"these name it no more; take them out of docs/architecture.md: {sorted(beyond)}"
+
+
+def files_with(pattern: str) -> set[str]:
+    """Files whose path or text has it; migrations tell of the past."""
+    wanted = re.compile(pattern, re.MULTILINE)
+    files = (file for room in SEARCHED for file in (PROJECT / room).rglob("*"))
+    return {
+        path
+        for file in files
+        if file.suffix in (".py", ".html", ".md") and "migrations" not in file.parts
+        if wanted.search(path := str(file.relative_to(PROJECT))) or wanted.search(file.read_text())
+    }
