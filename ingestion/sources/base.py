@@ -1,5 +1,5 @@
 # ruff: noqa: B027 - a source says only what is its own: the rest of its methods do nothing
-"""The source protocol and the batch it hands out."""
+"""The protocol of a source in its two kinds, and the batch it hands out."""
 
 from __future__ import annotations
 
@@ -91,70 +91,80 @@ class LazyColumn(Sequence[Any]):
 
 
 class Source(ABC):
-    """A place records come from. One thread, the loop's, calls it. What a source has no use for does nothing.
+    """What the loop needs of every place that records come from; see the package for the story, and for the two kinds.
 
-    ``gathers``: batches may wait for others before they are published, since nobody else waits for their records.
+    One thread, the loop's, calls it, in this order: ``open``, then ``take`` and what the kind allows after it, then
+    ``close``. A method returns at once unless it says that it blocks.
     """
-
-    gathers = False
 
     @abstractmethod
     def open(self) -> None:
-        """Join; returns at once. Records may come some seconds later."""
+        """Join; records may come some seconds later. Called once, before anything else.
+
+        A source with stored offsets may block here until the control plane and Kafka have said where it goes on, and
+        raise what ``rewind`` does.
+        """
 
     @abstractmethod
     def take(self, timeout_s: float) -> Batch | None:
-        """The next batch, or None after ``timeout_s``. Raises ``SourceProblem`` when it can't go on."""
+        """The next batch, or None when there is none within ``timeout_s``. None says nothing about a later call.
 
-    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
-        """Say of each record of the batch ACCEPT, RELEASE or REJECT. What the source refuses is counted, not raised."""
-
-    @abstractmethod
-    def lapse(self, batch: Batch) -> None:
-        """Give the batch up without an outcome: its records come again, to whoever asks. Blocks until they may."""
-
-    def rewind(self, partitions: Iterable[int]) -> None:
-        """Of a source that gathers: go back to what is stored of these, since what was read of them is given up."""
-
-    def published(self, ends: dict[int, int]) -> None:
-        """Of a source that gathers: each partition is published up to this offset, which is stored now."""
-
-    @property
-    def waiting(self) -> int | None:
-        """Of a source that gathers: how many records waited in the topic at the last ``take``, by what is known of its
-        end; None while that is not known of every partition.
+        Blocks for about that long, and longer while partitions are taken up (see ``rewind``). Never called while an
+        earlier batch of a leased source has neither been acknowledged nor lapsed, nor after ``drain``. Raises
+        ``SourceProblem`` when it can't go on, and what ``rewind`` does.
         """
-        return None
-
-    def look(self) -> None:
-        """Of a source that gathers: ask now whether another replica has published; ``lost`` says of what."""
-
-    def lost(self) -> Mapping[int, int | None]:
-        """Partitions of which what is in progress is void, since this was last asked.
-
-        Each went to another member (None), or is stored up to this offset by another replica and goes on there.
-        """
-        return {}
 
     def exhausted(self) -> bool:
-        """Whether there will never be another batch."""
+        """Whether there will never be another batch. Asked only after a ``take`` that returned None."""
         return False
 
     def pause(self) -> None:
-        """Poll no more until ``resume``."""
+        """Ask for no more records until ``resume``; what has been handed over by then may still come out of ``take``.
+
+        Of use where records are asked for beside the loop. Called twice, it changes nothing; nor after ``drain``.
+        """
 
     def resume(self) -> None:
-        """Poll again."""
-
-    def drain(self) -> list[Batch]:
-        """Stop polling and hand out what is held, so that it can be published or released."""
-        return []
+        """Ask for records again; without a ``pause`` before, it changes nothing."""
 
     @abstractmethod
     def close(self) -> None:
-        """Leave; what is still held is left to the source's own rules. Safe to call twice.
+        """Leave; what is still held is left to the source's own rules. Nothing but ``close`` is called afterwards.
 
-        Raises ``SourceProblem`` when it has not left after a while: then it goes with the process.
+        Blocks until it has left, for some seconds at most. Called also when ``open`` has failed, and safe to call
+        twice. Raises ``SourceProblem`` when it has not left in time: then it goes with the process.
+        """
+
+    @property
+    def problem(self) -> str:
+        """What the source last complained of; empty when all is well, or has been for a while."""
+        return ""
+
+
+class LeasedSource(Source):
+    """Records are held for so long only (``Batch.deadline``), and others wait for them: each batch ends by itself."""
+
+    @abstractmethod
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        """Say of each record of the batch, by its index, ACCEPT, RELEASE or REJECT.
+
+        Called once for a batch, and never for one that has lapsed; for those of ``drain`` too. The source's other side
+        hears of it later: what it refuses then is counted in ``ack_failures``, not raised.
+        """
+
+    @abstractmethod
+    def lapse(self, batch: Batch) -> None:
+        """Give the batch up without an outcome: its records come again, to whoever asks, one delivery later.
+
+        Blocks until they may, which is until after the batch's deadline. Called once for a batch, in place of
+        ``acknowledge``.
+        """
+
+    @abstractmethod
+    def drain(self) -> list[Batch]:
+        """Stop for good, and hand out what is held, to be acknowledged like any other batch.
+
+        Blocks until nobody is asked for records any more, for half a minute at most. Called once; ``take`` never after.
         """
 
     @property
@@ -164,10 +174,42 @@ class Source(ABC):
 
     @property
     def leases(self) -> Leases:
-        """Of a share group: what became of what was lent so far."""
+        """What became of what was lent so far; of a share group alone."""
         return NO_LEASES
 
+
+class StoredOffsetSource(Source):
+    """Where each partition goes on is stored with what is published; nobody waits for what is read, so it may gather.
+
+    An offset here is always the next one: the first that is not published, or not read.
+    """
+
+    @abstractmethod
+    def rewind(self, partitions: Iterable[int]) -> None:
+        """What was read of these since the last publish is given up: go on at their stored offsets.
+
+        Those that it does not read (any more) are passed over. Blocks until the control plane has answered. Raises
+        ``OffsetsUnavailable`` when they are not in the log, ``TopicChanged`` when it is another topic's,
+        ``SourceProblem`` when Kafka does not answer. Never called once the indexer was told to end.
+        """
+
+    @abstractmethod
+    def published(self, ends: Mapping[int, int]) -> None:
+        """Partition → its stored offset from now on. Called after each publish of this indexer, before ``take``."""
+
+    def look(self) -> None:
+        """Ask now whether another replica has published; ``lost`` says of what. Blocks until there is an answer."""
+
+    @abstractmethod
+    def lost(self) -> Mapping[int, int | None]:
+        """Partitions of which what is in progress is void, since this was last asked; each is said once.
+
+        Each went to another member (None), or is stored up to this offset by another replica. The source has gone on
+        behind it already: ``rewind`` is not called for these.
+        """
+
     @property
-    def problem(self) -> str:
-        """What the source last complained of; empty when all is well."""
-        return ""
+    @abstractmethod
+    def waiting(self) -> int | None:
+        """How many records wait behind those that were taken, as far as was known at the last ``take``; None while
+        the end of some partition is not known."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from ingestion.sources.base import Batch, Source
+from ingestion.sources.base import Batch, StoredOffsetSource
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import Start, StoredOffsets
 from ingestion.specs.group_times import DEFAULTS, SESSION
@@ -21,10 +21,11 @@ from ingestion.specs.group_times import DEFAULTS, SESSION
 TAKEN_BACK_S = 15.0
 
 
-class ConsumerGroupSource(Source):
-    """See ``Source``. Rebalances are heard inside ``take``, on the loop's thread. ``times``: see ``group_times``."""
+class ConsumerGroupSource(StoredOffsetSource):
+    """See ``StoredOffsetSource``. Rebalances are heard inside ``take``, on the loop's thread.
 
-    gathers = True
+    ``times``: see ``group_times``.
+    """
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class ConsumerGroupSource(Source):
         gone, self._lost = self._lost, set()
         return dict.fromkeys(gone)
 
-    def published(self, ends: dict[int, int]) -> None:
+    def published(self, ends: Mapping[int, int]) -> None:
         """Tell Kafka too, for those who watch the group's lag there. Nothing here reads it."""
         self._reader.published(ends)
         offsets = [
@@ -128,9 +129,6 @@ class ConsumerGroupSource(Source):
                 self._reader.consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException:
             pass  # a rebalance is on its way; the next publish says it
-
-    def lapse(self, batch: Batch) -> None:
-        self.rewind(self._reader.partitions)
 
     def close(self) -> None:
         self._reader.close()

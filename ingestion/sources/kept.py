@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ingestion.sources.base import Batch, Source
+from ingestion.sources.base import Batch, Ints, LeasedSource
 from ingestion.specs.replays import KeptRecord
 
 BATCH_SECONDS = 600.0
 Pages = Callable[[int], list[KeptRecord]]  # those with numbers above the one given; none when there are no more
 
 
-class KeptSource(Source):
-    """See ``Source``. Nobody waits for an acknowledgement: a publish alone says what became of a record.
+class KeptSource(LeasedSource):
+    """See ``LeasedSource``: a replay holds its records by their state. ``take`` blocks until the control plane answers.
 
     All of them are suspect: they are decoded in a child process, since some are here because a decoder died of them.
     """
@@ -50,6 +50,9 @@ class KeptSource(Source):
             held=records,
             suspect=True,
         )
+
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        """Nobody waits for it: a publish alone says what became of a record."""
 
     def lapse(self, batch: Batch) -> None:
         self._again.append(batch.held)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ingestion.sources.base import NO_LEASES, RELEASE, Batch, Ints, Source
+from ingestion.sources.base import RELEASE, Batch, Ints, LeasedSource
+from ingestion.sources.leases import LeaseBook
 from ingestion.specs.protocol import Leases, Outcomes
 
 Extra = tuple[bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
@@ -25,8 +26,8 @@ class _Record:
 
 
 @dataclass
-class MemorySource(Source):
-    """See ``Source``. ``verdicts``: (partition, offset) → the last acknowledgement.
+class MemoryLeasedSource(LeasedSource):
+    """See ``LeasedSource``. ``verdicts``: (partition, offset) → the last acknowledgement.
 
     ``without_record``: offsets that end with the first batch, by partition.
     ``extras``: (partition, offset) → a record's key, timestamp and headers; none for those that are not there.
@@ -40,8 +41,7 @@ class MemorySource(Source):
     extras: Mapping[tuple[int, int], Extra] = field(default_factory=dict)
     ack_failures: int = 0
     problem: str = ""
-    gathers: bool = False
-    leases: Leases = NO_LEASES
+    _book: LeaseBook = field(default_factory=LeaseBook)
     _waiting: deque[_Record] = field(default_factory=deque)
     _paused: bool = False
     _stopped: bool = False
@@ -73,16 +73,22 @@ class MemorySource(Source):
         )
 
     def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        self._note(batch, verdicts)
         for record, verdict in zip(batch.held, verdicts.tolist(), strict=True):
             self.verdicts[(record.partition, record.offset)] = verdict
             if verdict == RELEASE:
                 self._waiting.append(record)
 
+    def _note(self, batch: Batch, verdicts: Ints | None) -> None:
+        self._book.note(batch.partitions, verdicts, max(0.0, self.lock_s - batch.seconds_left))
+
     @property
-    def waiting(self) -> int:
-        return len(self._waiting)
+    def leases(self) -> Leases:
+        return self._book.seen
 
     def lapse(self, batch: Batch) -> None:
+        """Nobody else holds a lock here: the records may come at once."""
+        self._note(batch, None)
         self._waiting.extend(batch.held)
 
     def exhausted(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import TopicPartition
 
-from ingestion.sources.base import Batch, Source, SourceProblem
+from ingestion.sources.base import Batch, SourceProblem, StoredOffsetSource
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import StoredOffsets
 
@@ -15,10 +15,8 @@ LOOK_FOR_PARTITIONS_S = 10.0
 LOOK_FOR_REPLICAS_S = 2.0
 
 
-class OffsetRangeSource(Source):
-    """See ``Source``. ``mine``: which of the topic's partitions this indexer reads."""
-
-    gathers = True
+class OffsetRangeSource(StoredOffsetSource):
+    """See ``StoredOffsetSource``. ``mine``: which of the topic's partitions this indexer reads."""
 
     def __init__(
         self,
@@ -92,13 +90,10 @@ class OffsetRangeSource(Source):
         self._reader.forget(again)
         self._take_up(again)
 
-    def lapse(self, batch: Batch) -> None:
-        self.rewind(self._reader.partitions)
-
     def rewind(self, partitions: Iterable[int]) -> None:
         self._take_up_again(self._reader.partitions & set(partitions))
 
-    def published(self, ends: dict[int, int]) -> None:
+    def published(self, ends: Mapping[int, int]) -> None:
         self._goes_on.update(ends)
         self._reader.published(ends)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ingestion.sources.base import Batch, LazyColumn, Source, SourceProblem
+from ingestion.sources.base import Batch, Ints, LazyColumn, LeasedSource, SourceProblem
 from ingestion.specs import offsets
 from ingestion.specs.io_config import Isolation
 from ingestion.specs.kafka_properties import keen, librdkafka_properties
@@ -25,8 +25,10 @@ RANGE_TIMEOUT_S = 60.0
 DELIVERY_COUNT = 1_000  # beyond any limit: such a record is decoded in a child process
 
 
-class RepairSource(Source):
-    """See ``Source``. One batch holds holes of one partition that lie close together; there is nothing to acknowledge.
+class RepairSource(LeasedSource):
+    """See ``LeasedSource``. One batch holds holes of one partition that lie close together.
+
+    ``take`` blocks until all of it is read.
 
     ``isolation``: the share group's.
     ``stopped``: asked while Kafka is waited for; what was not read by then stays a hole.
@@ -132,8 +134,11 @@ class RepairSource(Source):
             if problem.permanent:
                 raise
 
+    def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
+        """Nobody waits for it: a publish alone says what became of a record."""
+
     def lapse(self, batch: Batch) -> None:
-        pass
+        """It stays a hole, which the next repair looks into."""
 
     def exhausted(self) -> bool:
         return not self._left

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
-from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, Source, SourceProblem
+from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, LeasedSource, SourceProblem
 from ingestion.sources.leases import LeaseBook, Unanswered
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.kafka_properties import keen, librdkafka_properties
@@ -192,8 +192,8 @@ def _close(consumer: ShareConsumer | None) -> None:
             pass  # the broker frees what was held when the session ends
 
 
-class ShareGroupSource(Source):
-    """See ``Source``. ``batch.held`` is a list of (poll, slice of the batch)."""
+class ShareGroupSource(LeasedSource):
+    """See ``LeasedSource``. ``batch.held`` is a list of (poll, slice of the batch)."""
 
     def __init__(self, properties: Mapping[str, str], io_config: ShareGroupIOConfig, client_id: str) -> None:
         self.topic = io_config.topic

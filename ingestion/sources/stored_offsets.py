@@ -7,11 +7,24 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ingestion.sources.base import OffsetsUnavailable, TopicChanged
-from ingestion.sources.topic import LogBounds, TopicWatch
+from ingestion.sources.topic import LogBounds
 from ingestion.specs.io_config import Isolation
 from ingestion.specs.protocol import ClaimAnswer, Claimed, Outcomes, Reset
 
 SUSPECT_FROM = 3  # processes that began at the same place, of each replica
+
+
+class Watch(Protocol):
+    """What the topic holds, now. All of it blocks, and raises ``SourceProblem`` when there is no answer."""
+
+    def topic_id(self) -> str | None:
+        """None when it does not exist."""
+
+    def partitions(self) -> list[int]:
+        """Empty when it does not exist."""
+
+    def bounds(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
+        """By partition."""
 
 
 class Claim(Protocol):
@@ -54,7 +67,7 @@ class StoredOffsets:
     """
 
     topic: str
-    watch: TopicWatch
+    watch: Watch
     claim: Claim
     use_earliest: bool
     may_reset: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ingestion.sources import Source, SourceProblem
+from ingestion.sources import LeasedSource, SourceProblem, StoredOffsetSource
 from ingestion.sources.consumer_group import ConsumerGroupSource
 from ingestion.sources.offset_ranges import OffsetRangeSource
 from ingestion.sources.share_group import ShareGroupSource
@@ -18,7 +18,9 @@ from ingestion.specs.protocol import Assignment
 LOOK_S = 10.0
 
 
-def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Callable[[Claim], Source]:
+def source_maker(
+    assignment: Assignment, number: int, watch: TopicWatch
+) -> Callable[[Claim], LeasedSource | StoredOffsetSource]:
     """Makes the source of one indexer for each of its epochs."""
     io_config = assignment.spec.ioConfig
     properties, policy = assignment.consumer_properties, assignment.address_policy
@@ -33,7 +35,7 @@ def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Call
     def mine(partition: int) -> bool:
         return partition % assignment.indexers == number
 
-    def with_stored_offsets(claim: Claim) -> Source:
+    def with_stored_offsets(claim: Claim) -> StoredOffsetSource:
         stored = StoredOffsets(
             topic=io_config.topic,
             watch=watch,

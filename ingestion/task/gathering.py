@@ -15,7 +15,7 @@ import pyarrow as pa
 from ingestion.client import PublishRefused, Unacceptable
 from ingestion.decode import TooSlow
 from ingestion.segments import RowIndex
-from ingestion.sources import Batch, TopicChanged
+from ingestion.sources import Batch, StoredOffsetSource, TopicChanged
 from ingestion.task.batches import Ledger
 from ingestion.task.epoch import LONGEST_S, Epoch, check_segments
 from ingestion.task.errors import Fenced, Lapsed, Refused, StorageRefused, TooManyParseExceptions
@@ -61,6 +61,7 @@ class Caution:
 class Gatherer(Epoch):
     """Nobody waits for these records: what is given up is read again from the stored offset, by whoever reads then."""
 
+    source: StoredOffsetSource
     gathered: Gathered = field(default_factory=Gathered)
     indexes: Indexes = field(init=False)
     turn: _Turn = field(default_factory=_Turn)
@@ -177,7 +178,7 @@ class Gatherer(Epoch):
         end = time.monotonic() + (HEAD_START_S if self.turn.behind else 0.0)
         while self.gathered and self.control.directive == "continue":
             self.source.look()
-            self.drop(self.source.lost())
+            self.catch_up()
             if time.monotonic() >= end:
                 return
             self.control.pause(LOOK_S)
@@ -206,8 +207,9 @@ class Gatherer(Epoch):
         self.pace.handed_off(len(segments))
         self.source.published({p: a.progress.end for p, a in self.gathered.parts.items()})
 
-    def drop(self, lost: Mapping[int, int | None]) -> None:
-        """What is in progress of these is void; see ``Source.lost``."""
+    def catch_up(self) -> None:
+        """What is in progress of lost partitions is void."""
+        lost = self.source.lost()
         self._void(lost, set(lost))
 
     def _void(self, lost: Mapping[int, int | None], rewound: set[int]) -> None:

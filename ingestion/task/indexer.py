@@ -12,10 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ingestion.client import ControlPlane, PublishRefused, Unreachable
 from ingestion.segments import DeepStorage
-from ingestion.sources import Source, SourceProblem, TopicChanged, TopicIdentity
+from ingestion.sources import LeasedSource, Source, SourceProblem, StoredOffsetSource, TopicChanged, TopicIdentity
 from ingestion.sources.stored_offsets import Claim
 from ingestion.sources.topic import Topic
 from ingestion.specs.protocol import Assignment, StartRequest
@@ -42,7 +43,7 @@ class Surroundings:
 
     client: ControlPlane
     topic: Topic
-    make_source: Callable[[Claim], Source]
+    make_source: Callable[[Claim], LeasedSource | StoredOffsetSource]
     storage: DeepStorage
     scratch: Path
     host: str
@@ -96,11 +97,10 @@ class Indexer:
             return
         claims = Claims(self._with.client, self._control, self._number, epoch, identity.topic_id)
         source = self._with.make_source(claims)
-        way = Gatherer if source.gathers else Settler
-        work = way(
+        work = _work_on(
+            source,
             assignment=self._assignment,
             number=self._number,
-            source=source,
             epoch=epoch,
             topic_id=identity.topic_id,
             client=self._with.client,
@@ -193,8 +193,8 @@ class Indexer:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
             self._note(source.problem, heard=batch is not None)
-            self._control.show(message=source.problem, ack_failures=source.ack_failures, leases=source.leases)
-            work.drop(source.lost())
+            self._control.show(message=source.problem)
+            work.catch_up()
             if batch is not None:
                 work.take(batch)
             elif source.exhausted():
@@ -222,3 +222,9 @@ class Indexer:
         self._kafka_away.over()
         if now != work.topic_id:
             raise TopicChanged(f"the topic's id was {work.topic_id} and is {now}")
+
+
+def _work_on(source: LeasedSource | StoredOffsetSource, **epoch: Any) -> Settler | Gatherer:
+    if isinstance(source, StoredOffsetSource):
+        return Gatherer(source=source, **epoch)
+    return Settler(source=source, **epoch)

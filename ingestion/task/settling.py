@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 from ingestion.client import PublishRefused
 from ingestion.decode import TooSlow, row_indexes
 from ingestion.segments import intervals_among, write_segments
-from ingestion.sources import RELEASE, Batch, TopicChanged
+from ingestion.sources import RELEASE, Batch, LeasedSource, TopicChanged
 from ingestion.sources.base import Ints
 from ingestion.specs import offsets
 from ingestion.specs.protocol import SegmentFile, SettledRequest
@@ -31,6 +30,7 @@ MOST_HULLS = 64  # that a heartbeat takes
 class Settler(Epoch):
     """For sources whose records are held only for so long: each batch is registered and acknowledged at once."""
 
+    source: LeasedSource
     due = False
 
     def take(self, batch: Batch) -> None:
@@ -60,8 +60,9 @@ class Settler(Epoch):
     def hand_off(self) -> None:
         """Nothing is left to register."""
 
-    def drop(self, lost: Mapping[int, int | None]) -> None:
-        """Nothing is in progress between batches."""
+    def catch_up(self) -> None:
+        """Show what became of what was lent; nothing is in progress between batches."""
+        self.control.show(ack_failures=self.source.ack_failures, leases=self.source.leases)
 
     def end(self) -> None:
         """Finish publishes what is held; stop releases it, all but what would not be delivered again."""

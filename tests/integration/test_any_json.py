@@ -25,11 +25,12 @@ from controlplane.segments.models import (
 from controlplane.segments.services import make_receipt_partitions
 from controlplane.tasks.models import Task
 from ingestion.decode import fields
-from ingestion.sources.memory import MemorySource
+from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.specs.protocol import StartRequest
 from ingestion.task.control import Control
 from tests.contracts.test_control_plane import KAFKA_SPEC, SPEC, make_task
-from tests.support.in_process import StoredSource, client_of
+from tests.support.in_process import client_of
+from tests.support.indexer import OneLog
 
 SCHEMA = {"dataSource": "contract", "timestampSpec": {"column": "time"}, "dimensionsSpec": {"useSchemaDiscovery": True}}
 ODD = st.sampled_from(
@@ -72,7 +73,7 @@ def test_every_record_is_stored_or_quarantined(
 ) -> None:
     task, first = task_of(SPEC), next(_OFFSETS)
     payloads = [payload(r) for r in records]
-    source = MemorySource([(0, first + n, p) for n, p in enumerate(payloads)])
+    source = MemoryLeasedSource([(0, first + n, p) for n, p in enumerate(payloads)])
     run_indexer(source, client_of(task), dataSource="contract")
     writer = Writer.objects.get(task_id=task.pk)
     kept = QuarantinedRecord.objects.filter(task_id=task.pk)
@@ -99,7 +100,9 @@ def test_what_the_decoder_lets_through_is_found_by_its_refusal(
     control = Control(0, 1)
     if kind == "share_group":
         task = task_of(SPEC)
-        run_indexer(MemorySource([(0, n, p) for n, p in enumerate(payloads)]), client_of(task), dataSource="contract")
+        run_indexer(
+            MemoryLeasedSource([(0, n, p) for n, p in enumerate(payloads)]), client_of(task), dataSource="contract"
+        )
     else:
         task = task_of(KAFKA_SPEC, Task.Kind.OFFSET_RANGE)
         plane = client_of(task)
@@ -109,7 +112,7 @@ def test_what_the_decoder_lets_through_is_found_by_its_refusal(
         def stored() -> int:
             return ProgressKey.objects.get(pk=key.pk).next_offset or 0
 
-        source = StoredSource(payloads, stored, control, batch_records=8)
+        source = OneLog(payloads, control, batch_records=8)
         once = {"maxRowsPerSegment": 21, "intermediateHandoffPeriod": "PT1H"}
         run_indexer(source, plane, control=control, kafka=True, dataSource="contract", tuningConfig=once)
         assert (stored(), source.rewinds) == (21, 1)

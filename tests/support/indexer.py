@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,59 @@ import pytest
 
 from ingestion.client import MemoryControlPlane
 from ingestion.segments import open_deep_storage
-from ingestion.sources import TopicIdentity
-from ingestion.sources.memory import MemorySource
+from ingestion.sources import LeasedSource, StoredOffsetSource, TopicIdentity
+from ingestion.sources.memory_log import MemoryLog, MemoryStoredSource
+from ingestion.sources.stored_offsets import Claim, StoredOffsets
 from ingestion.specs import parse_task_spec
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import Assignment
+from ingestion.specs.protocol import Assignment, Directive
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, Surroundings
 from tests.support.formats import HERE
 
 CREATED_AT = datetime(2025, 6, 1, tzinfo=UTC)
 TOPIC = TopicIdentity("cluster", "topic-id")
+
+
+MakeSource = Callable[[Claim], StoredOffsetSource]
+
+
+def stored_offsets(log: MemoryLog, claim: Claim, **more: Any) -> StoredOffsets:
+    return StoredOffsets(
+        **{"topic": "t", "watch": log, "claim": claim, "use_earliest": True, "may_reset": False, **more}
+    )
+
+
+class Rewinding(MemoryStoredSource):
+    """Counts how often it went back."""
+
+    rewinds = 0
+
+    def rewind(self, partitions: Iterable[int]) -> None:
+        self.rewinds += 1
+        super().rewind(partitions)
+
+
+class OneLog:
+    """Makes the source of an indexer with stored offsets: partition 0 of a topic, which tells it how to end."""
+
+    def __init__(
+        self, payloads: Iterable[bytes | None], control: Control, end: Directive = "finish", batch_records: int = 100
+    ) -> None:
+        self.log = MemoryLog()
+        self.log.append(payloads)
+        self._at_end = lambda: control.tell(end)
+        self._batch_records = batch_records
+        self.made: list[Rewinding] = []
+
+    def __call__(self, claim: Claim) -> Rewinding:
+        offsets = stored_offsets(self.log, claim)
+        self.made.append(Rewinding(self.log, offsets, batch_records=self._batch_records, at_end=self._at_end))
+        return self.made[-1]
+
+    @property
+    def rewinds(self) -> int:
+        return sum(source.rewinds for source in self.made)
 
 
 class FixedTopic:
@@ -90,7 +132,7 @@ def run_indexer(tmp_path: Path) -> Callable[..., MemoryControlPlane]:
     (tmp_path / "segments").mkdir()
 
     def run_loop(
-        source: MemorySource,
+        source: LeasedSource | MakeSource,
         plane: MemoryControlPlane | None = None,
         topic: Any = None,
         deep_storage: str | None = None,
@@ -104,7 +146,7 @@ def run_indexer(tmp_path: Path) -> Callable[..., MemoryControlPlane]:
         surroundings = Surroundings(
             client=plane,
             topic=topic or FixedTopic(),
-            make_source=lambda _: source,
+            make_source=(lambda _: source) if isinstance(source, LeasedSource) else source,
             storage=open_deep_storage(deep_storage or given.deep_storage),
             scratch=tmp_path / "scratch",
             host="here",

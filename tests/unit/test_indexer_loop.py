@@ -13,7 +13,7 @@ import pytest
 
 from ingestion.client import MemoryControlPlane, Unreachable
 from ingestion.sources import ACCEPT, REJECT, SourceProblem
-from ingestion.sources.memory import MemorySource
+from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.specs.protocol import Assignment, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task.control import Control
 from ingestion.task.errors import TooManyParseExceptions
@@ -22,7 +22,7 @@ from tests.support.indexer import FixedTopic, assignment, record, stored, total
 
 
 def test_every_record_is_stored_and_accepted(run_indexer: Any, tmp_path: Path) -> None:
-    source = MemorySource([(n % 4, n // 4, record(n, 1 + n % 3)) for n in range(1000)])
+    source = MemoryLeasedSource([(n % 4, n // 4, record(n, 1 + n % 3)) for n in range(1000)])
     plane = run_indexer(source)
     assert stored(plane, tmp_path) == list(range(1000))
     assert set(source.verdicts.values()) == {ACCEPT}
@@ -31,7 +31,7 @@ def test_every_record_is_stored_and_accepted(run_indexer: Any, tmp_path: Path) -
 
 def test_what_can_not_be_decoded_is_quarantined_whole_and_rejected(run_indexer: Any, tmp_path: Path) -> None:
     payloads = [record(0), b"{broken", record(1), None, b"\xff\xfe", b"[1]", b'{"n": 5}']
-    source = MemorySource([(0, offset, payload) for offset, payload in enumerate(payloads)])
+    source = MemoryLeasedSource([(0, offset, payload) for offset, payload in enumerate(payloads)])
     plane = run_indexer(source, io_config={"tombstones": "quarantine"})
     assert stored(plane, tmp_path) == [0, 1]
     assert [source.verdicts[(0, o)] for o in range(7)] == [ACCEPT, REJECT, ACCEPT, REJECT, REJECT, REJECT, REJECT]
@@ -44,7 +44,7 @@ def test_what_can_not_be_decoded_is_quarantined_whole_and_rejected(run_indexer: 
 @pytest.mark.parametrize("kafka", [False, True])
 def test_tombstones_are_thrown_away_and_counted(run_indexer: Any, tmp_path: Path, kafka: bool) -> None:
     """As in Druid, unless the spec wants them in quarantine."""
-    source = MemorySource([(0, n, None if n % 3 else record(n)) for n in range(9)])
+    source = MemoryLeasedSource([(0, n, None if n % 3 else record(n)) for n in range(9)])
     plane = run_indexer(source, kafka=kafka, transformSpec={"filter": {"type": "not", "field": {"type": "false"}}})
     assert stored(plane, tmp_path) == [0, 3, 6]
     counted = total(plane)
@@ -54,7 +54,7 @@ def test_tombstones_are_thrown_away_and_counted(run_indexer: Any, tmp_path: Path
 
 
 def test_what_the_filter_drops_is_thrown_away_and_accepted(run_indexer: Any, tmp_path: Path) -> None:
-    source = MemorySource([(0, n, record(n)) for n in range(10)])
+    source = MemoryLeasedSource([(0, n, record(n)) for n in range(10)])
     keep = {"type": "bound", "dimension": "n", "lower": "5", "ordering": "numeric"}
     plane = run_indexer(source, transformSpec={"filter": keep})
     assert stored(plane, tmp_path) == [5, 6, 7, 8, 9]
@@ -79,7 +79,9 @@ def test_late_and_early_are_counted_from_the_tasks_creation(
     created_at = now - timedelta(hours=3)
     minutes = [-250, -230, -170, -90, -50, 0, 50, 90, 170]
     times = {m: (now + timedelta(minutes=m)).isoformat() for m in minutes}
-    source = MemorySource([(0, n, json.dumps({"time": times[m], "n": m}).encode()) for n, m in enumerate(minutes)])
+    source = MemoryLeasedSource(
+        [(0, n, json.dumps({"time": times[m], "n": m}).encode()) for n, m in enumerate(minutes)]
+    )
     plane = run_indexer(
         source,
         kafka=kafka,
@@ -92,9 +94,9 @@ def test_late_and_early_are_counted_from_the_tasks_creation(
 
 
 def test_settled_records_are_dropped_as_duplicates(run_indexer: Any, tmp_path: Path) -> None:
-    first = MemorySource([(0, n, record(n)) for n in range(50)])
+    first = MemoryLeasedSource([(0, n, record(n)) for n in range(50)])
     plane = run_indexer(first)
-    again = MemorySource([(0, n, record(n)) for n in range(30, 80)])
+    again = MemoryLeasedSource([(0, n, record(n)) for n in range(30, 80)])
     run_indexer(again, plane)
     assert stored(plane, tmp_path) == list(range(80))
     assert total(plane).duplicates == 20
@@ -105,17 +107,17 @@ def test_settled_records_are_dropped_as_duplicates(run_indexer: Any, tmp_path: P
 
 def test_what_was_settled_after_its_lock_had_ended_is_no_alarm(run_indexer: Any, tmp_path: Path) -> None:
     """By then it may have been delivered to another."""
-    plane = run_indexer(MemorySource([(0, n, record(n)) for n in range(50)]))
-    run_indexer(MemorySource([(0, n, record(n)) for n in range(50)], lock_s=0.0), plane)
+    plane = run_indexer(MemoryLeasedSource([(0, n, record(n)) for n in range(50)]))
+    run_indexer(MemoryLeasedSource([(0, n, record(n)) for n in range(50)], lock_s=0.0), plane)
     assert total(plane).duplicates == 50
     assert sum(p.early_duplicates for p in plane.published) == 0
 
 
 def test_offsets_without_a_record_that_are_settled_by_now_are_left_out(run_indexer: Any, tmp_path: Path) -> None:
     """Two repairs may read the same hole; the second one must come to an end."""
-    plane = run_indexer(MemorySource([(0, n, record(n)) for n in range(10)]))
+    plane = run_indexer(MemoryLeasedSource([(0, n, record(n)) for n in range(10)]))
     holes = {0: Outcomes(gap=[(5, 8), (20, 22)], empty=[(8, 12)]), 1: Outcomes(empty=[(0, 3)])}
-    run_indexer(MemorySource([(0, 12, record(12))], without_record=holes), plane)
+    run_indexer(MemoryLeasedSource([(0, 12, record(12))], without_record=holes), plane)
     last = plane.published[-1]
     assert last.outcomes == {0: Outcomes(gap=[(20, 22)], empty=[(10, 12)]), 1: Outcomes(empty=[(0, 3)])}
     assert stored(plane, tmp_path) == [*range(10), 12]
@@ -142,7 +144,7 @@ class Flaky(MemoryControlPlane):
 def test_a_lost_answer_changes_nothing(run_indexer: Any, tmp_path: Path, after_commit: bool) -> None:
     plane = Flaky(assignment(tmp_path))
     plane.after_commit = after_commit
-    run_indexer(MemorySource([(0, n, record(n)) for n in range(200)]), plane)
+    run_indexer(MemoryLeasedSource([(0, n, record(n)) for n in range(200)]), plane)
     assert stored(plane, tmp_path) == list(range(200))
     assert total(plane).polled == 200
     assert plane.tries == 6  # two batches of 100, each lost twice
@@ -168,7 +170,7 @@ class Away(MemoryControlPlane):
 
 def test_a_publish_that_had_committed_is_found_out_when_the_lock_ends(run_indexer: Any, tmp_path: Path) -> None:
     plane, control = Away(assignment(tmp_path)), Control(0, 1)
-    source = MemorySource([(0, n, record(n)) for n in range(100)], lock_s=2.0)
+    source = MemoryLeasedSource([(0, n, record(n)) for n in range(100)], lock_s=2.0)
     run_indexer(source, plane, control=control)
     assert stored(plane, tmp_path) == list(range(100))
     assert total(plane).published == 100
@@ -177,21 +179,23 @@ def test_a_publish_that_had_committed_is_found_out_when_the_lock_ends(run_indexe
 
 
 def test_a_topic_made_again_is_not_published_under_its_old_id(run_indexer: Any, tmp_path: Path) -> None:
-    source = MemorySource([(0, n, record(n)) for n in range(10)])
+    source = MemoryLeasedSource([(0, n, record(n)) for n in range(10)])
     plane = run_indexer(source, topic=FixedTopic(change_after=1))
     assert {p.topic_id for p in plane.published} <= {"another-id"}
 
 
 def test_the_loop_goes_on_after_such_a_publish(run_indexer: Any, tmp_path: Path) -> None:
     plane = Away(assignment(tmp_path))
-    source = MemorySource([(0, n, record(n)) for n in range(300)], lock_s=2.0)
+    source = MemoryLeasedSource([(0, n, record(n)) for n in range(300)], lock_s=2.0)
     run_indexer(source, plane)
     assert stored(plane, tmp_path) == list(range(300))
 
 
 def test_kafkas_own_fields_reach_the_rows_also_of_late_deliveries(run_indexer: Any, tmp_path: Path) -> None:
     extras = {(0, n): (b"k%d" % n, 1000 + n, [("h", b"%d" % n)]) for n in range(6)}
-    source = MemorySource([(0, n, record(n) if n != 3 else None) for n in range(6)], extras=extras, batch_records=3)
+    source = MemoryLeasedSource(
+        [(0, n, record(n) if n != 3 else None) for n in range(6)], extras=extras, batch_records=3
+    )
     source.open()
     first = source.take(0)
     assert first is not None
@@ -221,7 +225,7 @@ ROLLUP: dict[str, Any] = {
 
 
 def test_rolled_up_records_are_settled_and_counted_each(run_indexer: Any, tmp_path: Path) -> None:
-    source = MemorySource([(n % 4, n // 4, record(n, 1 + n % 3)) for n in range(1000)])
+    source = MemoryLeasedSource([(n % 4, n // 4, record(n, 1 + n % 3)) for n in range(1000)])
     plane = run_indexer(source, **ROLLUP)
     counters = total(plane)
     segments = [s for p in plane.published for s in p.segments]
@@ -237,9 +241,9 @@ def test_rolled_up_records_are_settled_and_counted_each(run_indexer: Any, tmp_pa
 def test_duplicates_that_the_publish_tells_are_not_in_rolled_up_sums(run_indexer: Any, tmp_path: Path) -> None:
     """What was merged can't be taken apart: rows are rolled up only when it is known which records are stored."""
     plane = MemoryControlPlane(assignment(tmp_path))
-    first = MemorySource([(0, n, record(n)) for n in range(10)])
+    first = MemoryLeasedSource([(0, n, record(n)) for n in range(10)])
     run_indexer(first, plane, **ROLLUP)
-    again = MemorySource([(0, n, record(n)) for n in range(20)])
+    again = MemoryLeasedSource([(0, n, record(n)) for n in range(20)])
     run_indexer(again, plane, **ROLLUP)
     rows = [
         row
@@ -254,14 +258,14 @@ def test_duplicates_that_the_publish_tells_are_not_in_rolled_up_sums(run_indexer
 def test_faulty_fields_are_counted(run_indexer: Any) -> None:
     dimensions = {"dimensions": [{"name": "n", "type": "long"}]}
     faulty = json.dumps({"time": "2025-06-01", "n": "text"}).encode()
-    plane = run_indexer(MemorySource([(0, 0, record(1)), (0, 1, faulty)]), dimensionsSpec=dimensions)
+    plane = run_indexer(MemoryLeasedSource([(0, 0, record(1)), (0, 1, faulty)]), dimensionsSpec=dimensions)
     assert (total(plane).published, total(plane).processed_with_error) == (2, 1)
 
 
 def test_records_with_a_faulty_field_are_kept_for_the_report_but_no_more_than_it_shows(run_indexer: Any) -> None:
     dimensions = {"dimensions": [{"name": "n", "type": "long"}]}
     faulty = json.dumps({"time": "2025-06-01", "n": "text"}).encode()
-    source = MemorySource([(0, n, faulty) for n in range(6)], batch_records=2)
+    source = MemoryLeasedSource([(0, n, faulty) for n in range(6)], batch_records=2)
     plane = run_indexer(source, dimensionsSpec=dimensions, tuningConfig={"maxSavedParseExceptions": 3})
     kept = [r for p in plane.published for r in p.faulty]
     assert [(r.offset, r.payload) for r in kept] == [(0, faulty), (1, faulty), (2, faulty)]
@@ -273,21 +277,25 @@ def test_parse_exceptions_are_counted_over_restarts(run_indexer: Any, tmp_path: 
     tuning = {"maxParseExceptions": 3}
     for offset in (0, 2):
         run_indexer(
-            MemorySource([(0, offset + n, b"not JSON") for n in range(2 - offset // 2)]), plane, tuningConfig=tuning
+            MemoryLeasedSource([(0, offset + n, b"not JSON") for n in range(2 - offset // 2)]),
+            plane,
+            tuningConfig=tuning,
         )
     with pytest.raises(TooManyParseExceptions, match="There are 4 parse exceptions"):
-        run_indexer(MemorySource([(0, 9, b"not JSON")]), plane, tuningConfig=tuning)
+        run_indexer(MemoryLeasedSource([(0, 9, b"not JSON")]), plane, tuningConfig=tuning)
     assert total(plane).unparseable == 3
 
 
 def test_too_many_parse_exceptions_end_the_indexer_with_nothing_published(run_indexer: Any, tmp_path: Path) -> None:
     plane = MemoryControlPlane(assignment(tmp_path))
-    source = MemorySource([(0, 0, record(1)), (0, 1, b"not JSON")])
+    source = MemoryLeasedSource([(0, 0, record(1)), (0, 1, b"not JSON")])
     with pytest.raises(TooManyParseExceptions, match=r"maxParseExceptions .0. allows.*offset 1: not JSON"):
         run_indexer(source, plane, tuningConfig={"maxParseExceptions": 0})
     assert plane.published == []
     assert ACCEPT not in source.verdicts.values()
-    run_indexer(MemorySource([(0, 0, record(1)), (0, 1, b"not JSON")]), plane, tuningConfig={"maxParseExceptions": 1})
+    run_indexer(
+        MemoryLeasedSource([(0, 0, record(1)), (0, 1, b"not JSON")]), plane, tuningConfig={"maxParseExceptions": 1}
+    )
     assert total(plane).unparseable == 1
 
 
@@ -298,7 +306,7 @@ def test_who_reads_old_records_again_has_no_limit_of_parse_exceptions(tmp_path: 
         assert without_parse_limits(spec).tuningConfig.most_parse_exceptions is None
 
 
-class Stuck(MemorySource):
+class Stuck(MemoryLeasedSource):
     """Does not close, as a client that waits for its broker."""
 
     def close(self) -> None:

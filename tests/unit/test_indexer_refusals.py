@@ -19,7 +19,7 @@ from ingestion.client import MemoryControlPlane
 from ingestion.segments import DeepStorageError, open_deep_storage, read_segment
 from ingestion.sources import ACCEPT
 from ingestion.sources.base import RELEASE
-from ingestion.sources.memory import MemorySource
+from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.task import breaker
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
@@ -34,7 +34,7 @@ def test_a_refusal_for_good_ends_the_task_with_nothing_published(run_indexer: An
     """Row 26 of the failure matrix: nothing is acknowledged either."""
     (tmp_path / "no-folder").write_bytes(b"")
     plane = MemoryControlPlane(assignment(tmp_path))
-    source = MemorySource([(0, n, record(n)) for n in range(200)])
+    source = MemoryLeasedSource([(0, n, record(n)) for n in range(200)])
     with pytest.raises(StorageRefused, match=r"deep storage refuses: can't store d/.*: Not a directory"):
         run_indexer(source, plane, deep_storage=str(tmp_path / "no-folder" / "deep"))
     assert plane.published == []
@@ -48,7 +48,7 @@ def test_a_bucket_that_is_not_there_ends_the_task(
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     plane = MemoryControlPlane(assignment(tmp_path))
-    source = MemorySource([(0, n, record(n)) for n in range(10)])
+    source = MemoryLeasedSource([(0, n, record(n)) for n in range(10)])
     with s3_server(tmp_path) as server, pytest.raises(StorageRefused, match="there is no such bucket"):
         run_indexer(source, plane, deep_storage=server.location(bucket="another-bucket"))
     assert plane.published == []
@@ -90,7 +90,7 @@ def test_while_deep_storage_is_away_nothing_is_polled_and_then_all_is_stored(
     with s3_server(tmp_path) as server:
         location, port = server.location("deep"), int(server.endpoint.rpartition(":")[2])
     plane, control = MemoryControlPlane(assignment(tmp_path)), Control(0, 1)
-    source = MemorySource([(0, n, record(n)) for n in range(300)], lock_s=1.0)
+    source = MemoryLeasedSource([(0, n, record(n)) for n in range(300)], lock_s=1.0)
     with heard(control), ThreadPoolExecutor() as pool:
         running = pool.submit(run_indexer, source, plane, None, location, control)
         wait_for(lambda: control.status.unpublished.released == 100)
@@ -117,7 +117,7 @@ def test_a_full_disk_pauses_and_publishes_nothing(run_indexer: Any, tmp_path: Pa
     large: list[dict[str, Any]] = [
         {"time": "2025-06-01", "n": n, "text": random.Random(n).randbytes(2000).hex()} for n in range(100)
     ]
-    source = MemorySource([(0, r["n"], json.dumps(r).encode()) for r in large])
+    source = MemoryLeasedSource([(0, r["n"], json.dumps(r).encode()) for r in large])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with heard(control), ThreadPoolExecutor() as pool:
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
@@ -134,7 +134,7 @@ def test_a_full_disk_pauses_and_publishes_nothing(run_indexer: Any, tmp_path: Pa
 
 
 def test_a_refusal_that_does_not_pass_ends_the_task() -> None:
-    breaker = Breaker(Control(0, 1), MemorySource([]), logger_for(), patience_s=0.5)
+    breaker = Breaker(Control(0, 1), MemoryLeasedSource([]), logger_for(), patience_s=0.5)
     asked = []
 
     def refuse() -> None:
@@ -153,9 +153,9 @@ AVRO = {
 }
 
 
-def in_avro(records: int, lock_s: float = 30.0) -> MemorySource:
+def in_avro(records: int, lock_s: float = 30.0) -> MemoryLeasedSource:
     """Records of the registry's schema 1."""
-    return MemorySource(
+    return MemoryLeasedSource(
         [(0, n, framed(1, b"\x14" + b"2025-06-01" + bytes([2 * n]))) for n in range(records)], lock_s=lock_s
     )
 

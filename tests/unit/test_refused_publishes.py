@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,14 @@ import pytest
 from ingestion.client import Invalid, MemoryControlPlane, Unacceptable
 from ingestion.sources import ACCEPT, REJECT, Batch
 from ingestion.sources.base import RELEASE
-from ingestion.sources.memory import MemorySource
+from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.specs import offsets
 from ingestion.specs import publish_limits as limits
 from ingestion.specs.protocol import Advance, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task import epoch, parts
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
-from tests.support.in_process import StoredSource
-from tests.support.indexer import assignment, record, stored, total
+from tests.support.indexer import OneLog, assignment, record, stored, total
 
 POISON = "poison"  # a field's name that this control plane can't keep
 
@@ -50,12 +48,6 @@ def poison(n: int) -> bytes:
     return json.dumps({"time": "2025-06-01", "n": n, POISON: 1}).encode()
 
 
-def kept(plane: MemoryControlPlane, control: Control, payloads: Sequence[bytes], records: int = 100) -> StoredSource:
-    """With stored offsets."""
-    plane.stored[("topic-id", 0)] = 0
-    return StoredSource(payloads, lambda: plane.stored[("topic-id", 0)], control, records)
-
-
 def quarantined(plane: MemoryControlPlane) -> dict[int, str]:
     return {q.offset: q.reason for p in plane.published for q in p.quarantined}
 
@@ -65,7 +57,7 @@ def test_a_share_groups_batch_is_cut_up_to_the_records_at_fault(run_indexer: Any
     bad = {17, 18, 99}
     payloads = {n: poison(n) if n in bad else record(n) for n in range(100)}
     payloads[40] = b"no JSON"
-    source = MemorySource([(0, n, p) for n, p in payloads.items()])
+    source = MemoryLeasedSource([(0, n, p) for n, p in payloads.items()])
     plane = Squeamish(assignment(tmp_path))
     run_indexer(source, plane)
     assert stored(plane, tmp_path) == [n for n in range(100) if n not in {*bad, 40}]
@@ -86,9 +78,9 @@ def test_what_is_refused_even_in_quarantine_leaves_its_place(run_indexer: Any, t
     payloads = [b"{" if n == 3 else record(n) for n in range(8)]
     if kind == "kafka":
         control = Control(0, 1)
-        run_indexer(kept(plane, control, payloads), plane, control=control, kafka=True)
+        run_indexer(OneLog(payloads, control), plane, control=control, kafka=True)
     else:
-        run_indexer(MemorySource([(0, n, p) for n, p in enumerate(payloads)]), plane)
+        run_indexer(MemoryLeasedSource([(0, n, p) for n, p in enumerate(payloads)]), plane)
     assert stored(plane, tmp_path) == [0, 1, 2, 4, 5, 6, 7]
     [bare] = [q for p in plane.published for q in p.quarantined]
     assert (bare.offset, bare.payload, bare.key, bare.reason) == (3, None, None, "refused")
@@ -97,7 +89,7 @@ def test_what_is_refused_even_in_quarantine_leaves_its_place(run_indexer: Any, t
 
 def test_when_not_even_a_place_is_taken_the_task_fails(run_indexer: Any, tmp_path: Path) -> None:
     plane = Squeamish(assignment(tmp_path), places=(3,))
-    source = MemorySource([(0, n, b"{" if n == 3 else record(n)) for n in range(8)])
+    source = MemoryLeasedSource([(0, n, b"{" if n == 3 else record(n)) for n in range(8)])
     with pytest.raises(Refused, match="even of a bare place in the quarantine: Something in quarantine"):
         run_indexer(source, plane)
     assert ACCEPT not in source.verdicts.values() and set(source.verdicts.values()) == {RELEASE}
@@ -110,7 +102,7 @@ def test_when_it_is_no_records_fault_the_task_fails_and_quarantines_no_more(
     monkeypatch.setattr(parts, "MOST_IN_A_ROW", 5)
     plane = Squeamish(assignment(tmp_path))
     with pytest.raises(Refused, match="not for a record's sake: A value of it can't be stored"):
-        run_indexer(MemorySource([(0, n, poison(n)) for n in range(64)]), plane)
+        run_indexer(MemoryLeasedSource([(0, n, poison(n)) for n in range(64)]), plane)
     assert len(quarantined(plane)) == 5
 
 
@@ -125,7 +117,7 @@ class Forbidding(MemoryControlPlane):
 def test_a_refusal_that_cutting_up_can_not_help_ends_the_task_at_once(run_indexer: Any, tmp_path: Path) -> None:
     plane = Forbidding(assignment(tmp_path))
     with pytest.raises(Refused, match="the file is not there"):
-        run_indexer(MemorySource([(0, n, record(n)) for n in range(64)]), plane)
+        run_indexer(MemoryLeasedSource([(0, n, record(n)) for n in range(64)]), plane)
     assert plane.tries == 1
 
 
@@ -134,7 +126,7 @@ def test_with_stored_offsets_what_gathered_is_read_again_and_cut_up(run_indexer:
     bad = {17, 250, 251}
     plane = Squeamish(assignment(tmp_path))
     control = Control(0, 1)
-    source = kept(plane, control, [poison(n) if n in bad else record(n) for n in range(400)], 50)
+    source = OneLog([poison(n) if n in bad else record(n) for n in range(400)], control, batch_records=50)
     tuning = {"maxRowsPerSegment": 300, "intermediateHandoffPeriod": "PT1H"}
     run_indexer(source, plane, control=control, kafka=True, tuningConfig=tuning)
     assert stored(plane, tmp_path) == [n for n in range(400) if n not in bad]
@@ -156,7 +148,7 @@ def test_a_publish_keeps_to_its_limits_by_itself(
     days = [json.dumps({"time": f"2025-06-{n % 28 + 1:02d}", "n": n}).encode() for n in range(28)]
     bad = [b"x" * 30, b"y" * 30, *[b"z"] * 8]
     plane = Squeamish(assignment(tmp_path))
-    run_indexer(MemorySource([(0, n, p) for n, p in enumerate([*days, *bad])]), plane)
+    run_indexer(MemoryLeasedSource([(0, n, p) for n, p in enumerate([*days, *bad])]), plane)
     assert stored(plane, tmp_path) == list(range(28))
     assert len(quarantined(plane)) == 10 and set(quarantined(plane).values()) == {"unparseable"}
     assert all(len(p.segments) <= 4 and limits.excess(p) == "" for p in plane.asked)
@@ -211,7 +203,7 @@ def test_a_columns_poison_goes_with_its_record(run_indexer: Any, tmp_path: Path)
     """The others' files have no column of that name, not even an empty one; named ones stay."""
     dimensions = {"dimensions": ["none"], "useSchemaDiscovery": True}
     plane = Squeamish(assignment(tmp_path))
-    run_indexer(MemorySource([(0, 0, record(0)), (0, 1, poison(1))]), plane, dimensionsSpec=dimensions)
+    run_indexer(MemoryLeasedSource([(0, 0, record(0)), (0, 1, poison(1))]), plane, dimensionsSpec=dimensions)
     [file] = [s for p in plane.published for s in p.segments]
     names = pq.read_table(tmp_path / "segments" / file.path).column_names
     assert names == ["__time", "none", "n"] == [c.name for c in file.columns]

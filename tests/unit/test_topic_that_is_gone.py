@@ -8,7 +8,7 @@ import pytest
 
 from ingestion.client import MemoryControlPlane
 from ingestion.sources import SourceProblem, TopicIdentity
-from ingestion.sources.memory import MemorySource
+from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.sources.topic import SameTopic
 from tests.support.indexer import FixedTopic, assignment, record
 
@@ -35,7 +35,7 @@ class Deleted(FixedTopic):
 )
 def test_nothing_is_published_and_nobody_waits(run_indexer: Any, tmp_path: Any, topic: FixedTopic, said: str) -> None:
     plane = MemoryControlPlane(assignment(tmp_path))
-    source = MemorySource([(0, n, record(n)) for n in range(10)])
+    source = MemoryLeasedSource([(0, n, record(n)) for n in range(10)])
     with pytest.raises(SourceProblem, match=said) as problem:
         run_indexer(source, plane, topic=SameTopic(topic, "t", "topic-id"))
     assert problem.value.permanent
