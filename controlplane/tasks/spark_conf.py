@@ -25,7 +25,7 @@ MEBI = 1024 * 1024
 _JVM_MB = 256
 _LIBRARIES_MB = 192  # of an indexer's Python process, before it has read anything
 _CONSUMER_MB = 16  # fetched ahead, and in its hands
-_DECODER = 4  # times maxBytesInMemory, beside the rows: see ingestion.task.epoch
+_DECODER = 4  # times maxBytesInMemory, beside the rows: see ingestion.task.decoding
 SECRET = "HEADGATE_SPARK_SECRET"  # noqa: S105 - the variable's name
 
 

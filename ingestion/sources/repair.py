@@ -28,8 +28,7 @@ DELIVERY_COUNT = 1_000  # beyond any limit: such a record is decoded in a child 
 class RepairSource(LeasedSource):
     """See ``LeasedSource``. One batch holds holes of one partition that lie close together.
 
-    ``take`` blocks until all of it is read.
-
+    ``take`` blocks until all of a batch is read.
     ``isolation``: the share group's.
     ``stopped``: asked while Kafka is waited for; what was not read by then stays a hole.
     ``look``: called when nothing has come for a second; raises ``SourceProblem`` for good when the topic is gone, of

@@ -22,6 +22,7 @@ from ingestion.specs.protocol import (
     SegmentFile,
     told,
 )
+from ingestion.task.epoch import Epoch
 from ingestion.task.quarantine import ERROR_LENGTH, fitting
 
 KEPT_BYTES = 64 * 1024  # of the payload of a record with a faulty field
@@ -212,12 +213,12 @@ class Ledger:
             payload_size=None if payload is None else len(payload),
         )
 
-    def request(self, epoch: int, topic_id: str, segments: Sequence[SegmentFile], faulty: int = 0) -> PublishRequest:
+    def request(self, epoch: Epoch, segments: Sequence[SegmentFile], faulty: int = 0) -> PublishRequest:
         """The publish of this batch under a new publish id. ``faulty``: how many records with a fault to keep."""
         return PublishRequest(
             publish_id=uuid.uuid4(),
-            epoch=epoch,
-            topic_id=topic_id,
+            epoch=epoch.number,
+            topic_id=epoch.topic_id,
             segments=list(segments),
             outcomes=self.outcomes(),
             counters=self.counters(sum(s.rows for s in segments)),

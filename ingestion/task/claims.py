@@ -9,6 +9,7 @@ from ingestion.client import ControlPlane, PublishRefused, Unreachable
 from ingestion.sources import SourceProblem
 from ingestion.specs.protocol import ClaimAnswer, ClaimRequest, Reset
 from ingestion.task.control import Control
+from ingestion.task.epoch import Epoch
 from ingestion.task.errors import Fenced
 
 RETRY_S = 0.5
@@ -20,9 +21,11 @@ class Claims:
 
     client: ControlPlane
     control: Control
-    number: int
-    epoch: int
-    topic_id: str
+    epoch: Epoch
+
+    @property
+    def topic_id(self) -> str:
+        return self.epoch.topic_id
 
     def __call__(
         self,
@@ -35,7 +38,7 @@ class Claims:
         resets: Mapping[int, Reset] | None = None,
     ) -> ClaimAnswer:
         request = ClaimRequest(
-            epoch=self.epoch,
+            epoch=self.epoch.number,
             topic_id=self.topic_id,
             partitions=list(partitions),
             new_generation=new_generation,
@@ -46,7 +49,7 @@ class Claims:
         )
         while True:
             try:
-                return self.client.claim(self.number, request)
+                return self.client.claim(self.epoch.indexer, request)
             except Unreachable as error:
                 if self.control.directive != "continue":
                     raise SourceProblem(f"told to end while the control plane was away: {error}") from None

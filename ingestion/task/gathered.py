@@ -20,6 +20,7 @@ from ingestion.specs.protocol import (
     SegmentFile,
 )
 from ingestion.task.batches import FILTERED, OUTSIDE, THROWN_AWAY, TOMBSTONE, UNPARSEABLE, Ledger, Mask
+from ingestion.task.epoch import Epoch
 
 RECORD_BYTES = 200  # of a quarantined record, beside what it holds
 
@@ -138,13 +139,13 @@ class Gathered:
         redundant = sum(part.records_below(stored.get(p) or 0) for p, part in gone.items())
         return redundant, sum(part.records for part in gone.values()) - redundant
 
-    def request(self, epoch: int, topic_id: str, segments: list[SegmentFile]) -> PublishRequest:
+    def request(self, epoch: Epoch, segments: list[SegmentFile]) -> PublishRequest:
         """The publish of all of it under a new publish id."""
         outcomes = {p: part.outcomes() for p, part in sorted(self.parts.items())}
         return PublishRequest(
             publish_id=uuid.uuid4(),
-            epoch=epoch,
-            topic_id=topic_id,
+            epoch=epoch.number,
+            topic_id=epoch.topic_id,
             segments=segments,
             outcomes={p: o for p, o in outcomes.items() if o != Outcomes()},
             counters=self._counters(sum(s.rows for s in segments)),

@@ -17,23 +17,17 @@ from ingestion.decode import TooSlow
 from ingestion.segments import RowIndex
 from ingestion.sources import Batch, StoredOffsetSource, TopicChanged
 from ingestion.task.batches import Ledger
-from ingestion.task.epoch import LONGEST_S, Epoch, check_segments
 from ingestion.task.errors import Fenced, Lapsed, Refused, StorageRefused, TooManyParseExceptions
 from ingestion.task.gathered import Gathered
 from ingestion.task.indexes import Indexes
 from ingestion.task.pace import Held, Pace
 from ingestion.task.parts import Part
+from ingestion.task.publishing import LONGEST_S, check_segments
+from ingestion.task.workbench import Workbench
 
 KEPT_BYTES = 8 * 1024 * 1024  # of poison and faulty records that one publish carries, about
 HEAD_START_S = 5.0  # that the replica which published last has over the others, so that they upload nothing in vain
 LOOK_S = 0.5  # how often those look meanwhile
-
-
-@dataclass
-class _Turn:
-    """``behind``: another replica has published what this one held, and is expected to do so again."""
-
-    behind: bool = False
 
 
 @dataclass
@@ -57,63 +51,60 @@ class Caution:
                 self.until.pop(partition, None)
 
 
-@dataclass(frozen=True)
-class Gatherer(Epoch):
+class Gatherer:
     """Nobody waits for these records: what is given up is read again from the stored offset, by whoever reads then."""
 
-    source: StoredOffsetSource
-    gathered: Gathered = field(default_factory=Gathered)
-    indexes: Indexes = field(init=False)
-    turn: _Turn = field(default_factory=_Turn)
-    pace: Pace = field(default_factory=Pace)
-    caution: Caution = field(default_factory=Caution)
-
-    def __post_init__(self) -> None:
-        apart = self.assignment.kind == "consumer_group"
-        object.__setattr__(self, "indexes", Indexes(self.assignment, self.scratch, apart))
+    def __init__(self, bench: Workbench, source: StoredOffsetSource) -> None:
+        self._bench = bench
+        self._source = source
+        self._gathered = Gathered()
+        self._indexes = Indexes(bench.assignment, bench.scratch, apart=bench.assignment.kind == "consumer_group")
+        self._behind = False  # another replica has published what this one held, and is expected to do so again
+        self._pace = Pace()
+        self._caution = Caution()
 
     def take(self, batch: Batch) -> None:
         """Decode and index the batch."""
         ledger = Ledger(batch)
         try:
-            rows = self.decode(ledger, time.monotonic() + LONGEST_S)
-            self.parse_exceptions.look_at(ledger)
+            rows = self._bench.decoding.decode(ledger, time.monotonic() + LONGEST_S)
+            self._bench.parse_exceptions.look_at(ledger)
         except (TopicChanged, StorageRefused, TooManyParseExceptions, TooSlow):
             self.give_up()
             raise
         except Lapsed:
             self._start_over("gave up a batch", batch.progress)
             return
-        self.parse_exceptions.gather(ledger)
-        self.failpoints.reach("decoded")
-        if self.caution.is_due(batch):
+        self._bench.parse_exceptions.gather(ledger)
+        self._bench.failpoints.reach("decoded")
+        if self._caution.is_due(batch):
             self._take_carefully(Part(ledger, rows))
         else:
             self._add(ledger, rows)
 
     def _add(self, ledger: Ledger, rows: pa.Table | None) -> None:
         batch = ledger.batch
-        self.gathered.add(ledger, self.parse_exceptions.to_save)
+        self._gathered.add(ledger, self._bench.parse_exceptions.to_save)
         if rows is not None and rows.num_rows:
             self._gather(rows, batch)
-        self.control.show(in_flight=self.gathered.records, partitions=sorted(self.gathered.parts))
+        self._bench.control.show(in_flight=self._gathered.records, partitions=sorted(self._gathered.parts))
 
     def _gather(self, rows: pa.Table, batch: Batch) -> None:
         """Raises ``StorageRefused`` when there is no room on the local disk and waiting does not help."""
-        for index, part in self.indexes.sorted_out(rows, batch.partitions):
+        for index, part in self._indexes.sorted_out(rows, batch.partitions):
 
             def add(index: RowIndex = index, part: pa.Table = part) -> None:
                 index.add(part, batch.partitions, batch.offsets)
 
-            self.breaker.insist(add, time.monotonic() + LONGEST_S)
-        self.indexes.make_room()
+            self._bench.breaker.insist(add, time.monotonic() + LONGEST_S)
+        self._indexes.make_room()
 
     def _take_carefully(self, part: Part) -> None:
         """Among these records are those that a publish was refused for: publish them alone, cut up if need be."""
         batch = part.ledger.batch
         self.hand_off()
         try:
-            whole = self.refusals.registered(part, self._register_part)
+            whole = self._bench.refusals.registered(part, self._register_part)
         except Lapsed:
             self._start_over("gave up a batch", batch.progress)
             return
@@ -121,7 +112,7 @@ class Gatherer(Epoch):
             self.give_up()
             raise
         if whole:
-            self.caution.passed(batch)
+            self._caution.passed(batch)
         else:
             self._start_over("part of a batch is stored elsewhere", batch.progress)
 
@@ -139,27 +130,27 @@ class Gatherer(Epoch):
     @property
     def due(self) -> bool:
         """Whether it is time for a handoff."""
-        if not self.gathered:
+        if not self._gathered:
             return False
-        return self.indexes.full or self.gathered.kept_bytes > KEPT_BYTES or self._time_is_up
+        return self._indexes.full or self._gathered.kept_bytes > KEPT_BYTES or self._time_is_up
 
     @property
     def _time_is_up(self) -> bool:
-        gathered, period = self.gathered, self.assignment.spec.tuningConfig.intermediateHandoffPeriod
+        gathered, period = self._gathered, self._bench.assignment.spec.tuningConfig.intermediateHandoffPeriod
         if period is not None:
             return gathered.age_s >= period.total_seconds()
-        return self.pace.due(Held(gathered.records, gathered.age_s, gathered.quiet_s, self.source.waiting))
+        return self._pace.due(Held(gathered.records, gathered.age_s, gathered.quiet_s, self._source.waiting))
 
     def hand_off(self) -> None:
         """Register what has gathered. Raises ``TopicChanged``, ``Fenced``, ``StorageRefused``."""
         self._let_another_publish()
-        if not self.gathered:
+        if not self._gathered:
             return
         try:
-            while self.gathered and not self._registered(time.monotonic() + LONGEST_S):
+            while self._gathered and not self._registered(time.monotonic() + LONGEST_S):
                 pass
         except Unacceptable as refusal:
-            self.caution.begin({p: part.progress.end for p, part in self.gathered.parts.items()})
+            self._caution.begin({p: part.progress.end for p, part in self._gathered.parts.items()})
             self._start_over(f"a publish was refused: {refusal}")
             return
         except Lapsed:
@@ -168,20 +159,20 @@ class Gatherer(Epoch):
         except (TopicChanged, StorageRefused, Refused):
             self.give_up()
             raise
-        self.turn.behind = False
+        self._behind = False
         self._clear()
 
     def _let_another_publish(self) -> None:
         """Look whether another replica has; wait for the one that has the turn."""
-        if self.assignment.spec.ioConfig.replicas == 1:
+        if self._bench.assignment.spec.ioConfig.replicas == 1:
             return
-        end = time.monotonic() + (HEAD_START_S if self.turn.behind else 0.0)
-        while self.gathered and self.control.directive == "continue":
-            self.source.look()
+        end = time.monotonic() + (HEAD_START_S if self._behind else 0.0)
+        while self._gathered and self._bench.control.directive == "continue":
+            self._source.look()
             self.catch_up()
             if time.monotonic() >= end:
                 return
-            self.control.pause(LOOK_S)
+            self._bench.control.pause(LOOK_S)
 
     def _registered(self, give_up: float) -> bool:
         """False: partitions that are stored elsewhere by now were left out, and the rest is still to be registered."""
@@ -191,76 +182,76 @@ class Gatherer(Epoch):
             stored = refused.refusal.stored
             if not stored:
                 raise Fenced(str(refused)) from None
-            self.log.warning("left out what is stored elsewhere", reason=str(refused))
+            self._bench.log.warning("left out what is stored elsewhere", reason=str(refused))
             self._void(stored if refused.refusal.code == "offsets" else dict.fromkeys(stored), set())
             return False
         return True
 
     def _register(self, give_up: float) -> None:
-        check_segments(self.indexes.intervals)
-        same_topic = self.look_aside()
-        segments = self.breaker.insist(lambda: self.indexes.write(self.storage), give_up)
-        self.failpoints.reach("uploaded")
+        check_segments(self._indexes.intervals)
+        same_topic = self._bench.topic.check_aside()
+        segments = self._bench.breaker.insist(lambda: self._indexes.write(self._bench.storage), give_up)
+        self._bench.failpoints.reach("uploaded")
         same_topic.result()
-        self.publish(self.gathered.request(self.epoch, self.topic_id, segments), give_up)
-        self.failpoints.reach("committed")
-        self.pace.handed_off(len(segments))
-        self.source.published({p: a.progress.end for p, a in self.gathered.parts.items()})
+        self._bench.publisher.publish(self._gathered.request(self._bench.publisher.epoch, segments), give_up)
+        self._bench.failpoints.reach("committed")
+        self._pace.handed_off(len(segments))
+        self._source.published({p: a.progress.end for p, a in self._gathered.parts.items()})
 
     def catch_up(self) -> None:
         """What is in progress of lost partitions is void."""
-        lost = self.source.lost()
+        lost = self._source.lost()
         self._void(lost, set(lost))
 
     def _void(self, lost: Mapping[int, int | None], rewound: set[int]) -> None:
         """``rewound``: those that the source has gone back on already."""
-        mine = lost.keys() & self.gathered.parts.keys()
+        mine = lost.keys() & self._gathered.parts.keys()
         if not mine:
             return
         if any(offset is not None for offset in lost.values()):
-            self.turn.behind = True
-            self.pace.handed_off()
-        if self.indexes.drop(mine):
+            self._behind = True
+            self._pace.handed_off()
+        if self._indexes.drop(mine):
             self._forget(mine, lost)
         else:  # their rows can't be told from the others'
-            mine = set(self.gathered.parts)
+            mine = set(self._gathered.parts)
             self._forget(mine, lost)
             self._clear()
-        if mine - rewound and self.control.directive == "continue":
-            self.source.rewind(mine - rewound)
+        if mine - rewound and self._bench.control.directive == "continue":
+            self._source.rewind(mine - rewound)
 
     def _forget(self, partitions: Iterable[int], stored: Mapping[int, int | None]) -> None:
-        redundant, released = self.gathered.drop(partitions, stored)
+        redundant, released = self._gathered.drop(partitions, stored)
         if redundant:
-            self.control.count_redundant(redundant)
+            self._bench.control.count_redundant(redundant)
         if released:
-            self.control.count_released(released, 0)
-        self.control.show(in_flight=self.gathered.records)
+            self._bench.control.count_released(released, 0)
+        self._bench.control.show(in_flight=self._gathered.records)
 
     def end(self) -> None:
         """Finish publishes what has gathered; stop leaves it to whoever reads next."""
-        if self.control.directive == "finish":
+        if self._bench.control.directive == "finish":
             self.hand_off()
         self.give_up()
 
     def close(self) -> None:
         """Remove what is on the local disk."""
-        self.indexes.close()
+        self._indexes.close()
 
     def give_up(self) -> None:
         """Nothing of what has gathered is published: it is read again from the stored offsets."""
-        self._forget(list(self.gathered.parts), {})
+        self._forget(list(self._gathered.parts), {})
         self._clear()
 
     def _start_over(self, reason: str, more: Iterable[int] = ()) -> None:
-        self.log.warning("starting over from the stored offsets", reason=reason, records=self.gathered.records)
-        partitions = {*self.gathered.parts, *more}
+        self._bench.log.warning("starting over from the stored offsets", reason=reason, records=self._gathered.records)
+        partitions = {*self._gathered.parts, *more}
         self.give_up()
-        if self.control.directive == "continue":
-            self.source.rewind(partitions)
+        if self._bench.control.directive == "continue":
+            self._source.rewind(partitions)
 
     def _clear(self) -> None:
-        self.gathered.parts.clear()
-        self.parse_exceptions.begin_anew()
-        self.indexes.clear()
-        self.control.show(in_flight=0)
+        self._gathered.parts.clear()
+        self._bench.parse_exceptions.begin_anew()
+        self._indexes.clear()
+        self._bench.control.show(in_flight=0)

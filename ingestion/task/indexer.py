@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ingestion.client import ControlPlane, PublishRefused, Unreachable
 from ingestion.segments import DeepStorage
@@ -23,14 +22,17 @@ from ingestion.specs.protocol import Assignment, StartRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.claims import Claims
 from ingestion.task.control import Control
-from ingestion.task.epoch import Decoders
+from ingestion.task.decoding import Decoders, Decoding
+from ingestion.task.epoch import Epoch, TopicGuard
 from ingestion.task.errors import Refused, StorageRefused
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.gathering import Gatherer
 from ingestion.task.log import Trouble, logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
+from ingestion.task.publishing import Publisher
 from ingestion.task.settling import Settler
+from ingestion.task.workbench import Workbench
 
 TAKE_S = 0.5
 PREDECESSOR_WAIT_S = 0.5
@@ -93,38 +95,37 @@ class Indexer:
         """One epoch on one topic id."""
         identity = self._await_topic()
         epoch = None if identity is None else self._start(identity)
-        if identity is None or epoch is None:
+        if epoch is None:
             return
-        claims = Claims(self._with.client, self._control, self._number, epoch, identity.topic_id)
-        source = self._with.make_source(claims)
-        work = _work_on(
-            source,
-            assignment=self._assignment,
-            number=self._number,
-            epoch=epoch,
-            topic_id=identity.topic_id,
-            client=self._with.client,
-            topic=self._with.topic,
-            decoders=decoders,
-            storage=self._with.storage,
-            scratch=self._with.scratch,
-            breaker=Breaker(self._control, source, self._log),
-            control=self._control,
-            failpoints=self._failpoints,
-            background=background,
-            parse_exceptions=self._parse_exceptions,
-            refusals=self._refusals,
-            log=self._log,
-        )
+        source = self._with.make_source(Claims(self._with.client, self._control, epoch))
+        guard = TopicGuard(self._with.topic, epoch, background)
+        work = _work_on(source, self._bench(source, epoch, guard, decoders))
         try:
             source.open()
-            self._loop(source, work)
+            self._loop(source, work, guard)
             self._control.show(state="finishing")
             work.end()
         finally:
             self._leave(source)
             work.close()
             self._control.show(in_flight=0)
+
+    def _bench(self, source: Source, epoch: Epoch, guard: TopicGuard, decoders: Decoders) -> Workbench:
+        breaker = Breaker(self._control, source, self._log)
+        return Workbench(
+            assignment=self._assignment,
+            decoding=Decoding(self._assignment, decoders, breaker),
+            publisher=Publisher(self._with.client, epoch, breaker, self._control, self._parse_exceptions),
+            topic=guard,
+            breaker=breaker,
+            storage=self._with.storage,
+            scratch=self._with.scratch,
+            control=self._control,
+            failpoints=self._failpoints,
+            parse_exceptions=self._parse_exceptions,
+            refusals=self._refusals,
+            log=self._log,
+        )
 
     def _leave(self, source: Source) -> None:
         """One that does not close keeps nobody from ending: what it held is published, or read by another."""
@@ -151,7 +152,7 @@ class Indexer:
             self._control.pause(TOPIC_WAIT_S)
         return None
 
-    def _start(self, identity: TopicIdentity) -> int | None:
+    def _start(self, identity: TopicIdentity) -> Epoch | None:
         """Take a new epoch; waits for the control plane. None when told to end meanwhile."""
         before = self._control.status
         request = StartRequest(
@@ -179,17 +180,17 @@ class Indexer:
                 self._control.new_epoch(started.epoch)
                 self._parse_exceptions.know(started.parse_exceptions)
                 self._log.info("started", epoch=started.epoch, topic_id=identity.topic_id)
-                return started.epoch
+                return Epoch(self._number, started.epoch, identity.topic_id)
         return None
 
-    def _loop(self, source: Source, work: Settler | Gatherer) -> None:
+    def _loop(self, source: Source, work: Settler | Gatherer, guard: TopicGuard) -> None:
         try:
-            self._read(source, work)
+            self._read(source, work, guard)
         except (StorageRefused, Refused):
             work.give_up()
             raise
 
-    def _read(self, source: Source, work: Settler | Gatherer) -> None:
+    def _read(self, source: Source, work: Settler | Gatherer, guard: TopicGuard) -> None:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
             self._note(source.problem, heard=batch is not None)
@@ -200,7 +201,7 @@ class Indexer:
             elif source.exhausted():
                 return
             else:
-                self._look_at_topic(work)
+                self._look_at_topic(guard)
             if work.due:
                 work.hand_off()
 
@@ -211,20 +212,16 @@ class Indexer:
         elif heard:
             self._complaints.over()
 
-    def _look_at_topic(self, work: Settler | Gatherer) -> None:
+    def _look_at_topic(self, guard: TopicGuard) -> None:
         """Notice between batches that the topic was made again; while Kafka is away there is nothing to notice."""
         try:
-            now = self._with.topic.topic_id()
+            guard.look()
         except SourceProblem as problem:
             self._kafka_away.met(str(problem))
             self._control.show(message=str(problem))
-            return
-        self._kafka_away.over()
-        if now != work.topic_id:
-            raise TopicChanged(f"the topic's id was {work.topic_id} and is {now}")
+        else:
+            self._kafka_away.over()
 
 
-def _work_on(source: LeasedSource | StoredOffsetSource, **epoch: Any) -> Settler | Gatherer:
-    if isinstance(source, StoredOffsetSource):
-        return Gatherer(source=source, **epoch)
-    return Settler(source=source, **epoch)
+def _work_on(source: LeasedSource | StoredOffsetSource, bench: Workbench) -> Settler | Gatherer:
+    return Gatherer(bench, source) if isinstance(source, StoredOffsetSource) else Settler(bench, source)

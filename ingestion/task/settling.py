@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from concurrent.futures import Future
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,59 +15,62 @@ from ingestion.segments import intervals_among, write_segments
 from ingestion.sources import RELEASE, Batch, LeasedSource, TopicChanged
 from ingestion.sources.base import Ints
 from ingestion.specs import offsets
-from ingestion.specs.protocol import SegmentFile, SettledRequest
+from ingestion.specs.protocol import SegmentFile
 from ingestion.task.batches import STORED, Ledger
-from ingestion.task.epoch import LONGEST_S, Epoch, check_segments
 from ingestion.task.errors import Fenced, Lapsed, Refused, StorageRefused, TooManyParseExceptions
 from ingestion.task.parts import Part
+from ingestion.task.publishing import LONGEST_S, check_segments
+from ingestion.task.workbench import Workbench
 
 GIVE_UP_AT = 0.8  # of what is left of the lock
 MOST_HULLS = 64  # that a heartbeat takes
 
 
-@dataclass(frozen=True)
-class Settler(Epoch):
+class Settler:
     """For sources whose records are held only for so long: each batch is registered and acknowledged at once."""
 
-    source: LeasedSource
     due = False
+
+    def __init__(self, bench: Workbench, source: LeasedSource) -> None:
+        self._bench = bench
+        self._source = source
 
     def take(self, batch: Batch) -> None:
         """Register the batch and acknowledge it, or give it back."""
         holding = batch.hulls()
         partitions = [partition for partition, *_ in holding]
-        self.control.show(in_flight=len(batch), partitions=partitions, holding=holding[:MOST_HULLS])
-        self.control.count_deliveries(Counter(batch.delivery_counts.tolist()))
+        self._bench.control.show(in_flight=len(batch), partitions=partitions, holding=holding[:MOST_HULLS])
+        self._bench.control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = self._settle(Ledger(batch))
         except (TopicChanged, StorageRefused, Refused, TooManyParseExceptions, TooSlow):
             self._release(batch)
             raise
         except Lapsed:
-            self.log.warning("gave up a batch", records=len(batch))
-            if self.control.directive == "stop":  # others need not wait for the lock's end
+            self._bench.log.warning("gave up a batch", records=len(batch))
+            if self._bench.control.directive == "stop":  # others need not wait for the lock's end
                 self._release(batch)
                 return
             self._count_released(batch)
-            self.source.lapse(batch)
-            self.breaker.wait_until_mended()
+            self._source.lapse(batch)
+            self._bench.breaker.wait_until_mended()
             return
-        self.failpoints.reach("before_ack")
-        self.source.acknowledge(batch, verdicts)
-        self.control.show(in_flight=0, holding=[])
+        self._bench.failpoints.reach("before_ack")
+        self._source.acknowledge(batch, verdicts)
+        self._bench.control.show(in_flight=0, holding=[])
 
     def hand_off(self) -> None:
         """Nothing is left to register."""
 
     def catch_up(self) -> None:
         """Show what became of what was lent; nothing is in progress between batches."""
-        self.control.show(ack_failures=self.source.ack_failures, leases=self.source.leases)
+        self._bench.control.show(ack_failures=self._source.ack_failures, leases=self._source.leases)
 
     def end(self) -> None:
         """Finish publishes what is held; stop releases it, all but what would not be delivered again."""
         refused: StorageRefused | None = None
-        for batch in self.source.drain():
-            if refused is None and (self.control.directive == "finish" or batch.last_chance):
+        for batch in self._source.drain():
+            if refused is None and (self._bench.control.directive == "finish" or batch.last_chance):
                 try:
                     self.take(batch)
                 except StorageRefused as error:
@@ -83,16 +85,16 @@ class Settler(Epoch):
 
     def give_up(self) -> None:
         """Release what is held."""
-        for batch in self.source.drain():
+        for batch in self._source.drain():
             self._release(batch)
 
     def _release(self, batch: Batch) -> None:
         self._count_released(batch)
-        self.source.acknowledge(batch, np.full(len(batch), RELEASE, dtype=np.int64))
+        self._source.acknowledge(batch, np.full(len(batch), RELEASE, dtype=np.int64))
 
     def _count_released(self, batch: Batch) -> None:
-        self.control.count_released(len(batch), int((batch.delivery_counts > 1).sum()))
-        self.control.show(in_flight=0, holding=[])
+        self._bench.control.count_released(len(batch), int((batch.delivery_counts > 1).sum()))
+        self._bench.control.show(in_flight=0, holding=[])
 
     def _settle(self, ledger: Ledger) -> Ints:
         """Register the batch; returns its acknowledgements.
@@ -101,19 +103,19 @@ class Settler(Epoch):
         """
         give_up = time.monotonic() + min(ledger.batch.seconds_left * GIVE_UP_AT, LONGEST_S)
         # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
-        same_topic = self.look_aside()
+        same_topic = self._bench.topic.check_aside()
         ledger.early = self._drop_settled(ledger, give_up)
-        rows = self.decode(ledger, give_up)
-        self.parse_exceptions.look_at(ledger)
-        self.failpoints.reach("decoded")
-        self.refusals.registered(Part(ledger, rows), lambda part: self._register(part, give_up, same_topic))
+        rows = self._bench.decoding.decode(ledger, give_up)
+        self._bench.parse_exceptions.look_at(ledger)
+        self._bench.failpoints.reach("decoded")
+        self._bench.refusals.registered(Part(ledger, rows), lambda part: self._register(part, give_up, same_topic))
         return ledger.verdicts
 
     def _register(self, part: Part, give_up: float, same_topic: Future[None]) -> bool:
         ledger = part.ledger
         refused = self._attempt(ledger, part.rows, give_up, same_topic)
         while refused:
-            self.check_topic()  # again, before any duplicate is dropped
+            self._bench.topic.check()  # again, before any duplicate is dropped
             first = ledger.mark_duplicates(refused)
             # Past the lock another one had them rightly.
             ledger.early += first if ledger.batch.seconds_left > 0 else 0
@@ -125,16 +127,16 @@ class Settler(Epoch):
     ) -> dict[int, list[offsets.Range]]:
         """Upload and publish; returns the duplicates that it was refused for, empty when it is registered."""
         segments = self._upload(ledger, rows, give_up)
-        self.failpoints.reach("uploaded")
+        self._bench.failpoints.reach("uploaded")
         same_topic.result()
-        request = ledger.request(self.epoch, self.topic_id, segments, self.parse_exceptions.to_save)
+        request = ledger.request(self._bench.publisher.epoch, segments, self._bench.parse_exceptions.to_save)
         try:
-            self.publish(request, give_up)
+            self._bench.publisher.publish(request, give_up)
         except PublishRefused as refused:
             if refused.refusal.code != "duplicates":
                 raise Fenced(str(refused)) from None
             return refused.refusal.duplicates
-        self.failpoints.reach("committed")
+        self._bench.failpoints.reach("committed")
         return {}
 
     def _drop_settled(self, ledger: Ledger, give_up: float) -> int:
@@ -142,11 +144,10 @@ class Settler(Epoch):
         late = np.flatnonzero(ledger.batch.delivery_counts > 1).astype(np.int64)
         if not len(late):
             return 0
-        request = SettledRequest(epoch=self.epoch, topic_id=self.topic_id, offsets=ledger.all_offsets(late))
-        answer = self.breaker.insist(lambda: self.client.settled(self.number, request), give_up)
-        if answer.settled:
-            self.check_topic()
-        return ledger.mark_duplicates(answer.settled)
+        settled = self._bench.publisher.settled(ledger.all_offsets(late), give_up)
+        if settled:
+            self._bench.topic.check()
+        return ledger.mark_duplicates(settled)
 
     def _upload(self, ledger: Ledger, rows: pa.Table | None, give_up: float) -> list[SegmentFile]:
         stored = ledger.indexes(STORED)
@@ -154,19 +155,19 @@ class Settler(Epoch):
             return []
         if rows.num_rows != len(stored):  # some of them turned out to be duplicates
             rows = rows.filter(pa.array(np.isin(row_indexes(rows), stored)))
-        check_segments(intervals_among(rows, self.assignment.spec.dataSchema))
-        return self.breaker.insist(lambda: self._write(ledger, rows), give_up)
+        check_segments(intervals_among(rows, self._bench.assignment.spec.dataSchema))
+        return self._bench.breaker.insist(lambda: self._write(ledger, rows), give_up)
 
     def _write(self, ledger: Ledger, rows: pa.Table) -> list[SegmentFile]:
-        spec = self.assignment.spec
+        spec = self._bench.assignment.spec
         return write_segments(
             rows,
             ledger.batch.partitions,
             ledger.batch.offsets,
             schema=spec.dataSchema,
-            version=self.assignment.version,
-            storage=self.storage,
-            scratch=self.scratch,
+            version=self._bench.assignment.version,
+            storage=self._bench.storage,
+            scratch=self._bench.scratch,
             max_rows_per_segment=spec.tuningConfig.maxRowsPerSegment,
             index_spec=spec.tuningConfig.indexSpec,
         )

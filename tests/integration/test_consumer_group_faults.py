@@ -19,6 +19,7 @@ from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import Assignment, ClaimRequest, StartRequest
 from ingestion.task.claims import Claims
 from ingestion.task.control import Control
+from ingestion.task.epoch import Epoch
 from tests.support.formats import HERE
 from tests.support.house import House, wait_for
 from tests.support.invariants import always_whole, check_exactly_once, committed_in_kafka
@@ -243,6 +244,6 @@ def member(house: House, topic: str) -> tuple[ConsumerGroupSource, MemoryControl
     identity = watch.identity()
     assert identity is not None
     asked = StartRequest(cluster_id=identity.cluster_id, topic_id=identity.topic_id, host="", pid=1)
-    claims = Claims(plane, Control(0, 1), 0, plane.start(0, asked).epoch, identity.topic_id)
+    claims = Claims(plane, Control(0, 1), Epoch(0, plane.start(0, asked).epoch, identity.topic_id))
     stored = StoredOffsets(topic, watch, claims, use_earliest=True, may_reset=False, with_generation=True)
     return ConsumerGroupSource(properties, stored, f"group-{topic}", "member", 0.1), plane, claims

@@ -11,7 +11,7 @@ import pytest
 
 from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, RegistryUnreachable
 from ingestion.decode.formats import Access
-from ingestion.task.epoch import CHILD
+from ingestion.task.decoding import CHILD
 from tests.support.formats import HERE, ends, format_of, schema_of
 from tests.support.registry import SchemaRegistry, framed, running
 from tests.unit.test_formats_any_bytes import FORMATS, SEEDS

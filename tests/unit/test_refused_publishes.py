@@ -18,7 +18,7 @@ from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.specs import offsets
 from ingestion.specs import publish_limits as limits
 from ingestion.specs.protocol import Advance, Outcomes, PublishAnswer, PublishRequest
-from ingestion.task import epoch, parts
+from ingestion.task import parts, publishing
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
 from tests.support.indexer import OneLog, assignment, record, stored, total
@@ -142,7 +142,7 @@ def test_a_publish_keeps_to_its_limits_by_itself(
     run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more segments, quarantined records and bytes than one may have: it is cut up before anything is sent."""
-    monkeypatch.setattr(epoch, "MOST_SEGMENTS", 4)
+    monkeypatch.setattr(publishing, "MOST_SEGMENTS", 4)
     monkeypatch.setattr(limits, "MOST_QUARANTINED", 3)
     monkeypatch.setattr(limits, "MOST_KEPT_BYTES", 50)
     days = [json.dumps({"time": f"2025-06-{n % 28 + 1:02d}", "n": n}).encode() for n in range(28)]

@@ -1,0 +1,107 @@
+"""A batch's records decoded, each with its outcome; what may have killed an earlier process in a child process."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+
+from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, joined_rows, row_indexes
+from ingestion.decode.formats import Access
+from ingestion.sources.base import Ints
+from ingestion.specs import KafkaIOConfig
+from ingestion.specs.protocol import Assignment
+from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, TOMBSTONE, Ledger
+from ingestion.task.breaker import Breaker
+from ingestion.task.failpoints import Failpoints
+from ingestion.task.registry import ConfluentRegistry
+
+LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
+CHILD = "ingestion.task.decoder_child"
+HANG_S = 60.0  # a decoder that can't be stopped: the process ends, and late deliveries are decoded in a child
+
+
+class Decoders:
+    """One in this process; one in a child for records that may be what made an earlier process die."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        spec = assignment.spec
+        memory = spec.tuningConfig.maxBytesInMemory * 4
+        marker = Failpoints(assignment.failpoints).crash_marker
+        written = spec.ioConfig.inputFormat
+        access = Access(ConfluentRegistry, assignment.schema_folder, assignment.address_policy)
+        self.wants_envelope = written.type == "kafka"
+        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, access, hang_s=HANG_S)
+        self.isolated = IsolatedDecoder(
+            spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, access=access
+        )
+
+    def close(self) -> None:
+        self.here.close()
+        self.isolated.close()
+
+
+def window_of(assignment: Assignment, now: datetime) -> MessageWindow:
+    """Which record times are taken: by the task's creation and taskDuration, of a share group by ``now``."""
+    io_config = assignment.spec.ioConfig
+    if isinstance(io_config, KafkaIOConfig):
+        return MessageWindow.of(io_config, assignment.created_at, assignment.reads_until or now)
+    return MessageWindow.of(io_config, now, now)
+
+
+class Decoding:
+    """Decodes for one epoch."""
+
+    def __init__(self, assignment: Assignment, decoders: Decoders, breaker: Breaker) -> None:
+        self._assignment = assignment
+        self._decoders = decoders
+        self._breaker = breaker
+
+    def decode(self, ledger: Ledger, give_up: float) -> pa.Table | None:
+        """Rows of all records without an outcome; the others' outcomes are in the ledger."""
+        window = window_of(self._assignment, datetime.now(UTC))
+        pending = ledger.indexes(PENDING)
+        late = ledger.batch.delivery_counts[pending] >= LATE_DELIVERY
+        late |= ledger.batch.suspect
+        tables = [
+            self._decode_with(decoder, ledger, chosen, window, give_up)
+            for decoder, chosen in ((self._decoders.here, pending[~late]), (self._decoders.isolated, pending[late]))
+            if len(chosen)
+        ]
+        return joined_rows(tables) if tables else None
+
+    def _decode_with(
+        self,
+        decoder: JsonDecoder | IsolatedDecoder,
+        ledger: Ledger,
+        chosen: Ints,
+        window: MessageWindow,
+        give_up: float,
+    ) -> pa.Table:
+        payloads, envelope = ledger.batch.payloads, self._envelope(ledger)
+        whole = len(chosen) == len(payloads)
+        if not whole:
+            payloads = [payloads[i] for i in chosen.tolist()]
+            envelope = None if envelope is None else envelope.taken(chosen.tolist())
+        # Insisted on, since a format may have to ask a schema registry.
+        found = self._breaker.insist(lambda: decoder.decode(payloads, window, envelope), give_up)
+        decoded = found.with_tombstones(self._assignment.spec.ioConfig.tombstones)
+        ledger.mark(chosen, STORED)
+        ledger.mark(chosen[np.array(decoded.filtered, dtype=np.int64)], FILTERED)
+        ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
+        ledger.mark(chosen[np.array(decoded.tombstones, dtype=np.int64)], TOMBSTONE)
+        ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
+        ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
+        ledger.faults.update({int(chosen[i]): e for i, e in decoded.processed_with_error.items()})
+        if whole:
+            return decoded.rows
+        return decoded.rows.set_column(0, "__row", pa.array(chosen[row_indexes(decoded.rows)], pa.int32()))
+
+    def _envelope(self, ledger: Ledger) -> Envelope | None:
+        """Keys, times and headers, for the one format that looks at them."""
+        if not self._decoders.wants_envelope:
+            return None
+        batch = ledger.batch
+        headers = batch.headers or [()] * len(batch)
+        return Envelope(self._assignment.spec.ioConfig.topic, batch.keys, batch.timestamps_ms, headers)

@@ -1,0 +1,40 @@
+"""What a batch is worked on with, whichever kind its source is of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from structlog.typing import FilteringBoundLogger
+
+from ingestion.segments import DeepStorage
+from ingestion.specs.protocol import Assignment
+from ingestion.task.breaker import Breaker
+from ingestion.task.control import Control
+from ingestion.task.decoding import Decoding
+from ingestion.task.epoch import TopicGuard
+from ingestion.task.failpoints import Failpoints
+from ingestion.task.parse_exceptions import ParseExceptions
+from ingestion.task.parts import Refusals
+from ingestion.task.publishing import Publisher
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """Handed to ``Settler`` or ``Gatherer``, the two ways of work, for one epoch.
+
+    ``decoding``, ``publisher``, ``topic`` and ``breaker`` are of the epoch; the rest is the indexer's.
+    """
+
+    assignment: Assignment
+    decoding: Decoding
+    publisher: Publisher
+    topic: TopicGuard
+    breaker: Breaker
+    storage: DeepStorage
+    scratch: Path
+    control: Control
+    failpoints: Failpoints
+    parse_exceptions: ParseExceptions
+    refusals: Refusals
+    log: FilteringBoundLogger
