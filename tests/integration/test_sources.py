@@ -1,0 +1,82 @@
+"""The three real sources keep the contracts of their kinds, on a real Kafka."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from ingestion.client import MemoryControlPlane
+from ingestion.sources import StoredOffsetSource
+from ingestion.sources.consumer_group import ConsumerGroupSource
+from ingestion.sources.offset_ranges import OffsetRangeSource
+from ingestion.sources.share_group import ShareGroupSource
+from ingestion.sources.stored_offsets import StoredOffsets
+from ingestion.sources.topic import TopicWatch, configure_group
+from ingestion.specs import ShareGroupIOConfig, parse_task_spec
+from ingestion.task.claims import Claims
+from tests.contracts.source_contracts import LeasedContract, Log, StoredOffsetContract
+from tests.support.formats import HERE
+from tests.support.house import House
+from tests.support.indexer import assignment
+
+
+class TestShareGroup(LeasedContract):
+    @pytest.fixture(autouse=True)
+    def _on(self, house: House) -> None:
+        self.house = house
+
+    def source(self, records: Sequence[bytes], lock_s: float) -> ShareGroupSource:
+        topic = self.house.topic(partitions=1)
+        document = self.house.spec(topic, lock_ms=int(lock_s * 1000), consumersPerIndexer=2)
+        io_config = parse_task_spec({**document, "type": "index_kafka_share_group"}).spec.ioConfig
+        assert isinstance(io_config, ShareGroupIOConfig)
+        properties = {"bootstrap.servers": self.house.bootstrap}
+        configure_group(properties, io_config, HERE)
+        self.house.produce(topic, records)
+        return ShareGroupSource(properties, io_config, "client")
+
+
+class _OnKafka(Log):
+    def __init__(self, house: House, plane: MemoryControlPlane, in_group: bool) -> None:
+        self.topic = house.topic(partitions=1)
+        self._house = house
+        self._in_group = in_group
+        self._properties = {"bootstrap.servers": house.bootstrap}
+        self._watch = TopicWatch(self._properties, self.topic, HERE)
+        identity = self._watch.identity()
+        assert identity is not None
+        super().__init__(plane, identity.topic_id)
+        self.replicated = not in_group
+        self._producer = Producer({**self._properties, "transactional.id": uuid.uuid4().hex, "linger.ms": 0})
+        self._producer.init_transactions()
+
+    def append(self, records: Sequence[bytes]) -> None:
+        self._producer.begin_transaction()
+        for payload in records:
+            self._producer.produce(self.topic, payload, partition=0)
+        self._producer.commit_transaction()
+
+    def remove_before(self, offset: int) -> None:
+        for future in self._house.admin.delete_records([TopicPartition(self.topic, 0, offset)]).values():
+            future.result(30)
+
+    def source(self, claims: Claims, may_reset: bool = False, replicas: int = 1) -> StoredOffsetSource:
+        stored = StoredOffsets(
+            self.topic, self._watch, claims, True, may_reset, with_generation=self._in_group, replicas=replicas
+        )
+        if self._in_group:
+            return ConsumerGroupSource(self._properties, stored, f"group-{self.topic}", "client", 0.1)
+        return OffsetRangeSource(self._properties, stored, lambda partition: True, "client", 0.1)
+
+
+class TestStored(StoredOffsetContract):
+    @pytest.fixture(params=[False, True], ids=["by number", "in a group"])
+    def log(self, house: House, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+        log = _OnKafka(house, MemoryControlPlane(assignment(tmp_path, kafka=True)), request.param)
+        yield log
+        for source in log.sources:
+            source.close()
