@@ -159,7 +159,6 @@ class Gatherer:
         except (TopicChanged, StorageRefused, Refused):
             self.give_up()
             raise
-        self._behind = False
         self._clear()
 
     def _let_another_publish(self) -> None:
@@ -195,6 +194,7 @@ class Gatherer:
         same_topic.result()
         self._bench.publisher.publish(self._gathered.request(self._bench.publisher.epoch, segments), give_up)
         self._bench.failpoints.reach("committed")
+        self._behind = False
         self._pace.handed_off(len(segments))
         self._source.published({p: a.progress.end for p, a in self._gathered.parts.items()})
 

@@ -152,7 +152,7 @@ def files(folder: Path) -> int:
     return len(list((folder / "segments").rglob("*.parquet")))
 
 
-@pytest.mark.parametrize("lost", ["by looking"])
+@pytest.mark.parametrize("lost", ["by looking", "by a refusal"])
 def test_a_replica_that_lost_lets_the_other_one_publish_first(
     replicas: tuple[Gathering, Gathering], log: MemoryLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
