@@ -24,7 +24,8 @@ neither, and refuses offsets that have ended before. So a crash between any two 
 Progress belongs to a topic's id, not to its name: what was read of a topic that is gone is never published as another's
 (``TopicChanged``).
 
-A new source is a subclass of one of the two kinds, and is held to its kind's contract in ``tests/contracts``.
+A new source is a subclass of one of the two kinds; one that reads a topic runs the contract of its kind, which is
+``tests/contracts/source_contracts.py``.
 """
 
 from ingestion.sources.base import (
