@@ -13,7 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
 
 app = Celery("headgate")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks()
+app.autodiscover_tasks(related_name="celery_tasks")
 
 
 @after_setup_logger.connect

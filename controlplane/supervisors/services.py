@@ -16,8 +16,8 @@ from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.groups import claim_group
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.autoscale import config_of
+from controlplane.supervisors.celery_tasks import run_one
 from controlplane.supervisors.models import SpecVersion, Supervisor
-from controlplane.supervisors.tasks import run_one
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_room, check_slots
 from controlplane.teams import audit

@@ -17,10 +17,10 @@ from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments.holes import Hole
 from controlplane.segments.models import Source
+from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
-from controlplane.tasks.tasks import launch_on_commit
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require

@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings as site
 from django.core.management import CommandError, call_command
 
-from controlplane.segments import orphans, tasks
+from controlplane.segments import celery_tasks, orphans
 from controlplane.segments.models import Segment
 from ingestion.segments import LocalStorage, open_deep_storage
 from ingestion.segments.sweep import Sweep
@@ -103,7 +103,7 @@ def test_the_grace_period_may_be_given(cast: Cast, put: Put, root: Path, setting
     cleaned_up("--older-than", "P7D")
     assert left(root) == {hour, day}
     settings.ORPHAN_GRACE = timedelta(days=3)
-    tasks.clean_up_orphans()
+    celery_tasks.clean_up_orphans()
     assert left(root) == {hour, day}
     said = cleaned_up("--older-than", "PT30M")
     assert "may still be published" in said

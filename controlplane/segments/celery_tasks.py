@@ -1,4 +1,4 @@
-"""Celery tasks: upkeep of progress and receipts."""
+"""What Celery is asked for: upkeep of progress and receipts. Its messages name these, so the names stay wherever the functions are."""
 
 from datetime import timedelta
 
@@ -13,37 +13,37 @@ FOLDED_LATE = timedelta(seconds=20)  # several rounds of ``fold``
 _log = get_task_logger(__name__)
 
 
-@shared_task
+@shared_task(name="controlplane.segments.tasks.fold")
 def fold() -> int:
     """Join settled neighbours where something was settled of late."""
     return folding.fold(since=FOLDED_LATE)
 
 
-@shared_task
+@shared_task(name="controlplane.segments.tasks.fold_everywhere")
 def fold_everywhere() -> int:
     """Join settled neighbours that a fold has missed."""
     return folding.fold()
 
 
-@shared_task
+@shared_task(name="controlplane.segments.tasks.drop_old_lag")
 def drop_old_lag() -> int:
     """Delete samples of lag that have been kept for long enough."""
     return lag.drop_old()
 
 
-@shared_task
+@shared_task(name="controlplane.segments.tasks.make_receipt_partitions")
 def make_receipt_partitions() -> list[str]:
     """Make the coming week's receipt partitions."""
     return services.make_receipt_partitions()
 
 
-@shared_task
+@shared_task(name="controlplane.segments.tasks.purge_quarantine")
 def purge_quarantine() -> int:
     """Delete what is too old, or too much."""
     return purging.purge_by_rules(retention=settings.QUARANTINE_RETENTION, most_bytes=settings.QUARANTINE_BYTES)
 
 
-@shared_task
+@shared_task(name="controlplane.segments.tasks.clean_up_orphans")
 def clean_up_orphans() -> str:
     """Delete old files that no segment names."""
     said = orphans.clean_up(grace=settings.ORPHAN_GRACE, seconds=CLEAN_UP_S).summary()

@@ -1,4 +1,7 @@
-"""Celery tasks: launching and watching applications."""
+"""What Celery is asked for: launching and watching applications.
+
+Messages name these functions, so the names stay wherever they are.
+"""
 
 from celery import shared_task
 from django.db import transaction
@@ -7,13 +10,13 @@ from controlplane.tasks import launcher, watching
 from controlplane.tasks.models import Task
 
 
-@shared_task
+@shared_task(name="controlplane.tasks.tasks.launch")
 def launch(task_id: str) -> bool:
     """Start a task's application, once."""
     return launcher.launch(task_id)
 
 
-@shared_task
+@shared_task(name="controlplane.tasks.tasks.watch")
 def watch() -> None:
     """Find lost tasks, look at topics, end what is done, and launch what was forgotten."""
     watching.watch(launch_on_commit)

@@ -1,35 +1,38 @@
-"""Celery tasks: the supervisors' rounds and the repair of holes."""
+"""What Celery is asked for: the supervisors' rounds and the repair of holes.
+
+Messages name these functions, so the names stay wherever they are.
+"""
 
 from celery import shared_task
 
 from controlplane.supervisors import lag, repairs, run
 
 
-@shared_task
+@shared_task(name="controlplane.supervisors.tasks.run_all")
 def run_all() -> None:
     """A round over all supervisors."""
     run.run_all()
 
 
-@shared_task
+@shared_task(name="controlplane.supervisors.tasks.run_one")
 def run_one(supervisor_id: str) -> None:
     """A round at once, after a change."""
     run.run_now(supervisor_id)
 
 
-@shared_task
+@shared_task(name="controlplane.supervisors.tasks.iterate")
 def iterate() -> None:
     """Ask Kafka for the supervisors whose period is over."""
     run.iterate()
 
 
-@shared_task
+@shared_task(name="controlplane.supervisors.tasks.repair")
 def repair() -> list[str]:
     """Start repair tasks where there are old holes."""
     return repairs.start_repairs()
 
 
-@shared_task
+@shared_task(name="controlplane.supervisors.tasks.look_at_waiting")
 def look_at_waiting() -> None:
     """Follow the lag of supervisors none of whose tasks runs."""
     lag.look_at_waiting()
