@@ -1,4 +1,7 @@
-"""What Celery is asked for: upkeep of progress and receipts. Its messages name these, so the names stay wherever the functions are."""
+"""What Celery is asked for: upkeep of progress and receipts.
+
+Messages name these functions, so the names stay wherever they are.
+"""
 
 from datetime import timedelta
 
@@ -6,7 +9,7 @@ from celery import shared_task
 from celery.utils.log import get_task_logger
 from django.conf import settings
 
-from controlplane.segments import folding, lag, orphans, purging, services
+from controlplane.segments import folding, lag, orphans, quarantine, receipts
 
 CLEAN_UP_S = 200.0  # under the time limit of tasks; the next run goes on elsewhere
 FOLDED_LATE = timedelta(seconds=20)  # several rounds of ``fold``
@@ -34,13 +37,13 @@ def drop_old_lag() -> int:
 @shared_task(name="controlplane.segments.tasks.make_receipt_partitions")
 def make_receipt_partitions() -> list[str]:
     """Make the coming week's receipt partitions."""
-    return services.make_receipt_partitions()
+    return receipts.make_receipt_partitions()
 
 
 @shared_task(name="controlplane.segments.tasks.purge_quarantine")
 def purge_quarantine() -> int:
     """Delete what is too old, or too much."""
-    return purging.purge_by_rules(retention=settings.QUARANTINE_RETENTION, most_bytes=settings.QUARANTINE_BYTES)
+    return quarantine.purge_by_rules(retention=settings.QUARANTINE_RETENTION, most_bytes=settings.QUARANTINE_BYTES)
 
 
 @shared_task(name="controlplane.segments.tasks.clean_up_orphans")

@@ -19,7 +19,7 @@ from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.segments import claims, registering, replaying, settled
 from controlplane.segments.fence import LockedWriter, PublishRefused, lock_writer
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source, SourceEvent
-from controlplane.segments.parse_exceptions import totals_of_task
+from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets, protocol
 from ingestion.specs.counters import UNPUBLISHED_OUTCOMES
@@ -120,7 +120,7 @@ def _answer_again(
 def _parse_exceptions(task_id: str, request: PublishRequest) -> ParseExceptionTotals | None:
     """Summed up only for a publish that adds to them: most do not."""
     brings_some = request.counters.unparseable or request.counters.processed_with_error
-    return totals_of_task(task_id) if brings_some else None
+    return parse_exceptions_of(task_id) if brings_some else None
 
 
 def _settling(request: PublishRequest) -> dict[int, Ranges]:

@@ -13,8 +13,8 @@ from controlplane.common.ids import task_id
 from controlplane.datasources.models import Datasource
 from controlplane.segments import replaying
 from controlplane.segments.models import QuarantinedRecord, Source
+from controlplane.segments.quarantine import note_quarantine
 from controlplane.segments.selectors.quarantine import Choice, chosen
-from controlplane.segments.trail import note_quarantine
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.tasks.services import create_replay

@@ -15,8 +15,7 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.common.streaming import download
 from controlplane.datasources.models import Datasource
-from controlplane.segments import purging
-from controlplane.segments.exporting import export_quarantine
+from controlplane.segments import quarantine
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors import get_quarantined, list_quarantined
@@ -107,7 +106,7 @@ def _filter_text(values: QueryDict) -> str:
 def export(request: PageRequest, name: str) -> HttpResponseBase:
     """All that match, as newline-delimited JSON."""
     datasource = get_datasource(request.user, name)
-    lines = export_quarantine(user=request.user, datasource=datasource, wanted=QuarantineFilterForm(request.GET).wanted)
+    lines = quarantine.export(user=request.user, datasource=datasource, wanted=QuarantineFilterForm(request.GET).wanted)
     return download(lines, "quarantine.ndjson", "application/x-ndjson")
 
 
@@ -173,7 +172,7 @@ def purge(request: PageRequest, name: str) -> HttpResponse:
     datasource = get_datasource(request.user, name)
 
     def delete(choice: Choice, action: str) -> str:
-        records = purging.purge(user=request.user, datasource=datasource, choice=choice)
+        records = quarantine.purge(user=request.user, datasource=datasource, choice=choice)
         messages.success(request, f"{_records(records)} deleted.")
         return _url(datasource, request)
 

@@ -22,7 +22,7 @@ from controlplane.segments.models import (
     SourceEvent,
     Writer,
 )
-from controlplane.segments.services import make_receipt_partitions
+from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.tasks.models import Task
 from ingestion.decode import fields
 from ingestion.sources.memory import MemoryLeasedSource

@@ -30,8 +30,8 @@ from controlplane.segments.models import (
     SourceEvent,
     Writer,
 )
+from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.segments.selectors import list_faulty
-from controlplane.segments.services import make_receipt_partitions
 from ingestion.specs import offsets
 from ingestion.specs.counters import Counters, Unpublished
 from ingestion.specs.protocol import (

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments import purging, replaying
+from controlplane.segments import quarantine, replaying
 from controlplane.segments.fence import PublishRefused, start_writer
 from controlplane.segments.models import QuarantinedRecord, Segment, Source, SourceEvent, Writer
 from controlplane.segments.publish import publish
@@ -319,8 +319,8 @@ def test_a_purge_deletes_what_no_replay_holds(
 def test_old_records_are_purged_by_the_rule_with_an_alarm(cast: Cast, kept: list[QuarantinedRecord]) -> None:
     """The cast's own record was quarantined in June 2025."""
     until = datetime(2025, 6, 11, 12, tzinfo=UTC)
-    assert purging.purge_by_rules(retention=timedelta(days=11), most_bytes=2**30, now=until) == 0
-    assert purging.purge_by_rules(retention=timedelta(days=9), most_bytes=2**30, now=until) == 1
+    assert quarantine.purge_by_rules(retention=timedelta(days=11), most_bytes=2**30, now=until) == 0
+    assert quarantine.purge_by_rules(retention=timedelta(days=9), most_bytes=2**30, now=until) == 1
     assert states(*kept) == ["kept"] * 4
     event = SourceEvent.objects.get(kind="purged")
     assert event.alarm and "HEADGATE_QUARANTINE_RETENTION" in event.detail
@@ -330,7 +330,7 @@ def test_old_records_are_purged_by_the_rule_with_an_alarm(cast: Cast, kept: list
 def test_the_oldest_beyond_the_size_are_purged(cast: Cast, kept: list[QuarantinedRecord]) -> None:
     QuarantinedRecord.objects.filter(pk=kept[0].pk).update(state="stored")
     size = len(b"{broken")
-    assert purging.purge_by_rules(retention=timedelta(days=36500), most_bytes=2 * size) == 3
+    assert quarantine.purge_by_rules(retention=timedelta(days=36500), most_bytes=2 * size) == 3
     assert list(QuarantinedRecord.objects.values_list("offset", flat=True).order_by("offset")) == [702, 703]
     assert "2 of them never replayed" in SourceEvent.objects.get(kind="purged").detail
 

@@ -11,7 +11,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.segments import claims
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import ProgressKey, Segment, Source, SourceEvent, Writer
-from controlplane.segments.services import make_receipt_partitions
+from controlplane.segments.receipts import make_receipt_partitions
 from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest, Outcomes, Reset
 from tests.support.publishes import TASK, make_source, request, send, settled_offsets, start
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from controlplane.segments import claims, fence
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import ProgressKey, Publish, Source, SourceEvent, Writer
-from controlplane.segments.services import make_receipt_partitions
+from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.lifecycle import end_task, new_token

@@ -18,7 +18,7 @@ from controlplane.segments import claims, fence, replaying
 from controlplane.segments import publish as publishing
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import Source, Writer
-from controlplane.segments.parse_exceptions import totals_of_task
+from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.settled import settled_among
 from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats, plausible
@@ -108,7 +108,7 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         source=source,
         replay=task.kind == Task.Kind.REPLAY,
     )
-    return message(StartAnswer(epoch=epoch, parse_exceptions=totals_of_task(task_id)))
+    return message(StartAnswer(epoch=epoch, parse_exceptions=parse_exceptions_of(task_id)))
 
 
 def _adopted(task: Task, asked: StartRequest) -> Source:

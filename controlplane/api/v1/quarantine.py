@@ -16,8 +16,7 @@ from controlplane.api.pagination import Key, page_of, page_response, paged
 from controlplane.api.v1.serializers import datasources as shapes
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
-from controlplane.segments import purging, selectors
-from controlplane.segments.exporting import export_quarantine
+from controlplane.segments import quarantine, selectors
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
 from controlplane.supervisors import replays
 from controlplane.tasks.models import Task
@@ -70,7 +69,7 @@ class ExportView(HeadgateView):
         """All that match, whole, as newline-delimited JSON; bytes that are no UTF-8 as base64 (`payload_base64`)."""
         wanted = wanted_of(query_of(request, shapes.ExportQuery))
         datasource = find_datasource(self.actor, name)
-        lines = export_quarantine(user=self.actor, datasource=datasource, wanted=wanted)
+        lines = quarantine.export(user=self.actor, datasource=datasource, wanted=wanted)
         return download(lines, "quarantine.ndjson", "application/x-ndjson")
 
 
@@ -105,4 +104,4 @@ class PurgeView(HeadgateView):
         """Delete records for good; those that a replay holds stay. Needs the role admin."""
         choice = choice_of(body_of(request, shapes.ChoiceBody))
         datasource = find_datasource(self.actor, name)
-        return Response({"records": purging.purge(user=self.actor, datasource=datasource, choice=choice)})
+        return Response({"records": quarantine.purge(user=self.actor, datasource=datasource, choice=choice)})

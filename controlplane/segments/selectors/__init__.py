@@ -15,8 +15,7 @@ from controlplane.segments.selectors.lists import (
     list_segments,
 )
 from controlplane.segments.selectors.progress import PartitionProgress, progress
-from controlplane.segments.selectors.rates import Rates, rates
-from controlplane.segments.selectors.starts import first_published
+from controlplane.segments.selectors.published import Rates, first_published, rates
 from controlplane.segments.selectors.timeline import Bar, Timeline, timeline
 from controlplane.segments.selectors.totals import Totals, datasource_totals, totals_of, totals_of_one
 

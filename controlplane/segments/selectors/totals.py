@@ -10,9 +10,11 @@ from typing import Annotated
 from django.db.models import Max, Min, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
+from controlplane.common.database import cursor
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Writer
 from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Count, Counts, Detail
+from ingestion.specs.protocol import ParseExceptionTotals
 
 
 class Totals(Counts):
@@ -81,3 +83,20 @@ def totals_of_one(writer: Writer | None) -> Totals:
 def datasource_totals(datasource: Datasource) -> Totals:
     """What became of all records of all the datasource's tasks."""
     return totals_of(Writer.objects.filter(datasource=datasource)).once
+
+
+_PARSE_EXCEPTIONS = """
+    SELECT coalesce(sum(unparseable + processed_with_error), 0)::int8,
+        (SELECT count(*) FROM segments_faultyrecord WHERE task_id = %s)
+    FROM segments_writer WHERE task_id = %s
+"""
+
+
+def parse_exceptions_of(task_id: str) -> ParseExceptionTotals:
+    """How many of a task's records could not be read, or only in part, whatever became of them.
+
+    Over all its indexers: what is committed, and what this transaction adds.
+    """
+    with cursor() as c:
+        seen, saved = c.execute(_PARSE_EXCEPTIONS, (task_id, task_id)).fetchone() or (0, 0)
+    return ParseExceptionTotals(seen=seen, saved=saved)

@@ -1,19 +1,42 @@
-"""Moving averages of what tasks publish, as Druid's row stats have them."""
+"""What tasks published: from where on, and how much of late."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.db import connection
 
+from controlplane.segments.models import OFFSET_BITS, Source
 from ingestion.specs.counters import IN_DRUID
 
 WINDOWS = {"1m": 60, "5m": 300, "15m": 900}  # name → seconds
 Rates = dict[str, dict[str, dict[str, float]]]
 
+_FIRST = f"""
+    SELECT k.partition, first.low - (k.id << {OFFSET_BITS})
+    FROM segments_progresskey k, LATERAL (
+        SELECT lower(hull) AS low FROM segments_receipt
+        WHERE key_id = k.id AND created_at >= %s AND task_id = %s AND NOT replay ORDER BY created_at LIMIT 1
+    ) first WHERE k.source_id = %s
+"""
+
+
+def first_published(source: Source, task_id: str, since: datetime) -> dict[int, int]:
+    """The first offset of the task's first publish, by partition; of those that it has published something of.
+
+    ``since``: when the task was made: nothing of it is older.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_FIRST, [since, task_id, source.pk])
+        return dict(cursor.fetchall())
+
 
 def rates(task_ids: Sequence[str]) -> Rates:
-    """By task and window: each counter per second over that window, until now. A task without publishes has zeros."""
+    """Druid's moving averages. By task and window: each counter per second over that window, until now.
+
+    A task without publishes has zeros.
+    """
     sums = ", ".join(f"coalesce(sum((p.counters->>'{name}')::int8), 0)" for name in IN_DRUID)
     found: Rates = {task: {} for task in task_ids}
     with connection.cursor() as cursor:

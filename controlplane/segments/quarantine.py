@@ -1,8 +1,13 @@
-"""Purging the quarantine: by hand, and by the site's rules for age and size. What a replay holds is left alone."""
+"""A datasource's quarantine taken out as a file, or purged: by hand, and by the site's rules for age and size.
+
+What a replay holds is never purged. The audit trail says who did what.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
@@ -10,8 +15,15 @@ from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import QuarantinedRecord, SourceEvent
-from controlplane.segments.selectors.quarantine import Choice, chosen, matching
-from controlplane.segments.trail import note_quarantine
+from controlplane.segments.selectors.quarantine import (
+    Choice,
+    QuarantineFilter,
+    chosen,
+    export_chunks,
+    filtered,
+    matching,
+)
+from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
@@ -22,6 +34,24 @@ _ABOVE_CAP = """
         FROM segments_quarantinedrecord WHERE datasource_id = %s
     ) sized WHERE upto > %s ORDER BY id DESC LIMIT 1
 """
+
+
+def export(*, user: User, datasource: Datasource, wanted: QuarantineFilter) -> Iterator[bytes]:
+    """All that match and are there now, payloads and all, as newline-delimited JSON in chunks.
+
+    Raises ``NotAllowed``.
+    """
+    require(user, Action.VIEW, datasource.team)
+    found = filtered(datasource, wanted)
+    seen = matching(found)
+    note_quarantine(
+        user,
+        datasource,
+        "export",
+        records=seen.records,
+        **wanted.described(),
+    )
+    return export_chunks(found.filter(pk__lte=seen.upto))
 
 
 def purge(*, user: User, datasource: Datasource, choice: Choice) -> int:
@@ -86,3 +116,10 @@ def _noted(datasource: Datasource, found: QuerySet[QuarantinedRecord], reason: s
 
 def _delete(found: QuerySet[QuarantinedRecord]) -> int:
     return found.exclude(state=State.REPLAYING).delete()[0]
+
+
+def note_quarantine(user: User | None, datasource: Datasource, action: str, **detail: Any) -> None:
+    """Add an entry; see ``audit.record``."""
+    audit.record(
+        user=user, team=datasource.team, target="quarantine", target_id=datasource.name, action=action, **detail
+    )

@@ -1,4 +1,4 @@
-"""Upkeep of the segment store's tables."""
+"""The receipts' table, which is partitioned by day."""
 
 from __future__ import annotations
 
