@@ -38,16 +38,12 @@ if TYPE_CHECKING:  # a decoder's process needs nothing of the protocol
 
 
 class IngestionError(Exception):
-    """Base of what the data plane raises for a reason that it knows. Without a message, the class's own first line.
+    """Base of what the data plane raises for a reason that it knows. Without a message, the class's own first line."""
 
-    ``permanent``: whoever starts again comes to the same end, until somebody changes something.
-    ``is_failure``: False when there is nothing wrong, but nothing to do here any more.
-    ``farewell``: what the task's other indexers are told when the task fails of it: to publish what they hold
-    (``finish``), or to release it (``stop``).
-    """
-
-    permanent: bool = False
-    is_failure: ClassVar[bool] = True
+    permanent: bool = False  # whoever starts again comes to the same end, until somebody changes something
+    is_failure: ClassVar[bool] = True  # False when there is nothing wrong, but nothing to do here any more
+    # What the task's other indexers are told when the task fails of it: to publish what they hold (``finish``), or to
+    # release it (``stop``).
     farewell: ClassVar[Directive] = "finish"
 
     def __init__(self, message: str = "", permanent: bool | None = None) -> None:

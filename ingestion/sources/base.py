@@ -38,12 +38,7 @@ class OffsetsUnavailable(SourceProblem):
 class Batch:
     """Records, columnar: index ``i`` of every column is the same record.
 
-    Columns other than payloads may be read lazily, and cost nothing unless they are looked at. ``headers``: name and
-    value of each of a record's headers, in their order; empty when the source has none at all.
-    ``held`` is the source's own; ``deadline`` (``time.monotonic`` seconds) is when the records are no longer ours;
-    ``extra`` are offsets that end without a record (empty, gap, skipped), by partition. ``last_chance``: released, some
-    of the records would not be delivered again. ``progress``: of a source with stored offsets, the part of each
-    partition that the batch covers whole. ``suspect``: these may be the records that earlier processes died of.
+    Columns other than payloads may be read lazily, and cost nothing unless they are looked at.
     """
 
     partitions: Ints
@@ -52,13 +47,16 @@ class Batch:
     payloads: Sequence[bytes | None]
     keys: Sequence[bytes | None]
     timestamps_ms: Sequence[int | None]
-    deadline: float
+    deadline: float  # when the records are no longer ours, in ``time.monotonic`` seconds
+    # Name and value of each of a record's headers, in their order; empty when the source has none at all.
     headers: Sequence[Sequence[tuple[str, bytes | None]]] = ()
-    held: Any = None
+    held: Any = None  # the source's own
+    # Offsets that end without a record (empty, gap, skipped), by partition.
     extra: dict[int, Outcomes] = field(default_factory=dict)
-    last_chance: bool = False
+    last_chance: bool = False  # released, some of the records would not be delivered again
+    # Of a source with stored offsets, the part of each partition that the batch covers whole.
     progress: dict[int, Advance] = field(default_factory=dict)
-    suspect: bool = False
+    suspect: bool = False  # these may be the records that earlier processes died of
 
     def __len__(self) -> int:
         return len(self.payloads)

@@ -27,17 +27,15 @@ class _Record:
 
 @dataclass
 class MemoryLeasedSource(LeasedSource):
-    """See ``LeasedSource``. ``verdicts``: (partition, offset) → the last acknowledgement.
-
-    ``without_record``: offsets that end with the first batch, by partition.
-    ``extras``: (partition, offset) → a record's key, timestamp and headers; none for those that are not there.
-    """
+    """A source that leases, in memory: see ``LeasedSource``."""
 
     records: Iterable[tuple[int, int, bytes | None]]
     batch_records: int = 100
     lock_s: float = 30.0
-    verdicts: dict[tuple[int, int], int] = field(default_factory=dict)
+    verdicts: dict[tuple[int, int], int] = field(default_factory=dict)  # (partition, offset) → the last acknowledgement
+    # Offsets that end with the first batch, by partition.
     without_record: dict[int, Outcomes] = field(default_factory=dict)
+    # (partition, offset) → a record's key, timestamp and headers; none for those that are not there.
     extras: Mapping[tuple[int, int], Extra] = field(default_factory=dict)
     ack_failures: int = 0
     problem: str = ""

@@ -47,32 +47,26 @@ class Claim(Protocol):
 
 @dataclass(frozen=True)
 class Start:
-    """Where a partition goes on. ``left_out``: what lies between there and the stored offset, if it was reset.
-
-    ``suspect``: several processes have begun here, and none has published anything.
-    """
+    """Where a partition goes on."""
 
     offset: int
     stored: int
     generation: int | None
-    suspect: bool = False
-    left_out: Outcomes | None = None
+    suspect: bool = False  # several processes have begun here, and none has published anything
+    left_out: Outcomes | None = None  # what lies between there and the stored offset, if it was reset
 
 
 @dataclass(frozen=True)
 class StoredOffsets:
-    """``use_earliest``: where to begin with a topic that was never read. ``may_reset``: tuningConfig's word.
-
-    ``replicas``: how many processes begin at each place when all is well.
-    """
+    """Where to begin with each partition, and what to do where that is gone."""
 
     topic: str
     watch: Watch
     claim: Claim
-    use_earliest: bool
-    may_reset: bool
+    use_earliest: bool  # where to begin with a topic that was never read
+    may_reset: bool  # tuningConfig's word
     with_generation: bool = False
-    replicas: int = 1
+    replicas: int = 1  # how many processes begin at each place when all is well
     isolation: Isolation = "read_committed"
 
     def starts(self, partitions: Iterable[int], new_process: bool = False, again: bool = False) -> dict[int, Start]:

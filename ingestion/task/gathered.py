@@ -27,10 +27,10 @@ RECORD_BYTES = 200  # of a quarantined record, beside what it holds
 
 @dataclass
 class _Part:
-    """One partition's. ``records``: how many were polled."""
+    """What has gathered of one partition."""
 
     progress: Advance
-    records: int = 0
+    records: int = 0  # how many were polled
     filtered: int = 0
     outside_window: int = 0
     tombstones: int = 0
