@@ -70,7 +70,7 @@ def test_nothing_is_red_lost_or_doubled(house: House) -> None:
 
 
 def test_a_worker_that_nothing_outlives_takes_them_with_it(house: House, tmp_path: Path) -> None:
-    """As in a container: HEADGATE_WORKER_STOPS_TASKS."""
+    """A worker in a container does: HEADGATE_WORKER_STOPS_TASKS."""
     child = Child([sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "log")
     folder = tmp_path / "tasks" / "task"
     folder.mkdir(parents=True)

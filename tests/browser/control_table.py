@@ -29,7 +29,7 @@ class Row:
 
 
 def row(pages: str | tuple[str, ...], walk: Walk, *controls: tuple[str, str]) -> Row:
-    """The same controls on each of some pages."""
+    """Some controls, on each of some pages."""
     on = (pages,) if isinstance(pages, str) else pages
     return Row(frozenset((page, Control(*c)) for page in on for c in controls), walk)
 

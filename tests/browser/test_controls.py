@@ -41,7 +41,7 @@ def site(transactional_db: None, live_server: LiveServer) -> Site:
 
 @pytest.fixture
 def visit(site: Site, page: Page, live_server: LiveServer, quiet: Quiet) -> Visit:
-    """As the owner, who may do everything. Buttons and links change at once: no colour is caught on its way."""
+    """The owner's visit, who may do everything. Buttons and links change at once: no colour is caught on its way."""
     page.emulate_media(reduced_motion="reduce")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     return visit_as(page, live_server, site.cast.users["owner"], site)

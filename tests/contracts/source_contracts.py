@@ -157,7 +157,7 @@ class Log(ABC):
 
     @abstractmethod
     def remove_before(self, offset: int) -> None:
-        """As retention does."""
+        """What retention does."""
 
     @abstractmethod
     def source(self, claims: Claims, may_reset: bool = False, replicas: int = 1) -> StoredOffsetSource:

@@ -82,7 +82,7 @@ def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 
 @pytest.fixture(params=["memory", "http"])
 def kafka_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """The same for a task with stored offsets."""
+    """The control plane of a task with stored offsets."""
     make_receipt_partitions()
     yield from plane_for(request, Task.Kind.OFFSET_RANGE, KAFKA_SPEC)
 

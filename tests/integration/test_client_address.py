@@ -60,7 +60,7 @@ def rest_login(client: Client, address: str, password: str = PASSWORD) -> int:
 
 
 def behind_proxy(address: str) -> dict[str, str]:
-    """As a proxy sends it on: what the client wrote into the header first, then the client's address."""
+    """The header that a proxy sends on: first what the client wrote into it, then the client's address."""
     return {"X-Forwarded-For": f"198.51.100.7, {address}"}
 
 

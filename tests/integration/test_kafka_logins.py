@@ -111,7 +111,7 @@ def _topic_for_a_user(bootstrap: str) -> str:
 
 
 def read(properties: dict[str, Any]) -> dict[str, Any]:
-    """As a spec keeps them."""
+    """Properties in the form that a spec keeps."""
     return parse_task_spec(changed(("ioConfig/consumerProperties", properties))).spec.ioConfig.consumerProperties
 
 

@@ -53,7 +53,7 @@ def test_coarse_samples_keep_the_peak_with_its_partitions_and_the_last_sums(sour
 
 
 def _make_room(source: Source) -> None:
-    """As if the last look had been five seconds ago."""
+    """Makes the last look five seconds older."""
     for row in LagSample.objects.filter(source=source, resolution_s=5):
         LagSample.objects.filter(pk=row.pk).update(at=row.at - timedelta(seconds=5))
 

@@ -22,7 +22,7 @@ Make = Callable[..., Workers]
 
 
 def delete_before(house: House, topic: str, partition: int, offset: int) -> None:
-    """As retention does."""
+    """What retention does."""
     for future in house.admin.delete_records([TopicPartition(topic, partition, offset)]).values():
         future.result(30)
 

@@ -147,7 +147,7 @@ def test_a_change_of_a_suspended_one_leaves_it_so(owner: Client, cast: Cast) -> 
 
 
 def test_history_has_authors_changes_of_secrets_and_terminations(owner: Client, cast: Cast) -> None:
-    """The same on the page and over REST."""
+    """The page and REST tell the same history."""
 
     def submit(password: str, **io_config: int) -> None:
         spec = spec_for("guarded", **io_config)

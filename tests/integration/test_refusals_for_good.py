@@ -137,7 +137,7 @@ def test_a_message_that_is_too_large(plane: HttpControlPlane, settings: Any) -> 
 
 
 def test_a_record_that_is_in_quarantine_already_is_read_again(plane: HttpControlPlane) -> None:
-    """As after a reset of stored offsets: what is kept is what was read last."""
+    """It happens after a reset of stored offsets: what is kept is what was read last."""
     epoch = begin(plane)
     poison = Poison.model_construct(**_poison(0))
     bad = {0: Outcomes(unparseable=[(0, 1)])}

@@ -99,7 +99,7 @@ def test_repairs_that_fail_wait_longer_each_time_raise_an_alarm_and_are_given_up
 
 
 def run_errors(cast: Cast) -> list[dict[str, Any]]:
-    """As the supervisor shows them."""
+    """Failed tasks that the supervisor shows."""
     run(cast.supervisor.pk)
     cast.supervisor.refresh_from_db()
     return [e for e in cast.supervisor.recent_errors if e["class"] == "TaskFailed"]

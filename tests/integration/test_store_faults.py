@@ -83,7 +83,7 @@ def test_postgresql_stops_at_once_and_starts(house: House, make_workers: Make) -
 
 
 def avro_long(number: int) -> bytes:
-    """As Avro writes a long that is not negative."""
+    """A long that is not negative, in Avro's form."""
     number, out = number << 1, b""
     while number > 0x7F:
         out += bytes([number & 0x7F | 0x80])

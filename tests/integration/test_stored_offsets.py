@@ -245,7 +245,7 @@ def test_indexers_that_begin_together_agree_where() -> None:
 
 
 def _begin_with_starts(topic_id: str, epoch: int, number: int) -> None:
-    """As an indexer does that finds nothing stored; its starts are told by their tens."""
+    """What an indexer asks that finds nothing stored; its starts are told by their tens."""
 
     def ask(**asked: object) -> ClaimAnswer:
         message = ClaimRequest.model_validate(

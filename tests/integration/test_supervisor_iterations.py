@@ -95,13 +95,13 @@ def tasks_of(supervisor: Supervisor) -> list[Task]:
 
 
 def reads(task: Task) -> None:
-    """As its heartbeats would say."""
+    """What its heartbeats would say."""
     Task.objects.filter(pk=task.pk).update(status=Status.RUNNING)
     task.indexers.create(number=0, state="reading")
 
 
 def began_to_read(task: Task, at: datetime) -> Writer:
-    """As its first indexer's start would say."""
+    """What its first indexer's start would say."""
     return Writer.objects.create(task_id=task.pk, datasource=task.datasource, number=0, epoch=1, started_at=at)
 
 

@@ -42,7 +42,7 @@ def source_of(supervisor: Supervisor, house: House, topic: str, kind: Source.Kin
 
 
 def read_source(supervisor: Supervisor, house: House, topic: str) -> Source:
-    """As if its tasks had read and published four records of partition 0, and nothing of partition 1."""
+    """A source whose tasks have published four records of partition 0, and nothing of partition 1."""
     source = source_of(supervisor, house, topic, Source.Kind.OFFSETS, supervisor.pk)
     settle(source.keys.create(partition=0, next_offset=4), (0, 4))
     source.keys.create(partition=1, next_offset=0)

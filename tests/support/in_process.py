@@ -11,7 +11,7 @@ from ingestion.client import HttpControlPlane
 
 
 class _Through:
-    """As httpx asks a server. In the caller's database transaction; whatever goes wrong is answered as by a server."""
+    """A server for httpx, in the caller's database transaction; whatever goes wrong is answered as by a server."""
 
     def __init__(self, token: str) -> None:
         self._client = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})

@@ -30,7 +30,7 @@ PAGE_ADMINISTER: Statuses = (302, 403, 403, 404, 302, 302)
 
 
 def instead(statuses: Statuses, success: int) -> Statuses:
-    """The same with another code for success."""
+    """These statuses with another code for success."""
     a, b, c, d, e, f = (success if s == 200 else s for s in statuses)
     return a, b, c, d, e, f
 

@@ -131,7 +131,7 @@ def test_nested_values_compare_as_json_text() -> None:
 
 
 def test_time_is_milliseconds() -> None:
-    """As in Druid's example of an interval filter written as a bound filter on ``__time``."""
+    """Druid's example of an interval filter written as a bound filter on ``__time``."""
     condition = {"type": "bound", "dimension": "__time", "lower": "1", "upper": 5, "upperStrict": True}
     schema = DataSchema.model_validate(
         {

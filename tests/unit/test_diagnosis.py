@@ -33,7 +33,7 @@ def of_offsets(**io_config: Any) -> dict[str, Any]:
 
 
 def seen(ends: list[int], starts: list[int] | None = None, **more: Any) -> dict[str, Any]:
-    """As the observer writes it."""
+    """An observation in the observer's form."""
     return {
         "topic_exists": True,
         "partitions": len(ends),

@@ -11,7 +11,7 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
-PACKAGES = ("controlplane", "ingestion", "frontend", "benchmarks")
+PACKAGES = ("controlplane", "ingestion", "frontend", "benchmarks", "tests")
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 # Those of Keep a Changelog, what to do when upgrading before them.
 CHANGELOG_HEADINGS = ("Upgrading", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Known limits")

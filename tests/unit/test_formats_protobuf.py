@@ -93,7 +93,7 @@ def test_the_documents_message() -> None:
 
 
 def test_fields_go_by_the_name_that_the_spec_uses() -> None:
-    """As in the .proto, or as in Protobuf's JSON, which is how Druid reads them."""
+    """That of the .proto, or of Protobuf's JSON, which is how Druid reads them."""
     schema = schema_of(dimensions=["httpMethod", "http_code"])
     assert row(inline([FILE]), PAYLOAD, schema=schema) == {"httpMethod": "GET", "http_code": "200"}
     spec = inline([FILE], flattenSpec={"fields": [{"type": "path", "name": "m", "expr": "$.httpMethod"}]})

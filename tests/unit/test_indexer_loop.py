@@ -43,7 +43,7 @@ def test_what_can_not_be_decoded_is_quarantined_whole_and_rejected(run_indexer: 
 
 @pytest.mark.parametrize("kafka", [False, True])
 def test_tombstones_are_thrown_away_and_counted(run_indexer: Any, tmp_path: Path, kafka: bool) -> None:
-    """As in Druid, unless the spec wants them in quarantine."""
+    """Druid does so; here, unless the spec wants them in quarantine."""
     source = MemoryLeasedSource([(0, n, None if n % 3 else record(n)) for n in range(9)])
     plane = run_indexer(source, kafka=kafka, transformSpec={"filter": {"type": "not", "field": {"type": "false"}}})
     assert stored(plane, tmp_path) == [0, 3, 6]

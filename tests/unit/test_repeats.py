@@ -45,7 +45,7 @@ def ear() -> Iterator[Ear]:
 
 
 def failed(ear: Ear, task: str, error: Exception) -> None:
-    """As Celery says it."""
+    """What Celery logs."""
     context: dict[str, Any] = {"name": task, "id": str(ear.now), "exc": error}
     ear.logger.error("Task %(name)s[%(id)s] raised unexpected: %(exc)r", context, exc_info=error)
 

@@ -98,7 +98,7 @@ def test_the_kinds_are_told_apart() -> None:
 
 
 def test_records_without_a_time_can_be_thrown_away() -> None:
-    """As the reference says how: those that have an unreadable one stay unparseable."""
+    """The reference says how; those that have an unreadable one stay unparseable."""
     unwanted = {"type": "not", "field": {"type": "selector", "dimension": "__time", "value": 0}}
     schema = DataSchema.model_validate(
         {

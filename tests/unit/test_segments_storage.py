@@ -198,7 +198,7 @@ except DeepStorageError as error:
 
 
 def test_a_refused_write_is_permanent(tmp_path: Path, local: Path) -> None:
-    """As a user without rights, for root may write everywhere."""
+    """It is written by a user without rights, for root may write everywhere."""
     place = Path("/usr/share")
     command = [sys.executable, "-c", REFUSED, str(place), os.devnull]
     told = subprocess.run(command, capture_output=True, text=True, check=True)

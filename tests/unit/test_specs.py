@@ -113,7 +113,7 @@ def test_defaults_of_the_document() -> None:
 
 
 def test_when_rows_are_persisted_and_handed_off() -> None:
-    """As in Druid, but for the handoff period, which is long there: ``P2147483647D``, more than any other of today."""
+    """Druid's defaults, but for the handoff period, which is the longest there: ``P2147483647D``."""
     tuning = TuningConfig()
     assert (tuning.maxRowsInMemory, tuning.maxTotalRows, tuning.maxPendingPersists) == (1_000_000, None, 0)
     assert tuning.intermediatePersistPeriod == timedelta(minutes=10)
