@@ -18,27 +18,24 @@ from ingestion.specs.kafka_properties import without_effect
 
 @dataclass(frozen=True)
 class Reason:
-    """One cause. ``code`` is for programs and does not change; ``text`` is for people, with what to do."""
+    """One cause of why nothing is shown."""
 
-    code: str
-    text: str
+    code: str  # for programs; it does not change
+    text: str  # for people, with what to do
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a task. ``observation``: as the observer wrote it; ``indexer_states``: by the last heartbeat.
-
-    ``no_room``: why it can't be launched yet, or has no slot of Spark.
-    """
+    """What is known of a task."""
 
     status: str
     spec: Mapping[str, Any]
     totals: Totals
-    observation: Mapping[str, Any] = field(default_factory=dict)
-    indexer_states: Sequence[str] = ()
+    observation: Mapping[str, Any] = field(default_factory=dict)  # as the observer wrote it
+    indexer_states: Sequence[str] = ()  # by the last heartbeat
     slots: int = 0
     error: str = ""
-    no_room: str = ""
+    no_room: str = ""  # why it can't be launched yet, or has no slot of Spark
 
 
 def why_nothing(facts: Facts) -> list[Reason]:

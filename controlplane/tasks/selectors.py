@@ -39,17 +39,15 @@ class IndexerRow:
 
 @dataclass(frozen=True)
 class Report:
-    """What a task did. ``without_effect``: options.
-
-    ``parse_exceptions``: as many as ``maxSavedParseExceptions``, of those that could not be read and of those with a
-    faulty field, the last first.
-    """
+    """What a task did."""
 
     task: Task
     totals: Totals
     indexers: list[IndexerRow]
+    # The last first: as many as ``maxSavedParseExceptions`` of those that could not be read, and of those with a faulty
+    # field.
     parse_exceptions: list[QuarantinedRecord | FaultyRecord]
-    without_effect: list[str]
+    without_effect: list[str]  # options of the spec
     events: list[SourceEvent]
     reasons: list[Reason]
     duration: timedelta | None

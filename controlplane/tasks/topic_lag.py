@@ -19,9 +19,9 @@ MOST_RANGES = 100  # unsettled ranges of a partition that are told
 
 @dataclass(frozen=True)
 class TopicLag:
-    """``partitions``: by number, between where the reader begins and the log's end."""
+    """How far a reader is behind its topic."""
 
-    partitions: dict[int, Unsettled]
+    partitions: dict[int, Unsettled]  # by number, between where the reader begins and the log's end
     undecided: int  # offsets from the first transaction on that is still open
 
     @property

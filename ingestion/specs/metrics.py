@@ -89,7 +89,7 @@ class NumberMetric(_FieldMetric):
 
 
 class StringMetric(_FieldMetric):
-    """A text of the records' field, cut to ``maxStringBytes``: that of the first or last record, or any."""
+    """A text of the records' field, cut to ``maxStringBytes``; that of the first or last record, or any."""
 
     type: Literal["stringFirst", "stringLast", "stringAny"]
     maxStringBytes: int = Field(default=1024, ge=1, le=1_048_576)

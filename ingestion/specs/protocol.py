@@ -37,12 +37,12 @@ Told = Annotated[str, AfterValidator(told)]
 
 
 class RepairRange(Message):
-    """A hole of the settled ranges that an ordinary reader looks into. ``topic_id``: of the topic that has it."""
+    """A hole of the settled ranges that an ordinary reader looks into."""
 
     partition: int = Field(ge=0)
     start: int = Field(ge=0)
     end: int = Field(gt=0)
-    topic_id: str = ""
+    topic_id: str = ""  # of the topic that has it
 
 
 class Replay(Message):
@@ -93,13 +93,10 @@ class StartRequest(Unpublished):
 
 
 class ParseExceptionTotals(Message):
-    """Of a task, over all its indexers and their restarts.
+    """Sums of a task, over all its indexers and their restarts."""
 
-    ``seen``: records that could not be read, or only in part; ``saved``: how many of the latter are kept.
-    """
-
-    seen: int = Field(default=0, ge=0)
-    saved: int = Field(default=0, ge=0)
+    seen: int = Field(default=0, ge=0)  # records that could not be read, or only in part
+    saved: int = Field(default=0, ge=0)  # how many of those read in part are kept
 
 
 class StartAnswer(Message):
@@ -115,47 +112,41 @@ class Reset(Message):
 
 
 class ClaimRequest(Message):
-    """An indexer asks for the stored offsets of the partitions it is to read.
-
-    ``starts``: where to start the partitions that have no stored offset; kept only if ``first_run`` is still what the
-    last answer said. ``new_generation``: whoever held these partitions before may publish no more. ``new_process``:
-    counted as an attempt until something of the partition is published.
-    """
+    """An indexer asks for the stored offsets of the partitions it is to read."""
 
     epoch: int
     topic_id: str
     partitions: list[Partition]
-    new_generation: bool = False
-    new_process: bool = False
+    new_generation: bool = False  # whoever held these partitions before may publish no more
+    new_process: bool = False  # counted as an attempt until something of the partition is published
     first_run: bool = False
+    # Where to start the partitions that have no stored offset; kept only if ``first_run`` is still what the last answer
+    # said.
     starts: dict[Partition, int] = Field(default_factory=dict)
     resets: dict[Partition, Reset] = Field(default_factory=dict)
 
 
 class Claimed(Message):
-    """One partition: where to go on (None: nothing is stored yet), and the generation a publish must name.
-
-    ``attempts``: how many processes have begun here since something of it was published.
-    """
+    """One partition: where to go on (None: nothing is stored yet), and the generation a publish must name."""
 
     next_offset: int | None
     generation: int
-    attempts: int = 0
+    attempts: int = 0  # how many processes have begun here since something of it was published
 
 
 class ClaimAnswer(Message):
-    """``first_run``: nothing was ever stored for this source, nor for an older topic of that name."""
+    """Where to go on with the partitions that were asked for."""
 
     partitions: dict[int, Claimed]
-    first_run: bool
+    first_run: bool  # nothing was ever stored for this source, nor for an older topic of that name
 
 
 class Advance(Message):
-    """The part of one partition that a publish ends: all of ``[start, end)``. ``generation``: None if it has none."""
+    """The part of one partition that a publish ends: all of ``[start, end)``."""
 
     start: int = Field(ge=0)
     end: int = Field(gt=0)
-    generation: int | None = None
+    generation: int | None = None  # None where there is none
 
 
 class Column(Message):
@@ -204,14 +195,14 @@ class QuarantinedRecord(Message):
 
 
 class FaultyRecord(Message):
-    """A record that is stored although a field of it was no good. ``payload``: its beginning."""
+    """A record that is stored although a field of it was no good."""
 
     partition: int = Field(ge=0)
     offset: int = Field(ge=0)
     timestamp_ms: int | None = None
     delivery_count: int = Field(ge=0)
     error: Told = Field(max_length=2000)
-    payload: Base64Bytes | None = None
+    payload: Base64Bytes | None = None  # its beginning
     payload_size: int | None = None  # of the whole, in bytes
 
 
@@ -231,23 +222,21 @@ class PublishRequest(Message):
 
 
 class PublishAnswer(Message):
-    """``parse_exceptions``: what there are now; None when the publish brought none."""
+    """The publish has committed."""
 
     publish_id: UUID
     segment_ids: list[str]
-    parse_exceptions: ParseExceptionTotals | None = None
+    parse_exceptions: ParseExceptionTotals | None = None  # what there are now; None when the publish brought none
 
 
 class Refusal(Message):
-    """Why a message changed nothing (status 409).
-
-    ``duplicates``: per partition, what is settled already. ``stored``: the partitions whose stored offset (code
-    offsets) or generation (code generation) is not what the publish named, and their stored offsets.
-    """
+    """Why a message changed nothing (status 409)."""
 
     code: Literal["fenced", "duplicates", "abandoned", "offsets", "generation", "predecessor"]
     detail: str
-    duplicates: dict[int, list[OffsetRange]] = Field(default_factory=dict)
+    duplicates: dict[int, list[OffsetRange]] = Field(default_factory=dict)  # per partition, what is settled already
+    # The partitions whose stored offset (code offsets) or generation (code generation) is not what the publish named,
+    # and their stored offsets.
     stored: dict[int, int | None] = Field(default_factory=dict)
 
 
@@ -275,29 +264,22 @@ class AbandonAnswer(Message):
 
 
 class Leases(Message):
-    """What became of the records that a share group lent to an indexer, since its epoch began.
-
-    ``lock_expired``: acknowledged too late, or given up until their lock ran out. ``hold_ms``: the longest time in ms
-    of a bucket → how many records were held for so long or less, and longer than the bucket before: from the poll's
-    return to the acknowledgement. Buckets grow by a quarter each, so that there are less than 80.
-    """
+    """What became of the records that a share group lent to an indexer, since its epoch began."""
 
     acquired: int = Field(default=0, ge=0)
     accepted: int = Field(default=0, ge=0)
     rejected: int = Field(default=0, ge=0)
     released: int = Field(default=0, ge=0)
-    lock_expired: int = Field(default=0, ge=0)
+    lock_expired: int = Field(default=0, ge=0)  # acknowledged too late, or given up until their lock ran out
+    # The longest time in ms of a bucket → how many records were held for so long or less, and longer than the bucket
+    # before: from the poll's return to the acknowledgement. Buckets grow by a quarter each, so that there are less than
+    # 80.
     hold_ms: dict[int, int] = Field(default_factory=dict, max_length=80)
     longest_hold_ms: int = Field(default=0, ge=0)
 
 
 class IndexerStatus(Message):
-    """One indexer in a heartbeat. ``unpublished``: what ended without a publish since this epoch began.
-
-    ``holding``: of a share group, between which offsets what it works on lies: partition, first, last + 1.
-    ``restarted_after``: why its job ended before the last of its ``restarts``. ``publishes``: how many of this epoch
-    were taken. ``failures``: how often it has failed in a row for one reason.
-    """
+    """One indexer in a heartbeat."""
 
     number: int = Field(ge=0)
     epoch: int = Field(ge=0)
@@ -306,16 +288,17 @@ class IndexerStatus(Message):
     ]
     pid: int = 0
     in_flight: int = Field(default=0, ge=0)
-    unpublished: Counters = Field(default_factory=Counters)
+    unpublished: Counters = Field(default_factory=Counters)  # what ended without a publish since this epoch began
     partitions: list[int] = Field(default_factory=list)
     message: Told = ""
     ack_failures: int = Field(default=0, ge=0)
     restarts: int = Field(default=0, ge=0)
-    restarted_after: Told = ""
-    failures: int = Field(default=0, ge=0)
-    publishes: int = Field(default=0, ge=0)
+    restarted_after: Told = ""  # why its job ended before the last of its ``restarts``
+    failures: int = Field(default=0, ge=0)  # how often it has failed in a row for one reason
+    publishes: int = Field(default=0, ge=0)  # how many of this epoch were taken
     redelivery_counts: dict[int, int] = Field(default_factory=dict)  # delivery count → records, this epoch
     leases: Leases = Field(default_factory=Leases)
+    # Of a share group, between which offsets what it works on lies: partition, first, last + 1.
     holding: list[tuple[int, int, int]] = Field(default_factory=list, max_length=64)
 
 
@@ -336,14 +319,11 @@ class HeartbeatAnswer(Message):
 
 
 class EndRequest(Message):
-    """The application ends. ``error`` is empty when it did what it was told.
-
-    ``interrupted``: it was stopped from outside, with the stack or its machine, before its task was done.
-    """
+    """The application ends."""
 
     indexers: list[IndexerStatus] = Field(default_factory=list)
-    error: Told = Field(default="", max_length=4000)
-    interrupted: bool = False
+    error: Told = Field(default="", max_length=4000)  # empty when it did what it was told
+    interrupted: bool = False  # it was stopped from outside, with the stack or its machine, before its task was done
 
 
 class EndAnswer(Message):

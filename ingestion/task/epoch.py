@@ -11,20 +11,20 @@ from ingestion.sources.topic import Topic
 
 @dataclass(frozen=True)
 class Epoch:
-    """Whose publishes they are. ``number``: the epoch's; a newer one of the same indexer fences it."""
+    """Whose publishes they are."""
 
     indexer: int
-    number: int
+    number: int  # the epoch's; a newer one of the same indexer fences it
     topic_id: str
 
 
 @dataclass(frozen=True)
 class TopicGuard:
-    """Nothing that was read of another topic than the epoch's is published. ``background``: where it may ask aside."""
+    """Nothing that was read of another topic than the epoch's is published."""
 
     topic: Topic
     epoch: Epoch
-    background: ThreadPoolExecutor
+    background: ThreadPoolExecutor  # where it may ask aside
 
     def look(self) -> None:
         """Raises ``TopicChanged`` when the topic is another one, ``SourceProblem`` when Kafka does not say which."""
