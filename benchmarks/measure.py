@@ -55,8 +55,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 def published(house: House, datasource: str) -> int:
     """Rows so far. Asked of the metadata store: the web process is part of what is measured."""
     rows = house.sql(
-        "SELECT coalesce(sum(w.published), 0) FROM segments_writer w"
-        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
+        "SELECT coalesce(sum(f.published), 0) FROM segments_indexerfence f"
+        " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s",
         datasource,
     )
     return int(rows[0][0])
@@ -75,8 +75,8 @@ def await_rows(house: House, datasource: str, count: int) -> None:
 def span(house: House, datasource: str) -> tuple[datetime, datetime]:
     """From the start of the first indexer, which then asks for its offsets and connects, to the last publish."""
     rows = house.sql(
-        "SELECT min(w.started_at), max(w.last_publish_at) FROM segments_writer w"
-        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
+        "SELECT min(f.started_at), max(f.last_publish_at) FROM segments_indexerfence f"
+        " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s",
         datasource,
     )
     return rows[0][0], rows[0][1]
@@ -85,8 +85,8 @@ def span(house: House, datasource: str) -> tuple[datetime, datetime]:
 def publishes(house: House, datasource: str) -> tuple[int, int]:
     """How many, and how many segments they registered."""
     rows = house.sql(
-        "SELECT sum(w.publishes), sum(w.segments) FROM segments_writer w"
-        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
+        "SELECT sum(f.publishes), sum(f.segments) FROM segments_indexerfence f"
+        " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s",
         datasource,
     )
     return int(rows[0][0]), int(rows[0][1])

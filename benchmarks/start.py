@@ -25,8 +25,8 @@ _VISIBLE = (
     "SELECT 1 FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s LIMIT 1"
 )
 _MILESTONES = (
-    "SELECT min(t.created_at), min(t.started_at), min(w.started_at) FROM tasks_task t"
-    " JOIN datasources_datasource d ON d.id = t.datasource_id LEFT JOIN segments_writer w ON w.task_id = t.id"
+    "SELECT min(t.created_at), min(t.started_at), min(f.started_at) FROM tasks_task t"
+    " JOIN datasources_datasource d ON d.id = t.datasource_id LEFT JOIN segments_indexerfence f ON f.task_id = t.id"
     " WHERE d.name = %s"
 )
 

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.fence import LockedWriter, PublishRefused, lock_writer
+from controlplane.segments.fence import LockedFence, PublishRefused, lock_fence
 from controlplane.segments.models import MAX_OFFSET, ProgressKey, Source, SourceEvent
 from controlplane.segments.spans import keys_of, span
 from ingestion.specs.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
@@ -32,16 +32,16 @@ def claim(*, task_id: str, number: int, request: ClaimRequest, may_reset: bool) 
 
     ``may_reset``: whether the spec lets stored offsets be moved that Kafka has no records for.
     """
-    writer = lock_writer(task_id, number, request.epoch)
-    _check(writer, request, may_reset)
-    keys = keys_of(writer.source, {*request.partitions, *request.starts, *request.resets})
+    fence = lock_fence(task_id, number, request.epoch)
+    _check(fence, request, may_reset)
+    keys = keys_of(fence.source, {*request.partitions, *request.starts, *request.resets})
     stored = _locked(keys)
-    first_run = _is_first_run(writer.source)
+    first_run = _is_first_run(fence.source)
     if request.starts and first_run == request.first_run:
         _store(keys, {p: o for p, o in request.starts.items() if stored[p].next_offset is None})
     for partition, reset in request.resets.items():
         if stored[partition].next_offset == reset.stored:
-            _reset(writer, task_id, keys[partition], partition, reset)
+            _reset(fence, task_id, keys[partition], partition, reset)
     if request.new_generation or request.new_process:
         _note_holder([keys[p] for p in request.partitions], request)
     after = _locked({p: keys[p] for p in request.partitions})
@@ -50,27 +50,27 @@ def claim(*, task_id: str, number: int, request: ClaimRequest, may_reset: bool) 
             p: Claimed(next_offset=s.next_offset, generation=s.generation, attempts=s.attempts)
             for p, s in after.items()
         },
-        first_run=_is_first_run(writer.source),
+        first_run=_is_first_run(fence.source),
     )
 
 
-def _check(writer: LockedWriter, request: ClaimRequest, may_reset: bool) -> None:
-    if writer.topic_id != request.topic_id:
+def _check(fence: LockedFence, request: ClaimRequest, may_reset: bool) -> None:
+    if fence.topic_id != request.topic_id:
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
-    if writer.kind != Source.Kind.OFFSETS:
+    if fence.kind != Source.Kind.OFFSETS:
         raise InvalidInput("A share group's records are dealt out by the broker; there is nothing to claim.")
     if request.resets and not may_reset:
         raise InvalidInput("tuningConfig.resetOffsetAutomatically is false: stored offsets are not moved.")
 
 
-def advance(writer: LockedWriter, keys: Mapping[int, int], progress: Mapping[int, Advance]) -> None:
+def advance(fence: LockedFence, keys: Mapping[int, int], progress: Mapping[int, Advance]) -> None:
     """Move the stored offsets of a publish. Raises ``PublishRefused`` (offsets, generation)."""
     if not progress:
         return
     stored = _locked({p: keys[p] for p in progress})
     old = [p for p, a in progress.items() if a.generation not in (None, stored[p].generation)]
     if old:
-        detail = f"{_named(writer, old)} went to another member meanwhile."
+        detail = f"{_named(fence, old)} went to another member meanwhile."
         raise PublishRefused(
             Refusal(code="generation", detail=detail, stored={p: stored[p].next_offset for p in sorted(old)})
         )
@@ -80,16 +80,16 @@ def advance(writer: LockedWriter, keys: Mapping[int, int], progress: Mapping[int
         raise PublishRefused(
             Refusal(
                 code="offsets",
-                detail=f"This publish of {writer.topic} does not begin at the stored offsets ({where}).",
+                detail=f"This publish of {fence.topic} does not begin at the stored offsets ({where}).",
                 stored={p: stored[p].next_offset for p in sorted(elsewhere)},
             )
         )
     _store(keys, {p: a.end for p, a in progress.items()}, published=True)
 
 
-def _named(writer: LockedWriter, partitions: list[int]) -> str:
+def _named(fence: LockedFence, partitions: list[int]) -> str:
     noun = "partition" if len(partitions) == 1 else "partitions"
-    return f"{noun.capitalize()} {', '.join(map(str, sorted(partitions)))} of {writer.topic}"
+    return f"{noun.capitalize()} {', '.join(map(str, sorted(partitions)))} of {fence.topic}"
 
 
 def _locked(keys: Mapping[int, int]) -> dict[int, _Stored]:
@@ -141,20 +141,20 @@ def _is_first_run(source_id: int) -> bool:
     return not others.exists() and not ProgressKey.objects.filter(source=source, next_offset__isnull=False).exists()
 
 
-def _reset(writer: LockedWriter, task_id: str, key: int, partition: int, reset: Reset) -> None:
+def _reset(fence: LockedFence, task_id: str, key: int, partition: int, reset: Reset) -> None:
     """Move a stored offset that lies beyond the log's end back to it; what was settled beyond is forgotten."""
     if reset.to >= reset.stored:
         raise InvalidInput("A stored offset moves forward by a publish that says what became of the offsets between.")
     _forget_settled(key, reset.to, reset.stored)
     _store({partition: key}, {partition: reset.to})
     SourceEvent.objects.create(
-        datasource_id=writer.datasource,
-        source_id=writer.source,
+        datasource_id=fence.datasource,
+        source_id=fence.source,
         kind=SourceEvent.Kind.OFFSET_RESET,
         alarm=True,
         task_id=task_id,
         detail=(
-            f"The stored offset {reset.stored} of {writer.topic} partition {partition} lies beyond the log's end; it "
+            f"The stored offset {reset.stored} of {fence.topic} partition {partition} lies beyond the log's end; it "
             f"was reset to {reset.to}. The broker has lost records that were stored here before."
         ),
     )
@@ -167,8 +167,8 @@ def move_by_hand(source: Source, task_ids: list[str], offsets: Mapping[int, int]
     they begin again where the offsets are then.
     """
     with cursor() as c:
-        c.execute("SELECT id FROM segments_writer WHERE task_id = ANY(%s) ORDER BY id FOR UPDATE", (task_ids,))
-        c.execute("UPDATE segments_writer SET epoch = epoch + 1 WHERE task_id = ANY(%s)", (task_ids,))
+        c.execute("SELECT id FROM segments_indexerfence WHERE task_id = ANY(%s) ORDER BY id FOR UPDATE", (task_ids,))
+        c.execute("UPDATE segments_indexerfence SET epoch = epoch + 1 WHERE task_id = ANY(%s)", (task_ids,))
     known = dict(ProgressKey.objects.filter(source=source).values_list("partition", "id"))
     keys = known if offsets is None else keys_of(source.pk, offsets)
     before = _locked(keys)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource, append_version
-from controlplane.segments.models import Publish, Source, SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, Publish, Source, SourceEvent
 from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Counts, Unpublished
 from ingestion.specs.protocol import AbandonRequest, Refusal
 
@@ -24,33 +24,33 @@ class PublishRefused(Exception):
 
 
 @transaction.atomic
-def start_writer(*, task_id: str, number: int, datasource: Datasource, source: Source, replay: bool = False) -> int:
+def take_epoch(*, task_id: str, number: int, datasource: Datasource, source: Source, replay: bool = False) -> int:
     """Take a new epoch for an indexer and return it. What ended unpublished in its last one is kept.
 
     ``replay``: what it publishes comes from the quarantine.
     """
     defaults = {"datasource": datasource, "replay": replay}
-    Writer.objects.get_or_create(task_id=task_id, number=number, defaults=defaults)
-    writer = Writer.objects.select_for_update().get(task_id=task_id, number=number)
-    writer.epoch += 1
-    writer.source = source
-    writer.started_at = writer.started_at or timezone.now()
+    IndexerFence.objects.get_or_create(task_id=task_id, number=number, defaults=defaults)
+    fence = IndexerFence.objects.select_for_update().get(task_id=task_id, number=number)
+    fence.epoch += 1
+    fence.source = source
+    fence.started_at = fence.started_at or timezone.now()
     for name in UNPUBLISHED:
-        setattr(writer, f"{name}_before", getattr(writer, f"{name}_before") + getattr(writer, f"{name}_now"))
-        setattr(writer, f"{name}_now", 0)
-    writer.save()
-    return writer.epoch
+        setattr(fence, f"{name}_before", getattr(fence, f"{name}_before") + getattr(fence, f"{name}_now"))
+        setattr(fence, f"{name}_now", 0)
+    fence.save()
+    return fence.epoch
 
 
 def note_unpublished(*, task_id: str, number: int, epoch: int, unpublished: Unpublished | Counts) -> None:
     """Record what ended without a publish in an indexer's current epoch; an older epoch's word changes nothing."""
-    mine = Writer.objects.filter(task_id=task_id, number=number, epoch=epoch)
+    mine = IndexerFence.objects.filter(task_id=task_id, number=number, epoch=epoch)
     grows = {f"{name}_now__lte": getattr(unpublished, name) for name in UNPUBLISHED_OUTCOMES}
     mine.filter(**grows).update(**{f"{name}_now": getattr(unpublished, name) for name in UNPUBLISHED})
 
 
 @dataclass(frozen=True)
-class LockedWriter:
+class LockedFence:
     """An indexer's row, locked: what a publish needs of it."""
 
     id: int
@@ -64,15 +64,15 @@ class LockedWriter:
     replay: bool
 
 
-def lock_writer(task_id: str, number: int, epoch: int) -> LockedWriter:
-    """Lock the writer's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
+def lock_fence(task_id: str, number: int, epoch: int) -> LockedFence:
+    """Lock the fence's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
     with cursor() as c:
         row = c.execute(
-            "SELECT w.epoch, w.id, w.datasource_id, d.name, d.created_at,"
-            " w.source_id, s.topic, s.topic_id, s.kind, w.replay"
-            " FROM segments_writer w"
-            " JOIN datasources_datasource d ON d.id = w.datasource_id JOIN segments_source s ON s.id = w.source_id"
-            " WHERE w.task_id = %s AND w.number = %s FOR UPDATE OF w",
+            "SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at,"
+            " f.source_id, s.topic, s.topic_id, s.kind, f.replay"
+            " FROM segments_indexerfence f"
+            " JOIN datasources_datasource d ON d.id = f.datasource_id JOIN segments_source s ON s.id = f.source_id"
+            " WHERE f.task_id = %s AND f.number = %s FOR UPDATE OF f",
             (task_id, number),
         ).fetchone()
     if row is None or row[0] != epoch:
@@ -80,19 +80,19 @@ def lock_writer(task_id: str, number: int, epoch: int) -> LockedWriter:
         raise PublishRefused(
             Refusal(code="fenced", detail=f"Epoch {epoch} of indexer {number} is over (current: {current}).")
         )
-    _, writer, datasource, name, created_at, *source = row
-    return LockedWriter(writer, datasource, name, append_version(created_at), *source)
+    _, fence, datasource, name, created_at, *source = row
+    return LockedFence(fence, datasource, name, append_version(created_at), *source)
 
 
 @transaction.atomic
 def abandon(*, task_id: str, number: int, request: AbandonRequest) -> bool:
     """Whether the publish has committed; if not, it never may (its id is marked)."""
-    writer = lock_writer(task_id, number, request.epoch)
+    fence = lock_fence(task_id, number, request.epoch)
     seen = Publish.objects.filter(id=request.publish_id).first()
     if seen is not None:
         return not seen.abandoned
     Publish.objects.create(
-        id=request.publish_id, writer_id=writer.id, epoch=request.epoch, abandoned=True, created_at=timezone.now()
+        id=request.publish_id, fence_id=fence.id, epoch=request.epoch, abandoned=True, created_at=timezone.now()
     )
     return False
 

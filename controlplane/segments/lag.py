@@ -65,7 +65,7 @@ _INSERT = """
     )
     SELECT %s, %s, %s, %s, %s, %s::int8[], %s, coalesce(sum(published + rolled_up), 0),
            coalesce(sum(redelivered + redelivered_before + redelivered_now), 0)
-    FROM segments_writer WHERE source_id = %s
+    FROM segments_indexerfence WHERE source_id = %s
 """
 _KEEP_ONE = f"{_INSERT} ON CONFLICT DO NOTHING"
 # A peak is what a chart of days must still show; the two sums are the last ones, so that rates come out right.

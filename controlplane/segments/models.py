@@ -164,13 +164,13 @@ class SettledRange(models.Model):
         indexes = [models.Index(models.Func("span", function="lower"), name="settled_by_offset")]
 
 
-class Writer(models.Model):
+class IndexerFence(models.Model):
     """An indexer as the publish transaction knows it: the fence (its current epoch) and its totals."""
 
     task_id = models.CharField(max_length=300)
     number = models.IntegerField()
-    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="writers")
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="writers")
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="fences")
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="fences")
     epoch = models.IntegerField(default=0)
     published = models.BigIntegerField(default=0)
     rolled_up = models.BigIntegerField(default=0)
@@ -188,7 +188,7 @@ class Writer(models.Model):
     segments = models.BigIntegerField(default=0)
     size_bytes = models.BigIntegerField(default=0)
     publishes = models.BigIntegerField(default=0)
-    # Of the unparseable: taken from the quarantine since, and counted by the replay's writer as they ended then.
+    # Of the unparseable: taken from the quarantine since, and counted by the replay's fence as they ended then.
     replayed = models.BigIntegerField(default=0)
     replay = models.BooleanField(default=False)  # what it publishes comes from the quarantine
     # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
@@ -203,14 +203,14 @@ class Writer(models.Model):
     last_publish_at = models.DateTimeField(null=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["task_id", "number"], name="one_writer_per_indexer")]
+        constraints = [models.UniqueConstraint(fields=["task_id", "number"], name="one_fence_per_indexer")]
 
 
 class Publish(models.Model):
     """A publish id that was seen: its answer, given again to a retry, or the mark that it never may commit."""
 
     id = models.UUIDField(primary_key=True)
-    writer = models.ForeignKey(Writer, on_delete=models.CASCADE, related_name="+")
+    fence = models.ForeignKey(IndexerFence, on_delete=models.CASCADE, related_name="+")
     epoch = models.IntegerField()
     abandoned = models.BooleanField(default=False)
     segment_ids = models.JSONField(default=list)
@@ -218,7 +218,7 @@ class Publish(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["writer", "created_at"], name="publish_by_writer")]
+        indexes = [models.Index(fields=["fence", "created_at"], name="publish_by_fence")]
 
 
 class Receipt(models.Model):

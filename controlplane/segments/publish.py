@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.segments import claims, registering, replaying, settled
-from controlplane.segments.fence import LockedWriter, PublishRefused, lock_writer
+from controlplane.segments.fence import LockedFence, PublishRefused, lock_fence
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source, SourceEvent
 from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.spans import Ranges, spans
@@ -60,26 +60,26 @@ def _retried(attempt: Callable[[], Answer]) -> Answer:
 
 @transaction.atomic
 def _publish_once(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishAnswer:
-    writer = lock_writer(task_id, number, request.epoch)
-    if writer.topic_id != request.topic_id:
+    fence = lock_fence(task_id, number, request.epoch)
+    if fence.topic_id != request.topic_id:
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
-    seen, keys, duplicates = settled.look(writer.source, request.publish_id, settling, request.outcomes)
+    seen, keys, duplicates = settled.look(fence.source, request.publish_id, settling, request.outcomes)
     if seen is not None:
         return _answer_again(request.publish_id, *seen, _parse_exceptions(task_id, request))
-    if writer.replay:
-        return _publish_replay(task_id, number, request, writer, keys, settling)
-    _check_progress(writer, request, settling)
+    if fence.replay:
+        return _publish_replay(task_id, number, request, fence, keys, settling)
+    _check_progress(fence, request, settling)
     if duplicates and not request.progress:
         raise PublishRefused(
             Refusal(code="duplicates", detail="Some of these offsets are settled already.", duplicates=duplicates)
         )
     now = timezone.now()
-    batch = registering.Registration(task_id, number, request, writer, keys, now)
-    claims.advance(writer, keys, request.progress)
+    batch = registering.Registration(task_id, number, request, fence, keys, now)
+    claims.advance(fence, keys, request.progress)
     segment_ids = batch.register(spans(keys, settling))
-    _keep_quarantined(writer, task_id, request, now)
-    _keep_faulty(writer, task_id, request, now)
-    _note_alarms(writer, task_id, request)
+    _keep_quarantined(fence, task_id, request, now)
+    _keep_faulty(fence, task_id, request, now)
+    _note_alarms(fence, task_id, request)
     return PublishAnswer(
         publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
     )
@@ -89,21 +89,21 @@ def _publish_replay(
     task_id: str,
     number: int,
     request: PublishRequest,
-    writer: LockedWriter,
+    fence: LockedFence,
     keys: dict[int, int],
     settling: dict[int, Ranges],
 ) -> PublishAnswer:
     """The offsets are settled since the records went into quarantine: what makes it once is the records' state."""
     if request.progress:
         raise InvalidInput("A replay has no stored offsets to move.")
-    held = replaying.Held.locked(writer.source, task_id, settling)
+    held = replaying.Held.locked(fence.source, task_id, settling)
     if held.missing:
         detail = "Some of these records are not held by this replay."
         raise PublishRefused(Refusal(code="duplicates", detail=detail, duplicates=held.missing))
     now = timezone.now()
     held.conclude(task_id, request, now)
-    segment_ids = registering.Registration(task_id, number, request, writer, keys, now).register([])
-    _keep_faulty(writer, task_id, request, now)
+    segment_ids = registering.Registration(task_id, number, request, fence, keys, now).register([])
+    _keep_faulty(fence, task_id, request, now)
     return PublishAnswer(
         publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
     )
@@ -139,9 +139,9 @@ def _settling(request: PublishRequest) -> dict[int, Ranges]:
     return settling
 
 
-def _check_progress(writer: LockedWriter, request: PublishRequest, settling: dict[int, Ranges]) -> None:
+def _check_progress(fence: LockedFence, request: PublishRequest, settling: dict[int, Ranges]) -> None:
     """What moves a stored offset must say what became of every offset in between."""
-    if writer.kind == Source.Kind.SHARE_GROUP:
+    if fence.kind == Source.Kind.SHARE_GROUP:
         if request.progress:
             raise InvalidInput("A share group has no stored offsets to move.")
         return
@@ -180,10 +180,10 @@ def _counted(request: PublishRequest, of: Callable[[Outcomes], Ranges]) -> int:
     return sum(offsets.count(of(o)) for o in request.outcomes.values())
 
 
-def _keep_quarantined(writer: LockedWriter, task_id: str, request: PublishRequest, now: datetime) -> None:
+def _keep_quarantined(fence: LockedFence, task_id: str, request: PublishRequest, now: datetime) -> None:
     kept = [
         QuarantinedRecord(
-            **_about(record, writer, task_id, now),
+            **_about(record, fence, task_id, now),
             reason=record.reason,
             key=record.key,
             headers=replaying.packed(record.headers),
@@ -197,18 +197,18 @@ def _keep_quarantined(writer: LockedWriter, task_id: str, request: PublishReques
     )
 
 
-def _keep_faulty(writer: LockedWriter, task_id: str, request: PublishRequest, now: datetime) -> None:
-    kept = [FaultyRecord(**_about(r, writer, task_id, now), payload_size=r.payload_size) for r in request.faulty]
+def _keep_faulty(fence: LockedFence, task_id: str, request: PublishRequest, now: datetime) -> None:
+    kept = [FaultyRecord(**_about(r, fence, task_id, now), payload_size=r.payload_size) for r in request.faulty]
     FaultyRecord.objects.bulk_create(kept)
 
 
 def _about(
-    record: protocol.QuarantinedRecord | protocol.FaultyRecord, writer: LockedWriter, task_id: str, now: datetime
+    record: protocol.QuarantinedRecord | protocol.FaultyRecord, fence: LockedFence, task_id: str, now: datetime
 ) -> dict[str, Any]:
     """What both kinds of kept records have."""
     return {
-        "source_id": writer.source,
-        "datasource_id": writer.datasource,
+        "source_id": fence.source,
+        "datasource_id": fence.datasource,
         "task_id": task_id,
         "created_at": now,
         "partition": record.partition,
@@ -220,11 +220,11 @@ def _about(
     }
 
 
-def _note_alarms(writer: LockedWriter, task_id: str, request: PublishRequest) -> None:
+def _note_alarms(fence: LockedFence, task_id: str, request: PublishRequest) -> None:
     def note(kind: SourceEvent.Kind, detail: str) -> None:
         SourceEvent.objects.create(
-            datasource_id=writer.datasource,
-            source_id=writer.source,
+            datasource_id=fence.datasource,
+            source_id=fence.source,
             kind=kind,
             alarm=True,
             task_id=task_id,
@@ -233,7 +233,7 @@ def _note_alarms(writer: LockedWriter, task_id: str, request: PublishRequest) ->
 
     for partition, outcomes in request.outcomes.items():
         for start, end in outcomes.gap:
-            where = f"{writer.topic} partition {partition}"
+            where = f"{fence.topic} partition {partition}"
             note(
                 SourceEvent.Kind.GAP,
                 f"Offsets {start} to {end - 1} of {where} were removed by retention before they were read.",
@@ -241,7 +241,7 @@ def _note_alarms(writer: LockedWriter, task_id: str, request: PublishRequest) ->
         for start, end in outcomes.skipped:
             note(
                 SourceEvent.Kind.OFFSET_RESET,
-                f"Offsets {start} to {end - 1} of {writer.topic} partition {partition} were skipped: the stored offset "
+                f"Offsets {start} to {end - 1} of {fence.topic} partition {partition} were skipped: the stored offset "
                 "was no longer there, and the spec says to go on at the latest.",
             )
     refused = [r for r in request.quarantined if r.reason == "refused"]
@@ -249,7 +249,7 @@ def _note_alarms(writer: LockedWriter, task_id: str, request: PublishRequest) ->
         place = f"partition {refused[0].partition}, offset {refused[0].offset}"
         note(
             SourceEvent.Kind.REFUSED,
-            f"Publishes were refused for the sake of {len(refused)} records of {writer.topic}, which are in quarantine "
+            f"Publishes were refused for the sake of {len(refused)} records of {fence.topic}, which are in quarantine "
             f"now. The first, at {place}: {refused[0].error[:500]}",
         )
     if request.early_duplicates:

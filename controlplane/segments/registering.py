@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from controlplane.common.database import cursor, pipeline
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.fence import LockedWriter
+from controlplane.segments.fence import LockedFence
 from controlplane.segments.spans import span
 from ingestion.specs.counters import PUBLISHED
 from ingestion.specs.protocol import Outcomes, PublishRequest, SegmentFile
@@ -25,7 +25,7 @@ Interval = tuple[datetime, datetime]
 
 _COUNTED = [*PUBLISHED, "segments", "size_bytes"]
 _TOTALS = f"""
-    UPDATE segments_writer SET {", ".join(f"{n} = {n} + %s" for n in _COUNTED)}, publishes = publishes + 1,
+    UPDATE segments_indexerfence SET {", ".join(f"{n} = {n} + %s" for n in _COUNTED)}, publishes = publishes + 1,
         last_publish_at = %s, first_publish_at = coalesce(first_publish_at, %s) WHERE id = %s
 """
 _INTERVALS = """
@@ -61,7 +61,7 @@ _RECEIPTS = """
     FROM unnest(%s::int8[], %s::int8range[], %s::jsonb[]) AS w(key, hull, outcomes)
 """
 _PUBLISH = """
-    INSERT INTO segments_publish (id, writer_id, epoch, abandoned, segment_ids, counters, created_at)
+    INSERT INTO segments_publish (id, fence_id, epoch, abandoned, segment_ids, counters, created_at)
     VALUES (%s, %s, %s, false, %s, %s, %s)
 """
 _SETTLE = "INSERT INTO segments_settledrange (span, settled_at) SELECT unnest(%s::int8range[]), now()"
@@ -69,12 +69,12 @@ _SETTLE = "INSERT INTO segments_settledrange (span, settled_at) SELECT unnest(%s
 
 @dataclass(frozen=True)
 class Registration:
-    """One publish on its way into the metadata store, in the caller's transaction, which holds the writer's lock."""
+    """One publish on its way into the metadata store, in the caller's transaction, which holds the fence's lock."""
 
     task_id: str
     number: int
     request: PublishRequest
-    writer: LockedWriter
+    fence: LockedFence
     keys: dict[int, int]
     now: datetime
 
@@ -94,7 +94,7 @@ class Registration:
                 c.execute(_SEGMENTS, self._segments(ids, numbers))
             c.execute(_RECEIPTS, self._receipts(shown))
             counted = Jsonb({name: n for name, n in self.request.counters if n})
-            publish = (self.request.publish_id, self.writer.id, self.request.epoch, shown, counted, self.now)
+            publish = (self.request.publish_id, self.fence.id, self.request.epoch, shown, counted, self.now)
             c.execute(_PUBLISH, publish)
             c.execute(_TOTALS, self._totals())
             if settling:
@@ -107,8 +107,8 @@ class Registration:
             raise InvalidInput("Two segments have the same path.")
         for path in paths:
             folder, *below = path.split("/")
-            if folder != self.writer.folder or not below or "\0" in path or {"", ".", ".."} & set(below):
-                raise InvalidInput(f"{path!r} is not the path of a file in the folder {self.writer.folder}.")
+            if folder != self.fence.folder or not below or "\0" in path or {"", ".", ".."} & set(below):
+                raise InvalidInput(f"{path!r} is not the path of a file in the folder {self.fence.folder}.")
 
     def _partition_numbers(self) -> dict[Interval, tuple[str, itertools.count[int]]]:
         """Take numbers for each interval and add to its sums, its row locked from here on.
@@ -125,8 +125,8 @@ class Registration:
             taken = c.execute(
                 _INTERVALS,
                 (
-                    self.writer.datasource,
-                    self.writer.version,
+                    self.fence.datasource,
+                    self.fence.version,
                     [files[0].interval_start for files in groups],
                     [files[0].interval_end for files in groups],
                     [len(files) for files in groups],
@@ -145,7 +145,7 @@ class Registration:
         files = self.request.segments
         places = [numbers[(f.interval_start, f.interval_end)] for f in files]
         return (
-            self.writer.datasource,
+            self.fence.datasource,
             self.task_id,
             self.now,
             ids,
@@ -168,14 +168,14 @@ class Registration:
         hulls = [span(key, *_hull(found)) for key, (_, found) in zip(keys, outcomes, strict=True)]
         found = [json.dumps(found) for _, found in outcomes]
         request = self.request
-        replay = self.writer.replay
+        replay = self.fence.replay
         return (request.publish_id, self.task_id, self.number, segment_ids, replay, self.now, keys, hulls, found)
 
     def _totals(self) -> list[Any]:
         counters, files = self.request.counters, self.request.segments
         sums = {"segments": len(files), "size_bytes": sum(f.size_bytes for f in files)}
         added = [sums[n] if n in sums else getattr(counters, n) for n in _COUNTED]
-        return [*added, self.now, self.now, self.writer.id]
+        return [*added, self.now, self.now, self.fence.id]
 
 
 def _receipt_outcomes(request: PublishRequest) -> dict[int, dict[str, list[list[int]]]]:

@@ -38,12 +38,12 @@ _HELD = """
     ORDER BY q.id FOR UPDATE OF q
 """
 _MOVE_BOOKS = """
-    UPDATE segments_writer w SET replayed = w.replayed + m.records FROM (
-        SELECT w.id, n.records FROM segments_writer w JOIN (
-            SELECT p.writer_id, count(*) AS records FROM segments_quarantinedrecord q
-            JOIN segments_publish p ON p.id = q.publish_id WHERE q.id = ANY(%s) GROUP BY p.writer_id
-        ) n ON n.writer_id = w.id ORDER BY w.id FOR UPDATE OF w
-    ) m WHERE m.id = w.id
+    UPDATE segments_indexerfence f SET replayed = f.replayed + m.records FROM (
+        SELECT f.id, n.records FROM segments_indexerfence f JOIN (
+            SELECT p.fence_id, count(*) AS records FROM segments_quarantinedrecord q
+            JOIN segments_publish p ON p.id = q.publish_id WHERE q.id = ANY(%s) GROUP BY p.fence_id
+        ) n ON n.fence_id = f.id ORDER BY f.id FOR UPDATE OF f
+    ) m WHERE m.id = f.id
 """
 _END = """
     UPDATE segments_quarantinedrecord SET state = %s, ended_at = %s, replays = replays + 1 WHERE id = ANY(%s)

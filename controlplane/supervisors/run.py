@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from controlplane.common.database import only_one
 from controlplane.common.ids import task_id
-from controlplane.segments.models import SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.supervisors import scaling, streams
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import HEALTHY_AFTER, Decision, Observed, SeenTask, Thresholds, decide, unhealthy
@@ -184,12 +184,12 @@ def _seen(tasks: list[Task], handoff_asked_at: datetime | None) -> list[SeenTask
 
 
 def _began_to_read(task_ids: list[str]) -> dict[str, datetime]:
-    writers = Writer.objects.filter(task_id__in=task_ids, started_at__isnull=False)
-    return dict(writers.values_list("task_id").annotate(first=Min("started_at")).order_by())
+    fences = IndexerFence.objects.filter(task_id__in=task_ids, started_at__isnull=False)
+    return dict(fences.values_list("task_id").annotate(first=Min("started_at")).order_by())
 
 
 def _published(task_ids: list[str]) -> set[str]:
-    return set(Writer.objects.filter(task_id__in=task_ids, publishes__gt=0).values_list("task_id", flat=True))
+    return set(IndexerFence.objects.filter(task_id__in=task_ids, publishes__gt=0).values_list("task_id", flat=True))
 
 
 def _seen_task(

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
-from controlplane.segments.models import Writer
+from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors import Totals, totals_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.tasks import selectors as tasks
@@ -62,7 +62,7 @@ def versions(supervisor: Supervisor) -> QuerySet[SpecVersion]:
 def supervisor_totals(supervisor: Supervisor) -> Totals:
     """What became of all records of all its tasks, repairs and replays included."""
     mine = Task.objects.filter(supervisor_id=supervisor.pk).values("pk")
-    return totals_of(Writer.objects.filter(task_id__in=mine)).once
+    return totals_of(IndexerFence.objects.filter(task_id__in=mine)).once
 
 
 def why_nothing(supervisor: Supervisor) -> list[Reason]:

@@ -14,7 +14,7 @@ from controlplane.common.errors import Conflict, InvalidInput, Unavailable
 from controlplane.connections import kafka
 from controlplane.connections.resolving import stored_properties
 from controlplane.connections.secrets import SecretsLost
-from controlplane.segments.models import Source, SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, Source, SourceEvent
 from controlplane.segments.selectors.coverage import PartitionCoverage, coverage
 from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor
@@ -131,8 +131,8 @@ def _events(source: Source | None, kind: SourceEvent.Kind) -> list[SourceEvent]:
 def _repairs(supervisor: Supervisor) -> list[Repair]:
     mine = Task.objects.filter(datasource=supervisor.datasource_id, kind=Task.Kind.REPAIR)
     tasks = list(mine.filter(supervisor_id=supervisor.pk)[:LISTED])
-    writers = {w.task_id: w for w in Writer.objects.filter(task_id__in=[t.pk for t in tasks])}  # it has one reader
-    return [Repair(t, **{n: getattr(writers.get(t.pk), n, 0) for n in _COUNTED}) for t in tasks]
+    fences = {f.task_id: f for f in IndexerFence.objects.filter(task_id__in=[t.pk for t in tasks])}  # it has one reader
+    return [Repair(t, **{n: getattr(fences.get(t.pk), n, 0) for n in _COUNTED}) for t in tasks]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from django.db.models import Min
 from django.utils import timezone
 from pydantic import TypeAdapter
 
-from controlplane.segments.models import Source, Writer
+from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors import PartitionProgress, Totals, first_published, rates
 from controlplane.supervisors.lag import LagNow, lag_now, source_read
 from controlplane.supervisors.models import Supervisor
@@ -60,9 +60,9 @@ def status_report(supervisor: Supervisor) -> StatusReport:
 def _began_to_read(tasks: list[Task]) -> dict[str, datetime]:
     """Since when, by replica group or task: a replica has read for as long as the first of its group has."""
     groups = {t.pk: t.replica_group or t.pk for t in tasks}
-    writers = Writer.objects.filter(task_id__in=groups, started_at__isnull=False)
+    fences = IndexerFence.objects.filter(task_id__in=groups, started_at__isnull=False)
     found: dict[str, datetime] = {}
-    for task_id, first in writers.values_list("task_id").annotate(first=Min("started_at")).order_by():
+    for task_id, first in fences.values_list("task_id").annotate(first=Min("started_at")).order_by():
         group = groups[task_id]
         found[group] = min(first, found.get(group, first))
     return found

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db.models import Sum
 from django.utils import timezone
 
-from controlplane.segments.models import QuarantinedRecord, SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, QuarantinedRecord, SourceEvent
 from controlplane.tasks.models import Task
 from ingestion.specs.protocol import IndexerStatus
 
@@ -39,7 +39,7 @@ def note_quarantined(task: Task, *, at_its_end: bool = False) -> None:
     """What was quarantined since it was last noted, as one event; not more often than ``QUARANTINED_APART``."""
     if at_its_end:  # others may have noted some since the task was read
         task.refresh_from_db(fields=["quarantined_noted"])
-    found = Writer.objects.filter(task_id=task.pk).aggregate(total=Sum("quarantined"))["total"] or 0
+    found = IndexerFence.objects.filter(task_id=task.pk).aggregate(total=Sum("quarantined"))["total"] or 0
     new = found - task.quarantined_noted
     if new <= 0 or task.kind == Task.Kind.REPLAY or not (at_its_end or _is_time(task)):
         return
@@ -66,8 +66,8 @@ def _quarantined(task: Task, records: int) -> str:
 
 
 def _note(task: Task, kind: SourceEvent.Kind, detail: str, alarm: bool = False) -> None:
-    writer = Writer.objects.filter(task_id=task.pk, source__isnull=False).first()
-    source = task.replay_source_id if writer is None else writer.source_id
+    fence = IndexerFence.objects.filter(task_id=task.pk, source__isnull=False).first()
+    source = task.replay_source_id if fence is None else fence.source_id
     SourceEvent.objects.create(
         datasource_id=task.datasource_id, source_id=source, kind=kind, alarm=alarm, detail=detail, task_id=task.pk
     )

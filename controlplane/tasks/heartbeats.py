@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from controlplane.segments.fence import note_unpublished
-from controlplane.segments.models import SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.tasks import events
 from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task
@@ -69,19 +69,19 @@ def end(task: Task, request: EndRequest) -> None:
 
 def _note_repair(task: Task) -> None:
     """Raise an alarm when the repair found records: the broker had archived what was never registered."""
-    writer = Writer.objects.filter(task_id=task.pk).first()
-    if writer is None or not writer.published + writer.unparseable + writer.thrown_away:
+    fence = IndexerFence.objects.filter(task_id=task.pk).first()
+    if fence is None or not fence.published + fence.unparseable + fence.thrown_away:
         return
     SourceEvent.objects.create(
         datasource=task.datasource,
-        source=writer.source,
+        source=fence.source,
         kind=SourceEvent.Kind.REPAIRED,
         alarm=True,
         task_id=task.pk,
         detail=(
-            f"{writer.polled} records had used up their deliveries and were never registered. They were read again: "
-            f"{writer.published} stored, {writer.unparseable} quarantined, {writer.thrown_away} thrown away, "
-            f"{writer.duplicates} duplicates."
+            f"{fence.polled} records had used up their deliveries and were never registered. They were read again: "
+            f"{fence.published} stored, {fence.unparseable} quarantined, {fence.thrown_away} thrown away, "
+            f"{fence.duplicates} duplicates."
         ),
     )
 

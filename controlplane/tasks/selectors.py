@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
-from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent, Writer
+from controlplane.segments.models import FaultyRecord, IndexerFence, QuarantinedRecord, SourceEvent
 from controlplane.segments.selectors import Totals, list_faulty, list_quarantined_by, totals_of, totals_of_one
 from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
@@ -29,11 +29,11 @@ DEFAULT_SAVED_EXCEPTIONS = 100
 
 @dataclass(frozen=True)
 class IndexerRow:
-    """An indexer: what its heartbeat said (``seen``, None before the first) and what it published (``writer``)."""
+    """An indexer: what its heartbeat said (``seen``, None before the first) and what it published (``fence``)."""
 
     number: int
     seen: Indexer | None
-    writer: Writer | None
+    fence: IndexerFence | None
     totals: Totals
 
 
@@ -102,7 +102,7 @@ def get_task(user: User, task_id: str) -> Task:
 
 def task_totals(task: Task) -> Totals:
     """What became of the task's records."""
-    return totals_of(Writer.objects.filter(task_id=task.pk))
+    return totals_of(IndexerFence.objects.filter(task_id=task.pk))
 
 
 def task_report(task: Task) -> Report:
@@ -157,16 +157,16 @@ def shown_spec(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _written(column: str) -> Coalesce:
-    mine = Writer.objects.filter(task_id=OuterRef("pk")).order_by().values("task_id")
+    mine = IndexerFence.objects.filter(task_id=OuterRef("pk")).order_by().values("task_id")
     return Coalesce(Subquery(mine.annotate(total=Sum(column)).values("total")), 0)
 
 
 def _indexer_rows(task: Task) -> list[IndexerRow]:
     seen = {i.number: i for i in task.indexers.all()}
-    writers = {w.number: w for w in Writer.objects.filter(task_id=task.pk)}
+    fences = {f.number: f for f in IndexerFence.objects.filter(task_id=task.pk)}
     return [
-        IndexerRow(number, seen.get(number), writers.get(number), totals_of_one(writers.get(number)))
-        for number in sorted({*seen, *writers})
+        IndexerRow(number, seen.get(number), fences.get(number), totals_of_one(fences.get(number)))
+        for number in sorted({*seen, *fences})
     ]
 
 

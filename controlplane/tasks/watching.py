@@ -15,7 +15,7 @@ from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
-from controlplane.segments.models import Writer
+from controlplane.segments.models import IndexerFence
 from controlplane.tasks import capacity, events, hearing, launcher, lifecycle
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, properties_of
@@ -159,7 +159,7 @@ def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
 
 def _has_read(task: Task) -> bool:
     """Whether it has read anything: what was gone again between two heartbeats is no activity, but it is counted."""
-    return task.last_activity_at is not None or Writer.objects.filter(task_id=task.pk, polled__gt=0).exists()
+    return task.last_activity_at is not None or IndexerFence.objects.filter(task_id=task.pk, polled__gt=0).exists()
 
 
 def _all_reading(task: Task) -> bool:

@@ -10,7 +10,7 @@ _READING = """
     SELECT t.id FROM tasks_task t JOIN tasks_indexer i ON i.task_id = t.id
     WHERE t.supervisor_id = %s AND t.status = 'RUNNING' AND i.state = 'reading'
 """
-_PUBLISHED_BY = "SELECT task_id, published FROM segments_writer WHERE task_id = ANY(%s) ORDER BY published DESC"
+_PUBLISHED_BY = "SELECT task_id, published FROM segments_indexerfence WHERE task_id = ANY(%s) ORDER BY published DESC"
 
 
 def test_the_application_that_publishes_is_killed(house: House) -> None:

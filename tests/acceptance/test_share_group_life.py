@@ -40,7 +40,7 @@ def test_twenty_indexers_on_four_partitions(house: House) -> None:
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))
     assert house.running_task(topic) == task, "the application was replaced"
-    shares = house.sql("SELECT number, published FROM segments_writer WHERE task_id = %s AND published > 0", task)
+    shares = house.sql("SELECT number, published FROM segments_indexerfence WHERE task_id = %s AND published > 0", task)
     assert len(shares) > 4, shares
     # A pause of the group would last as long as the lock.
     assert gaps < 30, f"nothing was published for {gaps:.1f} s while indexers came and went"
@@ -52,7 +52,7 @@ def _longest_gap(house: House, datasource: str, done: Any, seconds: float) -> fl
     while not done():
         assert time.monotonic() < end, house.logs(datasource)
         count = house.sql(
-            "SELECT sum(published) FROM segments_writer w JOIN datasources_datasource d ON d.id = w.datasource_id"
+            "SELECT sum(published) FROM segments_indexerfence f JOIN datasources_datasource d ON d.id = f.datasource_id"
             " WHERE d.name = %s",
             datasource,
         )[0][0]

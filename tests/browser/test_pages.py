@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Segment, Writer
+from controlplane.segments.models import IndexerFence, Segment
 from controlplane.tasks.models import Indexer, Status, Task
 from tests.browser.conftest import Quiet
 from tests.browser.site import YEAR, make_year
@@ -130,7 +130,7 @@ def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_ser
     owner.goto(f"{live_server.url}/tasks/{site.task.pk}/")
     published = owner.locator("[data-counter=published] .tile-value")
     expect(published).to_contain_text("1,500")
-    Writer.objects.filter(pk=site.writers[0].pk).update(published=2000, polled=2008)
+    IndexerFence.objects.filter(pk=site.fences[0].pk).update(published=2000, polled=2008)
     expect(published).to_contain_text("2,500")
     expect(owner.locator("#announcer")).to_have_text("The task is RUNNING")
     Task.objects.filter(pk=site.task.pk).update(status=Status.SUCCESS, ended_at=STARTED)

@@ -14,13 +14,13 @@ from hypothesis import settings as budget
 from hypothesis import strategies as st
 
 from controlplane.segments.models import (
+    IndexerFence,
     ProgressKey,
     QuarantinedRecord,
     Segment,
     SettledRange,
     Source,
     SourceEvent,
-    Writer,
 )
 from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.tasks.models import Task
@@ -75,9 +75,9 @@ def test_every_record_is_stored_or_quarantined(
     payloads = [payload(r) for r in records]
     source = MemoryLeasedSource([(0, first + n, p) for n, p in enumerate(payloads)])
     run_indexer(source, client_of(task), dataSource="contract")
-    writer = Writer.objects.get(task_id=task.pk)
+    held = IndexerFence.objects.get(task_id=task.pk)
     kept = QuarantinedRecord.objects.filter(task_id=task.pk)
-    assert (writer.polled, writer.published + kept.count()) == (len(records), len(records))
+    assert (held.polled, held.published + kept.count()) == (len(records), len(records))
     assert not kept.filter(reason="refused").exists(), "what the metadata store can't hold, the decoder says"
     assert {bytes(k.payload or b"") for k in kept} <= set(payloads)
     for segment in Segment.objects.filter(task_id=task.pk):
@@ -120,7 +120,7 @@ def test_what_the_decoder_lets_through_is_found_by_its_refusal(
     assert (refused.offset, refused.reason, bytes(refused.payload or b"")) == (13, "refused", NUL)
     assert refused.error.startswith("its publish was refused: A value of it can't be stored: ")
     assert sum(s.rows for s in Segment.objects.all()) == 20
-    assert Writer.objects.get().published == 20
+    assert IndexerFence.objects.get().published == 20
     assert sum(r.span.upper - r.span.lower for r in SettledRange.objects.all()) == 21
     [event] = SourceEvent.objects.filter(alarm=True)
     assert event.kind == SourceEvent.Kind.REFUSED and "partition 0, offset 13" in event.detail

@@ -98,8 +98,8 @@ def test_columns_whose_types_differ_show_both(viewer: Client, cast: Cast) -> Non
 
 
 def test_totals_that_do_not_add_up_say_so(viewer: Client, cast: Cast) -> None:
-    cast.writers[0].polled += 1
-    cast.writers[0].save()
+    cast.fences[0].polled += 1
+    cast.fences[0].save()
     assert viewer.get(FLIGHTS).json()["totals"]["adds_up"] is False
 
 
@@ -264,7 +264,7 @@ def test_what_is_published_shows_at_once(viewer: Client, cast: Cast) -> None:
     source = fence.adopt_source(
         datasource=other, kind=Source.Kind.SHARE_GROUP, group="g", topic="t", cluster_id="c", topic_id="id"
     )
-    epoch = fence.start_writer(task_id="task", number=0, datasource=other, source=source)
+    epoch = fence.take_epoch(task_id="task", number=0, datasource=other, source=source)
     for batch, days in enumerate(((0, 1), (1, 2))):
         files = [published_file(day, batch * 100 + n * 50, rows=50 - n) for n, day in enumerate(days)]
         request = PublishRequest(

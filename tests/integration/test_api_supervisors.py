@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import Source, Writer
+from controlplane.segments.models import IndexerFence, Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task
 from ingestion.specs import parse_supervisor_spec
@@ -187,7 +187,9 @@ def test_druid_status_of_stored_offsets(owner: Client, cast: Cast) -> None:
             observation={"told_at": told and told.isoformat()},
         )
         ago = timedelta(minutes=10)
-        Writer.objects.create(task_id=name, number=0, datasource=task.datasource, source=source, started_at=now - ago)
+        IndexerFence.objects.create(
+            task_id=name, number=0, datasource=task.datasource, source=source, started_at=now - ago
+        )
         make_receipt(task, key, (100, 120) if name == "reads" else (90, 100), {}, [])
     payload = owner.get(f"{DRUID}/rides/status").json()["payload"]
     assert set(payload) == REPORT

@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
-from controlplane.segments.models import Writer
+from controlplane.segments.models import IndexerFence
 from controlplane.tasks import services, watching
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from ingestion.specs import parse_task_spec
@@ -40,7 +40,7 @@ def test_it_waits_longer_for_the_first_record_than_for_another(
     Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, started_at=began)
     Indexer.objects.create(task=task, number=0, state="reading")
     start(make_source("idle", group=document["ioConfig"]["groupId"]), task=task.pk)
-    Writer.objects.filter(task_id=task.pk).update(polled=polled)
+    IndexerFence.objects.filter(task_id=task.pk).update(polled=polled)
     task.refresh_from_db()
     empty = TopicOffsets("topic-id-1", {0: 0}, {0: 0}, {0: 0})
     watching._watch_task(watching.Look(task, parse_task_spec(task.spec), empty))

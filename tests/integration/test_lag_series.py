@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
 from controlplane.segments import lag
-from controlplane.segments.models import LagSample, Source, Writer
+from controlplane.segments.models import IndexerFence, LagSample, Source
 from controlplane.segments.selectors import lag_samples, lag_series
 from controlplane.segments.selectors.lag import resolution_for
 from controlplane.tasks.models import Indexer, Task
@@ -41,10 +41,12 @@ def test_a_look_leaves_a_sample_of_each_resolution_and_no_second_one_at_once(sou
 
 
 def test_coarse_samples_keep_the_peak_with_its_partitions_and_the_last_sums(source: Source) -> None:
-    writer = Writer.objects.create(task_id="t", number=0, datasource=source.datasource, source=source, published=100)
+    held = IndexerFence.objects.create(
+        task_id="t", number=0, datasource=source.datasource, source=source, published=100
+    )
     lag.note(source, {0: 10, 1: 80}, in_flight=5)
     _make_room(source)
-    Writer.objects.filter(pk=writer.pk).update(published=400, rolled_up=50, redelivered=3, redelivered_now=4)
+    IndexerFence.objects.filter(pk=held.pk).update(published=400, rolled_up=50, redelivered=3, redelivered_now=4)
     lag.note(source, {0: 20, 1: 30}, in_flight=9)
     hours = LagSample.objects.filter(source=source, resolution_s=3600).order_by("at")
     assert (hours[0].lag, hours[0].partitions) == (90, [10, 80])

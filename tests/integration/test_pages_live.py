@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.segments.models import SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.supervisors import services
 from controlplane.tasks.models import Goal, Status, Task
 from tests.support.django_cast import Cast, browsing_as, settle
@@ -109,6 +109,6 @@ def test_a_suspended_supervisor_says_why_nothing_is_published_only_if_something_
 
 
 def test_all_in_quarantine_is_not_published(owner: Client, cast: Cast) -> None:
-    Writer.objects.update(published=0)
+    IndexerFence.objects.update(published=0)
     Task.objects.filter(pk=cast.task.pk).update(observation=CAUGHT_UP)
     assert parsed(owner.get(FLIGHTS)).one("div", data_reasons="").one("h2").text == "Why nothing is published"

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Writer
+from controlplane.segments.models import FaultyRecord, IndexerFence, QuarantinedRecord
 from controlplane.tasks.models import Goal, Status, Task
 from tests.support.django_cast import PAYLOAD, STARTED, Cast, browsing_as
 from tests.support.html import Element, counters, parsed
@@ -136,7 +136,7 @@ def make_faulty(cast: Cast, offset: int) -> FaultyRecord:
 
 
 def test_records_with_a_faulty_field_are_behind_their_number(viewer: Client, cast: Cast) -> None:
-    Writer.objects.filter(task_id=cast.task.pk, number=0).update(processed_with_error=30)
+    IndexerFence.objects.filter(task_id=cast.task.pk, number=0).update(processed_with_error=30)
     for offset in range(30):
         make_faulty(cast, offset)
     page = parsed(viewer.get(f"/tasks/{cast.task.pk}/"))

@@ -19,6 +19,7 @@ from controlplane.segments.fence import PublishRefused
 from controlplane.segments.holes import holes
 from controlplane.segments.models import (
     OFFSET_BITS,
+    IndexerFence,
     Interval,
     ProgressKey,
     Publish,
@@ -28,7 +29,6 @@ from controlplane.segments.models import (
     SettledRange,
     Source,
     SourceEvent,
-    Writer,
 )
 from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.segments.selectors import list_faulty
@@ -83,8 +83,8 @@ def test_segments_progress_receipt_and_totals_appear_together(source: Source) ->
     ids = send(request(epoch, {0: [(0, 5)], 1: [(5, 7)]}, outcomes, quarantined=[poison]))
     assert [str(s.id) for s in Segment.objects.all()] == ids
     assert settled_offsets(source) == {0: [(0, 5)], 1: [(5, 10)]}
-    writer = Writer.objects.get()
-    assert (writer.polled, writer.published, writer.unparseable, writer.thrown_away) == (10, 7, 1, 2)
+    held = IndexerFence.objects.get()
+    assert (held.polled, held.published, held.unparseable, held.thrown_away) == (10, 7, 1, 2)
     receipt = Receipt.objects.get(key__partition=1)
     assert receipt.outcomes == {"stored": [[5, 7, 0]], "unparseable": [[7, 8]], "thrown_away": [[8, 10]]}
     assert receipt.segment_ids == ids
@@ -97,7 +97,7 @@ def test_the_same_publish_again_answers_the_same_and_changes_nothing(source: Sou
     first = send(what)
     assert send(what) == first
     assert Segment.objects.count() == 1
-    assert Writer.objects.get().published == 5
+    assert IndexerFence.objects.get().published == 5
 
 
 def test_an_old_epoch_is_fenced(source: Source) -> None:
@@ -126,7 +126,7 @@ def test_settled_offsets_are_refused_with_exactly_the_overlap(source: Source) ->
     assert Segment.objects.count() == 1
     send(request(epoch, {0: [(5, 10)], 2: [(0, 5)]}, {0: Outcomes(duplicate=[(3, 5), (10, 12)])}))
     assert settled_offsets(source) == {0: [(0, 15)], 1: [(0, 100)], 2: [(0, 5)]}
-    assert Writer.objects.get().duplicates == 4
+    assert IndexerFence.objects.get().duplicates == 4
 
 
 def test_two_sources_with_the_same_offsets_do_not_meet(source: Source) -> None:
@@ -222,8 +222,8 @@ def test_what_an_epoch_released_is_kept_when_the_next_begins(source: Source) -> 
     newer = start(source)
     told(epoch, released=9, redelivered=9)  # from before
     told(newer, released=1)
-    writer = Writer.objects.get()
-    assert (writer.released_before, writer.released_now) == (7, 1)
+    held = IndexerFence.objects.get()
+    assert (held.released_before, held.released_now) == (7, 1)
 
 
 def test_folding_joins_neighbours_and_keeps_holes(source: Source) -> None:
@@ -283,7 +283,7 @@ def test_writers_that_race_for_the_same_offsets_settle_each_once() -> None:
     assert wrong == []
     assert settled_offsets(source) == {0: [(0, 405)], 1: [(0, 400)]}
     assert sum(s.rows for s in Segment.objects.all()) == 805
-    totals = Writer.objects.all()
+    totals = IndexerFence.objects.all()
     assert sum(w.published for w in totals) == 805
     assert sum(w.polled for w in totals) == sum(w.published + w.duplicates for w in totals)
 
@@ -341,13 +341,13 @@ def test_what_postgresql_aborts_is_tried_again_a_few_times(sqlstate: str) -> Non
     fail_commits(sqlstate, 4)
     send(request(epoch, {0: [(0, 5)]}))
     assert settled_offsets(source) == {0: [(0, 5)]}
-    assert (Segment.objects.count(), Writer.objects.get().published) == (1, 5)
+    assert (Segment.objects.count(), IndexerFence.objects.get().published) == (1, 5)
     fail_commits(sqlstate, 5)
     again = request(epoch, {0: [(5, 9)]})
     with pytest.raises(Unavailable, match="send the same publish again"):
         send(again)
     assert settled_offsets(source) == {0: [(0, 5)]}
-    assert (Segment.objects.count(), Writer.objects.get().published) == (1, 5)
+    assert (Segment.objects.count(), IndexerFence.objects.get().published) == (1, 5)
     send(again)
     assert settled_offsets(source) == {0: [(0, 9)]}
 

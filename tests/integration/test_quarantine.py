@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments import quarantine, replaying
-from controlplane.segments.fence import PublishRefused, start_writer
-from controlplane.segments.models import QuarantinedRecord, Segment, Source, SourceEvent, Writer
+from controlplane.segments.fence import PublishRefused, take_epoch
+from controlplane.segments.models import IndexerFence, QuarantinedRecord, Segment, Source, SourceEvent
 from controlplane.segments.publish import publish
 from controlplane.segments.selectors import datasource_totals, record_fate
 from controlplane.tasks.lifecycle import end_task
@@ -89,7 +89,7 @@ def replay(client: Client, records: list[QuarantinedRecord], mode: str = "ingest
 
 def begin(task: Task) -> int:
     assert task.replay_source is not None
-    return start_writer(task_id=task.pk, number=0, datasource=task.datasource, source=task.replay_source, replay=True)
+    return take_epoch(task_id=task.pk, number=0, datasource=task.datasource, source=task.replay_source, replay=True)
 
 
 def states(*records: QuarantinedRecord) -> list[str]:
@@ -174,7 +174,7 @@ def check_books(cast: Cast, task: Task, before: Any) -> None:
     assert after.published == before.published + 1
     assert after.thrown_away == before.thrown_away + 1
     assert (after.unparseable, after.quarantined) == (before.unparseable - 2, before.quarantined - 2)
-    assert Writer.objects.get(task_id=cast.task.pk, number=7).replayed == 3
+    assert IndexerFence.objects.get(task_id=cast.task.pk, number=7).replayed == 3
     fates = record_fate(cast.users["viewer"], topic="flights-topic", partition=1, offset=700)
     assert [f.outcome for f in fates] == ["unparseable", "stored"]
     assert task.pk in fates[0].explanation and "took it from the quarantine" in fates[1].explanation

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from django.test import Client
 
-from controlplane.segments.models import Writer
+from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors.coverage import CELLS, coverage
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.heartbeats import end, heartbeat
@@ -125,7 +125,7 @@ def test_what_a_repair_found_is_counted_and_raises_an_alarm(cast: Cast, clients:
         created_at=STARTED,
     )
     common = {"datasource": cast.datasource, "source": cast.source, "number": 0}
-    Writer.objects.create(task_id="repair-1", polled=9, published=4, unparseable=3, duplicates=2, **common)
+    IndexerFence.objects.create(task_id="repair-1", polled=9, published=4, unparseable=3, duplicates=2, **common)
     end(repair, EndRequest())
     found = clients["viewer"].get(ONE).json()
     [listed], [event] = found["repairs"], found["repaired"]

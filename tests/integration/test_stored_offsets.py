@@ -10,7 +10,7 @@ from django.db import connections
 from controlplane.common.errors import InvalidInput
 from controlplane.segments import claims
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import ProgressKey, Segment, Source, SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, ProgressKey, Segment, Source, SourceEvent
 from controlplane.segments.receipts import make_receipt_partitions
 from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest, Outcomes, Reset
 from tests.support.publishes import TASK, make_source, request, send, settled_offsets, start
@@ -101,7 +101,7 @@ def test_a_publish_that_does_not_begin_at_the_stored_offset_changes_nothing(
     assert refused.value.refusal.stored == {0: 4}
     assert stored(source)[0] == 4
     assert Segment.objects.count() == 1
-    assert Writer.objects.get().published == 4
+    assert IndexerFence.objects.get().published == 4
 
 
 @pytest.mark.parametrize(

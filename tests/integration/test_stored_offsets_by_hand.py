@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane.segments import claims, fence
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import ProgressKey, Publish, Source, SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, ProgressKey, Publish, Source, SourceEvent
 from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
@@ -79,7 +79,7 @@ def begin(task: Task) -> int:
         cluster_id="cluster",
         topic_id=TOPIC_ID,
     )
-    return fence.start_writer(task_id=task.pk, number=0, datasource=task.datasource, source=source)
+    return fence.take_epoch(task_id=task.pk, number=0, datasource=task.datasource, source=source)
 
 
 def claim(task: Task, epoch: int, **asked: Any) -> ClaimAnswer:
@@ -95,7 +95,7 @@ def stored(supervisor: Supervisor) -> dict[int, int | None]:
 def test_a_reset_forgets_all_and_what_is_on_its_way_is_refused(reading: Supervisor, owner: Client) -> None:
     """Row 28 of the failure matrix, reset first: the publish fails clean, and reading begins anew."""
     task = task_of(reading)
-    epoch = Writer.objects.get(task_id=task.pk).epoch
+    epoch = IndexerFence.objects.get(task_id=task.pk).epoch
     assert post(owner, f"{DRUID}/metrics/reset").json() == {"id": "metrics"}
     assert stored(reading) == {0: None, 1: None}
     with pytest.raises(PublishRefused) as refused:
@@ -218,10 +218,10 @@ def test_a_task_by_hand_is_refused_while_a_supervisor_moves_the_same_offsets(
 
 def test_a_task_that_has_read_long_enough_makes_room(reading: Supervisor) -> None:
     task = task_of(reading)
-    Writer.objects.filter(task_id=task.pk).update(started_at=timezone.now() - timedelta(minutes=59))
+    IndexerFence.objects.filter(task_id=task.pk).update(started_at=timezone.now() - timedelta(minutes=59))
     run(reading.pk)
     assert Task.objects.active().filter(supervisor_id=reading.pk).count() == 1
-    Writer.objects.filter(task_id=task.pk).update(started_at=timezone.now() - timedelta(minutes=61))
+    IndexerFence.objects.filter(task_id=task.pk).update(started_at=timezone.now() - timedelta(minutes=61))
     run(reading.pk)
     assert Task.objects.active().filter(supervisor_id=reading.pk).count() == 2
 
@@ -245,7 +245,7 @@ def test_the_next_task_of_a_supervisor_waits_for_the_last_one(
 def test_stats_have_totals_and_averages_of_what_is_new(reading: Supervisor, owner: Client) -> None:
     """Its ten rows two minutes ago are none of the last minute's."""
     for ago, counted in ((timedelta(0), [10, 10, 10]), (timedelta(minutes=2), [0, 10, 10])):
-        Publish.objects.filter(writer__task_id=task_of(reading).pk).update(created_at=timezone.now() - ago)
+        Publish.objects.filter(fence__task_id=task_of(reading).pk).update(created_at=timezone.now() - ago)
         task = task_of(reading).pk
         stats = owner.get(f"{DRUID}/metrics/stats").json()
         assert stats["0"][task]["totals"]["buildSegments"]["processed"] == 10

@@ -17,7 +17,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from controlplane.config.celery import app
-from controlplane.segments.models import Source, SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, Source, SourceEvent
 from controlplane.supervisors import services, streams
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.resetting import hand_off
@@ -100,9 +100,9 @@ def reads(task: Task) -> None:
     task.indexers.create(number=0, state="reading")
 
 
-def began_to_read(task: Task, at: datetime) -> Writer:
+def began_to_read(task: Task, at: datetime) -> IndexerFence:
     """What its first indexer's start would say."""
-    return Writer.objects.create(task_id=task.pk, datasource=task.datasource, number=0, epoch=1, started_at=at)
+    return IndexerFence.objects.create(task_id=task.pk, datasource=task.datasource, number=0, epoch=1, started_at=at)
 
 
 def test_nothing_starts_before_kafka_has_answered(cast: Cast, house: House) -> None:
@@ -188,7 +188,7 @@ def test_tasks_take_turns(cast: Cast, house: House, kind: str, why: str) -> None
     if why == "handoff":
         hand_off(user=cast.users["operator"], supervisor=supervisor)
     else:
-        Writer.objects.filter(pk=began.pk).update(started_at=timezone.now() - timedelta(minutes=61))
+        IndexerFence.objects.filter(pk=began.pk).update(started_at=timezone.now() - timedelta(minutes=61))
     run(supervisor.pk)
     second, first = tasks_of(supervisor)
     assert (second.goal, first.goal) == (Goal.RUN, Goal.RUN)

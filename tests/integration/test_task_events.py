@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import SourceEvent, Writer
+from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.tasks import events
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.lifecycle import end_task
@@ -38,7 +38,7 @@ def test_a_failed_task_is_an_event(cast: Cast, clients: dict[str, Client], super
 
 
 def test_a_task_that_ends_well_is_none(cast: Cast) -> None:
-    Writer.objects.update(quarantined=0)
+    IndexerFence.objects.update(quarantined=0)
     end(cast.task, EndRequest(indexers=[], error=""))
     assert noted("task_failed") == noted("quarantined") == []
 
@@ -64,7 +64,7 @@ def test_quarantined_records_are_events_and_few(cast: Cast) -> None:
     events.note_quarantined(cast.task)
     [first] = noted("quarantined")
     assert first.detail == "1 record was quarantined. The last, partition 0, offset 7: Malformed JSON at byte 12"
-    Writer.objects.filter(pk=cast.writers[0].pk).update(quarantined=4)
+    IndexerFence.objects.filter(pk=cast.fences[0].pk).update(quarantined=4)
     events.note_quarantined(cast.task)
     assert noted("quarantined") == [first], "it is too soon"
     SourceEvent.objects.filter(pk=first.pk).update(created_at=timezone.now() - timedelta(minutes=6))
@@ -77,7 +77,7 @@ def test_what_is_not_noted_yet_is_so_at_the_end(cast: Cast) -> None:
     """Also by a process that read the task before another one noted some."""
     late = Task.objects.get(pk=cast.task.pk)
     events.note_quarantined(cast.task)
-    Writer.objects.filter(pk=cast.writers[0].pk).update(quarantined=3)
+    IndexerFence.objects.filter(pk=cast.fences[0].pk).update(quarantined=3)
     end(late, EndRequest(indexers=[], error=""))
     assert [event.detail.split(".")[0] for event in noted("quarantined")] == [
         "1 record was quarantined",

@@ -19,6 +19,7 @@ from psycopg.types.range import Int8Range
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import (
     OFFSET_BITS,
+    IndexerFence,
     Interval,
     ProgressKey,
     QuarantinedRecord,
@@ -27,7 +28,6 @@ from controlplane.segments.models import (
     SettledRange,
     Source,
     SourceEvent,
-    Writer,
 )
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Indexer, Status, Task
@@ -79,7 +79,7 @@ class Cast:
     source: Source
     keys: list[ProgressKey]
     segments: list[Segment]
-    writers: list[Writer]
+    fences: list[IndexerFence]
     supervisor: Supervisor
     task: Task
     quarantined: QuarantinedRecord
@@ -129,7 +129,7 @@ def make_cast() -> Cast:
         source=source,
         keys=keys,
         segments=segments,
-        writers=_writers(datasource, source, task),
+        fences=_fences(datasource, source, task),
         supervisor=supervisor,
         task=task,
         quarantined=_quarantined(source, task),
@@ -293,10 +293,10 @@ def make_receipt(
     )
 
 
-def _writers(datasource: Datasource, source: Source, task: Task) -> list[Writer]:
+def _fences(datasource: Datasource, source: Source, task: Task) -> list[IndexerFence]:
     """Two indexers: 1000 and 500 rows published; 1512 and 540 records polled, all of which ended."""
     common: dict[str, Any] = {"task_id": task.pk, "datasource": datasource, "source": source, "epoch": 1}
-    first = Writer.objects.create(
+    first = IndexerFence.objects.create(
         **common,
         number=0,
         polled=1008,
@@ -319,7 +319,7 @@ def _writers(datasource: Datasource, source: Source, task: Task) -> list[Writer]
         first_publish_at=STARTED + timedelta(seconds=10),
         last_publish_at=STARTED + timedelta(seconds=60),
     )
-    second = Writer.objects.create(
+    second = IndexerFence.objects.create(
         **common,
         number=1,
         polled=540,

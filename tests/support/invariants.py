@@ -35,8 +35,8 @@ _SEGMENTS = """
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.used
 """
 _PUBLISHES = """
-    SELECT w.id, p.epoch, p.abandoned, p.segment_ids FROM segments_publish p
-    JOIN segments_writer w ON w.id = p.writer_id JOIN datasources_datasource d ON d.id = w.datasource_id
+    SELECT f.id, p.epoch, p.abandoned, p.segment_ids FROM segments_publish p
+    JOIN segments_indexerfence f ON f.id = p.fence_id JOIN datasources_datasource d ON d.id = f.datasource_id
     WHERE d.name = %s ORDER BY p.created_at
 """
 
@@ -175,9 +175,9 @@ def _check_publishes(house: House, datasource: str) -> None:
     """I7: of each indexer, no epoch published after a newer one had; what was abandoned registered nothing."""
     newest: dict[int, int] = {}
     named: Counter[str] = Counter()
-    for writer, epoch, abandoned, segment_ids in house.sql(_PUBLISHES, datasource):
-        assert epoch >= newest.get(writer, 0), f"I7: epoch {epoch} of indexer {writer} came after {newest[writer]}"
-        newest[writer] = epoch
+    for fence, epoch, abandoned, segment_ids in house.sql(_PUBLISHES, datasource):
+        assert epoch >= newest.get(fence, 0), f"I7: epoch {epoch} of indexer {fence} came after {newest[fence]}"
+        newest[fence] = epoch
         assert not (abandoned and segment_ids)
         named.update(segment_ids)
     live = Counter(row[0] for row in house.sql(_SEGMENTS, datasource))

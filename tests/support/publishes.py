@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments import fence, settled
-from controlplane.segments.models import Source, Writer
+from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.publish import publish
 from controlplane.teams.models import Team
 from ingestion.specs.counters import Counters
@@ -35,7 +35,7 @@ def make_source(
 
 
 def start(source: Source, number: int = 0, task: str = TASK) -> int:
-    return fence.start_writer(task_id=task, number=number, datasource=source.datasource, source=source)
+    return fence.take_epoch(task_id=task, number=number, datasource=source.datasource, source=source)
 
 
 def segment(offsets: dict[int, list[tuple[int, int]]], day: datetime = DAY) -> SegmentFile:
@@ -92,8 +92,8 @@ def request(
 
 def send(what: PublishRequest, number: int = 0, task: str = TASK) -> list[str]:
     """The segments' ids. Files are where an indexer puts them: in its datasource's folder."""
-    writer = Writer.objects.filter(task_id=task, number=number).select_related("datasource").first()
-    folder = writer.datasource.name if writer else "flights"
+    held = IndexerFence.objects.filter(task_id=task, number=number).select_related("datasource").first()
+    folder = held.datasource.name if held else "flights"
     files = [s.model_copy(update={"path": f"{folder}/{s.path.rpartition('/')[2]}"}) for s in what.segments]
     return publish(task_id=task, number=number, request=what.model_copy(update={"segments": files})).segment_ids
 

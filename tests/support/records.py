@@ -23,8 +23,8 @@ def numbered(first: int, last: int, days: int = 3) -> Iterator[bytes]:
 def published_rows(house: House, datasource: str) -> int:
     """Rows so far, by the metadata store."""
     rows = house.sql(
-        "SELECT coalesce(sum(w.published), 0) FROM segments_writer w"
-        " JOIN datasources_datasource d ON d.id = w.datasource_id WHERE d.name = %s",
+        "SELECT coalesce(sum(f.published), 0) FROM segments_indexerfence f"
+        " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s",
         datasource,
     )
     return int(rows[0][0])

@@ -13,7 +13,7 @@ from django.db.models import BigIntegerField
 from controlplane.api.druid import shapes
 from controlplane.api.v1.serializers.totals import RatesSerializer, TotalsSerializer
 from controlplane.embedded.demo import report
-from controlplane.segments.models import Writer
+from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors import Totals
 from controlplane.segments.selectors.totals import columns_of
 from controlplane.tasks.diagnosis import UNSTORED
@@ -69,7 +69,7 @@ def test_what_ends_without_a_publish_is_told_of() -> None:
 
 
 def test_each_is_a_column_of_an_indexers_row() -> None:
-    columns = {field.name for field in Writer._meta.concrete_fields if type(field) is BigIntegerField}
+    columns = {field.name for field in IndexerFence._meta.concrete_fields if type(field) is BigIntegerField}
     assert columns == {column for name in SUMS for column in columns_of(name)}
 
 

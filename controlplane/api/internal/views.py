@@ -17,7 +17,7 @@ from controlplane.connections.secrets import unseal
 from controlplane.segments import claims, fence, replaying
 from controlplane.segments import publish as publishing
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import Source, Writer
+from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.settled import settled_among
 from controlplane.supervisors.services import run_soon
@@ -101,7 +101,7 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         epoch=asked.previous_epoch,
         unpublished=asked,
     )
-    epoch = fence.start_writer(
+    epoch = fence.take_epoch(
         task_id=task_id,
         number=number,
         datasource=task.datasource,
@@ -153,7 +153,7 @@ def claim(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
 def settled(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Which of some offsets are settled."""
     asked = read(request, SettledRequest)
-    source = Writer.objects.filter(task_id=task_id, number=number).values_list("source_id", flat=True).first()
+    source = IndexerFence.objects.filter(task_id=task_id, number=number).values_list("source_id", flat=True).first()
     if source is None:
         raise InvalidInput("The indexer has not started yet.")
     return message(SettledAnswer(settled=settled_among(source, asked.offsets)))

@@ -42,9 +42,9 @@ def rates(task_ids: Sequence[str]) -> Rates:
     with connection.cursor() as cursor:
         for window, seconds in WINDOWS.items():
             cursor.execute(
-                f"SELECT w.task_id, {sums} FROM segments_writer w LEFT JOIN segments_publish p"
-                " ON p.writer_id = w.id AND p.created_at > now() - make_interval(secs => %s)"
-                " WHERE w.task_id = ANY(%s) GROUP BY w.task_id",
+                f"SELECT f.task_id, {sums} FROM segments_indexerfence f LEFT JOIN segments_publish p"
+                " ON p.fence_id = f.id AND p.created_at > now() - make_interval(secs => %s)"
+                " WHERE f.task_id = ANY(%s) GROUP BY f.task_id",
                 [seconds, list(task_ids)],
             )
             for task, *values in cursor.fetchall():

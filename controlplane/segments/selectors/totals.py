@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.common.database import cursor
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Writer
+from controlplane.segments.models import IndexerFence
 from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Count, Counts, Detail
 from ingestion.specs.protocol import ParseExceptionTotals
 
@@ -64,31 +64,31 @@ def columns_of(total: str) -> list[str]:
 _COLUMNS = {name: columns_of(name) for name in Totals.model_fields if name not in _TIMES}
 
 
-def totals_of(writers: QuerySet[Writer]) -> Totals:
+def totals_of(fences: QuerySet[IndexerFence]) -> Totals:
     """Sum their rows in one query."""
     sums = {name: Coalesce(reduce(operator.add, map(Sum, columns)), 0) for name, columns in _COLUMNS.items()}
     times = {name: of(name) for name, of in _TIMES.items()}
-    found = writers.aggregate(**{f"total_{name}": value for name, value in (sums | times).items()})
+    found = fences.aggregate(**{f"total_{name}": value for name, value in (sums | times).items()})
     return Totals(**{name.removeprefix("total_"): value for name, value in found.items()})
 
 
-def totals_of_one(writer: Writer | None) -> Totals:
+def totals_of_one(fence: IndexerFence | None) -> Totals:
     """Those of a row that is at hand already; of no row, nothing."""
-    if writer is None:
+    if fence is None:
         return Totals()
-    sums = {name: sum(getattr(writer, column) for column in columns) for name, columns in _COLUMNS.items()}
-    return Totals(**sums, **{name: getattr(writer, name) for name in _TIMES})
+    sums = {name: sum(getattr(fence, column) for column in columns) for name, columns in _COLUMNS.items()}
+    return Totals(**sums, **{name: getattr(fence, name) for name in _TIMES})
 
 
 def datasource_totals(datasource: Datasource) -> Totals:
     """What became of all records of all the datasource's tasks."""
-    return totals_of(Writer.objects.filter(datasource=datasource)).once
+    return totals_of(IndexerFence.objects.filter(datasource=datasource)).once
 
 
 _PARSE_EXCEPTIONS = """
     SELECT coalesce(sum(unparseable + processed_with_error), 0)::int8,
         (SELECT count(*) FROM segments_faultyrecord WHERE task_id = %s)
-    FROM segments_writer WHERE task_id = %s
+    FROM segments_indexerfence WHERE task_id = %s
 """
 
 
