@@ -22,18 +22,20 @@ from ingestion.specs.counters import PUBLISHED
 from ingestion.specs.protocol import Outcomes, PublishRequest, SegmentFile
 
 Interval = tuple[datetime, datetime]
+Parameters = dict[str, Any]
 
 _COUNTED = [*PUBLISHED, "segments", "size_bytes"]
 _TOTALS = f"""
-    UPDATE segments_indexerfence SET {", ".join(f"{n} = {n} + %s" for n in _COUNTED)}, publishes = publishes + 1,
-        last_publish_at = %s, first_publish_at = coalesce(first_publish_at, %s) WHERE id = %s
+    UPDATE segments_indexerfence SET {", ".join(f"{n} = {n} + %({n})s" for n in _COUNTED)}, publishes = publishes + 1,
+        last_publish_at = %(now)s, first_publish_at = coalesce(first_publish_at, %(now)s) WHERE id = %(fence)s
 """
 _INTERVALS = """
     INSERT INTO segments_interval
         (datasource_id, start, "end", version, next_partition, segments, rows, size_bytes, min_time, max_time)
-    SELECT %s, w.start, w.stop, %s, w.n, w.n, w.rows, w.size_bytes, w.low, w.high
+    SELECT %(datasource)s, w.start, w.stop, %(version)s, w.n, w.n, w.rows, w.size_bytes, w.low, w.high
     FROM unnest(
-        %s::timestamptz[], %s::timestamptz[], %s::int[], %s::int8[], %s::int8[], %s::timestamptz[], %s::timestamptz[]
+        %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(files)s::int[], %(rows)s::int8[], %(sizes)s::int8[],
+        %(min_times)s::timestamptz[], %(max_times)s::timestamptz[]
     ) AS w(start, stop, n, rows, size_bytes, low, high) ORDER BY 2, 3
     ON CONFLICT (datasource_id, start, "end") DO UPDATE SET
         next_partition = segments_interval.next_partition + excluded.next_partition,
@@ -48,21 +50,22 @@ _SEGMENTS = """
     INSERT INTO segments_segment
         (id, datasource_id, interval_start, interval_end, version, partition_num, rows, size_bytes, sha256, path,
          min_time, max_time, columns, task_id, used, created_at)
-    SELECT w.id, %s, w.start, w.stop, w.version, w.number, w.rows, w.size_bytes, w.sha256, w.path, w.low, w.high,
-           w.columns, %s, true, %s
+    SELECT w.id, %(datasource)s, w.start, w.stop, w.version, w.number, w.rows, w.size_bytes, w.sha256, w.path,
+           w.low, w.high, w.columns, %(task)s, true, %(now)s
     FROM unnest(
-        %s::uuid[], %s::timestamptz[], %s::timestamptz[], %s::text[], %s::int[], %s::int8[], %s::int8[], %s::text[],
-        %s::text[], %s::timestamptz[], %s::timestamptz[], %s::jsonb[]
+        %(ids)s::uuid[], %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(versions)s::text[], %(numbers)s::int[],
+        %(rows)s::int8[], %(sizes)s::int8[], %(sha256s)s::text[], %(paths)s::text[], %(min_times)s::timestamptz[],
+        %(max_times)s::timestamptz[], %(columns)s::jsonb[]
     ) AS w(id, start, stop, version, number, rows, size_bytes, sha256, path, low, high, columns)
 """
 _RECEIPTS = """
     INSERT INTO segments_receipt (publish_id, task_id, indexer, key_id, hull, outcomes, segment_ids, replay, created_at)
-    SELECT %s, %s, %s, w.key, w.hull, w.outcomes, %s, %s, %s
-    FROM unnest(%s::int8[], %s::int8range[], %s::jsonb[]) AS w(key, hull, outcomes)
+    SELECT %(publish)s, %(task)s, %(number)s, w.key, w.hull, w.outcomes, %(segments)s, %(replay)s, %(now)s
+    FROM unnest(%(keys)s::int8[], %(hulls)s::int8range[], %(outcomes)s::jsonb[]) AS w(key, hull, outcomes)
 """
 _PUBLISH = """
     INSERT INTO segments_publish (id, fence_id, epoch, abandoned, segment_ids, counters, created_at)
-    VALUES (%s, %s, %s, false, %s, %s, %s)
+    VALUES (%(publish)s, %(fence)s, %(epoch)s, false, %(segments)s, %(counters)s, %(now)s)
 """
 _SETTLE = "INSERT INTO segments_settledrange (span, settled_at) SELECT unnest(%s::int8range[]), now()"
 
@@ -93,9 +96,7 @@ class Registration:
             if files:
                 c.execute(_SEGMENTS, self._segments(ids, numbers))
             c.execute(_RECEIPTS, self._receipts(shown))
-            counted = Jsonb({name: n for name, n in self.request.counters if n})
-            publish = (self.request.publish_id, self.fence.id, self.request.epoch, shown, counted, self.now)
-            c.execute(_PUBLISH, publish)
+            c.execute(_PUBLISH, self._publish(shown))
             c.execute(_TOTALS, self._totals())
             if settling:
                 c.execute(_SETTLE, (settling,))
@@ -124,58 +125,78 @@ class Registration:
         with cursor() as c:
             taken = c.execute(
                 _INTERVALS,
-                (
-                    self.fence.datasource,
-                    self.fence.version,
-                    [files[0].interval_start for files in groups],
-                    [files[0].interval_end for files in groups],
-                    [len(files) for files in groups],
-                    [sum(f.rows for f in files) for files in groups],
-                    [sum(f.size_bytes for f in files) for files in groups],
-                    [min(f.min_time for f in files) for files in groups],
-                    [max(f.max_time for f in files) for files in groups],
-                ),
+                {
+                    "datasource": self.fence.datasource,
+                    "version": self.fence.version,
+                    "starts": [files[0].interval_start for files in groups],
+                    "ends": [files[0].interval_end for files in groups],
+                    "files": [len(files) for files in groups],
+                    "rows": [sum(f.rows for f in files) for files in groups],
+                    "sizes": [sum(f.size_bytes for f in files) for files in groups],
+                    "min_times": [min(f.min_time for f in files) for files in groups],
+                    "max_times": [max(f.max_time for f in files) for files in groups],
+                },
             ).fetchall()
         return {
             (start, end): (version, itertools.count(after - len(wanted[(start, end)])))
             for start, end, version, after in taken
         }
 
-    def _segments(self, ids: list[uuid.UUID], numbers: dict[Interval, tuple[str, itertools.count[int]]]) -> Any:
+    def _segments(self, ids: list[uuid.UUID], numbers: dict[Interval, tuple[str, itertools.count[int]]]) -> Parameters:
         files = self.request.segments
         places = [numbers[(f.interval_start, f.interval_end)] for f in files]
-        return (
-            self.fence.datasource,
-            self.task_id,
-            self.now,
-            ids,
-            [f.interval_start for f in files],
-            [f.interval_end for f in files],
-            [version for version, _ in places],
-            [next(number) for _, number in places],
-            [f.rows for f in files],
-            [f.size_bytes for f in files],
-            [f.sha256 for f in files],
-            [f.path for f in files],
-            [f.min_time for f in files],
-            [f.max_time for f in files],
-            [json.dumps([{"name": c.name, "type": c.type} for c in f.columns]) for f in files],
-        )
+        return {
+            "datasource": self.fence.datasource,
+            "task": self.task_id,
+            "now": self.now,
+            "ids": ids,
+            "starts": [f.interval_start for f in files],
+            "ends": [f.interval_end for f in files],
+            "versions": [version for version, _ in places],
+            "numbers": [next(number) for _, number in places],
+            "rows": [f.rows for f in files],
+            "sizes": [f.size_bytes for f in files],
+            "sha256s": [f.sha256 for f in files],
+            "paths": [f.path for f in files],
+            "min_times": [f.min_time for f in files],
+            "max_times": [f.max_time for f in files],
+            "columns": [json.dumps([{"name": c.name, "type": c.type} for c in f.columns]) for f in files],
+        }
 
-    def _receipts(self, segment_ids: Jsonb) -> Any:
+    def _receipts(self, segment_ids: Jsonb) -> Parameters:
         outcomes = sorted(_receipt_outcomes(self.request).items())
         keys = [self.keys[partition] for partition, _ in outcomes]
-        hulls = [span(key, *_hull(found)) for key, (_, found) in zip(keys, outcomes, strict=True)]
-        found = [json.dumps(found) for _, found in outcomes]
-        request = self.request
-        replay = self.fence.replay
-        return (request.publish_id, self.task_id, self.number, segment_ids, replay, self.now, keys, hulls, found)
+        return {
+            "publish": self.request.publish_id,
+            "task": self.task_id,
+            "number": self.number,
+            "segments": segment_ids,
+            "replay": self.fence.replay,
+            "now": self.now,
+            "keys": keys,
+            "hulls": [span(key, *_hull(ended)) for key, (_, ended) in zip(keys, outcomes, strict=True)],
+            "outcomes": [json.dumps(ended) for _, ended in outcomes],
+        }
 
-    def _totals(self) -> list[Any]:
+    def _publish(self, segment_ids: Jsonb) -> Parameters:
+        return {
+            "publish": self.request.publish_id,
+            "fence": self.fence.id,
+            "epoch": self.request.epoch,
+            "segments": segment_ids,
+            "counters": Jsonb({name: n for name, n in self.request.counters if n}),
+            "now": self.now,
+        }
+
+    def _totals(self) -> Parameters:
         counters, files = self.request.counters, self.request.segments
-        sums = {"segments": len(files), "size_bytes": sum(f.size_bytes for f in files)}
-        added = [sums[n] if n in sums else getattr(counters, n) for n in _COUNTED]
-        return [*added, self.now, self.now, self.fence.id]
+        return {
+            **{name: getattr(counters, name) for name in PUBLISHED},
+            "segments": len(files),
+            "size_bytes": sum(f.size_bytes for f in files),
+            "now": self.now,
+            "fence": self.fence.id,
+        }
 
 
 def _receipt_outcomes(request: PublishRequest) -> dict[int, dict[str, list[list[int]]]]:
@@ -192,6 +213,6 @@ def _receipt_outcomes(request: PublishRequest) -> dict[int, dict[str, list[list[
     return out
 
 
-def _hull(found: dict[str, list[list[int]]]) -> tuple[int, int]:
-    every = [r for ranges in found.values() for r in ranges]
+def _hull(ended: dict[str, list[list[int]]]) -> tuple[int, int]:
+    every = [r for ranges in ended.values() for r in ranges]
     return min(r[0] for r in every), max(r[1] for r in every)
