@@ -31,7 +31,7 @@ def stop_timeout_s() -> int:
     return STOP_TIMEOUT_S
 
 
-def note_started(folder: Path, pid: int) -> None:
+def name_process(folder: Path, pid: int) -> None:
     """Name a task's process, which this one has started."""
     known = {"pid": pid, "create_time": psutil.Process(pid).create_time(), "host": socket.gethostname()}
     (folder / "pid").write_text(json.dumps(known))

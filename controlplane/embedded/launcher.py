@@ -132,7 +132,7 @@ class Launcher:
 
     def _watch_until_cancelled(self) -> None:
         while not self._cancel.wait(WATCH_INTERVAL_S):
-            changes = [watched.look(time.monotonic()) for watched in self._watched]
+            changes = [watched.check(time.monotonic()) for watched in self._watched]
             if any(changes):
                 self._publish()
         say("told to stop")

@@ -35,17 +35,17 @@ class Watched:
     start_at_s: float | None = None
     started_at_s: float = field(default_factory=time.monotonic)
 
-    def look(self, now_s: float) -> bool:
+    def check(self, now_s: float) -> bool:
         """Notices a crash; starts it again when its back-off is over. True when something changed."""
         if self.start_at_s is not None:
             return now_s >= self.start_at_s and self._start_again(now_s)
         if not self.service.running:
-            return self._note_crash(f"ended with exit code {self.service.exit_code}", now_s)
+            return self._plan_restart(f"ended with exit code {self.service.exit_code}", now_s)
         if self.crashes_in_a_row and now_s - self.started_at_s > CALM_S:
             self.crashes_in_a_row = 0
         return False
 
-    def _note_crash(self, how: str, now_s: float) -> bool:
+    def _plan_restart(self, how: str, now_s: float) -> bool:
         self.service.kill()  # what it may have left of its process group
         self.crashes_in_a_row += 1
         pause_s = back_off_s(self.crashes_in_a_row)
@@ -59,7 +59,7 @@ class Watched:
         try:
             self.service.start()
         except EmbeddedError as error:
-            return self._note_crash(f"could not be started: {error}", now_s)
+            return self._plan_restart(f"could not be started: {error}", now_s)
         self.state = "running"
         return True
 

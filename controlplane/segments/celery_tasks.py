@@ -9,7 +9,7 @@ from celery import shared_task
 from celery.utils.log import get_task_logger
 from django.conf import settings
 
-from controlplane.segments import folding, lag, orphans, quarantine, receipts
+from controlplane.segments import folding, lag_store, orphans, quarantine, receipts
 
 CLEAN_UP_S = 200.0  # under the time limit of tasks; the next run goes on elsewhere
 FOLDED_LATE = timedelta(seconds=20)  # several rounds of ``fold``
@@ -31,7 +31,7 @@ def fold_everywhere() -> int:
 @shared_task(name="controlplane.segments.tasks.drop_old_lag")
 def drop_old_lag() -> int:
     """Delete samples of lag that have been kept for long enough."""
-    return lag.drop_old()
+    return lag_store.drop_old()
 
 
 @shared_task(name="controlplane.segments.tasks.make_receipt_partitions")

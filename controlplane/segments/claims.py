@@ -43,7 +43,7 @@ def claim(*, task_id: str, number: int, request: ClaimRequest, may_reset: bool) 
         if stored[partition].next_offset == reset.stored:
             _reset(fence, task_id, keys[partition], partition, reset)
     if request.new_generation or request.new_process:
-        _note_holder([keys[p] for p in request.partitions], request)
+        _keep_holder([keys[p] for p in request.partitions], request)
     after = _locked({p: keys[p] for p in request.partitions})
     return ClaimAnswer(
         partitions={
@@ -114,7 +114,7 @@ def _store(keys: Mapping[int, int], offsets: Mapping[int, int], published: bool 
         )
 
 
-def _note_holder(keys: list[int], request: ClaimRequest) -> None:
+def _keep_holder(keys: list[int], request: ClaimRequest) -> None:
     with cursor() as c:
         c.execute(
             "UPDATE segments_progresskey SET generation = generation + %s, attempts = attempts + %s WHERE id = ANY(%s)",

@@ -57,11 +57,11 @@ def verify_segments(datasource: Datasource | None, tell: Callable[[str], None]) 
         opened = _asked(given, told, VerifyOrder(deep_storage=settings.DEEP_STORAGE))
         found.error = opened.refusal
         if not found.error:
-            _look_at(segments, found, tell, lambda file: _asked(given, told, file))
+            _compare(segments, found, tell, lambda file: _asked(given, told, file))
     return found
 
 
-def _look_at(
+def _compare(
     segments: QuerySet[Segment],
     found: Verification,
     tell: Callable[[str], None],

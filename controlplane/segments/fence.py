@@ -42,7 +42,7 @@ def take_epoch(*, task_id: str, number: int, datasource: Datasource, source: Sou
     return fence.epoch
 
 
-def note_unpublished(*, task_id: str, number: int, epoch: int, unpublished: Unpublished | Counts) -> None:
+def keep_unpublished(*, task_id: str, number: int, epoch: int, unpublished: Unpublished | Counts) -> None:
     """Record what ended without a publish in an indexer's current epoch; an older epoch's word changes nothing."""
     mine = IndexerFence.objects.filter(task_id=task_id, number=number, epoch=epoch)
     grows = {f"{name}_now__lte": getattr(unpublished, name) for name in UNPUBLISHED_OUTCOMES}

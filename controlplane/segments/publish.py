@@ -63,7 +63,7 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
     fence = lock_fence(task_id, number, request.epoch)
     if fence.topic_id != request.topic_id:
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
-    seen, keys, duplicates = settled.look(fence.source, request.publish_id, settling, request.outcomes)
+    seen, keys, duplicates = settled.known_of_publish(fence.source, request.publish_id, settling, request.outcomes)
     if seen is not None:
         return _answer_again(request.publish_id, *seen, _parse_exceptions(task_id, request))
     if fence.replay:
@@ -79,7 +79,7 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
     segment_ids = batch.register(spans(keys, settling))
     _keep_quarantined(fence, task_id, request, now)
     _keep_faulty(fence, task_id, request, now)
-    _note_alarms(fence, task_id, request)
+    _raise_alarms(fence, task_id, request)
     return PublishAnswer(
         publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
     )
@@ -220,8 +220,8 @@ def _about(
     }
 
 
-def _note_alarms(fence: LockedFence, task_id: str, request: PublishRequest) -> None:
-    def note(kind: SourceEvent.Kind, detail: str) -> None:
+def _raise_alarms(fence: LockedFence, task_id: str, request: PublishRequest) -> None:
+    def alarm(kind: SourceEvent.Kind, detail: str) -> None:
         SourceEvent.objects.create(
             datasource_id=fence.datasource,
             source_id=fence.source,
@@ -234,12 +234,12 @@ def _note_alarms(fence: LockedFence, task_id: str, request: PublishRequest) -> N
     for partition, outcomes in request.outcomes.items():
         for start, end in outcomes.gap:
             where = f"{fence.topic} partition {partition}"
-            note(
+            alarm(
                 SourceEvent.Kind.GAP,
                 f"Offsets {start} to {end - 1} of {where} were removed by retention before they were read.",
             )
         for start, end in outcomes.skipped:
-            note(
+            alarm(
                 SourceEvent.Kind.OFFSET_RESET,
                 f"Offsets {start} to {end - 1} of {fence.topic} partition {partition} were skipped: the stored offset "
                 "was no longer there, and the spec says to go on at the latest.",
@@ -247,13 +247,13 @@ def _note_alarms(fence: LockedFence, task_id: str, request: PublishRequest) -> N
     refused = [r for r in request.quarantined if r.reason == "refused"]
     if refused:
         place = f"partition {refused[0].partition}, offset {refused[0].offset}"
-        note(
+        alarm(
             SourceEvent.Kind.REFUSED,
             f"Publishes were refused for the sake of {len(refused)} records of {fence.topic}, which are in quarantine "
             f"now. The first, at {place}: {refused[0].error[:500]}",
         )
     if request.early_duplicates:
-        note(
+        alarm(
             SourceEvent.Kind.EARLY_DUPLICATE,
             f"{request.early_duplicates} records that were delivered for the first time were settled already. "
             "They were dropped. A repair that settled them explains it, or a restart of Kafka, which forgets "

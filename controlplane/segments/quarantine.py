@@ -44,7 +44,7 @@ def export(*, user: User, datasource: Datasource, wanted: QuarantineFilter) -> I
     require(user, Action.VIEW, datasource.team)
     found = filtered(datasource, wanted)
     seen = matching(found)
-    note_quarantine(
+    record_action(
         user,
         datasource,
         "export",
@@ -63,7 +63,7 @@ def purge(*, user: User, datasource: Datasource, choice: Choice) -> int:
     with transaction.atomic():
         records = _delete(chosen(datasource, choice))
         if records:
-            note_quarantine(
+            record_action(
                 user,
                 datasource,
                 "purge",
@@ -83,17 +83,17 @@ def purge_by_rules(*, retention: timedelta, most_bytes: int, now: datetime | Non
 @transaction.atomic
 def _by_rules(datasource: Datasource, before: datetime, most_bytes: int) -> int:
     mine = QuarantinedRecord.objects.filter(datasource=datasource)
-    old = _noted(datasource, mine.filter(created_at__lt=before), "they were older than HEADGATE_QUARANTINE_RETENTION")
+    old = _purged(datasource, mine.filter(created_at__lt=before), "they were older than HEADGATE_QUARANTINE_RETENTION")
     if matching(mine).size_bytes <= most_bytes:
         return old
     with connection.cursor() as cursor:
         cursor.execute(_ABOVE_CAP, [datasource.pk, most_bytes])
         row = cursor.fetchone()
     reason = "there was more than HEADGATE_QUARANTINE_MEBIBYTES allows"
-    return old + (_noted(datasource, mine.filter(pk__lte=row[0]), reason) if row else 0)
+    return old + (_purged(datasource, mine.filter(pk__lte=row[0]), reason) if row else 0)
 
 
-def _noted(datasource: Datasource, found: QuerySet[QuarantinedRecord], reason: str) -> int:
+def _purged(datasource: Datasource, found: QuerySet[QuarantinedRecord], reason: str) -> int:
     """Delete, and say so where it is seen: with an alarm if some had never left the quarantine."""
     unread = found.filter(state=State.KEPT).count()
     records = _delete(found)
@@ -104,7 +104,7 @@ def _noted(datasource: Datasource, found: QuerySet[QuarantinedRecord], reason: s
             alarm=unread > 0,
             detail=f"{records} quarantined records were purged, {unread} of them never replayed: {reason}.",
         )
-        note_quarantine(
+        record_action(
             None,
             datasource,
             "retention",
@@ -118,7 +118,7 @@ def _delete(found: QuerySet[QuarantinedRecord]) -> int:
     return found.exclude(state=State.REPLAYING).delete()[0]
 
 
-def note_quarantine(user: User | None, datasource: Datasource, action: str, **detail: Any) -> None:
+def record_action(user: User | None, datasource: Datasource, action: str, **detail: Any) -> None:
     """Add an entry; see ``audit.record``."""
     audit.record(
         user=user, team=datasource.team, target="quarantine", target_id=datasource.name, action=action, **detail

@@ -93,7 +93,7 @@ def _as_message(record: QuarantinedRecord) -> KeptRecord:
     )
 
 
-def note_produced(task_id: str, records: Iterable[ProducedRecord]) -> int:
+def mark_produced(task_id: str, records: Iterable[ProducedRecord]) -> int:
     """The broker has these once more; returns how many the replay held until now."""
     now = timezone.now()
     rows = [(r.number, r.partition, r.offset) for r in records]

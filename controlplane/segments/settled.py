@@ -19,7 +19,7 @@ from ingestion.specs import offsets
 Seen = tuple[bool, list[str]]
 
 
-def look(
+def known_of_publish(
     source: int, publish_id: uuid.UUID, settling: Mapping[int, Ranges], others: Iterable[int]
 ) -> tuple[Seen | None, dict[int, int], dict[int, Ranges]]:
     """What a publish must know before it writes, in one round trip.
@@ -80,7 +80,7 @@ def settled_ranges(key: ProgressKey) -> Ranges:
         return offsets.merged((unspan(low, up)[1], unspan(low, up)[2]) for low, up in cursor.fetchall())
 
 
-def note_bounds(
+def keep_bounds(
     source: Source, starts: Mapping[int, int], begins: Mapping[int, int], ends: Mapping[int, int], undecided: int
 ) -> None:
     """Keep where the log of each partition begins and ends now, and where the reader began.

@@ -35,4 +35,4 @@ def repair() -> list[str]:
 @shared_task(name="controlplane.supervisors.tasks.look_at_waiting")
 def look_at_waiting() -> None:
     """Follow the lag of supervisors none of whose tasks runs."""
-    lag.look_at_waiting()
+    lag.observe_waiting()

@@ -22,7 +22,7 @@ from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.streams import Question, question
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.sources import isolation_of, kind_and_group, sources_of
-from controlplane.tasks.topic_lag import note_lag
+from controlplane.tasks.topic_lag import keep_lag
 
 logger = logging.getLogger(__name__)
 LOOKING_S = 8.0  # a round; what was not looked at then is so in another
@@ -94,7 +94,7 @@ def _problem(supervisor: Supervisor, task: Task | None, observed_at: datetime | 
     return ""
 
 
-def look_at_waiting() -> None:
+def observe_waiting() -> None:
     """Look at the topics of supervisors none of whose tasks runs (suspended, without room, failing): they grow on.
 
     Those of running tasks are looked at by the watch over tasks. One caller at a time.
@@ -108,7 +108,7 @@ def look_at_waiting() -> None:
         for asked, topic in _topics(questions):
             supervisor = waiting[asked.supervisor_id]
             io_config = supervisor.io_config
-            note_lag(supervisor.datasource, io_config, supervisor.pk, topic.read_by(isolation_of(io_config)))
+            keep_lag(supervisor.datasource, io_config, supervisor.pk, topic.read_by(isolation_of(io_config)))
 
 
 def _without_running_task() -> SupervisorQuerySet:

@@ -13,7 +13,7 @@ from controlplane.common.ids import task_id
 from controlplane.datasources.models import Datasource
 from controlplane.segments import replaying
 from controlplane.segments.models import QuarantinedRecord, Source
-from controlplane.segments.quarantine import note_quarantine
+from controlplane.segments.quarantine import record_action
 from controlplane.segments.selectors.quarantine import Choice, chosen
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
@@ -56,12 +56,12 @@ def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Rep
         raise Conflict(
             "None of these records is in quarantine now: they were replayed or purged, or are being replayed."
         )
-    _note(user, datasource, choice, mode, Started(started, records))
+    _record(user, datasource, choice, mode, Started(started, records))
     return Started(started, records)
 
 
-def _note(user: User, datasource: Datasource, choice: Choice, mode: Task.Replay, started: Started) -> None:
-    note_quarantine(
+def _record(user: User, datasource: Datasource, choice: Choice, mode: Task.Replay, started: Started) -> None:
+    record_action(
         user,
         datasource,
         f"replay_{mode.value}",

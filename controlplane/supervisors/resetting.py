@@ -11,7 +11,7 @@ from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.segments import claims
 from controlplane.segments.models import MAX_OFFSET, Source
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.services import note
+from controlplane.supervisors.services import record_action
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import sources_of
 from controlplane.teams.models import User
@@ -54,7 +54,7 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
         tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
         claims.move_by_hand(source, list(tasks), offsets, str(user))
         to = None if offsets is None else {str(p): o for p, o in sorted(offsets.items())}
-        note(user, locked, "reset", topic=source.topic, offsets=to)
+        record_action(user, locked, "reset", topic=source.topic, offsets=to)
     return supervisor
 
 
@@ -65,7 +65,7 @@ def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:
         locked = _locked(supervisor)
         locked.handoff_asked_at = timezone.now()
         locked.save(update_fields=["handoff_asked_at"])
-        note(user, locked, "handoff")
+        record_action(user, locked, "handoff")
     return supervisor
 
 

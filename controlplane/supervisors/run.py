@@ -1,6 +1,6 @@
 """The run loop: observe, decide, apply; one at a time for a supervisor.
 
-Rounds over all supervisors look at the database only, and follow whatever has happened within two seconds. Once a
+Rounds over all supervisors answer at the database only, and follow whatever has happened within two seconds. Once a
 supervisor's ``period`` a round is an iteration: Kafka was asked before it.
 """
 
@@ -23,7 +23,7 @@ from controlplane.supervisors import scaling, streams
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import HEALTHY_AFTER, Decision, Observed, SeenTask, Thresholds, decide, unhealthy
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
-from controlplane.supervisors.streams import Look
+from controlplane.supervisors.streams import TopicAnswer
 from controlplane.tasks import capacity
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
@@ -74,19 +74,19 @@ def run_now(supervisor_id: str) -> None:
 
 
 def _iterate(questions: list[streams.Question]) -> None:
-    for look in streams.answers(questions):
+    for answer in streams.answers(questions):
         try:
-            run(look.supervisor_id, look)
+            run(answer.supervisor_id, answer)
         except Exception as error:
-            logger.exception("an iteration of supervisor %s failed", look.supervisor_id)
-            _note_failed(look.supervisor_id, error)
+            logger.exception("an iteration of supervisor %s failed", answer.supervisor_id)
+            _keep_failure(answer.supervisor_id, error)
 
 
 @transaction.atomic
-def _note_failed(supervisor_id: str, error: Exception) -> None:
+def _keep_failure(supervisor_id: str, error: Exception) -> None:
     """The iteration failed after Kafka had answered: nothing was decided."""
     supervisor = Supervisor.objects.select_for_update().get(pk=supervisor_id)
-    streams.note_failure(supervisor, error)
+    streams.count_failure(supervisor, error)
     detail = unhealthy(streams.runs_of(supervisor), _thresholds())
     if detail:
         supervisor.state, supervisor.detailed_state = State.UNHEALTHY_SUPERVISOR, detail
@@ -95,16 +95,16 @@ def _note_failed(supervisor_id: str, error: Exception) -> None:
 
 
 @transaction.atomic
-def run(supervisor_id: str, look: Look | None = None) -> Decision | None:
-    """One round for one supervisor; None when another process is at it. ``look``: what asking Kafka came to."""
+def run(supervisor_id: str, answer: TopicAnswer | None = None) -> Decision | None:
+    """One round for one supervisor; None when another process is at it. ``answer``: what asking Kafka came to."""
     # The row lock makes it one at a time; who finds it locked has nothing to add, but for what Kafka said.
-    locked = Supervisor.objects.select_for_update(skip_locked=look is None)
+    locked = Supervisor.objects.select_for_update(skip_locked=answer is None)
     supervisor = locked.filter(pk=supervisor_id).first()
     if supervisor is None:
         return None
-    if look is not None:
-        streams.note(supervisor, look)
-    scaling.look(supervisor, supervisor.io_config)
+    if answer is not None:
+        streams.keep_answer(supervisor, answer)
+    scaling.scale_if_due(supervisor, supervisor.io_config)
     decision = decide(observe(supervisor))
     apply(supervisor, decision)
     return decision
@@ -115,7 +115,7 @@ def observe(supervisor: Supervisor) -> Observed:
     version = supervisor.current
     io_config = version.io_config
     tasks = _tasks(supervisor)
-    _note_partitions(supervisor, tasks)
+    _keep_partitions(supervisor, tasks)
     return Observed(
         now=timezone.now(),
         suspended=supervisor.suspended,
@@ -157,13 +157,13 @@ def _tasks(supervisor: Supervisor) -> list[Task]:
     return sorted([*active, *ended], key=lambda t: (t.created_at, t.pk), reverse=True)
 
 
-def _note_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
+def _keep_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
     """The watch over a running task sees added partitions before the next iteration does."""
     for task in tasks:
         seen = task.observation
         if task.status == Status.RUNNING and task.spec_version == supervisor.version and not seen.get("error"):
             if seen.get("topic_exists"):
-                streams.note_partitions(supervisor, seen["partitions"])
+                streams.keep_partitions(supervisor, seen["partitions"])
             return
 
 

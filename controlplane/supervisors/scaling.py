@@ -26,7 +26,7 @@ from ingestion.specs import AutoScalerConfig
 ACTIONS_KEPT = 1000
 
 
-def look(supervisor: Supervisor, io_config: dict[str, Any]) -> None:
+def scale_if_due(supervisor: Supervisor, io_config: dict[str, Any]) -> None:
     """Let the autoscaler decide, if it is time to; the supervisor's row is locked and saved by the caller."""
     if supervisor.suspended or supervisor.terminated_at is not None:
         return

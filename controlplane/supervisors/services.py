@@ -51,7 +51,7 @@ def submit_supervisor(
         if known is None:
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
             _add_version(supervisor, document, spec, user)
-            note(user, supervisor, "create", version=1)
+            record_action(user, supervisor, "create", version=1)
             if timedelta() < spec.spec.ioConfig.startDelay <= SOON:
                 run_soon(identifier, after=spec.spec.ioConfig.startDelay)
         else:
@@ -60,7 +60,7 @@ def submit_supervisor(
             if skip_unmodified and known.terminated_at is None and not _modifies(known, spec):
                 return known
             supervisor = _update(known, document, spec, user)
-            note(user, supervisor, "update", version=supervisor.version)
+            record_action(user, supervisor, "update", version=supervisor.version)
     run_soon(supervisor.pk)
     return supervisor
 
@@ -192,7 +192,7 @@ def _set(
         if begin:
             locked.begin()
         locked.save()
-        note(user, locked, action)
+        record_action(user, locked, action)
     run_soon(locked.pk)
     return locked
 
@@ -223,12 +223,12 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
             secrets=current.secrets,
             created_by=user,
         )
-        note(user, locked, "scale", version=locked.version, task_count=task_count)
+        record_action(user, locked, "scale", version=locked.version, task_count=task_count)
     run_soon(locked.pk)
     return locked
 
 
-def note(user: User, supervisor: Supervisor, action: str, **detail: Any) -> None:
+def record_action(user: User, supervisor: Supervisor, action: str, **detail: Any) -> None:
     """Say in the audit trail what a user did to a supervisor; in the transaction that does it."""
     audit.record(
         user=user,

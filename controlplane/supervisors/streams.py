@@ -54,7 +54,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Look:
+class TopicAnswer:
     """What came of it: how many partitions the topic has (None: there is no such topic), or why that is not known."""
 
     supervisor_id: str
@@ -119,41 +119,41 @@ def question(supervisor: Supervisor) -> Question:
     )
 
 
-def answers(questions: list[Question]) -> Iterator[Look]:
+def answers(questions: list[Question]) -> Iterator[TopicAnswer]:
     """Each as it comes in."""
-    for asked, said in answered(_asked, questions):
-        yield Look(asked.supervisor_id, asked.version, problem=said) if isinstance(said, Exception) else said
+    for asked, said in answered(_ask, questions):
+        yield TopicAnswer(asked.supervisor_id, asked.version, problem=said) if isinstance(said, Exception) else said
 
 
-def _asked(question: Question) -> Look:
+def _ask(question: Question) -> TopicAnswer:
     if question.problem is not None:
         raise question.problem
-    look = Look(question.supervisor_id, question.version)
+    answer = TopicAnswer(question.supervisor_id, question.version)
     if not question.begins:
-        return replace(look, partitions=kafka.partition_count(question.properties, question.topic))
+        return replace(answer, partitions=kafka.partition_count(question.properties, question.topic))
     topic = kafka.topic_offsets(question.properties, question.topic)
     if topic is None:
-        return look
-    return replace(look, partitions=len(topic.ends), topic=topic.read_by(question.isolation))
+        return answer
+    return replace(answer, partitions=len(topic.ends), topic=topic.read_by(question.isolation))
 
 
-def note(supervisor: Supervisor, look: Look) -> None:
+def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
     """Count an iteration on the supervisor, whose row is locked; one of an older spec says nothing of this one."""
-    if look.version != supervisor.version:
+    if answer.version != supervisor.version:
         return
-    if look.problem is not None:
-        note_failure(supervisor, look.problem)
+    if answer.problem is not None:
+        count_failure(supervisor, answer.problem)
         return
     supervisor.contacted_at = timezone.now()
-    if look.partitions is None:
+    if answer.partitions is None:
         topic = supervisor.io_config["topic"]
-        note_failure(supervisor, TopicMissing(f"There is no topic {topic!r}, or this login may not see it."))
+        count_failure(supervisor, TopicMissing(f"There is no topic {topic!r}, or this login may not see it."))
         return
     supervisor.failed_runs = 0
     supervisor.good_runs += 1
-    if look.topic is not None:
-        _begin_at(supervisor, look.topic)
-    note_partitions(supervisor, look.partitions, fewer=True)
+    if answer.topic is not None:
+        _begin_at(supervisor, answer.topic)
+    keep_partitions(supervisor, answer.partitions, fewer=True)
 
 
 def _begin_at(supervisor: Supervisor, topic: kafka.TopicOffsets) -> None:
@@ -173,7 +173,7 @@ def _begin_at(supervisor: Supervisor, topic: kafka.TopicOffsets) -> None:
     claims.begin_at(source, topic.ends)
 
 
-def note_failure(supervisor: Supervisor, problem: Exception) -> None:
+def count_failure(supervisor: Supervisor, problem: Exception) -> None:
     """Count a failed iteration and keep its error, as many of them as are to be kept."""
     supervisor.failed_runs += 1
     supervisor.good_runs = 0
@@ -201,7 +201,7 @@ def runs_of(supervisor: Supervisor) -> Runs:
     )
 
 
-def note_partitions(supervisor: Supervisor, count: int, fewer: bool = False) -> None:
+def keep_partitions(supervisor: Supervisor, count: int, fewer: bool = False) -> None:
     """Keep how many partitions the topic has; more than before are an event. ``fewer``: whether less is believed."""
     known = supervisor.partitions
     if known == count or (known is not None and count < known and not fewer):

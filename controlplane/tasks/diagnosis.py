@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from controlplane.segments.lag import FINEST
+from controlplane.segments.lag_store import FINEST
 from controlplane.segments.selectors import Totals
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig

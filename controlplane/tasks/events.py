@@ -16,26 +16,26 @@ QUARANTINED_APART = timedelta(minutes=5)  # while a task runs
 SHOWN = 500  # characters of a reason
 
 
-def note_failure(task: Task, error: str) -> None:
+def report_failure(task: Task, error: str) -> None:
     """It failed. An alarm for one that nobody starts again."""
     by_hand = not task.supervisor_id and task.kind != Task.Kind.REPAIR
-    _note(task, SourceEvent.Kind.TASK_FAILED, _shortened(error), alarm=by_hand)
+    _add(task, SourceEvent.Kind.TASK_FAILED, _shortened(error), alarm=by_hand)
 
 
-def note_restarts(task: Task, before: Mapping[int, int], indexers: list[IndexerStatus]) -> None:
+def report_restarts(task: Task, before: Mapping[int, int], indexers: list[IndexerStatus]) -> None:
     """Its indexers were started again since ``before`` (number → restarts): the first time, the second, fourth …"""
     for indexer in indexers:
         if indexer.restarts.bit_length() > before.get(indexer.number, 0).bit_length():
             times = "once" if indexer.restarts == 1 else f"{indexer.restarts} times"
             reason = _shortened(indexer.restarted_after) or "its log says why"
-            _note(
+            _add(
                 task,
                 SourceEvent.Kind.RESTARTED,
                 f"Indexer {indexer.number} was started again, {times} so far: {reason}",
             )
 
 
-def note_quarantined(task: Task, *, at_its_end: bool = False) -> None:
+def report_quarantined(task: Task, *, at_its_end: bool = False) -> None:
     """What was quarantined since it was last noted, as one event; not more often than ``QUARANTINED_APART``."""
     if at_its_end:  # others may have noted some since the task was read
         task.refresh_from_db(fields=["quarantined_noted"])
@@ -46,7 +46,7 @@ def note_quarantined(task: Task, *, at_its_end: bool = False) -> None:
     # The row count decides who notes it.
     if Task.objects.filter(pk=task.pk, quarantined_noted=task.quarantined_noted).update(quarantined_noted=found):
         task.quarantined_noted = found
-        _note(task, SourceEvent.Kind.QUARANTINED, _quarantined(task, new))
+        _add(task, SourceEvent.Kind.QUARANTINED, _quarantined(task, new))
 
 
 def _is_time(task: Task) -> bool:
@@ -65,7 +65,7 @@ def _quarantined(task: Task, records: int) -> str:
     return f"{many} quarantined. The last, partition {last.partition}, offset {last.offset}: {_shortened(last.error)}"
 
 
-def _note(task: Task, kind: SourceEvent.Kind, detail: str, alarm: bool = False) -> None:
+def _add(task: Task, kind: SourceEvent.Kind, detail: str, alarm: bool = False) -> None:
     fence = IndexerFence.objects.filter(task_id=task.pk, source__isnull=False).first()
     source = task.replay_source_id if fence is None else fence.source_id
     SourceEvent.objects.create(

@@ -10,7 +10,7 @@ from django.db.models import Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from controlplane.segments.fence import note_unpublished
+from controlplane.segments.fence import keep_unpublished
 from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.tasks import events
 from controlplane.tasks.lifecycle import end_task, interrupt_task
@@ -50,7 +50,7 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
         Task.objects.filter(pk=task.pk, status=Status.PENDING).update(status=Status.RUNNING, started_at=now)
         Task.objects.active().filter(pk=task.pk).update(**changes)
         _keep_indexers(task, request.indexers)
-        _note_failing(task, request.indexers)
+        _report_failing(task, request.indexers)
     task.refresh_from_db(fields=["goal", "indexers_wanted"])
     return HeartbeatAnswer(directive=cast("Directive", task.goal), indexers=task.indexers_wanted)
 
@@ -64,10 +64,10 @@ def end(task: Task, request: EndRequest) -> None:
         else:
             won = end_task(task, error=request.error)
         if won and task.kind == Task.Kind.REPAIR:
-            _note_repair(task)
+            _report_repair(task)
 
 
-def _note_repair(task: Task) -> None:
+def _report_repair(task: Task) -> None:
     """Raise an alarm when the repair found records: the broker had archived what was never registered."""
     fence = IndexerFence.objects.filter(task_id=task.pk).first()
     if fence is None or not fence.published + fence.unparseable + fence.thrown_away:
@@ -86,7 +86,7 @@ def _note_repair(task: Task) -> None:
     )
 
 
-def _note_failing(task: Task, indexers: list[IndexerStatus]) -> None:
+def _report_failing(task: Task, indexers: list[IndexerStatus]) -> None:
     """Raise an alarm when an indexer fails over and over for one reason: once for each indexer of a task."""
     for indexer in indexers:
         if indexer.state != "restarting" or indexer.failures < ALARMING:
@@ -107,7 +107,7 @@ def _note_failing(task: Task, indexers: list[IndexerStatus]) -> None:
 def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
     now = timezone.now()
     if any(i.restarts for i in indexers):
-        events.note_restarts(task, dict(task.indexers.values_list("number", "restarts")), indexers)
+        events.report_restarts(task, dict(task.indexers.values_list("number", "restarts")), indexers)
     rows = [
         Indexer(
             task=task,
@@ -130,7 +130,7 @@ def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
     Indexer.objects.bulk_create(rows, update_conflicts=True, unique_fields=["task", "number"], update_fields=_SHOWN)
     for i in indexers:
         if i.unpublished.polled or i.unpublished.redelivered:
-            note_unpublished(
+            keep_unpublished(
                 task_id=task.pk,
                 number=i.number,
                 epoch=i.epoch,

@@ -94,7 +94,7 @@ def _start(task: Task, token: str) -> None:
             stderr=log,
             start_new_session=True,
         )
-    applications.note_started(folder, process.pid)
+    applications.name_process(folder, process.pid)
 
 
 def _spark_command(task: Task) -> list[str]:

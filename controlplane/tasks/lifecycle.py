@@ -63,9 +63,9 @@ def end_task(task: Task, *, error: str = "") -> bool:
         if won and task.kind == Task.Kind.REPLAY:
             replaying.give_back(task.pk)
         if won:
-            events.note_quarantined(task, at_its_end=True)
+            events.report_quarantined(task, at_its_end=True)
         if won and error:
-            events.note_failure(task, error)
+            events.report_failure(task, error)
     return bool(won)
 
 

@@ -43,7 +43,7 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         claim_group(datasource.team, spec.spec.ioConfig.group, datasource.name)
         _check_offsets_are_free(datasource, spec)
         task = create_task(datasource=datasource, spec=spec, user=user)
-        _note(user, task, "submit")
+        _record(user, task, "submit")
         return task
 
 
@@ -169,10 +169,10 @@ def stop_task(*, user: User, task: Task, finish: bool = False) -> Task:
     with transaction.atomic():
         if not set_goal(task, Goal.FINISH if finish else Goal.STOP):
             raise Conflict(f"Task {task.pk} has ended already.")
-        _note(user, task, "finish" if finish else "stop")
+        _record(user, task, "finish" if finish else "stop")
     task.refresh_from_db()
     return task
 
 
-def _note(user: User, task: Task, action: str) -> None:
+def _record(user: User, task: Task, action: str) -> None:
     audit.record(user=user, team=task.datasource.team, target="task", target_id=task.pk, action=action)

@@ -8,10 +8,10 @@ from typing import Any
 
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.datasources.models import Datasource
-from controlplane.segments import lag as lag_series
+from controlplane.segments import lag_store
 from controlplane.segments.holes import Extent, Unsettled, extents, unsettled
 from controlplane.segments.models import ProgressKey
-from controlplane.segments.settled import note_bounds
+from controlplane.segments.settled import keep_bounds
 from controlplane.tasks.sources import sources_of
 
 MOST_RANGES = 100  # unsettled ranges of a partition that are told
@@ -34,7 +34,7 @@ class TopicLag:
         return sum(p.settled for p in self.partitions.values())
 
 
-def note_lag(
+def keep_lag(
     datasource: Datasource | int, io_config: Mapping[str, Any], owner: str, topic: TopicOffsets, in_flight: int = 0
 ) -> TopicLag:
     """Compare what Kafka said of the topic with what is settled, and keep both for tables and charts.
@@ -49,9 +49,9 @@ def note_lag(
     if source is None:
         return TopicLag({p: _untouched(*bounds) for p, bounds in within.items()}, topic.undecided)
     partitions = unsettled(source, within, MOST_RANGES)
-    note_bounds(source, topic.starts, begins, topic.ends, topic.undecided)
+    keep_bounds(source, topic.starts, begins, topic.ends, topic.undecided)
     lags = {partition: of.lag for partition, of in partitions.items()}
-    lag_series.note(source, lags, more=topic.undecided, in_flight=in_flight)
+    lag_store.keep(source, lags, more=topic.undecided, in_flight=in_flight)
     return TopicLag(partitions, topic.undecided)
 
 

@@ -8,7 +8,7 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from controlplane.segments.lag import RESOLUTIONS
+from controlplane.segments.lag_store import RESOLUTIONS
 from controlplane.segments.selectors import LagSeries, PartitionProgress
 from controlplane.supervisors.lag import lag_now, lag_over_time
 from controlplane.supervisors.models import Supervisor

@@ -14,8 +14,8 @@ from django.urls import reverse
 from controlplane.common.errors import HeadgateError
 from controlplane.common.specjson import spec_text
 from controlplane.connections.admission import check_connections
-from controlplane.datasources.looking import look_at_topic
 from controlplane.datasources.sampling import take_sample
+from controlplane.datasources.topics import find_topic
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.supervisors.services import submit_supervisor
 from controlplane.tasks.checking import read_spec
@@ -139,7 +139,7 @@ def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[st
     spec = read_spec(request.user, document, kind.parse)
     io_config = spec.spec.ioConfig
     check_connections(document, io_config.consumerProperties, io_config.inputFormat)
-    topic = look_at_topic(user=request.user, datasource=spec.datasource, io_config=io_config)
+    topic = find_topic(user=request.user, datasource=spec.datasource, io_config=io_config)
     return render(request, TEMPLATE, {**context, "topic": topic})
 
 

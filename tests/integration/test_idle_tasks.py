@@ -43,6 +43,6 @@ def test_it_waits_longer_for_the_first_record_than_for_another(
     IndexerFence.objects.filter(task_id=task.pk).update(polled=polled)
     task.refresh_from_db()
     empty = TopicOffsets("topic-id-1", {0: 0}, {0: 0}, {0: 0})
-    watching._watch_task(watching.Look(task, parse_task_spec(task.spec), empty))
+    watching._watch_task(watching.ObservedTopic(task, parse_task_spec(task.spec), empty))
     task.refresh_from_db()
     assert task.goal == goal

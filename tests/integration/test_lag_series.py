@@ -10,10 +10,10 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments import lag
+from controlplane.segments import lag_store
 from controlplane.segments.models import IndexerFence, LagSample, Source
 from controlplane.segments.selectors import lag_samples, lag_series
-from controlplane.segments.selectors.lag import resolution_for
+from controlplane.segments.selectors.lag_series import resolution_for
 from controlplane.tasks.models import Indexer, Task
 from tests.support.django_cast import Cast
 from tests.support.publishes import make_source
@@ -32,9 +32,9 @@ def sample(source: Source, at: datetime, seconds: int = 5, **values: Any) -> Lag
 
 
 def test_a_look_leaves_a_sample_of_each_resolution_and_no_second_one_at_once(source: Source) -> None:
-    lag.note(source, {0: 10, 2: 5}, more=15, in_flight=7)
+    lag_store.keep(source, {0: 10, 2: 5}, more=15, in_flight=7)
     began = LagSample.objects.get(source=source, resolution_s=5).at
-    lag.note(source, {0: 900})
+    lag_store.keep(source, {0: 900})
     fine = LagSample.objects.filter(source=source, resolution_s=5, at=began).get()
     assert (fine.lag, fine.partitions, fine.in_flight) == (30, [10, 0, 5], 7)
     assert set(LagSample.objects.values_list("resolution_s", flat=True)) == {5, 60, 3600}
@@ -44,10 +44,10 @@ def test_coarse_samples_keep_the_peak_with_its_partitions_and_the_last_sums(sour
     held = IndexerFence.objects.create(
         task_id="t", number=0, datasource=source.datasource, source=source, published=100
     )
-    lag.note(source, {0: 10, 1: 80}, in_flight=5)
+    lag_store.keep(source, {0: 10, 1: 80}, in_flight=5)
     _make_room(source)
     IndexerFence.objects.filter(pk=held.pk).update(published=400, rolled_up=50, redelivered=3, redelivered_now=4)
-    lag.note(source, {0: 20, 1: 30}, in_flight=9)
+    lag_store.keep(source, {0: 20, 1: 30}, in_flight=9)
     hours = LagSample.objects.filter(source=source, resolution_s=3600).order_by("at")
     assert (hours[0].lag, hours[0].partitions) == (90, [10, 80])
     last = hours.latest("at")
@@ -70,7 +70,7 @@ def test_what_is_old_is_dropped_by_its_resolution(source: Source) -> None:
     sample(source, now - timedelta(hours=3))
     sample(source, now - timedelta(hours=49), 60)
     sample(source, now - timedelta(days=31), 3600)
-    assert lag.drop_old() == 3
+    assert lag_store.drop_old() == 3
     assert set(LagSample.objects.values_list("pk", flat=True)) == kept
 
 

@@ -229,8 +229,8 @@ def test_what_was_produced_again_says_where_it_is(
 ) -> None:
     task = replay(clients["operator"], kept[:2], "produce")
     told = [ProducedRecord(number=kept[0].pk, partition=1, offset=4711)]
-    assert (replaying.note_produced(task.pk, told), replaying.note_produced(task.pk, told)) == (1, 0)
-    assert replaying.note_produced("another", [ProducedRecord(number=kept[1].pk, partition=1, offset=1)]) == 0
+    assert (replaying.mark_produced(task.pk, told), replaying.mark_produced(task.pk, told)) == (1, 0)
+    assert replaying.mark_produced("another", [ProducedRecord(number=kept[1].pk, partition=1, offset=1)]) == 0
     end_task(task)
     assert states(*kept[:2]) == ["produced", "kept"]
     [fate] = record_fate(cast.users["viewer"], topic="flights-topic", partition=1, offset=700)

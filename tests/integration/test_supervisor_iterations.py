@@ -322,7 +322,7 @@ def test_kafka_is_lost_and_comes_back(cast: Cast, house: House, settings: Settin
     assert "KafkaProblem" in supervisor.recent_errors[0]["stack"]
     task.refresh_from_db()
     assert (task.status, task.goal) == ("RUNNING", "continue"), "it goes on by itself"
-    answered = streams.Look(supervisor.pk, supervisor.version, partitions=4)
+    answered = streams.TopicAnswer(supervisor.pk, supervisor.version, partitions=4)
     run(supervisor.pk, answered)
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
     assert "1 of 2 good iterations" in why_nothing(supervisor)[0].text

@@ -61,22 +61,22 @@ def test_restarts_are_events_with_their_reason_and_few(cast: Cast) -> None:
 
 
 def test_quarantined_records_are_events_and_few(cast: Cast) -> None:
-    events.note_quarantined(cast.task)
+    events.report_quarantined(cast.task)
     [first] = noted("quarantined")
     assert first.detail == "1 record was quarantined. The last, partition 0, offset 7: Malformed JSON at byte 12"
     IndexerFence.objects.filter(pk=cast.fences[0].pk).update(quarantined=4)
-    events.note_quarantined(cast.task)
+    events.report_quarantined(cast.task)
     assert noted("quarantined") == [first], "it is too soon"
     SourceEvent.objects.filter(pk=first.pk).update(created_at=timezone.now() - timedelta(minutes=6))
-    events.note_quarantined(cast.task)
-    events.note_quarantined(cast.task)
+    events.report_quarantined(cast.task)
+    events.report_quarantined(cast.task)
     assert [event.detail.split(".")[0] for event in noted("quarantined")[1:]] == ["3 records were quarantined"]
 
 
 def test_what_is_not_noted_yet_is_so_at_the_end(cast: Cast) -> None:
     """Also by a process that read the task before another one noted some."""
     late = Task.objects.get(pk=cast.task.pk)
-    events.note_quarantined(cast.task)
+    events.report_quarantined(cast.task)
     IndexerFence.objects.filter(pk=cast.fences[0].pk).update(quarantined=3)
     end(late, EndRequest(indexers=[], error=""))
     assert [event.detail.split(".")[0] for event in noted("quarantined")] == [

@@ -10,7 +10,7 @@ from controlplane.connections.kafka import topic_offsets
 from controlplane.segments import fence
 from controlplane.segments.models import LagSample, Source
 from controlplane.supervisors import services
-from controlplane.supervisors.lag import lag_now, look_at_waiting
+from controlplane.supervisors.lag import lag_now, observe_waiting
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Status, Task
 from tests.integration.test_supervisor_iterations import Forwarder, iterate, reads, submit, tasks_of
@@ -53,13 +53,13 @@ def test_a_suspended_supervisors_lag_grows_on(cast: Cast, house: House, topic: s
     supervisor = submit(cast, house, house.bootstrap, topic)
     source = read_source(supervisor, house, topic)
     services.suspend(user=cast.users["owner"], supervisor=supervisor)
-    look_at_waiting()
+    observe_waiting()
     supervisor.refresh_from_db()
     now = lag_now(supervisor)
     assert (now.lag, now.problem, [p.lag for p in now.partitions]) == (2 * WRITTEN - 4, "", [WRITTEN - 4, WRITTEN])
     house.produce(topic, [b"{}"] * 5, partition=1)
     LagSample.objects.all().delete()  # the next one may come before five seconds are over
-    look_at_waiting()
+    observe_waiting()
     fine = LagSample.objects.get(source=source, resolution_s=5)
     assert (fine.lag, fine.partitions) == (2 * WRITTEN + 1, [WRITTEN - 4, WRITTEN + 5])
 
@@ -77,7 +77,7 @@ def test_partitions_that_nothing_was_published_of_count_as_the_series_counts_the
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     source = source_of(supervisor, house, topic, Source.Kind.SHARE_GROUP, f"group-{topic}")
     settle(source.keys.create(partition=0), (2, 4), (6, 8))
-    look_at_waiting()
+    observe_waiting()
     fine = LagSample.objects.get(source=source, resolution_s=5)
     now = clients["viewer"].get(f"/api/v1/supervisors/{topic}/lag/").json()
     assert (fine.lag, fine.partitions) == (sum(lags), lags)
@@ -94,11 +94,11 @@ def test_what_a_running_task_reads_and_what_is_terminated_is_left_alone(cast: Ca
     iterate()
     [task] = tasks_of(supervisor)
     reads(task)
-    look_at_waiting()
+    observe_waiting()
     assert not LagSample.objects.filter(source=source).exists()
     Task.objects.filter(pk=task.pk).update(status=Status.FAILED)
     Supervisor.objects.filter(pk=supervisor.pk).update(terminated_at=timezone.now())
-    look_at_waiting()
+    observe_waiting()
     assert not LagSample.objects.filter(source=source).exists()
     supervisor.refresh_from_db()
     assert "terminated" in lag_now(supervisor).problem
@@ -113,6 +113,6 @@ def test_a_broker_that_is_gone_hides_no_other(cast: Cast, house: House, topic: s
     well = submit(cast, house, house.bootstrap, other_topic)
     read_source(well, house, other_topic)
     forwarder.close()
-    look_at_waiting()
+    observe_waiting()
     assert not LagSample.objects.filter(source=lost_source).exists()
     assert lag_now(well).lag == 6

@@ -28,7 +28,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         child = Child([sys.executable, "-c", code], tmp_path / f"{task}.log")
         started.append(child)
         (tmp_path / task).mkdir()
-        applications.note_started(tmp_path / task, child.pid)
+        applications.name_process(tmp_path / task, child.pid)
         return child
 
     yield begin

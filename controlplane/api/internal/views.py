@@ -95,7 +95,7 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     asked = read(request, StartRequest)
     _await_predecessor(task)
     source = task.replay_source or _adopted(task, asked)
-    fence.note_unpublished(
+    fence.keep_unpublished(
         task_id=task_id,
         number=number,
         epoch=asked.previous_epoch,
@@ -188,7 +188,7 @@ def quarantined(request: HttpRequest, task_id: str) -> HttpResponse:
 def produced(request: HttpRequest, task_id: str) -> HttpResponse:
     """The broker has confirmed these records of a replay."""
     asked = read(request, ProducedRequest)
-    return message(ProducedAnswer(noted=replaying.note_produced(task_id, asked.records)))
+    return message(ProducedAnswer(noted=replaying.mark_produced(task_id, asked.records)))
 
 
 @for_task("POST")

@@ -5,7 +5,7 @@ Those that take a datasource or a source trust the caller to have got it from a 
 
 from controlplane.segments.selectors.columns import datasource_schema, widest
 from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, record_fate
-from controlplane.segments.selectors.lag import LagPoint, LagSeries, lag_samples, lag_series
+from controlplane.segments.selectors.lag_series import LagPoint, LagSeries, lag_samples, lag_series
 from controlplane.segments.selectors.lists import (
     get_quarantined,
     list_events,

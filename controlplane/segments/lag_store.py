@@ -38,7 +38,7 @@ def kept_for(resolution: Resolution) -> timedelta:
     return longest if resolution.kept is None else min(resolution.kept, longest)
 
 
-def note(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: int = 0) -> None:
+def keep(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: int = 0) -> None:
     """Keep what was seen just now; nothing if these few seconds have a sample already.
 
     ``lags``: offsets by partition. ``more``: what belongs to the lag and to none of them. ``in_flight``: records that

@@ -20,7 +20,7 @@ class TopicSeen:
     problem: str = ""  # why it is not known
 
 
-def look_at_topic(*, user: User, datasource: str, io_config: IOConfig) -> TopicSeen:
+def find_topic(*, user: User, datasource: str, io_config: IOConfig) -> TopicSeen:
     """Ask Kafka; blocks for some seconds at most. Who may not take samples for the datasource is not shown topics."""
     try:
         check_rights(user, datasource)

@@ -10,7 +10,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.segments.lag import RESOLUTIONS, Resolution, kept_for
+from controlplane.segments.lag_store import RESOLUTIONS, Resolution, kept_for
 from controlplane.segments.models import LagSample, Source
 
 MOST_POINTS = 3000
