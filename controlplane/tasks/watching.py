@@ -1,4 +1,16 @@
-"""The watch over running tasks: lost ones, what their topics hold, idle ones, ones that do not obey."""
+"""The watch over tasks that have not ended, a round every two seconds.
+
+1. One process at a time has a round; who comes meanwhile leaves it at that.
+2. While heartbeats can be heard, tasks that are silent for too long have failed: their processes are killed. So have
+   those whose process on this machine is gone without a last word; those that were stopped with it go on later.
+3. The logs of applications are kept within their size.
+4. Kafka is asked for the topic of each task that reads, all at once; each answer is taken up as it comes in:
+   a. what the topic holds, and how much of it is not settled, is kept with the task and its source;
+   b. what was quarantined since is reported;
+   c. a task by hand that has been idle for long enough, with nothing left to read, is told to finish;
+   d. a task that was told to end, and has not in its time, is killed.
+5. What waits to be launched, and has room, is handed to the launcher once more.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +31,7 @@ from controlplane.segments.models import IndexerFence
 from controlplane.tasks import capacity, events, hearing, launcher, lifecycle
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, properties_of
-from controlplane.tasks.topic_lag import note_lag
+from controlplane.tasks.topic_lag import keep_lag
 from ingestion.specs import TaskSpec, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
@@ -40,9 +52,9 @@ def watch(hand_over: Callable[[Task], None]) -> None:
             _fail_dead()
         for task_id in Task.objects.active().exclude(launched_at=None).values_list("pk", flat=True):
             launcher.bound_log(task_id)
-        running = Task.objects.active().reading().filter(status=Status.RUNNING)
-        for look in _looks([(task, parse_task_spec(task.spec)) for task in running.select_related("datasource")]):
-            _watch_task(look)
+        running = Task.objects.active().reading().filter(status=Status.RUNNING).select_related("datasource")
+        for observed in _observed([(task, parse_task_spec(task.spec)) for task in running]):
+            _watch_task(observed)
         _relaunch_forgotten(hand_over)
 
 
@@ -73,7 +85,7 @@ def _dead_message(task: Task) -> str:
 
 
 @dataclass(frozen=True)
-class Look:
+class ObservedTopic:
     """A task and what Kafka said of its topic: offsets, None when there is no such topic, or why it did not say."""
 
     task: Task
@@ -82,10 +94,11 @@ class Look:
     problem: str = ""
 
 
-def _looks(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[Look]:
+def _observed(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[ObservedTopic]:
     """Each as it comes in."""
     for (task, spec), said in answered(_topic_of, tasks):
-        yield Look(task, spec, None, str(said)) if isinstance(said, Exception) else Look(task, spec, said)
+        topic, problem = (None, str(said)) if isinstance(said, Exception) else (said, "")
+        yield ObservedTopic(task, spec, topic, problem)
 
 
 def _topic_of(asked: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
@@ -94,27 +107,27 @@ def _topic_of(asked: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
     return None if topic is None else topic.read_by(spec.spec.ioConfig.isolation)
 
 
-def _watch_task(look: Look) -> None:
-    task, spec = look.task, look.spec
-    observe(look)
-    events.note_quarantined(task)
+def _watch_task(observed: ObservedTopic) -> None:
+    task, spec = observed.task, observed.spec
+    keep_observation(observed)
+    events.report_quarantined(task)
     if task.goal == Goal.RUN and not task.supervisor_id:
         _finish_if_idle(task, spec)
     elif task.goal != Goal.RUN:
         _make_it_obey(task)
 
 
-def observe(look: Look) -> None:
+def keep_observation(observed: ObservedTopic) -> None:
     """Keep what was seen of the task's topic in the task and its progress keys."""
-    task = look.task
-    seen: dict[str, Any] = {"observed_at": timezone.now().isoformat(), "error": look.problem}
-    if look.problem:
+    task = observed.task
+    seen: dict[str, Any] = {"observed_at": timezone.now().isoformat(), "error": observed.problem}
+    if observed.problem:
         task.observation = {**task.observation, **seen}
     else:
         told = {k: v for k, v in task.observation.items() if k == "told_at"}
         refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
         seen["share_groups_supported"] = not refused
-        task.observation = {**told, **seen, **_seen_topic(task, look.topic)}
+        task.observation = {**told, **seen, **_seen_topic(task, observed.topic)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
 
 
@@ -129,7 +142,7 @@ def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
             "lag": 0,
         }
     in_flight = sum(i.in_flight for i in task.indexers.all())
-    lag = note_lag(task.datasource_id, task.spec["spec"]["ioConfig"], owner_of(task), topic, in_flight)
+    lag = keep_lag(task.datasource_id, task.spec["spec"]["ioConfig"], owner_of(task), topic, in_flight)
     return {
         "topic_exists": True,
         "topic_id": topic.topic_id,
@@ -177,7 +190,7 @@ def _records_left(task: Task, spec: TaskSpec) -> bool:
             for start, end in ranges
         )
     except (kafka.KafkaProblem, SecretsLost) as problem:
-        logger.warning("task %s: can't look for records left: %s", task.pk, problem)
+        logger.warning("task %s: can't observed for records left: %s", task.pk, problem)
         return True
 
 
