@@ -43,17 +43,17 @@ class SupervisorActions:
         team = supervisor.datasource.team
         if supervisor.terminated_at is not None:
             return {}
-        found: list[PageAction] = []
+        actions: list[PageAction] = []
         if may(user, Action.OPERATE, team):
             at_rest = supervisor.suspended
-            found += [cls._resume(supervisor)] if at_rest else [cls._suspend(supervisor), cls._handoff(supervisor)]
+            actions += [cls._resume(supervisor)] if at_rest else [cls._suspend(supervisor), cls._handoff(supervisor)]
         if may(user, Action.ADMINISTER, team):
             # What an autoscaler sets is not set by hand.
-            found += [] if auto_scaler(supervisor) else [cls._scale(supervisor)]
+            actions += [] if auto_scaler(supervisor) else [cls._scale(supervisor)]
             if _stores_offsets(supervisor):
-                found.append(cls._reset(supervisor))
-            found.append(cls._terminate(supervisor))
-        return {action.name: action for action in found}
+                actions.append(cls._reset(supervisor))
+            actions.append(cls._terminate(supervisor))
+        return {action.name: action for action in actions}
 
     @classmethod
     def _suspend(cls, supervisor: Supervisor) -> PageAction:
@@ -129,11 +129,11 @@ class TaskActions:
             "It gives what it holds back to the broker, which delivers it again to others, and ends.",
             "danger",
         )
-        found = [stop]
+        actions = [stop]
         if task.goal == Goal.RUN:
             text = "It stops polling, publishes what it holds, and ends."
-            found.insert(0, cls._action(task, "finish", "Finish", text, "secondary"))
-        return {action.name: action for action in found}
+            actions.insert(0, cls._action(task, "finish", "Finish", text, "secondary"))
+        return {action.name: action for action in actions}
 
     @staticmethod
     def _action(task: Task, name: str, label: str, text: str, style: str) -> PageAction:

@@ -75,8 +75,8 @@ def drawing_of(coverage: PartitionCoverage) -> Drawing:
 
 def _most(cells: Mapping[str, list[int]], n: int) -> str:
     """What most of a cell's offsets are; nothing for a cell beyond the end."""
-    found = max(_MAIN, key=lambda name: 0 if name == "duplicate" else cells[name][n])
-    return found if cells[found][n] else ""
+    main = max(_MAIN, key=lambda name: 0 if name == "duplicate" else cells[name][n])
+    return main if cells[main][n] else ""
 
 
 def _mark(cells: Mapping[str, list[int]], n: int, main: str) -> str:

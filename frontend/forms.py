@@ -135,17 +135,17 @@ class ResetForm(forms.Form):
 
     def clean_offsets(self) -> dict[int, int]:
         """Partition → offset; says which line can't be read."""
-        found: dict[int, int] = {}
+        offsets: dict[int, int] = {}
         for number, line in enumerate(self.cleaned_data["offsets"].splitlines(), 1):
             if not line.strip():
                 continue
             pair = _OFFSET.fullmatch(line)
             if pair is None:
                 raise forms.ValidationError(f"Line {number} is no partition and offset, such as 0: 1200.")
-            if int(pair[1]) in found:
+            if int(pair[1]) in offsets:
                 raise forms.ValidationError(f"Line {number} gives partition {int(pair[1])} a second time.")
-            found[int(pair[1])] = int(pair[2])
-        return found
+            offsets[int(pair[1])] = int(pair[2])
+        return offsets
 
 
 def _offer(form: forms.Form, name: str, choices: list[tuple[Any, Any]]) -> None:

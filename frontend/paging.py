@@ -46,10 +46,10 @@ def keyset_page(
     place = _opened(queryset.model, order, cursor)
     back = place is not None and place.back
     direction = [_reversed(f) for f in order] if back else list(order)
-    found = queryset.order_by(*direction)
+    ordered = queryset.order_by(*direction)
     if place is not None:
-        found = found.filter(_after(direction, place.values))
-    rows = list(found[: page_size + 1])
+        ordered = ordered.filter(_after(direction, place.values))
+    rows = list(ordered[: page_size + 1])
     more = len(rows) > page_size
     rows = rows[:page_size]
     if back:
@@ -70,12 +70,12 @@ class _Place:
 
 def _after(order: Sequence[str], values: Sequence[Any]) -> Q:
     """Rows behind ``values``: equal in the first n fields and beyond in the next."""
-    found, equal = Q(), Q()
+    beyond, equal = Q(), Q()
     for field, value in zip(order, values, strict=True):
         name = field.lstrip("-")
-        found |= equal & Q(**{f"{name}__{'lt' if field.startswith('-') else 'gt'}": value})
+        beyond |= equal & Q(**{f"{name}__{'lt' if field.startswith('-') else 'gt'}": value})
         equal &= Q(**{name: value})
-    return found
+    return beyond
 
 
 def _reversed(field: str) -> str:

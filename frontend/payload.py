@@ -40,14 +40,14 @@ def payload_as(form: str, value: bytes | memoryview | None, limit: int = SHOWN_B
 
     JSON is read whole: a part of it is none.
     """
-    found = payload_of(value, limit)
-    if found.kind not in ("text", "hexadecimal"):
-        return found
+    payload = payload_of(value, limit)
+    if payload.kind not in ("text", "hexadecimal"):
+        return payload
     data = bytes(value or b"")
     if form == "hexadecimal":
         return Payload("hexadecimal", _dump(data[:limit]), len(data), len(data) > limit)
     text = _indented(data) if form == "json" and len(data) <= limit else None
-    return found if text is None else Payload("json", text, len(data), False)
+    return payload if text is None else Payload("json", text, len(data), False)
 
 
 def _indented(data: bytes) -> str | None:

@@ -130,8 +130,8 @@ def body_of(request: Request, kind: type[BodySerializer]) -> dict[str, Any]:
     """The validated body. Raises DRF's ``ValidationError``."""
     serializer = kind(data=request.data)
     serializer.is_valid(raise_exception=True)
-    found: dict[str, Any] = serializer.validated_data
-    return found
+    data: dict[str, Any] = serializer.validated_data
+    return data
 
 
 def query_of(request: Request, kind: type[QuerySerializer]) -> dict[str, Any]:
@@ -155,8 +155,8 @@ def query_of(request: Request, kind: type[QuerySerializer]) -> dict[str, Any]:
         ]
     if faults:
         raise InvalidInput("The query parameters have faults.", faults)
-    found: dict[str, Any] = serializer.validated_data
-    return found
+    data: dict[str, Any] = serializer.validated_data
+    return data
 
 
 TEAM_PARAMETER = OpenApiParameter(

@@ -21,21 +21,21 @@ NOT_FOUND = problems.Problem(404, "Not found", "There is nothing at this address
 @csrf_exempt
 def fallback(request: HttpRequest, rest: str = "") -> HttpResponseBase:
     """Answer as the address with or without the slash would; else 404 in the form of that part of the site."""
-    found = _other_form(request.path_info)
-    if found is None:
+    view = _other_form(request.path_info)
+    if view is None:
         return _not_found(request)
-    request.resolver_match = found
-    answer: HttpResponseBase = found.func(request, *found.args, **found.kwargs)
+    request.resolver_match = view
+    answer: HttpResponseBase = view.func(request, *view.args, **view.kwargs)
     return answer
 
 
 def _other_form(path: str) -> ResolverMatch | None:
     other = path.rstrip("/") if path.endswith("/") else f"{path}/"
     try:
-        found = resolve(other)
+        view = resolve(other)
     except Resolver404:
         return None
-    return None if found.func is fallback else found
+    return None if view.func is fallback else view
 
 
 def _not_found(request: HttpRequest) -> JsonResponse:

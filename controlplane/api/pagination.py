@@ -122,10 +122,10 @@ def _typed(value: Any, kind: type) -> Any:
     if not isinstance(value, str) or not storable(value):
         raise TypeError("not a key")
     if kind is datetime:
-        found = datetime.fromisoformat(value)
-        if found.tzinfo is None:
+        time = datetime.fromisoformat(value)
+        if time.tzinfo is None:
             raise ValueError("no time zone")
-        return found
+        return time
     return uuid.UUID(value) if kind is uuid.UUID else value
 
 

@@ -125,8 +125,8 @@ def _of_store(error: Exception) -> Problem:
 def _of_drf(error: exceptions.APIException) -> Problem:
     status = error.status_code
     # DRF sets these on the instance.
-    found = {"WWW-Authenticate": getattr(error, "auth_header", None), "Retry-After": getattr(error, "wait", None)}
-    headers = {k: v if isinstance(v, str) else str(int(v) + 1) for k, v in found.items() if v}
+    said = {"WWW-Authenticate": getattr(error, "auth_header", None), "Retry-After": getattr(error, "wait", None)}
+    headers = {k: v if isinstance(v, str) else str(int(v) + 1) for k, v in said.items() if v}
     title = HTTPStatus(status).phrase.capitalize() if status in HTTPStatus._value2member_map_ else "Error"
     return Problem(status, title, str(error.detail), headers=headers)
 

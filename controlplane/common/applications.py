@@ -73,19 +73,19 @@ def running_applications(tasks: Path) -> Iterator[tuple[str, Identity]]:
 
 def ask_to_end(tasks: Path) -> list[tuple[str, Identity]]:
     """Tell all of them to end in order, and note it; returns them."""
-    found = list(running_applications(tasks))
-    for task, identity in found:
+    running = list(running_applications(tasks))
+    for task, identity in running:
         with suppress(OSError):  # on a full disk they end all the same
             shutil.copyfile(tasks / task / "pid", tasks / task / "stopped")
         with suppress(psutil.Error):
             psutil.Process(identity.pid).send_signal(signal.SIGTERM)
-    return found
+    return running
 
 
 def stop_applications(tasks: Path, timeout_s: float) -> list[str]:
     """Stop them, all asked at once; those that take longer are killed. The ids of their tasks."""
     end = time.monotonic() + timeout_s
-    found = ask_to_end(tasks)
-    for _, identity in found:
+    asked = ask_to_end(tasks)
+    for _, identity in asked:
         stop_identity(identity, ((signal.SIGTERM, max(0.0, end - time.monotonic())),))
-    return [task for task, _ in found]
+    return [task for task, _ in asked]

@@ -12,5 +12,5 @@ def duration_of(text: str) -> timedelta | None:
     """``PT24H`` or ``P7D``, not negative; None for anything else. Months and years have no fixed length."""
     if not re.fullmatch(r"P.*\d+[DHMS]", text):
         return None
-    found = parse_duration(text)
-    return found if found is not None and found >= timedelta(0) else None
+    duration = parse_duration(text)
+    return duration if duration is not None and duration >= timedelta(0) else None

@@ -58,16 +58,16 @@ class Identity:
 
 def stop_identity(identity: Identity, steps: StopSteps = GENTLE) -> bool:
     """Stops a process that is not our child, then what is left of its process group. True when there was something."""
-    found = False
+    ran = False
     for number, grace_s in (*steps, (signal.SIGKILL, 5.0)):
         process = identity.find()
         if process is None:
             break
-        found = True
+        ran = True
         with suppress(psutil.Error):
             process.send_signal(number)
         _wait(identity, grace_s)
-    return _kill_rest_of_group(identity) or found
+    return _kill_rest_of_group(identity) or ran
 
 
 def _wait(identity: Identity, seconds: float) -> None:
@@ -81,10 +81,10 @@ def _kill_rest_of_group(leader: Identity) -> bool:
     """SIGKILL for those the leader left behind. While any of them lives its pid is not given out again as a group."""
     if leader.replaced() or leader.find():
         return False
-    found = False
+    ran = False
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if os.getpgid(process.pid) == leader.pid and process.create_time() >= leader.create_time - SAME_START_S:
                 process.kill()
-                found = True
-    return found
+                ran = True
+    return ran

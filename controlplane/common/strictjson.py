@@ -32,10 +32,10 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise ValueError(f"the name {doubles(name for name, _ in pairs)[0][:200]!r} stands twice in one object")
-    return found
+    return document
 
 
 def _too_deep() -> ValueError:

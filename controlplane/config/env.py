@@ -26,21 +26,21 @@ def number(name: str, default: int, least: int | None = None) -> int:
     """A whole number, not below ``least``."""
     value = text(name, str(default))
     try:
-        found = int(value)
+        given = int(value)
     except ValueError:
         raise EnvironmentProblem(f"{name} must be a whole number, not {value!r}") from None
-    if least is not None and found < least:
-        raise EnvironmentProblem(f"{name} must be at least {least}, not {found}")
-    return found
+    if least is not None and given < least:
+        raise EnvironmentProblem(f"{name} must be at least {least}, not {given}")
+    return given
 
 
 def duration(name: str, default: str) -> timedelta:
     """An ISO 8601 duration: PT24H, P7D."""
     value = text(name, default).strip()
-    found = duration_of(value)
-    if found is None:
+    given = duration_of(value)
+    if given is None:
         raise EnvironmentProblem(f"{name} must be an ISO 8601 duration such as PT24H, not {value!r}")
-    return found
+    return given
 
 
 def words(name: str, default: str = "") -> list[str]:

@@ -161,8 +161,8 @@ def share_group_config(properties: Mapping[str, Value], topic: str, group: str) 
 
 def _described(admin: AdminClient, resource: ConfigResource) -> dict[str, ConfigEntry]:
     [future] = admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
-    found: dict[str, ConfigEntry] = future.result()
-    return found
+    entries: dict[str, ConfigEntry] = future.result()
+    return entries
 
 
 def _whole(entries: Mapping[str, ConfigEntry], name: str) -> int | None:

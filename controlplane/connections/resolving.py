@@ -139,6 +139,8 @@ def _unpacked(name: str, data: bytes, password: str) -> tuple[str, str]:
         store = pkcs12.load_pkcs12(data, password.encode())
     except ValueError:
         raise PropertyProblem(name, "the file is no PKCS12 store, or its password is another") from None
-    found: list[x509.Certificate] = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry]
+    certificates: list[x509.Certificate] = [
+        entry.certificate for entry in (store.cert, *store.additional_certs) if entry
+    ]
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode() if store.key else ""
-    return key, "".join(c.public_bytes(Encoding.PEM).decode() for c in found)
+    return key, "".join(c.public_bytes(Encoding.PEM).decode() for c in certificates)

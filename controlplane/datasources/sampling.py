@@ -69,11 +69,11 @@ def check_rights(user: User, name: str | None) -> None:
 
     Raises ``NotAllowed``, ``Conflict``.
     """
-    found = None if name is None else Datasource.objects.select_related("team").filter(name=name).first()
-    if found is None or role_in(user, found.team) is None:  # another team's is as one that there is not
+    datasource = None if name is None else Datasource.objects.select_related("team").filter(name=name).first()
+    if datasource is None or role_in(user, datasource.team) is None:  # another team's is as one that there is not
         require_somewhere(user, Action.OPERATE)
     else:
-        require(user, Action.OPERATE, found.team)
+        require(user, Action.OPERATE, datasource.team)
 
 
 def _admitted(document: Any, order: SampleOrder) -> SampleOrder:

@@ -17,7 +17,7 @@ def find_datasource(user: User, name: str) -> Datasource:
 
 def only_one_named(among: QuerySet[Datasource], name: str) -> Datasource:
     """The one of that name. Raises ``NotFound``."""
-    found = among.filter(name=name).first() if storable(name) else None
-    if found is None:
+    datasource = among.filter(name=name).first() if storable(name) else None
+    if datasource is None:
         raise NotFound(f"There is no datasource {name!r}.")
-    return found
+    return datasource

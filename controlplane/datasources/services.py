@@ -13,14 +13,14 @@ def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, ac
 
     Raises ``NotAllowed`` (role too low), ``Conflict`` (another team's, or not the team that was named).
     """
-    found = Datasource.objects.select_related("team").filter(name=name).first()
-    if found is None:
+    datasource = Datasource.objects.select_related("team").filter(name=name).first()
+    if datasource is None:
         team = team_for_new(user, team_name)
         return Datasource.objects.create(name=name, team=team, created_by=user)
-    if role_in(user, found.team) is None:
+    if role_in(user, datasource.team) is None:
         team_for_new(user, team_name)  # who may not make one is told no more than of a name that is free
         raise Conflict(f"The datasource name {name!r} is taken; choose another.")
-    if team_name and team_name != found.team.name:
-        raise Conflict(f"The datasource {name!r} belongs to team {found.team.name!r}, not {team_name!r}.")
-    require(user, action, found.team)
-    return found
+    if team_name and team_name != datasource.team.name:
+        raise Conflict(f"The datasource {name!r} belongs to team {datasource.team.name!r}, not {team_name!r}.")
+    require(user, action, datasource.team)
+    return datasource

@@ -115,12 +115,12 @@ class Stack:
     def _clear_orphans(self) -> bool:
         """Stops what a launcher that was killed has left behind. True when there was something."""
         orphans = self.state().orphans()
-        found = [_stop_orphan(orphan) for orphan in orphans if orphan.name in JOBS]
-        found.append(bool(stop_applications(self.home.tasks, stop_timeout_s())))
-        found += [_stop_orphan(orphan) for orphan in orphans if orphan.name not in JOBS]
+        stopped = [_stop_orphan(orphan) for orphan in orphans if orphan.name in JOBS]
+        stopped.append(bool(stop_applications(self.home.tasks, stop_timeout_s())))
+        stopped += [_stop_orphan(orphan) for orphan in orphans if orphan.name not in JOBS]
         if orphans:
             StackState().write(self.home.state_file)
-        return any(found)
+        return any(stopped)
 
     def clean(self) -> None:
         """Stops everything and deletes the home, downloads aside. Raises HomeRefused when it is not ours."""

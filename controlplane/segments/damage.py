@@ -49,21 +49,21 @@ def verify_segments(datasource: Datasource | None, tell: Callable[[str], None]) 
     ``tell`` gets a line for each that is not whole. Ends early when deep storage refuses several in a row. Raises
     ``Unavailable`` when the process that reads dies.
     """
-    found = Verification()
+    verification = Verification()
     segments = Segment.objects.filter(used=True).select_related("datasource").defer("columns")
     if datasource is not None:
         segments = segments.filter(datasource=datasource)
     with conversation(MODULE) as (given, told):
         opened = _asked(given, told, VerifyOrder(deep_storage=settings.DEEP_STORAGE))
-        found.error = opened.refusal
-        if not found.error:
-            _compare(segments, found, tell, lambda file: _asked(given, told, file))
-    return found
+        verification.error = opened.refusal
+        if not verification.error:
+            _compare(segments, verification, tell, lambda file: _asked(given, told, file))
+    return verification
 
 
 def _compare(
     segments: QuerySet[Segment],
-    found: Verification,
+    verification: Verification,
     tell: Callable[[str], None],
     ask: Callable[[RegisteredFile], Verified],
 ) -> None:
@@ -73,13 +73,13 @@ def _compare(
         in_a_row = in_a_row + 1 if answer.refusal else 0
         if answer.damage or answer.refusal:
             tell(f"{segment.identifier}: {answer.damage or answer.refusal}")
-        found.damaged += bool(answer.damage)
-        found.refused += bool(answer.refusal)
+        verification.damaged += bool(answer.damage)
+        verification.refused += bool(answer.refusal)
         if not (answer.damage or answer.refusal):
-            found.whole += 1
-            found.size_bytes += segment.size_bytes
+            verification.whole += 1
+            verification.size_bytes += segment.size_bytes
         if in_a_row == FAILURES:
-            found.error = answer.refusal
+            verification.error = answer.refusal
             return
 
 

@@ -57,8 +57,8 @@ def fold(since: timedelta | None = None) -> int:
 
 def _stretches(since: timedelta | None) -> list[_Stretch]:
     with cursor() as c:
-        found = c.execute(_ALL) if since is None else c.execute(_CHANGED, (since,))
-        return cast("list[_Stretch]", found.fetchall())
+        stretches = c.execute(_ALL) if since is None else c.execute(_CHANGED, (since,))
+        return cast("list[_Stretch]", stretches.fetchall())
 
 
 def _fold(stretch: _Stretch) -> int:

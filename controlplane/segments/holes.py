@@ -129,9 +129,9 @@ def _unsettled_ranges(source: Source, within: Mapping[int, offsets.Range], most:
         gaps = c.execute(_GAPS, (source.pk, *columns, most)).fetchall()
     ends = {partition: extent.end for partition, extent in extents(source).items()}
     after_all = [(p, max(start, ends.get(p, start)), end) for p, (start, end) in within.items()]
-    found: dict[int, list[offsets.Range]] = {}
+    holes: dict[int, list[offsets.Range]] = {}
     for partition, low, high in (*gaps, *after_all):
         end = min(high, within[partition][1])
         if low < end:
-            found.setdefault(partition, []).append((low, end))
-    return {partition: ranges[:most] for partition, ranges in found.items()}
+            holes.setdefault(partition, []).append((low, end))
+    return {partition: ranges[:most] for partition, ranges in holes.items()}

@@ -62,17 +62,17 @@ def clean_up(*, grace: timedelta, dry_run: bool = False, seconds: float | None =
     Raises ``Unavailable`` when the process that lists dies. What else went wrong is in ``end.error``.
     """
     order = SweepOrder(deep_storage=settings.DEEP_STORAGE, now=_database_time(), grace=grace, seconds=seconds)
-    found = Cleanup(dry_run)
+    cleanup = Cleanup(dry_run)
     with conversation(MODULE) as (given, told):
         say(given, order.model_dump_json())
         while line := told.readline():
             if not line.startswith('{"files"'):
-                found.end = SweepEnd.model_validate_json(line)
-                return found
+                cleanup.end = SweepEnd.model_validate_json(line)
+                return cleanup
             page = SweepPage.model_validate_json(line)
             orphans = _orphans(page)
-            found.orphans += len(orphans)
-            found.orphan_bytes += sum(page.files[place].size_bytes for place in orphans)
+            cleanup.orphans += len(orphans)
+            cleanup.orphan_bytes += sum(page.files[place].size_bytes for place in orphans)
             say(given, SweepVerdict(delete=[] if dry_run else orphans).model_dump_json())
     raise Unavailable("The process that looks through deep storage ended without a word; its log says why.")
 

@@ -125,15 +125,15 @@ def _parse_exceptions(task_id: str, request: PublishRequest) -> ParseExceptionTo
 
 def _settling(request: PublishRequest) -> dict[int, Ranges]:
     """Per partition, every offset that this publish ends: all but duplicates, which are settled already."""
-    found: dict[int, list[offsets.Range]] = {}
+    ended: dict[int, list[offsets.Range]] = {}
     for segment in request.segments:
         for partition, ranges in segment.offsets.items():
-            found.setdefault(partition, []).extend(ranges)
+            ended.setdefault(partition, []).extend(ranges)
     for partition, outcomes in request.outcomes.items():
         for ranges in (outcomes.thrown_away, outcomes.unparseable, outcomes.empty, outcomes.gap, outcomes.skipped):
-            found.setdefault(partition, []).extend(ranges)
-    settling = {p: offsets.merged(ranges) for p, ranges in found.items() if ranges}
-    for partition, ranges in found.items():
+            ended.setdefault(partition, []).extend(ranges)
+    settling = {p: offsets.merged(ranges) for p, ranges in ended.items() if ranges}
+    for partition, ranges in ended.items():
         if offsets.count(ranges) != offsets.count(settling.get(partition, [])):
             raise InvalidInput(f"Partition {partition}: an offset has two outcomes in one publish.")
     return settling

@@ -42,8 +42,8 @@ def export(*, user: User, datasource: Datasource, wanted: QuarantineFilter) -> I
     Raises ``NotAllowed``.
     """
     require(user, Action.VIEW, datasource.team)
-    found = filtered(datasource, wanted)
-    seen = matching(found)
+    records = filtered(datasource, wanted)
+    seen = matching(records)
     record_action(
         user,
         datasource,
@@ -51,7 +51,7 @@ def export(*, user: User, datasource: Datasource, wanted: QuarantineFilter) -> I
         records=seen.records,
         **wanted.described(),
     )
-    return export_chunks(found.filter(pk__lte=seen.upto))
+    return export_chunks(records.filter(pk__lte=seen.upto))
 
 
 def purge(*, user: User, datasource: Datasource, choice: Choice) -> int:
@@ -114,8 +114,8 @@ def _purged(datasource: Datasource, found: QuerySet[QuarantinedRecord], reason: 
     return records
 
 
-def _delete(found: QuerySet[QuarantinedRecord]) -> int:
-    return found.exclude(state=State.REPLAYING).delete()[0]
+def _delete(records: QuerySet[QuarantinedRecord]) -> int:
+    return records.exclude(state=State.REPLAYING).delete()[0]
 
 
 def record_action(user: User | None, datasource: Datasource, action: str, **detail: Any) -> None:

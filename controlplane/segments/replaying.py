@@ -122,8 +122,8 @@ class Held:
         with cursor() as c:
             rows = c.execute(_HELD, (*columns, source, task_id)).fetchall()
         numbers = {(partition, offset): number for number, partition, offset in rows}
-        found = {p: offsets.ranges_of(sorted(o for q, o in numbers if q == p)) for p in settling}
-        missing = {p: offsets.subtracted(ranges, found[p]) for p, ranges in settling.items()}
+        held = {p: offsets.ranges_of(sorted(o for q, o in numbers if q == p)) for p in settling}
+        missing = {p: offsets.subtracted(ranges, held[p]) for p, ranges in settling.items()}
         return cls(numbers, {p: ranges for p, ranges in missing.items() if ranges})
 
     def conclude(self, task_id: str, request: PublishRequest, now: datetime) -> None:

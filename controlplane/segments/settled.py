@@ -33,11 +33,11 @@ def known_of_publish(
         keys = cursors().execute(_KEYS, (source, partitions))
         overlaps = cursors().execute(_OVERLAPS, (*_columns(settling), source))
     answer = seen.fetchone()
-    found = dict(keys.fetchall())
-    if len(found) < len(partitions):
-        found = keys_of(source, partitions)
+    by_partition = dict(keys.fetchall())
+    if len(by_partition) < len(partitions):
+        by_partition = keys_of(source, partitions)
     known = None if answer is None else (answer[0], json.loads(answer[1]))
-    return known, found, _by_partition(overlaps.fetchall())
+    return known, by_partition, _by_partition(overlaps.fetchall())
 
 
 def settled_among(source: int, wanted: Mapping[int, Ranges]) -> dict[int, Ranges]:
@@ -64,10 +64,10 @@ def _columns(wanted: Mapping[int, Ranges]) -> tuple[list[int], list[int], list[i
 
 
 def _by_partition(rows: Iterable[tuple[Any, ...]]) -> dict[int, Ranges]:
-    found: dict[int, Ranges] = {}
+    settled: dict[int, Ranges] = {}
     for partition, start, end in rows:
-        found.setdefault(partition, []).append((start, end))
-    return {p: offsets.merged(ranges) for p, ranges in found.items()}
+        settled.setdefault(partition, []).append((start, end))
+    return {p: offsets.merged(ranges) for p, ranges in settled.items()}
 
 
 def settled_ranges(key: ProgressKey) -> Ranges:

@@ -47,14 +47,14 @@ def lag_now(supervisor: Supervisor) -> LagNow:
     """Of the topic that is read now; one that was deleted does not count."""
     tasks = current_tasks(supervisor)
     source = source_read(supervisor)
-    found = progress(source) if source else []
+    partitions = progress(source) if source else []
     observed_at = source.looked_at if source else None
     return LagNow(
-        lag=sum(p.lag or 0 for p in found) + source.undecided if source and observed_at else None,
+        lag=sum(p.lag or 0 for p in partitions) + source.undecided if source and observed_at else None,
         observed_at=observed_at,
         problem=_problem(supervisor, tasks[0] if tasks else None, observed_at),
         in_flight=sum(i.in_flight for t in tasks for i in t.indexers.all()),
-        partitions=found,
+        partitions=partitions,
     )
 
 
@@ -118,10 +118,12 @@ def _without_running_task() -> SupervisorQuerySet:
 
 def _of_known_sources(supervisors: SupervisorQuerySet) -> list[Supervisor]:
     """Those that have read their topics before: of the others there is no progress."""
-    found = supervisors.with_current()
-    known = Source.objects.filter(datasource__in={s.datasource_id for s in found})
+    known_specs = supervisors.with_current()
+    known = Source.objects.filter(datasource__in={s.datasource_id for s in known_specs})
     read = set(known.values_list("datasource_id", "kind", "group", "topic"))
-    return [s for s in found if (s.datasource_id, *kind_and_group(s.io_config, s.pk), s.io_config["topic"]) in read]
+    return [
+        s for s in known_specs if (s.datasource_id, *kind_and_group(s.io_config, s.pk), s.io_config["topic"]) in read
+    ]
 
 
 def _topics(questions: list[Question]) -> Iterator[tuple[Question, kafka.TopicOffsets]]:

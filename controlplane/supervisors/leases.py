@@ -85,24 +85,24 @@ def _percentile(buckets: Mapping[int, int], share: float) -> int:
 
 def warnings_of(sums: LeaseSums, hold: Hold, delivery_limit: int) -> list[Warned]:
     """What an operator should look into before records are delivered for the last time."""
-    found = []
+    warnings = []
     if hold.p99_ms is not None and hold.p99_ms > WARN_AT * hold.lock_ms:
         text = (
             f"One record in a hundred is held for {hold.p99_ms} ms or longer; the lock ends after {hold.lock_ms} ms. "
             "Before locks expire: raise groupConfig.recordLockDurationMs, lower consumersPerIndexer, or look at what "
             "deep storage and the metadata store take."
         )
-        found.append(Warned("long_hold", text))
+        warnings.append(Warned("long_hold", text))
     if sums.lock_expired:
         text = (
             f"{_records(sums.lock_expired)} held until the lock had ended, to be delivered again. Each delivery counts "
             f"towards the limit of {delivery_limit}."
         )
-        found.append(Warned("locks_expired", text))
+        warnings.append(Warned("locks_expired", text))
     last = sum(n for delivery, n in sums.deliveries.items() if delivery >= delivery_limit)
     if last:
-        found.append(Warned("last_deliveries", f"{_records(last)} delivered for the last time ({delivery_limit})."))
-    return found
+        warnings.append(Warned("last_deliveries", f"{_records(last)} delivered for the last time ({delivery_limit})."))
+    return warnings
 
 
 def _records(count: int) -> str:

@@ -30,12 +30,12 @@ class SupervisorQuerySet(models.QuerySet["Supervisor"]):
 
     def with_current(self) -> list[Supervisor]:
         """All of them, each with its ``current`` version: two queries."""
-        found: list[Supervisor] = list(self)
-        holding = SpecVersion.objects.filter(supervisor__in=found, version=models.F("supervisor__version"))
+        supervisors: list[Supervisor] = list(self)
+        holding = SpecVersion.objects.filter(supervisor__in=supervisors, version=models.F("supervisor__version"))
         current = {version.supervisor_id: version for version in holding}
-        for supervisor in found:
+        for supervisor in supervisors:
             supervisor._current = current.get(supervisor.pk)
-        return found
+        return supervisors
 
 
 class Supervisor(models.Model):
@@ -137,5 +137,5 @@ class SpecVersion(models.Model):
 
     @property
     def io_config(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.spec["spec"]["ioConfig"]
-        return found
+        io_config: dict[str, Any] = self.spec["spec"]["ioConfig"]
+        return io_config

@@ -28,19 +28,19 @@ def list_supervisors(
     """
     if not storable(search) or not storable(state):
         return Supervisor.objects.none()
-    found = _described(Supervisor.objects.visible_to(user).filter(terminated_at__isnull=not terminated))
+    supervisors = _described(Supervisor.objects.visible_to(user).filter(terminated_at__isnull=not terminated))
     if search:
-        found = found.filter(id__icontains=search)
-    return found.filter(state=state) if state else found
+        supervisors = supervisors.filter(id__icontains=search)
+    return supervisors.filter(state=state) if state else supervisors
 
 
 def get_supervisor(user: User, supervisor_id: str) -> Supervisor:
     """One of the user's supervisors, a terminated one too, with what ``list_supervisors`` adds. Raises ``NotFound``."""
     visible = _described(Supervisor.objects.visible_to(user))
-    found = visible.filter(pk=supervisor_id).first() if storable(supervisor_id) else None
-    if found is None:
+    supervisor = visible.filter(pk=supervisor_id).first() if storable(supervisor_id) else None
+    if supervisor is None:
         raise NotFound(f"There is no supervisor {supervisor_id!r}.")
-    return found
+    return supervisor
 
 
 def is_healthy(supervisor: Supervisor) -> bool:
@@ -142,11 +142,11 @@ def _last_error(supervisor: Supervisor) -> str:
     return next((str(e.get("message", "")) for e in supervisor.recent_errors if e.get("task")), "")
 
 
-def _described(found: QuerySet[Supervisor]) -> QuerySet[Supervisor]:
+def _described(supervisors: QuerySet[Supervisor]) -> QuerySet[Supervisor]:
     running = Task.objects.active().reading().filter(supervisor_id=OuterRef("pk"))
     current = SpecVersion.objects.filter(supervisor_id=OuterRef("pk"), version=OuterRef("version"))
     return (
-        found.select_related("datasource__team")
+        supervisors.select_related("datasource__team")
         .annotate(
             team_name=F("datasource__team__name"),
             current_task_id=Subquery(running.order_by("-created_at", "-id").values("pk")[:1]),

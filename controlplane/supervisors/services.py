@@ -141,8 +141,10 @@ def terminate_all(*, user: User) -> list[str]:
     return _each(user, Supervisor.objects.all(), Action.ADMINISTER, terminate)
 
 
-def _each(user: User, found: QuerySet[Supervisor], action: Action, change: Callable[..., Supervisor]) -> list[str]:
-    visible = Supervisor.objects.visible_to(user).filter(pk__in=found.values("pk"), terminated_at=None)
+def _each(
+    user: User, supervisors: QuerySet[Supervisor], action: Action, change: Callable[..., Supervisor]
+) -> list[str]:
+    visible = Supervisor.objects.visible_to(user).filter(pk__in=supervisors.values("pk"), terminated_at=None)
     mine = [s for s in visible.select_related("datasource__team") if may(user, action, s.datasource.team)]
     return [s.pk for s in mine if _changed(user, s, change)]
 

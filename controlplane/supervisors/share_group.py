@@ -108,8 +108,8 @@ def io_config_of(supervisor: Supervisor) -> ShareGroupIOConfig:
 
 def _source(supervisor: Supervisor, io_config: ShareGroupIOConfig) -> Source | None:
     values = {"type": io_config.type, "topic": io_config.topic, "groupId": io_config.groupId}
-    found = sources_of(supervisor.datasource_id, values, supervisor.pk).filter(current=True)
-    return found.order_by("-id").first()
+    sources = sources_of(supervisor.datasource_id, values, supervisor.pk).filter(current=True)
+    return sources.order_by("-id").first()
 
 
 def _member(indexer: Indexer, io_config: ShareGroupIOConfig) -> Member:

@@ -61,11 +61,11 @@ def _began_to_read(tasks: list[Task]) -> dict[str, datetime]:
     """Since when, by replica group or task: a replica has read for as long as the first of its group has."""
     groups = {t.pk: t.replica_group or t.pk for t in tasks}
     fences = IndexerFence.objects.filter(task_id__in=groups, started_at__isnull=False)
-    found: dict[str, datetime] = {}
+    begun: dict[str, datetime] = {}
     for task_id, first in fences.values_list("task_id").annotate(first=Min("started_at")).order_by():
         group = groups[task_id]
-        found[group] = min(first, found.get(group, first))
-    return found
+        begun[group] = min(first, begun.get(group, first))
+    return begun
 
 
 def _of_task(

@@ -83,7 +83,7 @@ def claimed(supervisors: SupervisorQuerySet) -> list[Question]:
     Kafka is asked at once, also while the first task waits for its start delay: what comes meanwhile is to be read.
     """
     now = timezone.now()
-    found = []
+    questions = []
     for supervisor in supervisors.with_current():
         start = first_start(supervisor)
         waits = start is not None and now < start
@@ -96,8 +96,8 @@ def claimed(supervisors: SupervisorQuerySet) -> list[Question]:
                 pending.update(next_start_at=start)
             else:
                 pending.update(state=State.RUNNING, detailed_state="CONNECTING_TO_STREAM")
-            found.append(question(supervisor))
-    return found
+            questions.append(question(supervisor))
+    return questions
 
 
 def _has_asked(supervisor: Supervisor) -> bool:

@@ -59,13 +59,13 @@ def admitted(pool: Pool) -> list[str]:
     """
     if pool.free is None:
         return [a.id for a in pool.waiting]
-    free, found = pool.free, []
+    free, launchable = pool.free, []
     for asking in _in_turn(pool):
         if asking.indexers > free:
             break
         free -= asking.indexers
-        found.append(asking.id)
-    return found
+        launchable.append(asking.id)
+    return launchable
 
 
 def _in_turn(pool: Pool) -> list[Asking]:

@@ -19,8 +19,8 @@ def list_datasources(user: User, *, search: str = "") -> QuerySet[Datasource]:
     """
     if not storable(search):
         return Datasource.objects.none()
-    found = Datasource.objects.visible_to(user)
-    return _described(found.filter(name__icontains=search) if search else found)
+    datasources = Datasource.objects.visible_to(user)
+    return _described(datasources.filter(name__icontains=search) if search else datasources)
 
 
 def get_datasource(user: User, name: str) -> Datasource:
@@ -28,12 +28,12 @@ def get_datasource(user: User, name: str) -> Datasource:
     return only_one_named(list_datasources(user), name)
 
 
-def _described(found: QuerySet[Datasource]) -> QuerySet[Datasource]:
+def _described(datasources: QuerySet[Datasource]) -> QuerySet[Datasource]:
     # Another join would multiply the intervals' rows, so the tasks are counted apart.
     tasks = Task.objects.active().filter(datasource=OuterRef("pk")).order_by().values("datasource")
     active = tasks.annotate(n=Count("pk")).values("n")
     return (
-        found.select_related("team")
+        datasources.select_related("team")
         .annotate(
             team_name=F("team__name"),
             rows=Coalesce(Sum("intervals__rows"), 0),

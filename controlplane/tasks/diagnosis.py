@@ -179,42 +179,46 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     io_config = _io_config(spec)
     properties = io_config.get("consumerProperties", {})
     kind = io_config.get("assignment", "offset_range") if keeps_offsets(io_config) else "share_group"
-    found = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in without_effect(kind).items() if n in properties]
-    found += [] if supervised else _supervisors_options(io_config)
+    options = [
+        f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in without_effect(kind).items() if n in properties
+    ]
+    options += [] if supervised else _supervisors_options(io_config)
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
-        found.append("ioConfig.idleConfig: a supervisor keeps its task running")
-    found += [f"{p}: a column without any value is not stored" for p in _null_columns(io_config.get("inputFormat", {}))]
+        options.append("ioConfig.idleConfig: a supervisor keeps its task running")
+    options += [
+        f"{p}: a column without any value is not stored" for p in _null_columns(io_config.get("inputFormat", {}))
+    ]
     scaler = io_config.get("autoScalerConfig") or {}
     if scaler and not supervised:
-        found.append("ioConfig.autoScalerConfig: a task that was submitted by hand has no supervisor to scale it")
+        options.append("ioConfig.autoScalerConfig: a task that was submitted by hand has no supervisor to scale it")
     elif 0 < scaler.get("lagCollectionIntervalMillis", 0) < FINEST.seconds * 1000:
         path = "ioConfig.autoScalerConfig.lagCollectionIntervalMillis"
-        found.append(f"{path}: the lag is kept every {FINEST.seconds} seconds")
+        options.append(f"{path}: the lag is kept every {FINEST.seconds} seconds")
     tuning = _part(spec, "tuningConfig")
     for name in () if keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
-            found.append(f"tuningConfig.{name}: share groups do not read it")
-    found += [f"tuningConfig.{name}: {why}" for name, why in _OF_DRUID.items() if tuning.get(name) is not None]
-    found += _index_options(tuning, keeps_offsets(io_config))
+            options.append(f"tuningConfig.{name}: share groups do not read it")
+    options += [f"tuningConfig.{name}: {why}" for name, why in _OF_DRUID.items() if tuning.get(name) is not None]
+    options += _index_options(tuning, keeps_offsets(io_config))
     schema = _part(spec, "dataSchema")
     if schema.get("granularitySpec", {}).get("intervals"):
-        found.append("dataSchema.granularitySpec.intervals: a stream has none")
+        options.append("dataSchema.granularitySpec.intervals: a stream has none")
     for dimension in schema.get("dimensionsSpec", {}).get("dimensions", []):
         if isinstance(dimension, dict) and not dimension.get("createBitmapIndex", True):
             path = f"dataSchema.dimensionsSpec.dimensions[{dimension.get('name')}].createBitmapIndex"
-            found.append(f"{path}: Parquet has no bitmap index")
+            options.append(f"{path}: Parquet has no bitmap index")
     if spec.get("context"):
-        found.append("context: nothing here reads it")
-    return found
+        options.append("context: nothing here reads it")
+    return options
 
 
 def _index_options(tuning: Mapping[str, Any], persists: bool) -> list[str]:
-    found = _index_spec_options(tuning, "indexSpec")
+    options = _index_spec_options(tuning, "indexSpec")
     if persists:
-        found += _index_spec_options(tuning, "indexSpecForIntermediatePersists")
+        options += _index_spec_options(tuning, "indexSpecForIntermediatePersists")
     elif tuning.get("indexSpecForIntermediatePersists"):
-        found.append("tuningConfig.indexSpecForIntermediatePersists: nothing is persisted between batches")
-    return found
+        options.append("tuningConfig.indexSpecForIntermediatePersists: nothing is persisted between batches")
+    return options
 
 
 def _index_spec_options(tuning: Mapping[str, Any], name: str) -> list[str]:
@@ -234,10 +238,10 @@ def _supervisors_options(io_config: Mapping[str, Any]) -> list[str]:
 
 def _null_columns(input_format: Mapping[str, Any], path: str = "ioConfig.inputFormat") -> list[str]:
     """Where a JSON format, or one inside a Kafka format, asks for columns of nulls."""
-    found = [f"{path}.keepNullColumns"] if input_format.get("keepNullColumns") else []
+    paths = [f"{path}.keepNullColumns"] if input_format.get("keepNullColumns") else []
     for name in ("keyFormat", "valueFormat"):
-        found += _null_columns(input_format[name], f"{path}.{name}") if input_format.get(name) else []
-    return found
+        paths += _null_columns(input_format[name], f"{path}.{name}") if input_format.get(name) else []
+    return paths
 
 
 _NOT_OF_SHARE_GROUPS = (

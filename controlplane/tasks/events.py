@@ -39,13 +39,13 @@ def report_quarantined(task: Task, *, at_its_end: bool = False) -> None:
     """What was quarantined since it was last noted, as one event; not more often than ``QUARANTINED_APART``."""
     if at_its_end:  # others may have noted some since the task was read
         task.refresh_from_db(fields=["quarantined_noted"])
-    found = IndexerFence.objects.filter(task_id=task.pk).aggregate(total=Sum("quarantined"))["total"] or 0
-    new = found - task.quarantined_noted
+    quarantined = IndexerFence.objects.filter(task_id=task.pk).aggregate(total=Sum("quarantined"))["total"] or 0
+    new = quarantined - task.quarantined_noted
     if new <= 0 or task.kind == Task.Kind.REPLAY or not (at_its_end or _is_time(task)):
         return
     # The row count decides who notes it.
-    if Task.objects.filter(pk=task.pk, quarantined_noted=task.quarantined_noted).update(quarantined_noted=found):
-        task.quarantined_noted = found
+    if Task.objects.filter(pk=task.pk, quarantined_noted=task.quarantined_noted).update(quarantined_noted=quarantined):
+        task.quarantined_noted = quarantined
         _add(task, SourceEvent.Kind.QUARANTINED, _quarantined(task, new))
 
 

@@ -68,19 +68,19 @@ def _is_there(path: Path, size_bytes: int) -> bool:
 
 def _has_size(path: Path, size_bytes: int) -> bool:
     try:
-        found = path.lstat()
+        file = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
         return True  # who knows
-    return stat.S_ISREG(found.st_mode) and found.st_size == size_bytes
+    return stat.S_ISREG(file.st_mode) and file.st_size == size_bytes
 
 
 def _look_anew(folder: Path) -> bool:
     """A network's file system may remember for a while that a file was not there: until its folder is listed."""
     try:
-        with os.scandir(folder) as found:
-            next(found, None)
+        with os.scandir(folder) as entries:
+            next(entries, None)
     except OSError:
         return False
     return True

@@ -79,9 +79,9 @@ def list_tasks(
         "kind": kind,
         "id__icontains": search,
     }
-    found = Task.objects.visible_to(user).filter(**{name: value for name, value in wanted.items() if value})
+    tasks = Task.objects.visible_to(user).filter(**{name: value for name, value in wanted.items() if value})
     return (
-        found.select_related("datasource__team", "submitted_by")
+        tasks.select_related("datasource__team", "submitted_by")
         .annotate(
             team_name=F("datasource__team__name"),
             published=_written("published"),
@@ -94,10 +94,10 @@ def list_tasks(
 
 def get_task(user: User, task_id: str) -> Task:
     """One of ``list_tasks``. Raises ``NotFound``."""
-    found = list_tasks(user).filter(pk=task_id).first() if storable(task_id) else None
-    if found is None:
+    task = list_tasks(user).filter(pk=task_id).first() if storable(task_id) else None
+    if task is None:
         raise NotFound(f"There is no task {task_id!r}.")
-    return found
+    return task
 
 
 def task_totals(task: Task) -> Totals:
@@ -172,11 +172,11 @@ def _indexer_rows(task: Task) -> list[IndexerRow]:
 
 def _parse_exceptions(task: Task) -> list[QuarantinedRecord | FaultyRecord]:
     most = _saved_exceptions(task)
-    found: list[QuarantinedRecord | FaultyRecord] = [
+    records: list[QuarantinedRecord | FaultyRecord] = [
         *list_quarantined_by(task.pk)[:most],
         *list_faulty(task.pk)[:most],
     ]
-    return sorted(found, key=lambda record: record.created_at, reverse=True)[:most]
+    return sorted(records, key=lambda record: record.created_at, reverse=True)[:most]
 
 
 def _saved_exceptions(task: Task) -> int:

@@ -104,21 +104,21 @@ def _packages() -> Iterator[tuple[str, Path]]:
 
 def with_dependencies(names: Iterable[str]) -> list[importlib.metadata.Distribution]:
     """The installed distributions of these names, and all that they ask for. Raises ``OSError`` when one is missing."""
-    found: dict[str, importlib.metadata.Distribution] = {}
+    distributions: dict[str, importlib.metadata.Distribution] = {}
     left = [(name, True) for name in names]
     while left:
         name, needed = left.pop()
-        if (key := re.sub(r"[-_.]+", "-", name).lower()) in found:
+        if (key := re.sub(r"[-_.]+", "-", name).lower()) in distributions:
             continue
         try:
-            found[key] = importlib.metadata.distribution(name)
+            distributions[key] = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             if needed:
                 raise OSError(f"the package {name!r}, which executors need, is not installed here") from None
             continue  # for another version of Python, or another system
-        asked = [r for r in found[key].requires or () if "extra ==" not in r]
+        asked = [r for r in distributions[key].requires or () if "extra ==" not in r]
         left += [(re.split(r"[^\w.-]", r, maxsplit=1)[0], False) for r in asked]
-    return [found[key] for key in sorted(found)]
+    return [distributions[key] for key in sorted(distributions)]
 
 
 def _interpreter() -> Iterator[tuple[str, Path]]:

@@ -93,13 +93,13 @@ def _files(own: Mapping[str, str]) -> dict[str, str]:
 
 
 def _preferred(task: Task, own: Mapping[str, str]) -> dict[str, str]:
-    found = {
+    conf = {
         "spark.ui.enabled": "false",
         "spark.eventLog.enabled": "false",
         "spark.log.level": "WARN",
         "spark.driver.memory": "512m",
     }
-    return found if is_local() else {**found, **_size(task, own)}
+    return conf if is_local() else {**conf, **_size(task, own)}
 
 
 def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
@@ -108,15 +108,15 @@ def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
     Executors come and go with the indexers, whose number may change while the task runs.
     """
     cores = int(own.get("spark.executor.cores", "1"))
-    found = {
+    conf = {
         "spark.executor.cores": str(cores),
         "spark.executor.memory": f"{memory_mb(task.spec, cores)}m",
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     if own.get("spark.dynamicAllocation.enabled") == "false":
-        return {**found, "spark.cores.max": str(max(_most_indexers(task), cores))}
+        return {**conf, "spark.cores.max": str(max(_most_indexers(task), cores))}
     return {
-        **found,
+        **conf,
         "spark.cores.max": str(max(task.slots, cores)),
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
@@ -160,8 +160,8 @@ def _conf_folder() -> Path:
 
 @cache
 def _packaged() -> str:
-    found = importlib.util.find_spec("pyspark")
-    return str(Path(found.origin).parent) if found and found.origin else "."
+    pyspark = importlib.util.find_spec("pyspark")
+    return str(Path(pyspark.origin).parent) if pyspark and pyspark.origin else "."
 
 
 _PROPERTY = re.compile(r"^\s*([^\s#!=:][^\s=:]*)(?:\s*[=:]\s*|\s+)(.*?)\s*$")

@@ -59,8 +59,8 @@ def cluster() -> Cluster | None:
     if known is None:
         known = (_asked(),)
         cache.set(_KEY, known, timeout=_KEPT_S)
-    found: Cluster | None = known[0]
-    return found
+    cluster: Cluster | None = known[0]
+    return cluster
 
 
 def _asked() -> Cluster | None:

@@ -57,5 +57,5 @@ def list_entries(
     wanted = {"username": username, "target": target, "target_id": target_id, "action": action}
     if not all(storable(value) for value in wanted.values()):
         return AuditEntry.objects.none()
-    found = AuditEntry.objects.filter(team=team, **{name: value for name, value in wanted.items() if value})
-    return found.order_by("-id")
+    entries = AuditEntry.objects.filter(team=team, **{name: value for name, value in wanted.items() if value})
+    return entries.order_by("-id")

@@ -83,10 +83,10 @@ def my_invitations(user: User) -> QuerySet[Invitation]:
 def get_invitation(user: User, team_name: str) -> Invitation:
     """One of ``my_invitations``. Raises ``NotFound``."""
     mine = my_invitations(user).select_related("team")
-    found = mine.filter(team__name=team_name).first() if storable(team_name) else None
-    if found is None:
+    team = mine.filter(team__name=team_name).first() if storable(team_name) else None
+    if team is None:
         raise NotFound(f"You have no invitation of a team {team_name!r}.")
-    return found
+    return team
 
 
 def _open_invitations() -> QuerySet[Invitation]:
@@ -112,10 +112,10 @@ def get_member_token(user: User, team: Team, username: str, token_id: str) -> Ap
     """One of ``list_member_tokens``. Raises ``NotAllowed``, ``NotFound``."""
     tokens = list_member_tokens(user, team)
     known = storable(username) and storable(token_id)
-    found = tokens.filter(user__username=username, token_key=token_id).first() if known else None
-    if found is None:
+    token = tokens.filter(user__username=username, token_key=token_id).first() if known else None
+    if token is None:
         raise NotFound(f"{username!r} has no token {token_id!r}.")
-    return found
+    return token
 
 
 def list_tokens(user: User) -> QuerySet[ApiToken]:

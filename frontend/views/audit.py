@@ -21,12 +21,12 @@ def index(request: PageRequest) -> HttpResponse:
         raise NotAllowed("The audit trail is for the admins of a team.")
     filters = AuditFilter(request.GET, teams=[team.name for team in teams])
     team = next((t for t in teams if t.name == filters.chosen("team")), teams[0])
-    found = list_entries(
+    entries = list_entries(
         request.user,
         team,
         username=filters.chosen("user"),
         target=filters.chosen("target"),
         target_id=filters.chosen("target_id"),
     )
-    rows = keyset_page(found, ["-id"], request.GET.get("cursor"))
+    rows = keyset_page(entries, ["-id"], request.GET.get("cursor"))
     return render(request, "audit/list.html", {"filters": filters, "page": rows, "team": team})

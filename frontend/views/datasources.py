@@ -27,8 +27,8 @@ TASKS_SHOWN = 5
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters = DatasourceFilter(request.GET)
-    found = list_datasources(request.user, search=filters.chosen("search"))
-    rows = numbered_page(found, request.GET.get("page"))
+    datasources = list_datasources(request.user, search=filters.chosen("search"))
+    rows = numbered_page(datasources, request.GET.get("page"))
     return render(request, "datasources/list.html", {"filters": filters, "page": rows})
 
 
@@ -96,15 +96,15 @@ def frame(request: PageRequest, datasource: Datasource, tab: str) -> dict[str, A
 
 
 def _totals(datasource: Datasource) -> dict[str, Any]:
-    found = datasource_totals(datasource)
-    return {"totals": found, "sum": _sum(datasource, found)}
+    totals = datasource_totals(datasource)
+    return {"totals": totals, "sum": _sum(datasource, totals)}
 
 
-def _sum(datasource: Datasource, found: Any) -> Sum:
+def _sum(datasource: Datasource, totals: Any) -> Sum:
     def of(view: str) -> str:
         return reverse(f"frontend:datasource-{view}", args=[datasource.name])
 
     tasks = f"{reverse('frontend:tasks')}?datasource={datasource.name}"
     urls = {"published": of("segments"), "rolled_up": of("segments")}
     urls |= {"unparseable": of("quarantine"), "quarantined": of("quarantine"), "duplicates": of("progress")}
-    return sum_of(found, urls, others=tasks)
+    return sum_of(totals, urls, others=tasks)

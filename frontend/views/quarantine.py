@@ -144,9 +144,9 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
 
 def _meant(datasource: Datasource, choice: Choice, action: str) -> Any:
     """What an action would take of the chosen."""
-    found = chosen(datasource, choice)
+    records = chosen(datasource, choice)
     states = QuarantinedRecord.State
-    return found.exclude(state=states.REPLAYING) if action == "purge" else found.filter(state=states.KEPT)
+    return records.exclude(state=states.REPLAYING) if action == "purge" else records.filter(state=states.KEPT)
 
 
 @require_POST

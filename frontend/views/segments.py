@@ -29,17 +29,17 @@ def timeline(request: PageRequest, name: str) -> HttpResponse:
     try:
         start, end = asked_time(request, "from"), asked_time(request, "to")
         width = min(max(int(request.GET.get("width", "1000")), NARROWEST), WIDEST)
-        found = segment_timeline(datasource, start=start, end=end, width=width)
+        timeline = segment_timeline(datasource, start=start, end=end, width=width)
     except ValueError as error:
         return JsonResponse({"detail": str(error)}, status=400)
     except InvalidInput as error:
         return JsonResponse({"detail": error.detail}, status=400)
-    return JsonResponse(_as_json(found))
+    return JsonResponse(_as_json(timeline))
 
 
-def _as_json(found: Timeline) -> dict[str, Any]:
-    bars = [[_ms(b.start), _ms(b.end), b.rows, b.segments, b.size_bytes, b.intervals] for b in found.bars]
-    return {"bars": bars, "rows": found.total_rows, "merged": found.merged}
+def _as_json(timeline: Timeline) -> dict[str, Any]:
+    bars = [[_ms(b.start), _ms(b.end), b.rows, b.segments, b.size_bytes, b.intervals] for b in timeline.bars]
+    return {"bars": bars, "rows": timeline.total_rows, "merged": timeline.merged}
 
 
 def _ms(time: datetime) -> int:
@@ -50,9 +50,9 @@ def _ms(time: datetime) -> int:
 def intervals(request: PageRequest, name: str) -> HttpResponse:
     """The timeline as a table."""
     datasource = get_datasource(request.user, name)
-    found = segment_timeline(datasource, start=None, end=None)
-    rows = numbered_page(found.bars[::-1], request.GET.get("page"), INTERVALS_PER_PAGE)
-    context = {**frame(request, datasource, "intervals"), "page": rows, "timeline": found}
+    timeline = segment_timeline(datasource, start=None, end=None)
+    rows = numbered_page(timeline.bars[::-1], request.GET.get("page"), INTERVALS_PER_PAGE)
+    context = {**frame(request, datasource, "intervals"), "page": rows, "timeline": timeline}
     return render(request, "datasources/intervals.html", context)
 
 
@@ -61,8 +61,8 @@ def segments(request: PageRequest, name: str) -> HttpResponse:
     """The files, newest interval first; of one interval with ``from`` and ``to``."""
     datasource = get_datasource(request.user, name)
     start, end = _asked_interval(request)
-    found = list_segments(datasource, interval_start=start, interval_end=end)
-    rows = keyset_page(found, SEGMENT_ORDER, request.GET.get("cursor"))
+    segments = list_segments(datasource, interval_start=start, interval_end=end)
+    rows = keyset_page(segments, SEGMENT_ORDER, request.GET.get("cursor"))
     context = {**frame(request, datasource, "segments"), "page": rows, "start": start, "end": end}
     return render(request, "datasources/segments.html", context)
 

@@ -42,8 +42,8 @@ ACTIONS_SHOWN = 5
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters = SupervisorFilter(request.GET)
-    found = list_supervisors(request.user, search=filters.chosen("search"), state=filters.chosen("state"))
-    rows = numbered_page(found, request.GET.get("page"))
+    supervisors = list_supervisors(request.user, search=filters.chosen("search"), state=filters.chosen("state"))
+    rows = numbered_page(supervisors, request.GET.get("page"))
     return render(request, "supervisors/list.html", {"filters": filters, "page": rows})
 
 
@@ -67,11 +67,11 @@ def live(request: PageRequest, supervisor_id: str) -> HttpResponse:
 def spec(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """The versions of its spec: one as JSON, and what changed since the one before."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    found = list(history(supervisor))
-    shown = _asked_version(request, found)
+    versions = list(history(supervisor))
+    shown = _asked_version(request, versions)
     context = {
         **frame(request, supervisor, "spec"),
-        "versions": [(v, tombstone_of(v)) for v in found],
+        "versions": [(v, tombstone_of(v)) for v in versions],
         "shown": shown,
         "before": shown.version - 1,
         "change": change_of(shown),
@@ -79,9 +79,9 @@ def spec(request: PageRequest, supervisor_id: str) -> HttpResponse:
     return render(request, "supervisors/spec.html", context)
 
 
-def _asked_version(request: PageRequest, found: list[SpecVersion]) -> SpecVersion:
+def _asked_version(request: PageRequest, versions: list[SpecVersion]) -> SpecVersion:
     asked = request.GET.get("version")
-    for version in found:
+    for version in versions:
         if asked is None or str(version.version) == asked:
             return version
     raise Http404("There is no such version.")

@@ -33,8 +33,8 @@ def index(request: PageRequest) -> HttpResponse:
     """All the user may see, the newest first."""
     filters = TaskFilter(request.GET)
     names = ("status", "datasource", "supervisor", "kind", "search")
-    found = list_tasks(request.user, **{name: filters.chosen(name) for name in names})
-    rows = keyset_page(found, ORDER, request.GET.get("cursor"))
+    tasks = list_tasks(request.user, **{name: filters.chosen(name) for name in names})
+    rows = keyset_page(tasks, ORDER, request.GET.get("cursor"))
     filtered = any(filters.chosen(name) for name in names)
     context = {"filters": filters, "page": rows, "filtered": filtered, "pool": shown()}
     return render(request, "tasks/list.html", context)
@@ -65,8 +65,8 @@ def errors(request: PageRequest, task_id: str) -> HttpResponse:
     """Its poison records, or with ``kind=faulty`` those that were stored with a faulty field, in pages."""
     task = get_task(request.user, task_id)
     faulty = request.GET.get("kind") == "faulty"
-    found: QuerySet[Any] = list_faulty(task.id) if faulty else list_quarantined_by(task.id)
-    rows = keyset_page(found, ["-id"], request.GET.get("cursor"), ERRORS_PER_PAGE)
+    records: QuerySet[Any] = list_faulty(task.id) if faulty else list_quarantined_by(task.id)
+    rows = keyset_page(records, ["-id"], request.GET.get("cursor"), ERRORS_PER_PAGE)
     return render(request, "tasks/errors.html", {"task": task, "page": rows, "faulty": faulty})
 
 

@@ -34,10 +34,10 @@ def _druids_refusal() -> Iterator[None]:
 
 
 def _active(user: User, supervisor_id: str) -> Supervisor:
-    found = selectors.get_supervisor(user, supervisor_id)
-    if found.terminated_at is not None:
+    supervisor = selectors.get_supervisor(user, supervisor_id)
+    if supervisor.terminated_at is not None:
         raise NotFound(f"There is no supervisor {supervisor_id!r}.")
-    return found
+    return supervisor
 
 
 class SupervisorsView(DruidView):
@@ -49,12 +49,12 @@ class SupervisorsView(DruidView):
     )
     def get(self, request: Request) -> Response:
         """An array of ids; of objects with `?full` or `?state=true`."""
-        found: list[Any] = list(selectors.list_supervisors(self.actor)[:MOST_SUPERVISORS])
+        supervisors: list[Any] = list(selectors.list_supervisors(self.actor)[:MOST_SUPERVISORS])
         if self.flag("full"):
-            return Response([shapes.supervisor_full(s) for s in found])
+            return Response([shapes.supervisor_full(s) for s in supervisors])
         if self.flag("state"):
-            return Response([shapes.supervisor_state(s) for s in found])
-        return Response([s.pk for s in found])
+            return Response([shapes.supervisor_state(s) for s in supervisors])
+        return Response([s.pk for s in supervisors])
 
     @extend_schema(
         operation_id="druid_submit_supervisor",
@@ -93,8 +93,8 @@ class StatusView(DruidView):
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """The status report."""
-        found = _active(self.actor, supervisor_id)
-        return Response(shapes.supervisor_status(found, status_report(found)))
+        supervisor = _active(self.actor, supervisor_id)
+        return Response(shapes.supervisor_status(supervisor, status_report(supervisor)))
 
 
 class HealthView(DruidView):
@@ -128,8 +128,8 @@ class AllHistoryView(DruidView):
     )
     def get(self, request: Request) -> Response:
         """Every supervisor's spec versions by its id, terminated ones too."""
-        found = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MOST_SUPERVISORS]
-        return Response({s.pk: shapes.supervisor_history(s, list(selectors.versions(s))) for s in found})
+        supervisors = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MOST_SUPERVISORS]
+        return Response({s.pk: shapes.supervisor_history(s, list(selectors.versions(s))) for s in supervisors})
 
 
 class HistoryView(DruidView):
@@ -140,8 +140,8 @@ class HistoryView(DruidView):
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its spec versions, newest first; a termination is a version without a spec, as in Druid."""
-        found = selectors.get_supervisor(self.actor, supervisor_id)
-        return Response(shapes.supervisor_history(found, list(selectors.versions(found))))
+        supervisor = selectors.get_supervisor(self.actor, supervisor_id)
+        return Response(shapes.supervisor_history(supervisor, list(selectors.versions(supervisor))))
 
 
 class ResetView(DruidView):

@@ -70,11 +70,11 @@ class TasksView(DruidView):
     def get(self, request: Request) -> Response:
         """An array of statuses, newest first."""
         query = request.query_params
-        found = selectors.list_tasks(self.actor, datasource=query.get("datasource", ""))
+        tasks = selectors.list_tasks(self.actor, datasource=query.get("datasource", ""))
         for name, narrow in (("state", _in_state), ("type", _of_type), ("createdTimeInterval", _created_in)):
             if query.get(name):
-                found = narrow(found, query[name])
-        return Response([shapes.task_status(t) for t in found[: _limit(query.get("max"))]])
+                tasks = narrow(tasks, query[name])
+        return Response([shapes.task_status(t) for t in tasks[: _limit(query.get("max"))]])
 
 
 class TaskView(DruidView):
@@ -143,12 +143,12 @@ class CapacityView(DruidView):
         return Response(shapes.worker_capacity(capacity.shown()))
 
 
-def _in_state(found: QuerySet[Task], state: str) -> QuerySet[Task]:
-    return found.filter(_one_of("state", state, _STATES))
+def _in_state(tasks: QuerySet[Task], state: str) -> QuerySet[Task]:
+    return tasks.filter(_one_of("state", state, _STATES))
 
 
-def _of_type(found: QuerySet[Task], kind: str) -> QuerySet[Task]:
-    return found.filter(kind__in=_one_of("type", kind, _TYPES))
+def _of_type(tasks: QuerySet[Task], kind: str) -> QuerySet[Task]:
+    return tasks.filter(kind__in=_one_of("type", kind, _TYPES))
 
 
 def _one_of(name: str, value: str, known: dict[str, Any]) -> Any:
@@ -157,10 +157,10 @@ def _one_of(name: str, value: str, known: dict[str, Any]) -> Any:
     return known[value]
 
 
-def _created_in(found: QuerySet[Task], interval: str) -> QuerySet[Task]:
+def _created_in(tasks: QuerySet[Task], interval: str) -> QuerySet[Task]:
     start, _, end = interval.replace("_", "/").partition("/")
     times = [_time(start), _time(end)]
-    return found.filter(created_at__gte=times[0], created_at__lt=times[1])
+    return tasks.filter(created_at__gte=times[0], created_at__lt=times[1])
 
 
 def _time(text: str) -> datetime:

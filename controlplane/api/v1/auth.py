@@ -75,8 +75,8 @@ def _credentials(request: Request) -> dict[str, Any]:
     body = LoginBody(data={"username": username, "password": password}) if colon else None
     if body is None or not body.is_valid():
         raise AuthenticationFailed("The Authorization header can't be read.")
-    found: dict[str, Any] = body.validated_data
-    return found
+    data: dict[str, Any] = body.validated_data
+    return data
 
 
 class LogoutView(HeadgateView):

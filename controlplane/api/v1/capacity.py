@@ -22,8 +22,8 @@ class CapacitySerializer(serializers.Serializer[Any]):
     )
     waiting_indexers = serializers.IntegerField(source="asked", help_text="What these tasks ask for.")
 
-    def get_waiting_tasks(self, found: Any) -> int:
-        return len(found.waiting)
+    def get_waiting_tasks(self, pool: Any) -> int:
+        return len(pool.waiting)
 
 
 class CapacityView(HeadgateView):

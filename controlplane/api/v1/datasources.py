@@ -30,18 +30,18 @@ class DatasourcesView(HeadgateView):
     def get(self, request: Request) -> Response:
         """Your teams' datasources by name."""
         query = query_of(request, SearchQuery)
-        found = list_datasources(self.actor, search=query.get("search", ""))
-        return page_response(page_of(request, found, [Key("name", str)], query), shapes.DatasourceSerializer)
+        datasources = list_datasources(self.actor, search=query.get("search", ""))
+        return page_response(page_of(request, datasources, [Key("name", str)], query), shapes.DatasourceSerializer)
 
 
 class DatasourceView(HeadgateView):
     @extend_schema(operation_id="get_datasource", tags=["datasources"], responses=shapes.DatasourceDetailSerializer)
     def get(self, request: Request, name: str) -> Response:
         """One datasource with its columns and what became of all its records."""
-        found: Any = get_datasource(self.actor, name)
-        found.columns = segments.datasource_schema(found)
-        found.totals = segments.datasource_totals(found)
-        return Response(shapes.DatasourceDetailSerializer(found).data)
+        datasource: Any = get_datasource(self.actor, name)
+        datasource.columns = segments.datasource_schema(datasource)
+        datasource.totals = segments.datasource_totals(datasource)
+        return Response(shapes.DatasourceDetailSerializer(datasource).data)
 
 
 class SegmentsView(HeadgateView):
@@ -61,8 +61,8 @@ class SegmentsView(HeadgateView):
         """Its segments that are in use, newest interval first."""
         query = query_of(request, shapes.SegmentsQuery)
         datasource = find_datasource(self.actor, name)
-        found = segments.list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
-        return page_response(page_of(request, found, self.order, query), shapes.SegmentSerializer)
+        listed = segments.list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
+        return page_response(page_of(request, listed, self.order, query), shapes.SegmentSerializer)
 
 
 class TimelineView(HeadgateView):
@@ -76,8 +76,8 @@ class TimelineView(HeadgateView):
         """A bar an interval; where there are more than 5000, merged into `width` of them. Sums stay exact."""
         query = query_of(request, shapes.TimelineQuery)
         datasource = find_datasource(self.actor, name)
-        found = segments.timeline(datasource, start=query.get("from"), end=query.get("to"), width=query["width"])
-        return Response(shapes.TimelineSerializer(found).data)
+        timeline = segments.timeline(datasource, start=query.get("from"), end=query.get("to"), width=query["width"])
+        return Response(shapes.TimelineSerializer(timeline).data)
 
 
 class EventsView(HeadgateView):
@@ -91,13 +91,13 @@ class EventsView(HeadgateView):
         """What an operator must know about its sources, newest first."""
         query = query_of(request, shapes.EventsQuery)
         datasource = find_datasource(self.actor, name)
-        found = segments.list_events(datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
-        return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.EventSerializer)
+        events = segments.list_events(datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
+        return page_response(page_of(request, events, NEWEST_FIRST, query), shapes.EventSerializer)
 
 
 class ProgressView(HeadgateView):
     @extend_schema(operation_id="get_progress", tags=["datasources"], responses=shapes.ProgressSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """How far each partition of its sources has come."""
-        found = segments.progress(find_datasource(self.actor, name))
-        return Response(shapes.ProgressSerializer(found, many=True).data)
+        partitions = segments.progress(find_datasource(self.actor, name))
+        return Response(shapes.ProgressSerializer(partitions, many=True).data)

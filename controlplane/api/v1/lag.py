@@ -32,11 +32,11 @@ class LagSeriesView(HeadgateView):
         Without `resolution` the finest that is kept since `from`. With `partition` the lag is that partition's.
         """
         query = query_of(request, shapes.SeriesQuery)
-        found = lag_over_time(
+        series = lag_over_time(
             get_supervisor(self.actor, supervisor_id),
             start=query.get("from"),
             end=query.get("to"),
             resolution=query.get("resolution", ""),
             partition=query.get("partition"),
         )
-        return Response(shapes.LagSeriesSerializer(found).data)
+        return Response(shapes.LagSeriesSerializer(series).data)

@@ -46,16 +46,16 @@ class QuarantineView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """Its poison records, newest first, with the beginning of their payloads."""
         query = query_of(request, shapes.QuarantineQuery)
-        found = selectors.list_quarantined(find_datasource(self.actor, name), wanted_of(query))
-        return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
+        records = selectors.list_quarantined(find_datasource(self.actor, name), wanted_of(query))
+        return page_response(page_of(request, records, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
 
 
 class QuarantinedView(HeadgateView):
     @extend_schema(operation_id="get_quarantined", tags=["quarantine"], responses=shapes.WholeQuarantinedSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
         """One poison record with its whole payload."""
-        found = selectors.get_quarantined(find_datasource(self.actor, name), number)
-        return Response(shapes.WholeQuarantinedSerializer(found).data)
+        record = selectors.get_quarantined(find_datasource(self.actor, name), number)
+        return Response(shapes.WholeQuarantinedSerializer(record).data)
 
 
 class ExportView(HeadgateView):

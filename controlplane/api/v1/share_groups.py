@@ -16,8 +16,8 @@ class ShareGroupView(HeadgateView):
     @extend_schema(operation_id="get_share_group", tags=["supervisors"], responses=shapes.ShareGroupSerializer)
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its members, leases, hold times, coverage by partition, repairs and gaps. Kafka is not asked."""
-        found = share_group.share_group(get_supervisor(self.actor, supervisor_id))
-        return Response(shapes.ShareGroupSerializer(found).data)
+        group = share_group.share_group(get_supervisor(self.actor, supervisor_id))
+        return Response(shapes.ShareGroupSerializer(group).data)
 
 
 class GroupConfigView(HeadgateView):
@@ -26,8 +26,8 @@ class GroupConfigView(HeadgateView):
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """What the broker has for the group against what the spec says. Asks Kafka; 503 when it does not answer."""
-        found = share_group.group_configuration(get_supervisor(self.actor, supervisor_id))
-        return Response(shapes.GroupConfigurationSerializer(found).data)
+        configuration = share_group.group_configuration(get_supervisor(self.actor, supervisor_id))
+        return Response(shapes.GroupConfigurationSerializer(configuration).data)
 
     @extend_schema(
         operation_id="apply_group_configuration",
@@ -38,5 +38,5 @@ class GroupConfigView(HeadgateView):
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Set on the broker what the spec says, as a task does when it starts. Needs the role operator."""
         supervisor = get_supervisor(self.actor, supervisor_id)
-        found = share_group.apply_group_config(user=self.actor, supervisor=supervisor)
-        return Response(shapes.GroupConfigurationSerializer(found).data)
+        configuration = share_group.apply_group_config(user=self.actor, supervisor=supervisor)
+        return Response(shapes.GroupConfigurationSerializer(configuration).data)

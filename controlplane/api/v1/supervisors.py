@@ -25,11 +25,11 @@ from ingestion.specs import SupervisorSpec
 
 def detail(user: User, supervisor_id: str) -> dict[str, Any]:
     """A supervisor in full."""
-    found: Any = selectors.get_supervisor(user, supervisor_id)
-    found.totals = selectors.supervisor_totals(found)
-    found.why_nothing = selectors.why_nothing(found)
-    found.auto_scaler = scaling.auto_scaler(found)
-    return dict(shapes.SupervisorDetailSerializer(found).data)
+    supervisor: Any = selectors.get_supervisor(user, supervisor_id)
+    supervisor.totals = selectors.supervisor_totals(supervisor)
+    supervisor.why_nothing = selectors.why_nothing(supervisor)
+    supervisor.auto_scaler = scaling.auto_scaler(supervisor)
+    return dict(shapes.SupervisorDetailSerializer(supervisor).data)
 
 
 class SupervisorsView(HeadgateView):
@@ -43,8 +43,8 @@ class SupervisorsView(HeadgateView):
         """Your teams' supervisors that are not terminated, or with `terminated=true` those that are, by id."""
         query = query_of(request, shapes.SupervisorsQuery)
         search, state = query.get("search", ""), query.get("state", "")
-        found = selectors.list_supervisors(self.actor, search, state, terminated=query.get("terminated", False))
-        return page_response(page_of(request, found, [Key("id", str)], query), shapes.SupervisorSerializer)
+        supervisors = selectors.list_supervisors(self.actor, search, state, terminated=query.get("terminated", False))
+        return page_response(page_of(request, supervisors, [Key("id", str)], query), shapes.SupervisorSerializer)
 
     @extend_schema(
         operation_id="submit_supervisor",
@@ -85,8 +85,8 @@ class StatsView(HeadgateView):
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """What each of its running tasks did, in all and per second over the last 1, 5 and 15 minutes."""
-        found = task_stats(selectors.get_supervisor(self.actor, supervisor_id))
-        return Response(shapes.TaskStatsSerializer(found, many=True).data)
+        stats = task_stats(selectors.get_supervisor(self.actor, supervisor_id))
+        return Response(shapes.TaskStatsSerializer(stats, many=True).data)
 
 
 class VersionsView(HeadgateView):
@@ -99,8 +99,8 @@ class VersionsView(HeadgateView):
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its spec versions, newest first: what, who, when, what it changed, and the termination that ended it."""
         query = query_of(request, PageQuery)
-        found = history(selectors.get_supervisor(self.actor, supervisor_id))
-        page = page_of(request, found, [Key("version", int, descending=True)], query)
+        versions = history(selectors.get_supervisor(self.actor, supervisor_id))
+        page = page_of(request, versions, [Key("version", int, descending=True)], query)
         return page_response(page, shapes.VersionSerializer)
 
 
@@ -114,9 +114,9 @@ class ScaleActionsView(HeadgateView):
     def get(self, request: Request, supervisor_id: str) -> Response:
         """What its autoscaler did, newest first: when, from how many indexers to how many, and why."""
         query = query_of(request, PageQuery)
-        found = selectors.get_supervisor(self.actor, supervisor_id).scale_actions.all()
+        actions = selectors.get_supervisor(self.actor, supervisor_id).scale_actions.all()
         return page_response(
-            page_of(request, found, [Key("id", int, descending=True)], query), shapes.ScaleActionSerializer
+            page_of(request, actions, [Key("id", int, descending=True)], query), shapes.ScaleActionSerializer
         )
 
 

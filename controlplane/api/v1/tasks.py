@@ -33,8 +33,8 @@ class TasksView(HeadgateView):
         """Your teams' tasks, newest first."""
         query = query_of(request, shapes.TasksQuery)
         filters: dict[str, Any] = {k: v for k, v in query.items() if k not in ("limit", "cursor")}
-        found = selectors.list_tasks(self.actor, **filters)
-        return page_response(page_of(request, found, NEWEST_FIRST, query), shapes.TaskSerializer)
+        tasks = selectors.list_tasks(self.actor, **filters)
+        return page_response(page_of(request, tasks, NEWEST_FIRST, query), shapes.TaskSerializer)
 
     @extend_schema(
         operation_id="submit_task",

@@ -32,8 +32,8 @@ class TeamsView(HeadgateView):
     @extend_schema(operation_id="list_teams", tags=["teams"], parameters=[PageQuery], responses=paged(TeamSerializer))
     def get(self, request: Request) -> Response:
         """Your teams."""
-        found = selectors.list_teams(self.actor)
-        return page_response(page_of(request, found, [Key("name", str)], query_of(request, PageQuery)), TeamSerializer)
+        teams = selectors.list_teams(self.actor)
+        return page_response(page_of(request, teams, [Key("name", str)], query_of(request, PageQuery)), TeamSerializer)
 
 
 class MembersView(HeadgateView):
@@ -42,8 +42,8 @@ class MembersView(HeadgateView):
     )
     def get(self, request: Request, name: str) -> Response:
         """A team's members."""
-        found = selectors.list_members(selectors.get_team(self.actor, name))
-        page = page_of(request, found, [Key("username", str)], query_of(request, PageQuery))
+        members = selectors.list_members(selectors.get_team(self.actor, name))
+        page = page_of(request, members, [Key("username", str)], query_of(request, PageQuery))
         return page_response(page, MemberSerializer)
 
 
@@ -85,8 +85,8 @@ class InvitationsView(HeadgateView):
     )
     def get(self, request: Request, name: str) -> Response:
         """Whom a team has invited and who has not answered yet. Needs the role admin."""
-        found = selectors.list_invitations(self.actor, selectors.get_team(self.actor, name))
-        page = page_of(request, found, [Key("username", str)], query_of(request, PageQuery))
+        invitations = selectors.list_invitations(self.actor, selectors.get_team(self.actor, name))
+        page = page_of(request, invitations, [Key("username", str)], query_of(request, PageQuery))
         return page_response(page, InvitationSerializer)
 
 
@@ -99,8 +99,8 @@ class MyInvitationsView(HeadgateView):
     )
     def get(self, request: Request) -> Response:
         """The teams that have invited you, with the role that they offer. An invitation is open for 30 days."""
-        found = selectors.my_invitations(self.actor)
-        page = page_of(request, found, [Key("team_name", str)], query_of(request, PageQuery))
+        invitations = selectors.my_invitations(self.actor)
+        page = page_of(request, invitations, [Key("team_name", str)], query_of(request, PageQuery))
         return page_response(page, MyInvitationSerializer)
 
 
@@ -127,8 +127,8 @@ class MemberTokensView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """The tokens of a team's members, newest first. Needs the role admin."""
         order = (Key("created", datetime, descending=True), Key("digest", str))
-        found = selectors.list_member_tokens(self.actor, selectors.get_team(self.actor, name))
-        return page_response(page_of(request, found, order, query_of(request, PageQuery)), MemberTokenSerializer)
+        tokens = selectors.list_member_tokens(self.actor, selectors.get_team(self.actor, name))
+        return page_response(page_of(request, tokens, order, query_of(request, PageQuery)), MemberTokenSerializer)
 
 
 class MemberTokenView(HeadgateView):
@@ -149,5 +149,5 @@ class AuditView(HeadgateView):
         query = query_of(request, AuditQuery)
         wanted = {key: query.get(key, "") for key in ("target", "target_id", "action")}
         team = selectors.get_team(self.actor, name)
-        found = audit.list_entries(self.actor, team, username=query.get("user", ""), **wanted)
-        return page_response(page_of(request, found, [Key("id", int, descending=True)], query), AuditSerializer)
+        entries = audit.list_entries(self.actor, team, username=query.get("user", ""), **wanted)
+        return page_response(page_of(request, entries, [Key("id", int, descending=True)], query), AuditSerializer)

@@ -21,9 +21,11 @@ def ensure_topic(bootstrap: str, topic: str) -> None:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise DemoFailed(f"The topic {topic} could not be made: {error}") from error
-    found = len(admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions)
-    if found != PARTITIONS:
-        raise DemoFailed(f"The topic {topic} has {found} partitions; the demo needs one with {PARTITIONS}. {_ADVICE}")
+    partitions = len(admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions)
+    if partitions != PARTITIONS:
+        raise DemoFailed(
+            f"The topic {topic} has {partitions} partitions; the demo needs one with {PARTITIONS}. {_ADVICE}"
+        )
 
 
 def records_by_partition(bootstrap: str, topic: str) -> list[int]:

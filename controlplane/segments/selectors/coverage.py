@@ -76,8 +76,8 @@ def coverage(source: Source, held: Iterable[Hull] = ()) -> list[PartitionCoverag
         hulls.setdefault(partition, []).append((start, end))
     keys = list(source.keys.order_by("partition")[:MOST_PARTITIONS])
     most = MOST_RECEIPTS // max(1, len(keys))
-    found = (_of_partition(key, offsets.merged(hulls.get(key.partition, [])), most) for key in keys)
-    return [partition for partition in found if partition is not None]
+    partitions = (_of_partition(key, offsets.merged(hulls.get(key.partition, [])), most) for key in keys)
+    return [partition for partition in partitions if partition is not None]
 
 
 def _of_partition(key: ProgressKey, held: Ranges, most: int) -> PartitionCoverage | None:

@@ -102,10 +102,10 @@ def record_fate(user: User, *, topic: str, partition: int, offset: int, group: s
 def _sources(user: User, topic: str, group: str | None) -> list[Source]:
     if not storable(topic) or not storable(group or ""):
         return []
-    found = Source.objects.filter(visible(user, "datasource__team"), topic=topic).select_related("datasource")
+    sources = Source.objects.filter(visible(user, "datasource__team"), topic=topic).select_related("datasource")
     if group is not None:
-        found = found.filter(group=group)
-    return list(found.order_by("-current", "group", "-id"))
+        sources = sources.filter(group=group)
+    return list(sources.order_by("-current", "group", "-id"))
 
 
 def _fates(source: Source, partition: int, offset: int) -> list[Fate]:
@@ -188,8 +188,10 @@ def _outcomes(receipt: Receipt, offset: int) -> Iterator[tuple[str, list[int]]]:
 
 
 def _segments(ids: list[str]) -> list[FateSegment]:
-    found = Segment.objects.filter(pk__in=ids).select_related("datasource").order_by("interval_start", "partition_num")
-    return [FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows) for s in found]
+    segments = (
+        Segment.objects.filter(pk__in=ids).select_related("datasource").order_by("interval_start", "partition_num")
+    )
+    return [FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows) for s in segments]
 
 
 def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:

@@ -77,8 +77,8 @@ def lag_samples(source: Source, *, since: datetime, until: datetime) -> list[tup
     """(when, lag) of one source's samples in ``(since, until]``, in the order of time."""
     chosen = resolution_for(since, until, until)
     samples = LagSample.objects.filter(source=source, resolution_s=chosen.seconds)
-    found = samples.filter(observed_at__gt=since, observed_at__lte=until).order_by("observed_at")
-    return list(found.values_list("observed_at", "lag"))
+    within = samples.filter(observed_at__gt=since, observed_at__lte=until).order_by("observed_at")
+    return list(within.values_list("observed_at", "lag"))
 
 
 def _chosen(partition: int | None) -> dict[str, F]:

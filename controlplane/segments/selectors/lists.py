@@ -18,12 +18,12 @@ def list_segments(
     datasource: Datasource, *, interval_start: datetime | None = None, interval_end: datetime | None = None
 ) -> QuerySet[Segment]:
     """Used segments that touch ``[interval_start, interval_end)``, newest interval first; the id makes it stable."""
-    found = Segment.objects.filter(datasource=datasource, used=True).select_related("datasource")
+    segments = Segment.objects.filter(datasource=datasource, used=True).select_related("datasource")
     if interval_start is not None:
-        found = found.filter(interval_end__gt=interval_start)
+        segments = segments.filter(interval_end__gt=interval_start)
     if interval_end is not None:
-        found = found.filter(interval_start__lt=interval_end)
-    return found.order_by("-interval_start", "-partition_num", "-id")
+        segments = segments.filter(interval_start__lt=interval_end)
+    return segments.order_by("-interval_start", "-partition_num", "-id")
 
 
 def list_quarantined(datasource: Datasource, wanted: QuarantineFilter = EVERYTHING) -> QuerySet[QuarantinedRecord]:
@@ -40,11 +40,11 @@ def list_quarantined_by(task_id: str) -> QuerySet[QuarantinedRecord]:
     return _shown(QuarantinedRecord.objects.filter(task_id=task_id))
 
 
-def _shown(found: QuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
+def _shown(records: QuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
     start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
     size = Func(F("payload"), function="octet_length", output_field=IntegerField())
-    found = found.select_related("source").defer("payload", "headers")
-    return found.annotate(payload_start=start, payload_size=size).order_by("-id")
+    records = records.select_related("source").defer("payload", "headers")
+    return records.annotate(payload_start=start, payload_size=size).order_by("-id")
 
 
 def list_faulty(task_id: str) -> QuerySet[FaultyRecord]:
@@ -53,21 +53,21 @@ def list_faulty(task_id: str) -> QuerySet[FaultyRecord]:
     As far as they were kept; with ``payload_start`` as above.
     """
     start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
-    found = FaultyRecord.objects.filter(task_id=task_id).select_related("source")
-    return found.defer("payload").annotate(payload_start=start).order_by("-id")
+    records = FaultyRecord.objects.filter(task_id=task_id).select_related("source")
+    return records.defer("payload").annotate(payload_start=start).order_by("-id")
 
 
 def get_quarantined(datasource: Datasource, number: int) -> QuarantinedRecord:
     """One poison record, whole. Raises ``NotFound``."""
-    found = list_quarantined(datasource).filter(pk=min(number, BIGGEST_KEY)).first()
-    if found is None:
+    record = list_quarantined(datasource).filter(pk=min(number, BIGGEST_KEY)).first()
+    if record is None:
         raise NotFound(f"There is no quarantined record {number}.")
-    return found
+    return record
 
 
 def list_events(datasource: Datasource, *, kind: str = "", alarm: bool | None = None) -> QuerySet[SourceEvent]:
     """What an operator must know about its sources, newest first; of one kind, with an alarm or without."""
-    found = SourceEvent.objects.filter(datasource=datasource).select_related("source").order_by("-id")
+    events = SourceEvent.objects.filter(datasource=datasource).select_related("source").order_by("-id")
     if kind:
-        found = found.filter(kind=kind)
-    return found if alarm is None else found.filter(alarm=alarm)
+        events = events.filter(kind=kind)
+    return events if alarm is None else events.filter(alarm=alarm)

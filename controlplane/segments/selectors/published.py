@@ -38,7 +38,7 @@ def rates(task_ids: Sequence[str]) -> Rates:
     A task without publishes has zeros.
     """
     sums = ", ".join(f"coalesce(sum((p.counters->>'{name}')::int8), 0)" for name in IN_DRUID)
-    found: Rates = {task: {} for task in task_ids}
+    averages: Rates = {task: {} for task in task_ids}
     with connection.cursor() as cursor:
         for window, seconds in WINDOWS.items():
             cursor.execute(
@@ -48,6 +48,6 @@ def rates(task_ids: Sequence[str]) -> Rates:
                 [seconds, list(task_ids)],
             )
             for task, *values in cursor.fetchall():
-                found[task][window] = {n: float(v) / seconds for n, v in zip(IN_DRUID, values, strict=True)}
+                averages[task][window] = {n: float(v) / seconds for n, v in zip(IN_DRUID, values, strict=True)}
     none = dict.fromkeys(IN_DRUID, 0.0)
-    return {task: {w: by.get(w, none) for w in WINDOWS} for task, by in found.items()}
+    return {task: {w: by.get(w, none) for w in WINDOWS} for task, by in averages.items()}

@@ -43,8 +43,8 @@ class QuarantineFilter:
 
     def described(self) -> dict[str, Any]:
         """What it filters by, as JSON has it."""
-        found = {name: value for name, value in asdict(self).items() if value not in (None, "")}
-        return {name: v.isoformat() if isinstance(v, datetime) else v for name, v in found.items()}
+        given = {name: value for name, value in asdict(self).items() if value not in (None, "")}
+        return {name: v.isoformat() if isinstance(v, datetime) else v for name, v in given.items()}
 
 
 EVERYTHING = QuarantineFilter()
@@ -76,17 +76,17 @@ def filtered(datasource: Datasource, wanted: QuarantineFilter) -> QuerySet[Quara
     """Records that match, by columns of their own alone (see ``replaying.hold``), in no order."""
     if not all(storable(text) for text in (wanted.reason, wanted.state, wanted.topic, wanted.task)):
         return QuarantinedRecord.objects.none()
-    found = QuarantinedRecord.objects.filter(datasource=datasource)
+    records = QuarantinedRecord.objects.filter(datasource=datasource)
     plain = {"reason": wanted.reason, "state": wanted.state, "task_id": wanted.task}
-    found = found.filter(**{name: value for name, value in plain.items() if value})
+    records = records.filter(**{name: value for name, value in plain.items() if value})
     if wanted.topic:
         sources = datasource.sources.filter(topic=wanted.topic).values_list("pk", flat=True)
-        found = found.filter(source_id__in=list(sources))
+        records = records.filter(source_id__in=list(sources))
     if wanted.partition is not None:
-        found = found.filter(partition=wanted.partition)
+        records = records.filter(partition=wanted.partition)
     if wanted.since is not None:
-        found = found.filter(created_at__gte=wanted.since)
-    return found if wanted.until is None else found.filter(created_at__lt=wanted.until)
+        records = records.filter(created_at__gte=wanted.since)
+    return records if wanted.until is None else records.filter(created_at__lt=wanted.until)
 
 
 def chosen(datasource: Datasource, choice: Choice) -> QuerySet[QuarantinedRecord]:
@@ -99,17 +99,17 @@ def chosen(datasource: Datasource, choice: Choice) -> QuerySet[QuarantinedRecord
     return QuarantinedRecord.objects.filter(datasource=datasource, pk__in=known)
 
 
-def matching(found: QuerySet[QuarantinedRecord]) -> Matching:
+def matching(records: QuerySet[QuarantinedRecord]) -> Matching:
     """How many they are, and how large."""
     size = Func(F("payload"), function="octet_length", output_field=IntegerField())
-    sums = found.aggregate(n=Count("pk"), size=Coalesce(Sum(size), 0), upto=Coalesce(Max("pk"), 0))
+    sums = records.aggregate(n=Count("pk"), size=Coalesce(Sum(size), 0), upto=Coalesce(Max("pk"), 0))
     return Matching(sums["n"], sums["size"], sums["upto"])
 
 
-def export_chunks(found: QuerySet[QuarantinedRecord]) -> Iterator[bytes]:
+def export_chunks(records: QuerySet[QuarantinedRecord]) -> Iterator[bytes]:
     """The records as newline-delimited JSON, some lines at a time, oldest first: each chunk is a query of its own."""
     after = 0
-    while rows := list(found.filter(pk__gt=after).select_related("source").order_by("pk")[:EXPORTED_AT_ONCE]):
+    while rows := list(records.filter(pk__gt=after).select_related("source").order_by("pk")[:EXPORTED_AT_ONCE]):
         yield b"".join(_line(row) for row in rows)
         after = rows[-1].pk
 

@@ -68,8 +68,8 @@ def totals_of(fences: QuerySet[IndexerFence]) -> Totals:
     """Sum their rows in one query."""
     sums = {name: Coalesce(reduce(operator.add, map(Sum, columns)), 0) for name, columns in _COLUMNS.items()}
     times = {name: of(name) for name, of in _TIMES.items()}
-    found = fences.aggregate(**{f"total_{name}": value for name, value in (sums | times).items()})
-    return Totals(**{name.removeprefix("total_"): value for name, value in found.items()})
+    totals = fences.aggregate(**{f"total_{name}": value for name, value in (sums | times).items()})
+    return Totals(**{name.removeprefix("total_"): value for name, value in totals.items()})
 
 
 def totals_of_one(fence: IndexerFence | None) -> Totals:

@@ -15,10 +15,10 @@ from controlplane.segments.orphans import SAFE_GRACE, clean_up
 
 
 def _duration(value: str) -> timedelta:
-    found = duration_of(value)
-    if found is None:
+    duration = duration_of(value)
+    if duration is None:
         raise ArgumentTypeError(f"{value!r} is not an ISO 8601 duration such as PT24H")
-    return found
+    return duration
 
 
 class Command(BaseCommand):

@@ -19,18 +19,18 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            found = verify_segments(_named(options["datasource"]), self.stdout.write)
+            verification = verify_segments(_named(options["datasource"]), self.stdout.write)
         except Unavailable as error:
             raise CommandError(error.detail) from None
-        if found.damaged or found.refused or found.error:
-            raise CommandError(found.summary())
-        self.stdout.write(found.summary())
+        if verification.damaged or verification.refused or verification.error:
+            raise CommandError(verification.summary())
+        self.stdout.write(verification.summary())
 
 
 def _named(name: str | None) -> Datasource | None:
     if name is None:
         return None
-    found = Datasource.objects.filter(name=name).first()
-    if found is None:
+    datasource = Datasource.objects.filter(name=name).first()
+    if datasource is None:
         raise CommandError(f"There is no datasource {name!r}.")
-    return found
+    return datasource
