@@ -260,6 +260,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(file.read_text()), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_files_of_the_code_are_there(page: Path) -> None:
+    rooms = "controlplane|ingestion|frontend|templates|tests|benchmarks|docker|docs"
+    for path in re.findall(rf"`((?:{rooms})/[\w./-]*)", page.read_text()):
+        assert (PROJECT / path).exists(), f"{page.name} names {path}, which is not there"
+
+
 def test_every_page_is_reached_from_the_readme() -> None:
     seen: set[Path] = set()
     waiting = [PROJECT / "README.md"]
