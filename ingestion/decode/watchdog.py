@@ -62,9 +62,9 @@ class Watchdog:
         while not self._closed.wait(_LOOK_EVERY_S):
             with self._lock:  # held while it interrupts: what begins afterwards is not hit
                 if self._clock is not None:
-                    self._look(time.clock_gettime(self._clock))
+                    self._check(time.clock_gettime(self._clock))
 
-    def _look(self, now: float) -> None:
+    def _check(self, now: float) -> None:
         if now > self._hung_at:
             os._exit(HUNG)
         if now > self._until:

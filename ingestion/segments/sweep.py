@@ -41,7 +41,7 @@ class Sweep:
         try:
             self._sweep()
         except DeepStorageError as error:
-            self._note(error, complete=False)
+            self._keep_refusal(error, complete=False)
         return self._end
 
     def _sweep(self) -> None:
@@ -57,7 +57,7 @@ class Sweep:
                 failures += 1
                 if error.permanent or failures == FAILURES:
                     raise
-                self._note(error, complete=False)
+                self._keep_refusal(error, complete=False)
 
     def _intervals(self) -> Iterator[str]:
         for datasource in _shuffled(self._storage.folders(), may_be_datasource):
@@ -90,7 +90,7 @@ class Sweep:
             self._storage.delete(file.path)
         except DeepStorageError as error:
             self._count(failed=1)
-            self._note(error)
+            self._keep_refusal(error)
         else:
             self._count(deleted=1, deleted_bytes=file.size_bytes)
 
@@ -98,7 +98,7 @@ class Sweep:
         sums = {name: getattr(self._end, name) + n for name, n in more.items()}
         self._end = self._end.model_copy(update={**sums, "complete": self._end.complete and complete})
 
-    def _note(self, error: DeepStorageError, complete: bool = True) -> None:
+    def _keep_refusal(self, error: DeepStorageError, complete: bool = True) -> None:
         self._count(complete=complete)
         if not self._end.error:
             self._end = self._end.model_copy(update={"error": str(error)})

@@ -195,7 +195,7 @@ class StoredOffsetSource(Source):
     def published(self, ends: Mapping[int, int]) -> None:
         """Partition → its stored offset from now on. Called after each publish of this indexer, before ``take``."""
 
-    def look(self) -> None:
+    def notice_replicas(self) -> None:
         """Ask now whether another replica has published; ``lost`` says of what. Blocks until there is an answer."""
 
     @abstractmethod

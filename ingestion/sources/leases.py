@@ -24,7 +24,7 @@ class LeaseBook:
     _seen: Leases = field(default_factory=Leases)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self, partitions: Ints, verdicts: Ints | None, held_s: float) -> None:
+    def count(self, partitions: Ints, verdicts: Ints | None, held_s: float) -> None:
         """One poll's records came to their end. ``verdicts``: None when they were left to their lock."""
         ended = [0] * (REJECT + 1) if verdicts is None else np.bincount(verdicts, minlength=REJECT + 1).tolist()
         bucket = bucket_ms(held_s * 1000)
@@ -79,7 +79,7 @@ class Unanswered:
         self._book = book
         self._said: dict[int, deque[_Said]] = defaultdict(lambda: deque(maxlen=_WAITED_FOR))  # by partition
 
-    def note(self, partitions: Ints, offsets: Ints, verdicts: Ints | None) -> None:
+    def expect(self, partitions: Ints, offsets: Ints, verdicts: Ints | None) -> None:
         """One poll is acknowledged. ``verdicts``: None when it was left to its lock."""
         for partition in np.unique(partitions).tolist():
             here = partitions == partition

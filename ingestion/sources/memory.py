@@ -71,14 +71,14 @@ class MemoryLeasedSource(LeasedSource):
         )
 
     def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
-        self._note(batch, verdicts)
+        self._count(batch, verdicts)
         for record, verdict in zip(batch.held, verdicts.tolist(), strict=True):
             self.verdicts[(record.partition, record.offset)] = verdict
             if verdict == RELEASE:
                 self._waiting.append(record)
 
-    def _note(self, batch: Batch, verdicts: Ints | None) -> None:
-        self._book.note(batch.partitions, verdicts, max(0.0, self.lock_s - batch.seconds_left))
+    def _count(self, batch: Batch, verdicts: Ints | None) -> None:
+        self._book.count(batch.partitions, verdicts, max(0.0, self.lock_s - batch.seconds_left))
 
     @property
     def leases(self) -> Leases:
@@ -86,7 +86,7 @@ class MemoryLeasedSource(LeasedSource):
 
     def lapse(self, batch: Batch) -> None:
         """Nobody else holds a lock here: the records may come at once."""
-        self._note(batch, None)
+        self._count(batch, None)
         self._waiting.extend(batch.held)
 
     def exhausted(self) -> bool:

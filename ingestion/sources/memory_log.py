@@ -122,7 +122,7 @@ class MemoryStoredSource(StoredOffsetSource):
             self._left_out = deque(b for b in self._left_out if partition not in b.progress)
 
     def take(self, timeout_s: float) -> Batch | None:
-        self.look()
+        self.notice_replicas()
         if self._left_out:
             return self._left_out.popleft()
         taken: list[tuple[int, int, bytes | None]] = []
@@ -152,7 +152,7 @@ class MemoryStoredSource(StoredOffsetSource):
         self._goes_on.update(ends)
         self._suspect.difference_update(ends)
 
-    def look(self) -> None:
+    def notice_replicas(self) -> None:
         moved = self._stored.moved(self._goes_on) if self._stored.replicas > 1 else {}
         if moved:
             self._lost.update(moved)

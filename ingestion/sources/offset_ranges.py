@@ -36,9 +36,9 @@ class OffsetRangeSource(StoredOffsetSource):
 
     def open(self) -> None:
         """Raises ``OffsetsUnavailable`` and ``SourceProblem``."""
-        self._look_for_partitions(new_process=True)
+        self._take_up_partitions(new_process=True)
 
-    def _look_for_partitions(self, new_process: bool = False) -> None:
+    def _take_up_partitions(self, new_process: bool = False) -> None:
         self._looked_at = time.monotonic()
         new = {p for p in self._stored.watch.partitions() if self._mine(p)} - self._reader.partitions
         self._take_up(new, new_process)
@@ -60,9 +60,9 @@ class OffsetRangeSource(StoredOffsetSource):
 
     def take(self, timeout_s: float) -> Batch | None:
         if time.monotonic() - self._looked_at > LOOK_FOR_PARTITIONS_S:
-            self._if_kafka_is_there(self._look_for_partitions)
+            self._if_kafka_is_there(self._take_up_partitions)
         if time.monotonic() - self._replicas_looked_at > LOOK_FOR_REPLICAS_S:
-            self.look()
+            self.notice_replicas()
         if not self._reader.partitions:
             time.sleep(timeout_s)
             return None
@@ -73,12 +73,12 @@ class OffsetRangeSource(StoredOffsetSource):
             self.rewind(astray.partitions)
             return None
 
-    def look(self) -> None:
+    def notice_replicas(self) -> None:
         """What another replica has published is read here in vain: go on behind it."""
         self._replicas_looked_at = time.monotonic()
-        self._if_kafka_is_there(self._look_for_replicas)
+        self._if_kafka_is_there(self._go_on_behind_replicas)
 
-    def _look_for_replicas(self) -> None:
+    def _go_on_behind_replicas(self) -> None:
         moved = self._stored.moved(self._goes_on) if self._stored.replicas > 1 else {}
         if moved:
             self._lost.update(moved)

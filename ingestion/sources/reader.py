@@ -70,7 +70,7 @@ class Reader:
             "auto.offset.reset": "error",
             "log_level": 0,  # librdkafka says the same at every attempt: see problem
         }
-        self.consumer = Consumer({**self._config, **config, "group.id": group, "error_cb": self._note})
+        self.consumer = Consumer({**self._config, **config, "group.id": group, "error_cb": self._on_error})
         self._poll_s = poll_s
         self._next: dict[int, int] = {}  # where each partition goes on
         self._generations: dict[int, int | None] = {}
@@ -168,7 +168,7 @@ class Reader:
             elif error.code() in _OUT_OF_RANGE:
                 self._astray |= {message.partition()} & self.partitions
             else:
-                self._note(error)
+                self._on_error(error)
         return [m for m in polled if m.error() is None], ends
 
     def _as_batch(self, messages: list[Any], ends: dict[int, int]) -> Batch | None:
@@ -241,7 +241,7 @@ class Reader:
         size = sum(len(p or b"") for p in sample) / len(sample)
         return int(max(FEWEST_RECORDS, min(MOST_RECORDS, BATCH_BYTES // max(1.0, size))))
 
-    def _note(self, error: Any) -> None:
+    def _on_error(self, error: Any) -> None:
         self.complain(str(error.str()))
 
     def complain(self, text: str) -> None:

@@ -47,7 +47,7 @@ class RepairSource(LeasedSource):
         self._topic = topic
         self._left = spans_of(ranges)
         self._stopped = stopped
-        self._look = look
+        self._ask = look
         self._config = {
             **keen(properties),
             **librdkafka_properties(properties),
@@ -128,7 +128,7 @@ class RepairSource(LeasedSource):
 
     def _notice_end(self) -> None:
         try:
-            self._look()
+            self._ask()
         except SourceProblem as problem:
             if problem.permanent:
                 raise

@@ -64,7 +64,7 @@ class _Poller(threading.Thread):
     def __init__(self, source: ShareGroupSource, config: Mapping[str, Any], number: int) -> None:
         super().__init__(name=f"share-consumer-{number}", daemon=True)
         self._source = source
-        self._config = {**config, "error_cb": self._note}
+        self._config = {**config, "error_cb": self._on_error}
         self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
         self._complaint = self._refusal = ("", 0.0)  # records that come in end the first, time alone the second
         self._unanswered = Unanswered(source.book)
@@ -130,8 +130,8 @@ class _Poller(threading.Thread):
         held = _Held.of(self, messages, acquired_at)
         self._source.arrived.put(held)
         verdicts = self._verdicts.get()
-        self._source.book.note(held.partitions, verdicts, time.monotonic() - acquired_at)
-        self._unanswered.note(held.partitions, held.offsets, verdicts)
+        self._source.book.count(held.partitions, verdicts, time.monotonic() - acquired_at)
+        self._unanswered.expect(held.partitions, held.offsets, verdicts)
         self._acknowledge(consumer, messages, verdicts)
 
     def _acknowledge(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
@@ -173,7 +173,7 @@ class _Poller(threading.Thread):
         self._source.count_ack_failure()
         self._refusal = (f"acknowledging partition {partition}: {error}", time.monotonic())
 
-    def _note(self, error: Any) -> None:
+    def _on_error(self, error: Any) -> None:
         self.complain(str(error.str()))
 
 

@@ -209,12 +209,12 @@ def admin_client(properties: Mapping[str, str], errors: list[str]) -> AdminClien
     Raises ``SourceProblem``.
     """
 
-    def note(error: object) -> None:
+    def on_error(error: object) -> None:
         errors[:] = [*errors[-2:], str(error)]
 
     config = {**keen(properties), "topic.metadata.refresh.interval.ms": REFRESH_MS, **properties}
     try:
-        return AdminClient({**config, "error_cb": note, "log_level": 0})
+        return AdminClient({**config, "error_cb": on_error, "log_level": 0})
     except KafkaException as error:
         raise SourceProblem(f"Kafka's client refuses its properties: {error.args[0].str()}") from None
 

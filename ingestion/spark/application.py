@@ -21,9 +21,8 @@ from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
-from ingestion.spark.restarts import Restarts
+from ingestion.spark.restarts import Restarts, SilentStarts, group_of, has_slot, python_said
 from ingestion.spark.sources import Places
-from ingestion.spark.starts import SilentStarts, group_of, has_slot, python_said
 from ingestion.spark.worker import Ended, Orders, work
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.protocol import (
@@ -197,10 +196,10 @@ class Application:
                 ended = self._job(slot)
             except Exception as error:  # py4j wraps what a job threw
                 ended = Ended.unexpectedly(_first_line(error))
-            self._note_end(slot, ended)
+            self._keep_end(slot, ended)
             if ended.is_failure and ended.permanent:
                 self._farewell, self._failure = ended.farewell, slot.error
-            elif silent.note(self._spoke_since(slot, began)):
+            elif silent.count(self._spoke_since(slot, began)):
                 self._failure = slot.error = silent.failure(ended.reason)[:MOST_SAID]
             if slot.directive != "continue" or ended.permanent or self._failure:
                 return
@@ -214,7 +213,7 @@ class Application:
             slot.restarts += 1
             slot.changed.wait(again.wait_s)
 
-    def _note_end(self, slot: Slot, ended: Ended) -> None:
+    def _keep_end(self, slot: Slot, ended: Ended) -> None:
         slot.running = False
         slot.ended = (ended.reason if ended.may_pass else f"{ended.how}: {ended.reason}")[:MOST_SAID]
         if ended.is_failure:

@@ -66,13 +66,13 @@ class Places:
             watch = TopicWatch(
                 assignment.consumer_properties, assignment.spec.ioConfig.topic, assignment.address_policy
             )
-            threading.Thread(target=self._look, args=(watch,), name="partitions", daemon=True).start()
+            threading.Thread(target=self._count_partitions, args=(watch,), name="partitions", daemon=True).start()
 
     def fitting(self, wanted: int) -> int:
         """At least one, which waits for the topic if need be; who reads which partition does not change."""
         return max(1, min(self._most, self._partitions)) if self._bounded and wanted else wanted
 
-    def _look(self, watch: TopicWatch) -> None:
+    def _count_partitions(self, watch: TopicWatch) -> None:
         while not self._ended.is_set():
             try:
                 self._partitions = len(watch.partitions())

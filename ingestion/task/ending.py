@@ -30,10 +30,10 @@ class Ending:
 
     def install(self) -> Ending:
         """From now on SIGTERM asks for the end. Called in the main thread."""
-        signal.signal(signal.SIGTERM, self._note)
+        signal.signal(signal.SIGTERM, self._on_signal)
         return self
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.ask()
 
     def ask(self) -> None:

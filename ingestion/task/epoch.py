@@ -26,7 +26,7 @@ class TopicGuard:
     epoch: Epoch
     background: ThreadPoolExecutor  # where it may ask aside
 
-    def look(self) -> None:
+    def ask(self) -> None:
         """Raises ``TopicChanged`` when the topic is another one, ``SourceProblem`` when Kafka does not say which."""
         now = self.topic.topic_id()
         if now != self.epoch.topic_id:
@@ -35,7 +35,7 @@ class TopicGuard:
     def check(self) -> None:
         """Raises ``TopicChanged`` when the topic is another one, or Kafka does not say which."""
         try:
-            self.look()
+            self.ask()
         except SourceProblem as problem:
             raise TopicChanged(str(problem)) from None
 

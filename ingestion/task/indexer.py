@@ -18,6 +18,7 @@ from ingestion.segments import DeepStorage
 from ingestion.sources import LeasedSource, Source, SourceProblem, StoredOffsetSource, TopicChanged, TopicIdentity
 from ingestion.sources.stored_offsets import Claim
 from ingestion.sources.topic import Topic
+from ingestion.specs.counters import UNPUBLISHED
 from ingestion.specs.protocol import Assignment, StartRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.claims import Claims
@@ -26,12 +27,12 @@ from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
 from ingestion.task.errors import Refused, StorageRefused
 from ingestion.task.failpoints import Failpoints
-from ingestion.task.gathering import Gatherer
+from ingestion.task.gatherer import Gatherer
 from ingestion.task.log import Trouble, logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
 from ingestion.task.publishing import Publisher
-from ingestion.task.settling import Settler
+from ingestion.task.settler import Settler
 from ingestion.task.workbench import Workbench
 
 TAKE_S = 0.5
@@ -161,9 +162,7 @@ class Indexer:
             host=self._with.host,
             pid=before.pid,
             previous_epoch=before.epoch,
-            released=before.unpublished.released,
-            redundant=before.unpublished.redundant,
-            redelivered=before.unpublished.redelivered,
+            **{name: getattr(before.unpublished, name) for name in UNPUBLISHED},
         )
         while self._control.directive == "continue":
             try:
@@ -193,7 +192,7 @@ class Indexer:
     def _read(self, source: Source, work: Settler | Gatherer, guard: TopicGuard) -> None:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
-            self._note(source.problem, heard=batch is not None)
+            self._tell_problem(source.problem, heard=batch is not None)
             self._control.show(message=source.problem)
             work.catch_up()
             if batch is not None:
@@ -201,21 +200,21 @@ class Indexer:
             elif source.exhausted():
                 return
             else:
-                self._look_at_topic(guard)
+                self._notice_another_topic(guard)
             if work.due:
                 work.hand_off()
 
-    def _note(self, problem: str, heard: bool) -> None:
+    def _tell_problem(self, problem: str, heard: bool) -> None:
         """Only records show that it is over: a client may be silent for long while it tries again."""
         if problem:
             self._complaints.met(problem)
         elif heard:
             self._complaints.over()
 
-    def _look_at_topic(self, guard: TopicGuard) -> None:
+    def _notice_another_topic(self, guard: TopicGuard) -> None:
         """Notice between batches that the topic was made again; while Kafka is away there is nothing to notice."""
         try:
-            guard.look()
+            guard.ask()
         except SourceProblem as problem:
             self._kafka_away.met(str(problem))
             self._control.show(message=str(problem))

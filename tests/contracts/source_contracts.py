@@ -232,7 +232,7 @@ class StoredOffsetContract:
         read(source := log.opened(replicas=2 if log.replicated else 1), 11)
         log.store(11)
         source.published({0: 11})
-        source.look()
+        source.notice_replicas()
         assert source.lost() == {}
 
     def test_what_another_replica_has_published_is_lost(self, log: Log) -> None:
@@ -240,7 +240,7 @@ class StoredOffsetContract:
         log.append(RECORDS)
         read(source := log.opened(replicas=2 if log.replicated else 1), 11)
         log.store(6)
-        source.look()
+        source.notice_replicas()
         assert source.lost() == ({0: 6} if log.replicated else {})
         if not log.replicated:
             return

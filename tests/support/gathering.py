@@ -18,7 +18,7 @@ from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
 from ingestion.task.failpoints import Failpoints
-from ingestion.task.gathering import Gatherer
+from ingestion.task.gatherer import Gatherer
 from ingestion.task.log import logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
@@ -47,10 +47,10 @@ class Looking(MemoryStoredSource):
         self.rewound: list[set[int]] = []
         self.at_looks: list[Callable[[], object]] = []
 
-    def look(self) -> None:
+    def notice_replicas(self) -> None:
         if self.at_looks:
             self.at_looks.pop(0)()
-        super().look()
+        super().notice_replicas()
 
     def rewind(self, partitions: Iterable[int]) -> None:
         self.rewound.append(set(partitions))

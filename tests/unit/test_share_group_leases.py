@@ -26,10 +26,10 @@ def test_there_are_fewer_buckets_than_a_heartbeat_takes() -> None:
 def test_each_poll_ends_in_the_book() -> None:
     book = LeaseBook()
     partitions = np.array([0, 0, 1, 1])
-    book.note(partitions, np.array([ACCEPT, REJECT, RELEASE, ACCEPT]), 0.1)
-    book.note(partitions, np.array([ACCEPT, ACCEPT, ACCEPT, REJECT]), 2.0)
+    book.count(partitions, np.array([ACCEPT, REJECT, RELEASE, ACCEPT]), 0.1)
+    book.count(partitions, np.array([ACCEPT, ACCEPT, ACCEPT, REJECT]), 2.0)
     book.take_back(np.array([ACCEPT, REJECT]))  # partition 1 of the second poll: refused
-    book.note(partitions, None, 30.0)
+    book.count(partitions, None, 30.0)
     seen = book.seen
     assert (seen.acquired, seen.accepted, seen.rejected, seen.released, seen.lock_expired) == (12, 4, 1, 1, 6)
     assert seen.acquired == seen.accepted + seen.rejected + seen.released + seen.lock_expired
@@ -41,14 +41,14 @@ def test_each_poll_ends_in_the_book() -> None:
 def book() -> LeaseBook:
     """One poll is noted in it: of partition 0 offsets 1–3 (one rejected), of partition 1 offset 1."""
     book = LeaseBook()
-    book.note(np.array([0, 0, 0, 1]), np.array([ACCEPT, REJECT, ACCEPT, ACCEPT]), 0.1)
+    book.count(np.array([0, 0, 0, 1]), np.array([ACCEPT, REJECT, ACCEPT, ACCEPT]), 0.1)
     return book
 
 
 @pytest.fixture
 def unanswered(book: LeaseBook) -> Unanswered:
     unanswered = Unanswered(book)
-    unanswered.note(np.array([0, 0, 0, 1]), np.array([1, 2, 3, 1]), np.array([ACCEPT, REJECT, ACCEPT, ACCEPT]))
+    unanswered.expect(np.array([0, 0, 0, 1]), np.array([1, 2, 3, 1]), np.array([ACCEPT, REJECT, ACCEPT, ACCEPT]))
     return unanswered
 
 
@@ -77,8 +77,8 @@ def test_an_overdue_answer_that_comes_after_all_counts_no_more(book: LeaseBook, 
 
 def test_answers_are_for_the_oldest_delivery_that_waits(book: LeaseBook, unanswered: Unanswered) -> None:
     again = np.array([REJECT])  # offset 1 of partition 0 once more: its lock had run out
-    book.note(np.array([0]), again, 0.1)
-    unanswered.note(np.array([0]), np.array([1]), again)
+    book.count(np.array([0]), again, 0.1)
+    unanswered.expect(np.array([0]), np.array([1]), again)
     unanswered.answered(0, {1, 2, 3}, taken=False)
     unanswered.answered(0, {1}, taken=True)
     seen = book.seen
@@ -94,10 +94,10 @@ def test_of_a_consumer_that_is_gone_nothing_is_waited_for(book: LeaseBook, unans
 
 
 def test_what_was_left_to_its_lock_is_not_taken_back_again(book: LeaseBook) -> None:
-    book.note(np.array([0]), None, 30.0)
+    book.count(np.array([0]), None, 30.0)
     before = book.seen
     unanswered = Unanswered(book)
-    unanswered.note(np.array([0]), np.array([9]), None)
+    unanswered.expect(np.array([0]), np.array([9]), None)
     unanswered.answered(0, {9}, taken=False)
     assert book.seen == before
 

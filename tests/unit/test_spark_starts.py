@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestion.spark.starts import MOST_SILENT, SilentStarts, python_said
+from ingestion.spark.restarts import MOST_SILENT, SilentStarts, python_said
 
 NO_CODE = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted: Task 0 in stage 0.0 failed 1 times (10.0.0.7 executor 0):
@@ -18,7 +18,7 @@ org.apache.spark.SparkException: EOFException occurred while reading the port nu
 
 def test_starts_of_which_nothing_was_heard_end_the_task() -> None:
     starts = SilentStarts()
-    assert [starts.note(spoke=False) for _ in range(MOST_SILENT)] == [False] * (MOST_SILENT - 1) + [True]
+    assert [starts.count(spoke=False) for _ in range(MOST_SILENT)] == [False] * (MOST_SILENT - 1) + [True]
     assert (
         starts.failure("no Python") == f"No indexer could be started in {MOST_SILENT} attempts. The last one: no Python"
     )
@@ -32,4 +32,4 @@ def test_what_python_said_is_told_rather_than_what_spark_made_of_it() -> None:
 def test_one_word_begins_the_count_anew() -> None:
     starts = SilentStarts()
     heard = [False] * (MOST_SILENT - 1) + [True] + [False] * (MOST_SILENT - 1)
-    assert not any(starts.note(spoke) for spoke in heard)
+    assert not any(starts.count(spoke) for spoke in heard)

@@ -167,7 +167,7 @@ class Gatherer:
             return
         end = time.monotonic() + (HEAD_START_S if self._behind else 0.0)
         while self._gathered and self._bench.control.directive == "continue":
-            self._source.look()
+            self._source.notice_replicas()
             self.catch_up()
             if time.monotonic() >= end:
                 return
