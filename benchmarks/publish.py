@@ -24,6 +24,7 @@ import psycopg
 
 from benchmarks.measure import percentile
 from benchmarks.stack import add_stack_options, stack
+from ingestion.specs.source_traits import SHARE_GROUP
 from tests.support.house import House
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
@@ -97,7 +98,7 @@ def make_task(house: House) -> tuple[str, str]:
     now = timezone.now()
     task = Task.objects.create(
         id=f"publish-bench-{uuid.uuid4().hex[:8]}",
-        kind=Task.Kind.SHARE_GROUP,
+        kind=SHARE_GROUP.kind,
         datasource=datasource,
         spec=parse_task_spec(house.spec("bench", "publish-bench", idleConfig={"enabled": False})).canonical(),
         status=Status.RUNNING,

@@ -13,7 +13,6 @@ from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
 from frontend.forms import ResetForm, ScaleForm
-from ingestion.specs.io_config import keeps_offsets
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class SupervisorActions:
         if may(user, Action.ADMINISTER, team):
             # What an autoscaler sets is not set by hand.
             actions += [] if auto_scaler(supervisor) else [cls._scale(supervisor)]
-            if _stores_offsets(supervisor):
+            if supervisor.io_config.traits.keeps_offsets:
                 actions.append(cls._reset(supervisor))
             actions.append(cls._terminate(supervisor))
         return {action.name: action for action in actions}
@@ -106,12 +105,6 @@ class SupervisorActions:
         url = reverse(f"frontend:supervisor-{name}", args=[supervisor.id])
         ask = reverse("frontend:supervisor-confirm", args=[supervisor.id, name])
         return PageAction(name, label, f"{label} {supervisor.id}?", text, url, ask, style)
-
-
-def _stores_offsets(supervisor: Supervisor) -> bool:
-    """What the current spec says; False for a row that no selector got."""
-    spec = getattr(supervisor, "spec", None) or {}
-    return keeps_offsets(spec.get("spec", {}).get("ioConfig", {}))
 
 
 class TaskActions:

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.common.errors import FieldError, InvalidInput
+from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
 
 _TO_FILL_IN = {
     ("dataSchema", "dataSource"): ("your_datasource", "the datasource that the rows go to"),
@@ -20,7 +21,8 @@ _TO_FILL_IN = {
 
 def examples(supervised: bool) -> dict[str, dict[str, Any]]:
     """By kind of source; each works on the embedded stack once it is filled in and its topic is there."""
-    return {"share_group": _share_group(), "offset_range": _stored_offsets("kafka" if supervised else "index_kafka")}
+    stored = _stored_offsets(OFFSET_RANGE.supervisor_type if supervised else OFFSET_RANGE.task_type)
+    return {SHARE_GROUP.kind: _share_group(), OFFSET_RANGE.kind: stored}
 
 
 def check_filled_in(document: Any) -> None:
@@ -47,13 +49,13 @@ def _stored_offsets(spec_type: str) -> dict[str, Any]:
         "type": spec_type,
         "dataSchema": shared["dataSchema"],
         "ioConfig": {**{k: shared["ioConfig"][k] for k in taken}, "useEarliestOffset": True, "taskCount": 1},
-        "tuningConfig": {"type": "kafka"},
+        "tuningConfig": {"type": OFFSET_RANGE.supervisor_type},
     }
 
 
 def _share_group() -> dict[str, Any]:
     return {
-        "type": "index_kafka_share_group",
+        "type": SHARE_GROUP.task_type,
         "dataSchema": {
             "dataSource": _name("dataSchema", "dataSource"),
             "timestampSpec": {"column": "__time", "format": "auto"},

@@ -14,7 +14,7 @@ from controlplane.common.strictjson import strict_json
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
 from controlplane.supervisors.models import State
-from controlplane.tasks.models import Status, Task
+from controlplane.tasks.models import Status, task_kinds
 from controlplane.teams.audit import ACTIONS
 from controlplane.teams.models import Role, Team, User
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
@@ -179,7 +179,7 @@ class TaskFilter(_Filter):
     status = forms.ChoiceField(required=False, choices=[("", "Any"), *Status.choices], widget=_select())
     kind = forms.ChoiceField(
         required=False,
-        choices=[("", "Any"), *Task.Kind.choices],
+        choices=lambda: [("", "Any"), *task_kinds()],
         widget=_select(),
     )
     datasource = forms.CharField(required=False, max_length=200, widget=_text("Name"))

@@ -33,13 +33,13 @@ class PropertyProblem(Conflict):
         super().__init__(f"{name}: {reason}")
 
 
-def stored_properties(io_config: Mapping[str, Any], sealed: str) -> dict[str, Value]:
-    """A stored ioConfig's consumer properties, with the secrets that were sealed apart from it; not yet resolved.
+def stored_properties(properties: Mapping[str, Any], sealed: str) -> dict[str, Value]:
+    """A stored spec's consumer properties, with the secrets that were sealed apart from it; not yet resolved.
 
     Never shown or logged. Raises ``SecretsLost``.
     """
-    written = {**io_config["consumerProperties"], **spec_secrets.of_kafka(unseal(sealed))}
-    return {name: value_of(value) for name, value in written.items()}
+    written = {**properties, **spec_secrets.of_kafka(unseal(sealed))}
+    return {n: v if isinstance(v, EnvironmentVariable) else value_of(v) for n, v in written.items()}
 
 
 def resolved(values: Mapping[str, Value]) -> dict[str, str]:

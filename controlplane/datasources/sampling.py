@@ -27,6 +27,7 @@ from controlplane.teams.permissions import Action, require, require_somewhere, r
 from ingestion.specs import SpecError
 from ingestion.specs.sampler_spec import SamplerSpec, parse_sampler_spec
 from ingestion.specs.sampling import SampleAnswer, SampleFailure, SampleOrder
+from ingestion.specs.stored import read_io_config
 
 MODULE = "ingestion.task.sampler"
 AT_ONCE = 4  # of one web process; each takes a core for about a second, and some 200 MB
@@ -84,10 +85,10 @@ def _admitted(document: Any, order: SampleOrder) -> SampleOrder:
     if properties:
         check_complete(document, properties)
     written = {"spec": {"ioConfig": io_config.model_dump(mode="json", exclude_none=True)}}
-    resolved = with_registry_secrets(written, {})["spec"]["ioConfig"]
+    resolved = with_registry_secrets(written, {})
     return order.model_copy(
         update={
-            "io_config": type(io_config).model_validate(resolved),
+            "io_config": read_io_config(resolved),
             "consumer_properties": client_properties(properties),
             "address_policy": settings.ADDRESS_POLICY,
         }

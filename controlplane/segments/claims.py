@@ -57,8 +57,9 @@ def claim(*, task_id: str, number: int, request: ClaimRequest, may_reset: bool) 
 def _check(fence: LockedFence, request: ClaimRequest, may_reset: bool) -> None:
     if fence.topic_id != request.topic_id:
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
-    if fence.kind != Source.Kind.OFFSETS:
-        raise InvalidInput("A share group's records are dealt out by the broker; there is nothing to claim.")
+    if not fence.progress.keeps_offsets:
+        label = fence.progress.label
+        raise InvalidInput(f"A {label}'s records are dealt out by the broker; there is nothing to claim.")
     if request.resets and not may_reset:
         raise InvalidInput("tuningConfig.resetOffsetAutomatically is false: stored offsets are not moved.")
 

@@ -13,6 +13,8 @@ from controlplane.datasources.models import Datasource, append_version
 from controlplane.segments.models import IndexerFence, Publish, Source, SourceEvent
 from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Counts, Unpublished
 from ingestion.specs.protocol import AbandonRequest, Refusal
+from ingestion.specs.source_traits import Progress
+from ingestion.specs.sources import progress_of
 
 
 class PublishRefused(Exception):
@@ -63,6 +65,11 @@ class LockedFence:
     kind: str
     replay: bool
 
+    @property
+    def progress(self) -> Progress:
+        """How it is remembered what of its source has ended."""
+        return progress_of(self.kind)
+
 
 def lock_fence(task_id: str, number: int, epoch: int) -> LockedFence:
     """Lock the fence's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
@@ -99,7 +106,7 @@ def abandon(*, task_id: str, number: int, request: AbandonRequest) -> bool:
 
 @transaction.atomic
 def adopt_source(
-    *, datasource: Datasource, kind: Source.Kind, group: str, topic: str, cluster_id: str, topic_id: str
+    *, datasource: Datasource, kind: str, group: str, topic: str, cluster_id: str, topic_id: str
 ) -> Source:
     """The source an indexer found. Raises ``Conflict`` when it is another datasource's or a topic that is gone."""
     Datasource.objects.select_for_update().get(pk=datasource.pk)  # one adoption a datasource at a time
@@ -123,7 +130,7 @@ def adopt_source(
 
 def _check_owner(source: Source, datasource: Datasource) -> None:
     if source.datasource_id != datasource.id:
-        what = "Share group" if source.kind == Source.Kind.SHARE_GROUP else "Supervisor"
+        what = "Supervisor" if source.progress.keeps_offsets else source.progress.label.capitalize()
         raise Conflict(
             f"{what} {source.group!r} on topic {source.topic!r} already feeds another datasource; "
             "use another groupId or id."

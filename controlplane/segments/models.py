@@ -13,6 +13,8 @@ from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 
 from controlplane.datasources.models import Datasource
+from ingestion.specs.source_traits import SHARE_GROUPS, Progress
+from ingestion.specs.sources import all_traits, progress_of
 
 # A progress key stands in the high bits of a range's bounds, the offset in the low ones: the exclusion constraint
 # then needs one range column only (btree_gist is not always there). 2^44 offsets a partition, 2^19 keys.
@@ -82,14 +84,15 @@ class Segment(models.Model):
         return f"{self.datasource.name}_{start}_{end}_{self.version}{number}"
 
 
+def progress_kinds() -> list[tuple[str, str]]:
+    """Each as it is stored, and as people call it."""
+    return list(dict.fromkeys((traits.progress.kind, traits.progress.label) for traits in all_traits()))
+
+
 class Source(models.Model):
     """A reader of a topic, by ids, of one datasource."""
 
-    class Kind(models.TextChoices):
-        SHARE_GROUP = "share_group", "share group"
-        OFFSETS = "offsets", "stored offsets"
-
-    kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.SHARE_GROUP)
+    kind = models.CharField(max_length=20, choices=progress_kinds, default=SHARE_GROUPS.kind)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="sources")
     cluster_id = models.CharField(max_length=100)
     # The share group's name; of a source with stored offsets its supervisor's id.
@@ -110,6 +113,11 @@ class Source(models.Model):
                 fields=["kind", "cluster_id", "group", "topic_id"], name="a_reader_of_a_topic_has_one_owner"
             )
         ]
+
+    @property
+    def progress(self) -> Progress:
+        """How it is remembered what has ended."""
+        return progress_of(self.kind)
 
 
 class ProgressKey(models.Model):

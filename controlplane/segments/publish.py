@@ -18,7 +18,7 @@ from django.utils import timezone
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.segments import claims, registering, replaying, settled
 from controlplane.segments.fence import LockedFence, PublishRefused, lock_fence
-from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source, SourceEvent
+from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent
 from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets, protocol
@@ -141,9 +141,9 @@ def _settling(request: PublishRequest) -> dict[int, Ranges]:
 
 def _check_progress(fence: LockedFence, request: PublishRequest, settling: dict[int, Ranges]) -> None:
     """What moves a stored offset must say what became of every offset in between."""
-    if fence.kind == Source.Kind.SHARE_GROUP:
+    if not fence.progress.keeps_offsets:
         if request.progress:
-            raise InvalidInput("A share group has no stored offsets to move.")
+            raise InvalidInput(f"A {fence.progress.label} has no stored offsets to move.")
         return
     moved = {p: [(a.start, a.end)] for p, a in request.progress.items()}
     for partition in sorted({*moved, *settling}):

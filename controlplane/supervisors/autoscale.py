@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from ingestion.specs import AutoScalerConfig
+from ingestion.specs import AutoScalerConfig, IOConfig
 
 Samples = Sequence[tuple[datetime, int]]
 
@@ -37,17 +36,11 @@ class SeenLag:
     granted: bool = True  # as many indexers run as it wants
 
 
-def config_of(io_config: Mapping[str, Any]) -> AutoScalerConfig | None:
-    """The autoscaler of a stored ioConfig, if there is one and it is enabled."""
-    written = io_config.get("autoScalerConfig") or {}
-    return AutoScalerConfig.model_validate(written) if written.get("enableTaskAutoScaler") else None
-
-
-def wanted_task_count(io_config: Mapping[str, Any], decided: int | None) -> int:
+def wanted_task_count(io_config: IOConfig, decided: int | None) -> int:
     """How many indexers a supervisor wants. ``decided``: by its autoscaler, perhaps under an older spec."""
-    config = config_of(io_config)
+    config = io_config.auto_scaler
     if config is None:
-        return int(io_config["taskCount"])
+        return io_config.taskCount
     least, most = config.bounds
     start = config.taskCountStart or least
     return min(max(start if decided is None else decided, least), most)

@@ -21,7 +21,7 @@ from controlplane.supervisors.models import Supervisor, SupervisorQuerySet
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.streams import Question, question
 from controlplane.tasks.models import Status, Task
-from controlplane.tasks.sources import isolation_of, kind_and_group, sources_of
+from controlplane.tasks.sources import key_of, sources_of
 from controlplane.tasks.topic_lag import keep_lag
 
 logger = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ def observe_waiting() -> None:
         for asked, topic in _topics(questions):
             supervisor = waiting[asked.supervisor_id]
             io_config = supervisor.io_config
-            keep_lag(supervisor.datasource, io_config, supervisor.pk, topic.read_by(isolation_of(io_config)))
+            keep_lag(supervisor.datasource, io_config, supervisor.pk, topic.read_by(io_config.isolation))
 
 
 def _without_running_task() -> SupervisorQuerySet:
@@ -121,9 +121,7 @@ def _of_known_sources(supervisors: SupervisorQuerySet) -> list[Supervisor]:
     known_specs = supervisors.with_current()
     known = Source.objects.filter(datasource__in={s.datasource_id for s in known_specs})
     read = set(known.values_list("datasource_id", "kind", "group", "topic"))
-    return [
-        s for s in known_specs if (s.datasource_id, *kind_and_group(s.io_config, s.pk), s.io_config["topic"]) in read
-    ]
+    return [s for s in known_specs if (s.datasource_id, *key_of(s.io_config, s.pk).values(), s.io_config.topic) in read]
 
 
 def _topics(questions: list[Question]) -> Iterator[tuple[Question, kafka.TopicOffsets]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from django.db import models
@@ -10,6 +11,8 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
+from ingestion.specs import IOConfig
+from ingestion.specs.stored import io_config_of
 
 
 class State(models.TextChoices):
@@ -72,6 +75,7 @@ class Supervisor(models.Model):
 
     objects = SupervisorQuerySet.as_manager()
     _current: SpecVersion | None = None
+    _reads: tuple[int, IOConfig] | None = None
 
     class Meta:
         ordering = ["id"]
@@ -87,9 +91,12 @@ class Supervisor(models.Model):
         return self._current
 
     @property
-    def io_config(self) -> dict[str, Any]:
-        """Its current spec's, as it is stored."""
-        return self.current.io_config
+    def io_config(self) -> IOConfig:
+        """What it reads by its current spec: of the version, or of the ``spec`` that a selector adds to each row."""
+        if self._reads is None or self._reads[0] != self.version:
+            added = self.__dict__.get("spec") if self._reads is None else None
+            self._reads = self.version, self.current.io_config if added is None else io_config_of(added)
+        return self._reads[1]
 
     def begin(self) -> None:
         """It starts, with a new spec or after a suspension: what its iterations came to before says nothing now."""
@@ -135,7 +142,6 @@ class SpecVersion(models.Model):
             raise TypeError("a spec version is immutable; make a new one")
         super().save(*args, **kwargs)
 
-    @property
-    def io_config(self) -> dict[str, Any]:
-        io_config: dict[str, Any] = self.spec["spec"]["ioConfig"]
-        return io_config
+    @cached_property
+    def io_config(self) -> IOConfig:
+        return io_config_of(self.spec)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.segments.holes import Hole, extents, holes, leading_holes
@@ -20,7 +21,8 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.repair_pace import may_repair
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import create_repair
-from ingestion.specs import ShareGroupIOConfig, parse_task_spec
+from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs.sources import all_traits
 
 HOLES_A_TASK = 1000
 FRESH = timedelta(seconds=5)  # an older heartbeat says nothing of what is held now
@@ -29,7 +31,7 @@ FRESH = timedelta(seconds=5)  # an older heartbeat says nothing of what is held 
 def start_repairs() -> list[str]:
     """Start a repair task for every current source with old holes and none at work; returns the tasks' ids."""
     started = []
-    for source in Source.objects.filter(current=True, kind=Source.Kind.SHARE_GROUP).select_related("datasource"):
+    for source in _with_holes():
         like = _newest_task(source)
         if like is None or _resting(like) or _is_gone(source, like) or _repair_at_work(source):
             continue
@@ -41,14 +43,20 @@ def start_repairs() -> list[str]:
     return started
 
 
+def _with_holes() -> QuerySet[Source]:
+    """Only a share group's broker gives records up that nobody has settled."""
+    kinds = {traits.progress.kind for traits in all_traits() if traits.in_share_group}
+    return Source.objects.filter(current=True, kind__in=kinds).select_related("datasource")
+
+
 def patience(task: Task) -> timedelta:
     """How old a hole must be."""
-    group = cast("ShareGroupIOConfig", parse_task_spec(task.spec).spec.ioConfig).groupConfig
+    group = cast("ShareGroupIOConfig", task.io_config).groupConfig
     return group.deliveryCountLimit * timedelta(milliseconds=group.recordLockDurationMs) + settings.REPAIR_MARGIN
 
 
 def _below_settled(source: Source, task: Task, before: datetime) -> list[Hole]:
-    from_start = task.spec["spec"]["ioConfig"]["useEarliestOffset"]
+    from_start = task.io_config.useEarliestOffset
     return [*(leading_holes(source, before) if from_start else []), *holes(source, before, HOLES_A_TASK)]
 
 
@@ -77,7 +85,8 @@ def never_delivered(source: Source, task: Task) -> list[Hole]:
 
 
 def _newest_task(source: Source) -> Task | None:
-    tasks = Task.objects.filter(datasource=source.datasource_id, kind=Task.Kind.SHARE_GROUP)
+    kinds = {traits.kind for traits in all_traits() if traits.progress.kind == source.kind}
+    tasks = Task.objects.filter(datasource=source.datasource_id, kind__in=kinds)
     return tasks.filter(spec__spec__ioConfig__topic=source.topic, spec__spec__ioConfig__groupId=source.group).first()
 
 

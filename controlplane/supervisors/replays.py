@@ -18,10 +18,10 @@ from controlplane.segments.selectors.quarantine import Choice, chosen
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.tasks.services import create_replay
-from controlplane.tasks.sources import kind_and_group, owner_of
+from controlplane.tasks.sources import key_of, owner_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import parse_supervisor_spec
+from ingestion.specs import IOConfig, parse_supervisor_spec
 from ingestion.specs import secrets as spec_secrets
 
 
@@ -80,12 +80,12 @@ def _how(source: Source) -> dict[str, Any]:
             more = {"supervisor_id": supervisor.pk, "spec_version": version.version}
             return {"spec": spec, "sealed": version.secrets, **more}
     for task in Task.objects.reading().filter(datasource=source.datasource_id):
-        if _reads(source, task.spec["spec"]["ioConfig"], owner_of(task)):
+        if _reads(source, task.io_config, owner_of(task)):
             return {"spec": task.spec, "sealed": task.secrets}
     raise Conflict(
         f"No supervisor or task reads topic {source.topic!r} as {source.group!r}: nothing says how to decode."
     )
 
 
-def _reads(source: Source, io_config: dict[str, Any], owner: str) -> bool:
-    return io_config["topic"] == source.topic and kind_and_group(io_config, owner) == (source.kind, source.group)
+def _reads(source: Source, io_config: IOConfig, owner: str) -> bool:
+    return io_config.topic == source.topic and key_of(io_config, owner) == {"kind": source.kind, "group": source.group}

@@ -1,4 +1,4 @@
-"""Stored offsets moved by hand, of supervisors of the type kafka, and an early handoff, of any."""
+"""Stored offsets moved by hand, of supervisors that have some, and an early handoff, of any."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.segments import claims
-from controlplane.segments.models import MAX_OFFSET, Source
+from controlplane.segments.models import MAX_OFFSET
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.services import record_action
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import sources_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.io_config import keeps_offsets
 
 
 def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
@@ -31,9 +30,9 @@ def reset_offsets(
     *, user: User, supervisor: Supervisor, offsets: Mapping[int, int], topic: str | None = None
 ) -> Supervisor:
     """Set some partitions' stored offsets. ``topic``: the one that is meant, if it is said. Raises as ``reset``."""
-    io_config = supervisor.io_config
-    if topic not in (None, io_config["topic"]):
-        raise InvalidInput(f"The supervisor reads topic {io_config['topic']!r}, not {topic!r}.")
+    read = supervisor.io_config.topic
+    if topic not in (None, read):
+        raise InvalidInput(f"The supervisor reads topic {read!r}, not {topic!r}.")
     wrong = [p for p, o in offsets.items() if not 0 <= o <= MAX_OFFSET or p < 0]
     if wrong or not offsets:
         message = f"give at least one partition, each with an offset of 0 to {MAX_OFFSET}"
@@ -45,10 +44,11 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     with transaction.atomic():
         locked = _locked(supervisor)
-        if not keeps_offsets(locked.io_config):
-            raise InvalidInput("A share group's position is the broker's: to read again, use another groupId.")
+        traits = locked.io_config.traits
+        if not traits.keeps_offsets:
+            raise InvalidInput(f"A {traits.label}'s position is the broker's: to read again, use another groupId.")
         sources = sources_of(locked.datasource_id, locked.io_config, locked.pk).filter(current=True)
-        source = sources.filter(kind=Source.Kind.OFFSETS).order_by("-id").first()
+        source = sources.order_by("-id").first()
         if source is None:
             raise Conflict("Nothing is stored for this supervisor yet; it has not read its topic.")
         tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)

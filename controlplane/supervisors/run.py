@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
-from pydantic import TypeAdapter
 
 from controlplane.common.database import only_one
 from controlplane.common.ids import task_id
@@ -29,11 +28,11 @@ from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import create_task
 from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.stored import but_for_scaling
 
 logger = logging.getLogger(__name__)
 ENDED_LOOKED_AT = 20
 VERSIONS_LOOKED_AT = 20
-_PERIOD = TypeAdapter(timedelta)
 _ITERATION_LOCK = 0x49544552
 _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs=0)  # its first iteration is to come
 
@@ -104,7 +103,7 @@ def run(supervisor_id: str, answer: TopicAnswer | None = None) -> Decision | Non
         return None
     if answer is not None:
         streams.keep_answer(supervisor, answer)
-    scaling.scale_if_due(supervisor, supervisor.io_config)
+    scaling.scale_if_due(supervisor)
     decision = decide(observe(supervisor))
     apply(supervisor, decision)
     return decision
@@ -122,10 +121,10 @@ def observe(supervisor: Supervisor) -> Observed:
         terminated=supervisor.terminated_at is not None,
         version=supervisor.version,
         task_count=wanted_task_count(io_config, supervisor.decided_task_count),
-        replicas=io_config.get("replicas", 1),
+        replicas=io_config.replicas,
         tasks=_seen(tasks, supervisor.handoff_asked_at),
         same_task=_same_but_for_task_count(supervisor, version),
-        scales_in_place=not _deals_out_by_number(version),
+        scales_in_place=not io_config.traits.deals_by_number,
         longest_delay=settings.RESTART_LONGEST_DELAY,
         not_before=streams.first_start(supervisor),
         runs=streams.runs_of(supervisor),
@@ -221,27 +220,16 @@ def _has_expired(task: Task, reading_since: datetime | None, handoff_asked_at: d
         return False
     if handoff_asked_at is not None and reading_since < handoff_asked_at:
         return True
-    duration = task.spec["spec"]["ioConfig"].get("taskDuration")
-    return duration is not None and timezone.now() - reading_since > _PERIOD.validate_python(duration)
+    duration = task.io_config.taskDuration
+    return duration is not None and timezone.now() - reading_since > duration
 
 
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> frozenset[int]:
-    if _deals_out_by_number(current):
+    if current.io_config.traits.deals_by_number:
         return frozenset()
     recent = supervisor.versions.filter(version__lt=current.version)[:VERSIONS_LOOKED_AT]
-    wanted = (_without_task_count(current), current.secrets)
-    return frozenset(v.version for v in recent if (_without_task_count(v), v.secrets) == wanted)
-
-
-def _deals_out_by_number(version: SpecVersion) -> bool:
-    """Who reads which partition is settled when a task begins."""
-    return bool(version.io_config.get("assignment") == "offset_range")
-
-
-def _without_task_count(version: SpecVersion) -> dict[str, object]:
-    spec = version.spec["spec"]
-    io_config = {k: v for k, v in spec["ioConfig"].items() if k not in ("taskCount", "autoScalerConfig")}
-    return {**spec, "ioConfig": io_config}
+    wanted = (but_for_scaling(current.spec), current.secrets)
+    return frozenset(v.version for v in recent if (but_for_scaling(v.spec), v.secrets) == wanted)
 
 
 def apply(supervisor: Supervisor, decision: Decision) -> None:

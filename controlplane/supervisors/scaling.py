@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from django.utils import timezone
 
@@ -13,7 +12,6 @@ from controlplane.supervisors.autoscale import (
     Scaling,
     SeenLag,
     autoscale,
-    config_of,
     is_due,
     wanted_task_count,
     window_start,
@@ -26,11 +24,12 @@ from ingestion.specs import AutoScalerConfig
 ACTIONS_KEPT = 1000
 
 
-def scale_if_due(supervisor: Supervisor, io_config: dict[str, Any]) -> None:
+def scale_if_due(supervisor: Supervisor) -> None:
     """Let the autoscaler decide, if it is time to; the supervisor's row is locked and saved by the caller."""
     if supervisor.suspended or supervisor.terminated_at is not None:
         return
-    config = config_of(io_config)
+    io_config = supervisor.io_config
+    config = io_config.auto_scaler
     source = sources_of(supervisor.datasource_id, io_config, supervisor.pk).filter(current=True).last()
     if config is None or source is None:
         return
@@ -55,7 +54,7 @@ class AutoScaler:
 
 def auto_scaler(supervisor: Supervisor) -> AutoScaler | None:
     """None if there is none, or it is not enabled."""
-    config = config_of(supervisor.io_config)
+    config = supervisor.io_config.auto_scaler
     return None if config is None else AutoScaler(*config.bounds, last_action(supervisor))
 
 
@@ -66,7 +65,7 @@ def task_count(supervisor: Supervisor) -> int:
 
 def replicas(supervisor: Supervisor) -> int:
     """How many tasks it keeps, each with so many indexers."""
-    return int(supervisor.io_config.get("replicas", 1))
+    return supervisor.io_config.replicas
 
 
 def last_action(supervisor: Supervisor) -> ScaleAction | None:
@@ -85,7 +84,7 @@ def _observe(supervisor: Supervisor, config: AutoScalerConfig, source: Source, c
         since=supervisor.scaling_since,
         last_action_at=last.at if last else None,
         last_check_at=supervisor.scaling_checked_at,
-        partitions=source.keys.count() if source.kind == Source.Kind.OFFSETS else None,
+        partitions=source.keys.count() if source.progress.keeps_offsets else None,
         steady=_is_steady(tasks),
         granted=all(t.indexers_wanted >= count for t in tasks),
     )

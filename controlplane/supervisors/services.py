@@ -15,7 +15,6 @@ from controlplane.connections.admission import check_complete, check_connections
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.groups import claim_group
 from controlplane.datasources.services import datasource_for_ingestion
-from controlplane.supervisors.autoscale import config_of
 from controlplane.supervisors.celery_tasks import run_one
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.checking import read_spec
@@ -25,6 +24,7 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
 from ingestion.specs import SupervisorSpec, parse_supervisor_spec
 from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.stored import with_task_count
 
 SOON = timedelta(minutes=1)  # a start that is further away needs no round of its own
 
@@ -168,8 +168,7 @@ def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
 @transaction.atomic
 def hold_group(supervisor: Supervisor) -> None:
     """Raise ``Conflict`` when its group in Kafka was another team's before it was made."""
-    group = parse_supervisor_spec(supervisor.current.spec).spec.ioConfig.group
-    claim_group(supervisor.datasource.team, group, supervisor.pk, since=supervisor.created_at)
+    claim_group(supervisor.datasource.team, supervisor.io_config.group, supervisor.pk, since=supervisor.created_at)
 
 
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
@@ -210,18 +209,17 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
         if locked.terminated_at is not None:
             raise Conflict(f"Supervisor {locked.pk} is terminated.")
         current = locked.current
-        if config_of(current.io_config) is not None:
+        if current.io_config.auto_scaler is not None:
             raise Conflict(
                 f"The autoscaler of {locked.pk} sets the number of its indexers; change taskCountMin and taskCountMax "
                 "in its autoScalerConfig, or turn it off."
             )
-        spec = {**current.spec["spec"], "ioConfig": {**current.io_config, "taskCount": task_count}}
         locked.version += 1
         locked.save(update_fields=["version"])
         SpecVersion.objects.create(
             supervisor=locked,
             version=locked.version,
-            spec={**current.spec, "spec": spec},
+            spec=with_task_count(current.spec, task_count),
             secrets=current.secrets,
             created_by=user,
         )

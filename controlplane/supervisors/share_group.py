@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from django.utils import timezone
 
@@ -25,7 +26,7 @@ from controlplane.tasks.sources import sources_of
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import ShareGroupIOConfig, parse_supervisor_spec
+from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.providers import Value
 
 LISTED = 20
@@ -100,15 +101,15 @@ def share_group(supervisor: Supervisor) -> ShareGroup:
 
 def io_config_of(supervisor: Supervisor) -> ShareGroupIOConfig:
     """Of its current spec. Raises ``InvalidInput`` as above."""
-    io_config = parse_supervisor_spec(supervisor.current.spec).spec.ioConfig
-    if not isinstance(io_config, ShareGroupIOConfig):
-        raise InvalidInput(f"Supervisor {supervisor.pk} reads with stored offsets; it has no share group.")
-    return io_config
+    io_config = supervisor.io_config
+    if not io_config.traits.in_share_group:
+        how = io_config.traits.progress.label
+        raise InvalidInput(f"Supervisor {supervisor.pk} reads with {how}; it has no share group.")
+    return cast("ShareGroupIOConfig", io_config)
 
 
 def _source(supervisor: Supervisor, io_config: ShareGroupIOConfig) -> Source | None:
-    values = {"type": io_config.type, "topic": io_config.topic, "groupId": io_config.groupId}
-    sources = sources_of(supervisor.datasource_id, values, supervisor.pk).filter(current=True)
+    sources = sources_of(supervisor.datasource_id, io_config, supervisor.pk).filter(current=True)
     return sources.order_by("-id").first()
 
 
@@ -215,4 +216,4 @@ def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfigurat
 
 
 def _properties(supervisor: Supervisor) -> dict[str, Value]:
-    return stored_properties(supervisor.io_config, supervisor.current.secrets)
+    return stored_properties(supervisor.io_config.consumerProperties, supervisor.current.secrets)

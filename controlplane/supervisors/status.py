@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import Min
 from django.utils import timezone
-from pydantic import TypeAdapter
 
 from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors import PartitionProgress, Totals, first_published, rates
@@ -19,8 +16,6 @@ from controlplane.supervisors.selectors import current_tasks
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.selectors import task_totals
 from controlplane.tasks.watching import patience
-
-_PERIOD = TypeAdapter(timedelta)
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ def status_report(supervisor: Supervisor) -> StatusReport:
     began = _began_to_read(tasks)
     return StatusReport(
         partitions=len(lag.partitions) if supervisor.partitions is None else supervisor.partitions,
-        task_duration=_duration(supervisor.io_config),
+        task_duration=supervisor.io_config.taskDuration,
         tasks=[_of_task(t, began.get(t.replica_group or t.pk), source, lag.partitions) for t in tasks],
         lag=lag,
     )
@@ -84,7 +79,7 @@ def _of_task(
 
 
 def _remaining_s(task: Task, began: datetime | None) -> int | None:
-    limit = _duration(task.spec["spec"]["ioConfig"])
+    limit = task.io_config.taskDuration
     if task.goal != Goal.RUN:
         limit = patience(task)
         told_at = task.observation.get("told_at")
@@ -92,12 +87,6 @@ def _remaining_s(task: Task, began: datetime | None) -> int | None:
     if limit is None or began is None:
         return None
     return max(0, int((began + limit - timezone.now()).total_seconds()))
-
-
-def _duration(io_config: Mapping[str, Any]) -> timedelta | None:
-    """None for a share group's tasks that read for as long as they can."""
-    written = io_config.get("taskDuration")
-    return None if written is None else _PERIOD.validate_python(written)
 
 
 @dataclass(frozen=True)

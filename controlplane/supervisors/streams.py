@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
-from pydantic import TypeAdapter
 
 from controlplane.common.errors import Conflict
 from controlplane.common.side_by_side import answered
@@ -25,14 +24,12 @@ from controlplane.segments.fence import adopt_source
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
-from controlplane.tasks.sources import isolation_of, kind_and_group, sources_of
-from ingestion.specs.io_config import DEFAULT_PERIOD, keeps_offsets
+from controlplane.tasks.sources import key_of, sources_of
 from ingestion.specs.providers import Value
 
 SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
 MESSAGE_LENGTH = 1000
 STACK_LENGTH = 8000
-_PERIOD = TypeAdapter(timedelta)
 
 
 class TopicMissing(Exception):
@@ -64,10 +61,9 @@ class TopicAnswer:
     topic: kafka.TopicOffsets | None = None  # where reading is to begin, if that was asked
 
 
-def first_start(supervisor: Supervisor) -> datetime | None:
-    """When its first task may start, if its spec says so."""
-    delay = supervisor.io_config.get("startDelay")
-    return None if delay is None else supervisor.created_at + _PERIOD.validate_python(delay)
+def first_start(supervisor: Supervisor) -> datetime:
+    """When its first task may start."""
+    return supervisor.created_at + supervisor.io_config.startDelay
 
 
 def due() -> SupervisorQuerySet:
@@ -86,8 +82,8 @@ def claimed(supervisors: SupervisorQuerySet) -> list[Question]:
     questions = []
     for supervisor in supervisors.with_current():
         start = first_start(supervisor)
-        waits = start is not None and now < start
-        period = _PERIOD.validate_python(supervisor.io_config.get("period", DEFAULT_PERIOD))
+        waits = now < start
+        period = supervisor.io_config.period
         # The row count decides who asks.
         mine = Supervisor.objects.filter(pk=supervisor.pk, look_due_at=supervisor.look_due_at)
         if mine.update(look_due_at=now + (period if _has_asked(supervisor) else min(period, SOON))):
@@ -107,16 +103,15 @@ def _has_asked(supervisor: Supervisor) -> bool:
 def question(supervisor: Supervisor) -> Question:
     """What to ask of the topic that its spec names."""
     version = supervisor.current
-    problem, properties = None, {}
+    io_config = version.io_config
+    problem: Exception | None = io_config.problem
+    properties: dict[str, Value] = {}
     try:
-        properties = stored_properties(version.io_config, version.secrets)
+        properties = stored_properties(io_config.consumerProperties, version.secrets)
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
-    io_config = version.io_config
-    begins = supervisor.partitions is None and keeps_offsets(io_config) and not io_config["useEarliestOffset"]
-    return Question(
-        supervisor.pk, version.version, io_config["topic"], properties, problem, begins, isolation_of(io_config)
-    )
+    begins = supervisor.partitions is None and io_config.traits.keeps_offsets and not io_config.useEarliestOffset
+    return Question(supervisor.pk, version.version, io_config.topic, properties, problem, begins, io_config.isolation)
 
 
 def answers(questions: list[Question]) -> Iterator[TopicAnswer]:
@@ -146,7 +141,7 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
         return
     supervisor.contacted_at = timezone.now()
     if answer.partitions is None:
-        topic = supervisor.io_config["topic"]
+        topic = supervisor.io_config.topic
         count_failure(supervisor, TopicMissing(f"There is no topic {topic!r}, or this login may not see it."))
         return
     supervisor.failed_runs = 0
@@ -158,13 +153,11 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
 
 def _begin_at(supervisor: Supervisor, topic: kafka.TopicOffsets) -> None:
     """Where it is to begin with a topic that it has never read."""
-    kind, group = kind_and_group(supervisor.io_config, supervisor.pk)
     try:
         source = adopt_source(
             datasource=supervisor.datasource,
-            kind=kind,
-            group=group,
-            topic=supervisor.io_config["topic"],
+            **key_of(supervisor.io_config, supervisor.pk),
+            topic=supervisor.io_config.topic,
             cluster_id=topic.cluster_id,
             topic_id=topic.topic_id,
         )
@@ -215,5 +208,5 @@ def keep_partitions(supervisor: Supervisor, count: int, fewer: bool = False) -> 
         datasource_id=supervisor.datasource_id,
         source=source,
         kind=SourceEvent.Kind.PARTITIONS_ADDED,
-        detail=f"Topic {io_config['topic']!r} has {count} partitions; it had {known}. The new ones are read too.",
+        detail=f"Topic {io_config.topic!r} has {count} partitions; it had {known}. The new ones are read too.",
     )

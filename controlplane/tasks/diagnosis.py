@@ -12,8 +12,9 @@ from controlplane.segments.lag_store import FINEST
 from controlplane.segments.selectors import Totals
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
-from ingestion.specs.io_config import IdleConfig, KafkaIOConfig, ShareGroupIOConfig, keeps_offsets
+from ingestion.specs.io_config import IdleConfig, IOConfig
 from ingestion.specs.kafka_properties import without_effect
+from ingestion.specs.stored import io_config_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def why_nothing(facts: Facts) -> list[Reason]:
 def _kafka(facts: Facts) -> list[Reason]:
     """What the observer saw that lets no record come."""
     seen = facts.observation
-    topic = _io_config(facts.spec).get("topic", "")
+    topic = io_config_of(facts.spec).topic
     if seen.get("error"):
         return [
             Reason(
@@ -92,7 +93,7 @@ def _topic(facts: Facts, topic: str) -> list[Reason]:
         return [Reason("topic_expired", f"Topic {topic!r} holds nothing any more: retention removed all its records.")]
     if seen.get("settled"):
         return [] if seen.get("lag") else [_caught_up(seen)]
-    if _io_config(facts.spec).get("useEarliestOffset") is False and not seen.get("lag"):
+    if not io_config_of(facts.spec).useEarliestOffset and not seen.get("lag"):
         return [
             Reason(
                 "starts_at_latest",
@@ -155,7 +156,8 @@ def _waiting(facts: Facts) -> list[Reason]:
         return [Reason("starting", "The application runs; its indexers are starting.")]
     if not facts.observation:
         return [Reason("not_observed", "The topic has not been looked at yet; this takes a few seconds.")]
-    if keeps_offsets(_io_config(facts.spec)):
+    traits = io_config_of(facts.spec).traits
+    if traits.keeps_offsets:
         period = _part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")
         when = f"every {period}" if period else "when all there is has been read, and now and then before"
         return [
@@ -169,7 +171,7 @@ def _waiting(facts: Facts) -> list[Reason]:
         Reason(
             "awaiting_delivery",
             f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet. A new member of "
-            "a share group waits up to 10 seconds for its first records; another member may hold them.",
+            f"a {traits.label} waits up to 10 seconds for its first records; another member may hold them.",
         )
     ]
 
@@ -177,12 +179,10 @@ def _waiting(facts: Facts) -> list[Reason]:
 def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list[str]:
     """What the spec sets that cannot apply here, by path and with the reason."""
     io_config = _io_config(spec)
-    properties = io_config.get("consumerProperties", {})
-    kind = io_config.get("assignment", "offset_range") if keeps_offsets(io_config) else "share_group"
-    options = [
-        f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in without_effect(kind).items() if n in properties
-    ]
-    options += [] if supervised else _supervisors_options(io_config)
+    properties, source = io_config.get("consumerProperties", {}), io_config_of(spec)
+    unread = without_effect(source.traits)
+    options = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in unread.items() if n in properties]
+    options += [] if supervised else _supervisors_options(io_config, type(source))
     if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
         options.append("ioConfig.idleConfig: a supervisor keeps its task running")
     options += [
@@ -195,11 +195,11 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
         path = "ioConfig.autoScalerConfig.lagCollectionIntervalMillis"
         options.append(f"{path}: the lag is kept every {FINEST.seconds} seconds")
     tuning = _part(spec, "tuningConfig")
-    for name in () if keeps_offsets(io_config) else _NOT_OF_SHARE_GROUPS:
+    for name in () if source.traits.keeps_offsets else _OF_STORED_OFFSETS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
-            options.append(f"tuningConfig.{name}: share groups do not read it")
+            options.append(f"tuningConfig.{name}: {source.traits.label}s do not read it")
     options += [f"tuningConfig.{name}: {why}" for name, why in _OF_DRUID.items() if tuning.get(name) is not None]
-    options += _index_options(tuning, keeps_offsets(io_config))
+    options += _index_options(tuning, source.traits.keeps_offsets)
     schema = _part(spec, "dataSchema")
     if schema.get("granularitySpec", {}).get("intervals"):
         options.append("dataSchema.granularitySpec.intervals: a stream has none")
@@ -226,9 +226,9 @@ def _index_spec_options(tuning: Mapping[str, Any], name: str) -> list[str]:
     return [f"tuningConfig.{name}.{option}: {why}" for option, why in unread.items()]
 
 
-def _supervisors_options(io_config: Mapping[str, Any]) -> list[str]:
+def _supervisors_options(io_config: Mapping[str, Any], model: type[IOConfig]) -> list[str]:
     """Those that are for a supervisor, in a task that was submitted by hand."""
-    fields = (KafkaIOConfig if keeps_offsets(io_config) else ShareGroupIOConfig).model_fields
+    fields = model.model_fields
     return [
         f"ioConfig.{name}: a task that was submitted by hand {why}"
         for name, why in _OF_SUPERVISORS.items()
@@ -244,7 +244,7 @@ def _null_columns(input_format: Mapping[str, Any], path: str = "ioConfig.inputFo
     return paths
 
 
-_NOT_OF_SHARE_GROUPS = (
+_OF_STORED_OFFSETS = (
     "maxTotalRows",
     "maxRowsInMemory",
     "intermediatePersistPeriod",

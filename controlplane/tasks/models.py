@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from django.db import models
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Source
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
+from ingestion.specs import IOConfig
+from ingestion.specs.sources import all_traits
+from ingestion.specs.stored import io_config_of
 
 
 class Status(models.TextChoices):
@@ -41,16 +46,28 @@ class TaskQuerySet(models.QuerySet["Task"]):
 
     def reading(self) -> TaskQuerySet:
         """Those that read a source as it comes: neither repairs nor replays."""
-        return self.exclude(kind__in=[Task.Kind.REPAIR, Task.Kind.REPLAY])
+        return self.exclude(kind__in=Task.Kind.values)
+
+
+def task_kinds() -> list[tuple[str, str]]:
+    """Each source's, and those that read no stream: as they are stored, and as people call them."""
+    return [*((traits.kind, traits.label) for traits in all_traits()), *Task.Kind.choices]
+
+
+def task_types() -> dict[str, list[str]]:
+    """Druid's type of a task → our kinds. What Druid has no type for is called as it is here."""
+    found: dict[str, list[str]] = {}
+    for traits in all_traits():
+        found.setdefault(traits.task_type, []).append(traits.kind)
+    return {**found, **{kind: [kind] for kind in Task.Kind.values}}
 
 
 class Task(models.Model):
-    """One run. ``supervisor_id`` is empty for a task submitted by hand."""
+    """One run. ``supervisor_id`` is empty for a task submitted by hand. ``kind``: one of ``task_kinds``."""
 
     class Kind(models.TextChoices):
-        SHARE_GROUP = "share_group", "share group"
-        OFFSET_RANGE = "offset_range", "offset ranges"
-        CONSUMER_GROUP = "consumer_group", "consumer group"
+        """Of those that are for a source, and read no stream."""
+
         REPAIR = "repair", "repair"
         REPLAY = "replay", "replay"
 
@@ -61,7 +78,7 @@ class Task(models.Model):
         PRODUCE = "produce", "produce again"
 
     id = models.CharField(primary_key=True, max_length=300)
-    kind = models.CharField(max_length=20, choices=Kind.choices)
+    kind = models.CharField(max_length=20, choices=task_kinds)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="tasks")
     supervisor_id = models.CharField(max_length=200, blank=True, db_index=True)
     spec_version = models.IntegerField(null=True)
@@ -108,6 +125,16 @@ class Task(models.Model):
     @property
     def ended(self) -> bool:
         return self.status in ENDED
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads a source as it comes."""
+        return self.kind not in Task.Kind.values
+
+    @cached_property
+    def io_config(self) -> IOConfig:
+        """What it reads; a repair and a replay: what they are for. A task's spec does not change."""
+        return io_config_of(self.spec)
 
 
 class Indexer(models.Model):

@@ -186,7 +186,7 @@ def _saved_exceptions(task: Task) -> int:
 
 
 def _reasons(task: Task, totals: Totals, states: list[str]) -> list[Reason]:
-    if task.kind in (Task.Kind.REPAIR, Task.Kind.REPLAY):
+    if not task.reads:
         return []  # nothing stored can be a good end
     facts = Facts(
         status=task.status,

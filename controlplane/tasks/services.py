@@ -50,10 +50,10 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
 def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:
     """Raise ``Conflict`` while tasks of a supervisor called like the datasource move the same stored offsets."""
     io_config = spec.spec.ioConfig
-    if io_config.source_kind == "share_group":
+    if not io_config.traits.keeps_offsets:
         return
-    others = Task.objects.active().reading().exclude(kind=Task.Kind.SHARE_GROUP)
-    if others.filter(supervisor_id=datasource.name, spec__spec__ioConfig__topic=io_config.topic).exists():
+    others = Task.objects.active().reading().filter(supervisor_id=datasource.name)
+    if any(o.io_config.traits.keeps_offsets and o.io_config.topic == io_config.topic for o in others):
         raise Conflict(
             f"Supervisor {datasource.name!r} reads topic {io_config.topic!r} now, from the stored offsets that this "
             "task would read from; change the supervisor's spec instead, or suspend it first and wait until its task "
@@ -103,7 +103,7 @@ def create_task(
         raise Conflict(f"There is a task {identifier!r} already.")
     task = Task.objects.create(
         id=identifier,
-        kind=spec.spec.ioConfig.source_kind,
+        kind=spec.spec.ioConfig.traits.kind,
         datasource=datasource,
         supervisor_id=supervisor_id,
         spec_version=spec_version,

@@ -19,7 +19,6 @@ from django.conf import settings
 from controlplane.tasks import shipping
 from controlplane.tasks.models import Task
 from ingestion.specs import parse_task_spec
-from ingestion.specs.io_config import ShareGroupIOConfig
 
 MEBI = 1024 * 1024
 _JVM_MB = 256
@@ -139,7 +138,7 @@ def memory_mb(spec: Mapping[str, Any], indexers: int) -> int:
     """What an executor of so many indexers needs, its Python processes included: a worker counts nothing else."""
     parsed = parse_task_spec(spec).spec
     rows_mb = -(-parsed.tuningConfig.maxBytesInMemory // MEBI)
-    consumers = parsed.ioConfig.consumersPerIndexer if isinstance(parsed.ioConfig, ShareGroupIOConfig) else 1
+    consumers = parsed.ioConfig.consumers
     return _JVM_MB + indexers * (_LIBRARIES_MB + (1 + _DECODER) * rows_mb + _CONSUMER_MB * consumers)
 
 

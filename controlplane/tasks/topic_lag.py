@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.datasources.models import Datasource
@@ -13,6 +11,7 @@ from controlplane.segments.holes import Extent, Unsettled, extents, unsettled
 from controlplane.segments.models import ProgressKey
 from controlplane.segments.settled import keep_bounds
 from controlplane.tasks.sources import sources_of
+from ingestion.specs import IOConfig
 
 MOST_RANGES = 100  # unsettled ranges of a partition that are told
 
@@ -35,7 +34,7 @@ class TopicLag:
 
 
 def keep_lag(
-    datasource: Datasource | int, io_config: Mapping[str, Any], owner: str, topic: TopicOffsets, in_flight: int = 0
+    datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets, in_flight: int = 0
 ) -> TopicLag:
     """Compare what Kafka said of the topic with what is settled, and keep both for tables and charts.
 
@@ -60,11 +59,11 @@ def _untouched(start: int, end: int) -> Unsettled:
 
 
 def _first_offset(
-    io_config: Mapping[str, Any], topic: TopicOffsets, key: ProgressKey | None, partition: int, settled: Extent | None
+    io_config: IOConfig, topic: TopicOffsets, key: ProgressKey | None, partition: int, settled: Extent | None
 ) -> int:
     """Where the reader begins on a partition: its first range or stored offset, else by ``useEarliestOffset``."""
     if key is not None and key.next_offset is not None:
         return settled.start if settled else key.next_offset
-    if io_config["useEarliestOffset"]:
+    if io_config.useEarliestOffset:
         return topic.starts[partition]
     return settled.start if settled else topic.ends[partition]

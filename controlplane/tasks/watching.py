@@ -142,7 +142,7 @@ def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
             "lag": 0,
         }
     in_flight = sum(i.in_flight for i in task.indexers.all())
-    lag = keep_lag(task.datasource_id, task.spec["spec"]["ioConfig"], owner_of(task), topic, in_flight)
+    lag = keep_lag(task.datasource_id, task.io_config, owner_of(task), topic, in_flight)
     return {
         "topic_exists": True,
         "topic_id": topic.topic_id,

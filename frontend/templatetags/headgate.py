@@ -220,7 +220,7 @@ def listed(value: Any) -> str:
 @register.filter
 def indexers(supervisor: Any) -> int:
     """How many indexers a listed supervisor wants."""
-    return wanted_task_count(supervisor.spec["spec"]["ioConfig"], supervisor.decided_task_count)
+    return wanted_task_count(supervisor.io_config, supervisor.decided_task_count)
 
 
 @register.filter

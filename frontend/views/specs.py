@@ -19,7 +19,7 @@ from controlplane.datasources.topics import find_topic
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.supervisors.services import submit_supervisor
 from controlplane.tasks.checking import read_spec
-from controlplane.tasks.models import Task
+from controlplane.tasks.models import task_kinds
 from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
 from frontend.examples import check_filled_in, examples
@@ -101,9 +101,9 @@ def _new(
     suspended: bool = False,
 ) -> HttpResponse:
     source = request.GET.get("from", "")
-    specs = examples(supervised=kind is SUPERVISOR)
+    specs, labels = examples(supervised=kind is SUPERVISOR), dict(task_kinds())
     begin = request.GET.get("example", "")
-    begin = begin if begin in specs else "share_group"
+    begin = begin if begin in specs else next(iter(specs))
     initial = {"document": spec_text(start or specs[begin])}
     form = SpecForm(request.POST or None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
     asked = PreviewForm(request.POST if "preview" in request.POST else None, initial={"records": "first", "rows": 20})
@@ -113,7 +113,7 @@ def _new(
         "preview_form": asked,
         "list_url": reverse(f"frontend:{kind.list_name}"),
         "source": source,
-        "begins": [] if source else [(name, Task.Kind(name).label, name == begin) for name in specs],
+        "begins": [] if source else [(name, labels[name], name == begin) for name in specs],
         "source_url": reverse(f"frontend:{kind.page_name}", args=[source]) if source else "",
         "hides_secrets": hides_secrets,
         "suspended": suspended,

@@ -32,7 +32,6 @@ from frontend.paging import numbered_page
 from frontend.progress import Progress, progress_of
 from frontend.views.common import PageRequest, act, page
 from frontend.windows import WINDOWS
-from ingestion.specs.io_config import keeps_offsets
 
 TASKS_SHOWN = 10
 ACTIONS_SHOWN = 5
@@ -190,7 +189,7 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
     return {
         "supervisor": supervisor,
         "tab": tab,
-        "in_share_group": not keeps_offsets(supervisor.io_config),
+        "in_share_group": supervisor.io_config.traits.in_share_group,
         "actions": list(actions.values()),
         "head": "-".join([str(supervisor.version), *actions]),
         "may_administer": may(request.user, Action.ADMINISTER, supervisor.datasource.team),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import cast
 
 from ingestion.sources import LeasedSource, SourceProblem, StoredOffsetSource
 from ingestion.sources.consumer_group import ConsumerGroupSource
@@ -11,31 +12,51 @@ from ingestion.sources.offset_ranges import OffsetRangeSource
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.stored_offsets import Claim, StoredOffsets
 from ingestion.sources.topic import TopicWatch, admissible
-from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs import IOConfig, KafkaIOConfig, ShareGroupIOConfig
 from ingestion.specs.group_times import group_times
 from ingestion.specs.protocol import Assignment
 
 LOOK_S = 10.0
+AnySource = LeasedSource | StoredOffsetSource
+Maker = Callable[[Claim], AnySource]  # of one indexer's source, for each of its epochs
+Making = Callable[[Assignment, int, TopicWatch], Maker]
+MAKERS: dict[type[IOConfig], Making] = {}
 
 
-def source_maker(
-    assignment: Assignment, number: int, watch: TopicWatch
-) -> Callable[[Claim], LeasedSource | StoredOffsetSource]:
+def makes(model: type[IOConfig]) -> Callable[[Making], Making]:
+    """Register who makes the sources of an ioConfig: given the assignment, the indexer's number, and the topic."""
+
+    def register(making: Making) -> Making:
+        MAKERS[model] = making
+        return making
+
+    return register
+
+
+def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Maker:
     """Makes the source of one indexer for each of its epochs."""
-    io_config = assignment.spec.ioConfig
-    properties, policy = assignment.consumer_properties, assignment.address_policy
-    client_id = f"{assignment.task_id}-{number}"
-    if isinstance(io_config, ShareGroupIOConfig):
-        return lambda claim: ShareGroupSource(admissible(properties, policy), io_config, client_id)
+    return MAKERS[type(assignment.spec.ioConfig)](assignment, number, watch)
 
+
+@makes(ShareGroupIOConfig)
+def _of_a_share_group(assignment: Assignment, number: int, watch: TopicWatch) -> Maker:
+    io_config = cast("ShareGroupIOConfig", assignment.spec.ioConfig)
+    properties, policy = assignment.consumer_properties, assignment.address_policy
+    return lambda claim: ShareGroupSource(admissible(properties, policy), io_config, _client_id(assignment, number))
+
+
+@makes(KafkaIOConfig)
+def _with_stored_offsets(assignment: Assignment, number: int, watch: TopicWatch) -> Maker:
+    io_config = assignment.spec.ioConfig
     poll_s = io_config.pollTimeout / 1000
-    in_group = io_config.source_kind == "consumer_group"
+    in_group = io_config.traits.in_consumer_group
     times = group_times(io_config.consumerProperties) if in_group else {}
+    client_id = _client_id(assignment, number)
 
     def mine(partition: int) -> bool:
         return partition % assignment.indexers == number
 
-    def with_stored_offsets(claim: Claim) -> StoredOffsetSource:
+    def made(claim: Claim) -> StoredOffsetSource:
         stored = StoredOffsets(
             topic=io_config.topic,
             watch=watch,
@@ -46,19 +67,23 @@ def source_maker(
             replicas=io_config.replicas,
             isolation=io_config.isolation,
         )
-        checked = admissible(properties, policy)
+        checked = admissible(assignment.consumer_properties, assignment.address_policy)
         if in_group:
             return ConsumerGroupSource(checked, stored, assignment.group, client_id, poll_s, times)
         return OffsetRangeSource(checked, stored, mine, client_id, poll_s)
 
-    return with_stored_offsets
+    return made
+
+
+def _client_id(assignment: Assignment, number: int) -> str:
+    return f"{assignment.task_id}-{number}"
 
 
 class Places:
     """How many indexers have something to read: with partitions dealt out by number, no more than there are."""
 
     def __init__(self, assignment: Assignment) -> None:
-        self._bounded = assignment.spec.ioConfig.source_kind == "offset_range"
+        self._bounded = assignment.spec.ioConfig.traits.deals_by_number
         self._most = assignment.indexers
         self._partitions = 0
         self._ended = threading.Event()

@@ -18,8 +18,10 @@ from ingestion.specs.base import SpecModel, a_plain_name
 from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.index_spec import IndexSpec
-from ingestion.specs.io_config import SHARE_GROUP_TYPE, SOURCE_TYPES, IOConfig, ShareGroupIOConfig
+from ingestion.specs.io_config import KafkaIOConfig, ShareGroupIOConfig
 from ingestion.specs.parser_form import without_parser
+from ingestion.specs.source_traits import SourceTraits
+from ingestion.specs.sources import AnyIOConfig, DruidType, source_types
 
 _AGES = re.compile(r"P\d{6,}D")
 _CENTURY = timedelta(days=36_525)
@@ -91,12 +93,20 @@ class IngestionSpec(SpecModel):
     """The three parts that a task and a supervisor share."""
 
     dataSchema: DataSchema
-    ioConfig: IOConfig
+    ioConfig: AnyIOConfig
     tuningConfig: TuningConfig = Field(default_factory=TuningConfig)
 
 
+def _of_tasks(traits: SourceTraits) -> str:
+    return traits.task_type
+
+
+def _of_supervisors(traits: SourceTraits) -> str:
+    return traits.supervisor_type
+
+
 class _Submitted(SpecModel):
-    type: Literal["index_kafka_share_group", "kafka", "index_kafka"]
+    type: str
     id: Annotated[str, AfterValidator(a_plain_name)] | None = None
     context: dict[str, Any] = Field(default_factory=dict)
     spec: IngestionSpec
@@ -105,7 +115,7 @@ class _Submitted(SpecModel):
     def _one_kind(self) -> Self:
         """The two types must mean the same kind of source."""
         io_config = self.spec.ioConfig
-        if isinstance(io_config, ShareGroupIOConfig) != (self.type == SHARE_GROUP_TYPE):
+        if self.type not in (io_config.traits.task_type, io_config.traits.supervisor_type):
             raise ValueError(f"type is {self.type!r}, but ioConfig.type is {io_config.type!r}")
         return self
 
@@ -121,13 +131,13 @@ class _Submitted(SpecModel):
 class TaskSpec(_Submitted):
     """A task submitted by hand."""
 
-    type: Literal["index_kafka_share_group", "index_kafka"]
+    type: Annotated[str, DruidType(_of_tasks)]
 
 
 class SupervisorSpec(_Submitted):
     """A supervisor: keeps ``ioConfig.taskCount`` indexers alive until suspended."""
 
-    type: Literal["index_kafka_share_group", "kafka"]
+    type: Annotated[str, DruidType(_of_supervisors)]
     suspended: bool = False
 
     def suspended_after(self, before: bool) -> bool:
@@ -136,11 +146,9 @@ class SupervisorSpec(_Submitted):
 
     def task_spec(self, task_count: int) -> TaskSpec:
         """The spec of one of its tasks, with so many indexers."""
-        task_type: Literal["index_kafka_share_group", "index_kafka"]
-        task_type = "index_kafka" if self.type == "kafka" else self.type
         io_config = self.spec.ioConfig.model_copy(update={"taskCount": task_count})
         spec = self.spec.model_copy(update={"ioConfig": io_config})
-        return TaskSpec(type=task_type, context=self.context, spec=spec)
+        return TaskSpec(type=io_config.traits.task_type, context=self.context, spec=spec)
 
 
 def parse_task_spec(document: Any) -> TaskSpec:
@@ -210,8 +218,8 @@ def _with_source_type(document: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(spec, dict) or not isinstance(io_config, dict) or io_config.get("type") is not None:
         return document
     outer = document.get("type")
-    if outer not in SOURCE_TYPES:  # a fault of its own; the rest is read as what it looks like
-        outer = SHARE_GROUP_TYPE if "groupId" in io_config else "kafka"
+    if outer not in source_types():  # a fault of its own; the rest is read as what it looks like
+        outer = (ShareGroupIOConfig if "groupId" in io_config else KafkaIOConfig).NAMES[0]
     return {**document, "spec": {**spec, "ioConfig": {**io_config, "type": outer}}}
 
 

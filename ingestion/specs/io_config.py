@@ -5,22 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from ingestion.specs.auto_scaler import AutoScalerConfig
 from ingestion.specs.base import SpecModel, utc
+from ingestion.specs.errors import SpecError
 from ingestion.specs.group_times import faults_of
 from ingestion.specs.input_format import InputFormat
 from ingestion.specs.kafka_reading import KafkaProperties, refuse
 from ingestion.specs.limits import one_line
+from ingestion.specs.source_traits import CONSUMER_GROUP, OFFSET_RANGE, SHARE_GROUP, SourceTraits
 
-SHARE_GROUP_TYPE = "index_kafka_share_group"
-_SHARE_GROUP_TYPES = (SHARE_GROUP_TYPE, "kafka_share_group")
-_KAFKA_TYPES = ("kafka", "index_kafka")
-SOURCE_TYPES = (*_SHARE_GROUP_TYPES, *_KAFKA_TYPES)
-SourceKind = Literal["share_group", "offset_range", "consumer_group", "repair", "replay"]
 Isolation = Literal["read_committed", "read_uncommitted"]
 Tombstones = Literal["throw_away", "quarantine"]  # what becomes of records without a value
 DEFAULT_PERIOD = timedelta(seconds=30)
@@ -29,9 +26,9 @@ _CENTURY = timedelta(days=36_525)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
-def _canonical(source_type: Any) -> Any:
-    """One word for each kind of source, whichever of its names a spec uses."""
-    return {"kafka_share_group": SHARE_GROUP_TYPE, "index_kafka": "kafka"}.get(source_type, source_type)
+def _one_of(*names: str) -> BeforeValidator:
+    """The first of a source's names, whichever of them a spec uses."""
+    return BeforeValidator(lambda written: names[0] if written in names else written)
 
 
 def _no_longer_than_a_century(value: timedelta) -> timedelta:
@@ -71,26 +68,32 @@ class GroupConfig(SpecModel):
     isolationLevel: Isolation = "read_committed"
 
 
-class _TopicIOConfig(SpecModel):
-    """What all kinds of source have in common.
+class IOConfig(SpecModel):
+    """What all sources have in common. A source is one of these, and known once it is registered in ``sources``."""
 
-    ``startDelay``, ``period`` and ``taskDuration`` are a supervisor's; without ``taskDuration`` its task reads on.
-    """
+    NAMES: ClassVar[tuple[str, ...]]  # the types that it has in a spec, its own first
+    TRAITS: ClassVar[tuple[SourceTraits, ...]]  # all that it may have; ``traits_in`` says which a spec asks for
 
+    type: str
     topic: str
     consumerProperties: KafkaProperties
     inputFormat: InputFormat
+    pollTimeout: int
+    useEarliestOffset: bool
+    replicas: int
     taskCount: int = Field(default=1, ge=1, le=1000)
     autoScalerConfig: AutoScalerConfig | None = None
     lateMessageRejectionStartDateTime: datetime | None = None
     lateMessageRejectionPeriod: timedelta | None = None
     earlyMessageRejectionPeriod: timedelta | None = None
+    # A supervisor's; without ``taskDuration`` its task reads on.
     startDelay: Span = Field(default=timedelta(), ge=timedelta())
     period: Span = Field(default=DEFAULT_PERIOD, gt=timedelta())
     taskDuration: timedelta | None = Field(default=None, gt=timedelta())
     completionTimeout: timedelta = Field(default=timedelta(seconds=90), gt=timedelta())
     idleConfig: IdleConfig = Field(default_factory=IdleConfig)
     tombstones: Tombstones = "throw_away"
+    _problem: SpecError | None = PrivateAttr(default=None)
 
     @field_validator("topic")
     @classmethod
@@ -116,11 +119,60 @@ class _TopicIOConfig(SpecModel):
         found = self.autoScalerConfig
         return found if found is not None and found.enableTaskAutoScaler else None
 
+    @classmethod
+    def traits_in(cls, written: Mapping[str, Any]) -> SourceTraits:
+        """Of an ioConfig with these fields."""
+        return cls.TRAITS[0]
 
-class ShareGroupIOConfig(_TopicIOConfig):
+    @classmethod
+    def stand_ins(cls) -> dict[str, Any]:
+        """What a sample can do without: fields that a spec must have, and that say nothing of how records are read."""
+        return {}
+
+    @property
+    def traits(self) -> SourceTraits:
+        return self.traits_in(self.__dict__)
+
+    @property
+    def problem(self) -> SpecError | None:
+        """Why one that is stored can't be read under today's rules."""
+        return self._problem
+
+    def note_problem(self, problem: SpecError) -> None:
+        self._problem = problem
+
+    @property
+    def group(self) -> str | None:
+        """The group in Kafka that is joined; empty: one that is called as its supervisor is; None: none."""
+        return None
+
+    def progress_name(self, owner: str) -> str:
+        """Under which name it is kept what has been read. ``owner``: the supervisor's id, or, of a task that was
+        submitted by hand, the datasource's name.
+
+        Stored offsets belong to the owner, whatever Kafka's consumer group is called: one group may be used by many.
+        """
+        return owner
+
+    @property
+    def consumers(self) -> int:
+        """Clients side by side in each indexer."""
+        return 1
+
+    @property
+    def isolation(self) -> Isolation:
+        """Whether what is read ends where a transaction is open, and leaves aborted records out."""
+        given = str(self.consumerProperties.get("isolation.level", "")).lower()
+        return "read_uncommitted" if given == "read_uncommitted" else "read_committed"
+
+
+class ShareGroupIOConfig(IOConfig):
     """A share group (KIP-932). ``taskCount`` and all that the share-group task does not know are Headgate's."""
 
-    type: Annotated[Literal["index_kafka_share_group"], BeforeValidator(_canonical)] = "index_kafka_share_group"
+    NAMES = ("index_kafka_share_group", "kafka_share_group")
+    TRAITS = (SHARE_GROUP,)
+
+    type: Annotated[Literal["index_kafka_share_group"], _one_of(*NAMES)] = "index_kafka_share_group"
     groupId: GroupId
     pollTimeout: int = Field(default=2000, ge=1, le=60_000)
     useEarliestOffset: bool = True
@@ -157,22 +209,27 @@ class ShareGroupIOConfig(_TopicIOConfig):
             refuse({"isolation.level": "a share group has its own: say it in ioConfig.groupConfig.isolationLevel"})
         return self
 
+    @classmethod
+    def stand_ins(cls) -> dict[str, Any]:
+        return {"groupId": "sample"}
+
     @property
     def group(self) -> str | None:
-        """The group in Kafka that is joined; empty: one that is called as its supervisor is; None: none."""
+        return self.groupId
+
+    def progress_name(self, owner: str) -> str:
         return self.groupId
 
     @property
-    def source_kind(self) -> SourceKind:
-        return "share_group"
+    def consumers(self) -> int:
+        return self.consumersPerIndexer
 
     @property
     def isolation(self) -> Isolation:
-        """Whether what is read ends where a transaction is open, and leaves aborted records out."""
         return self.groupConfig.isolationLevel
 
 
-class KafkaIOConfig(_TopicIOConfig):
+class KafkaIOConfig(IOConfig):
     """Offsets that are kept in the metadata store: Druid's Kafka supervisor, exactly-once.
 
     ``assignment`` and ``groupId`` are Headgate's own: with ``consumer_group`` Kafka deals out the partitions among
@@ -180,7 +237,10 @@ class KafkaIOConfig(_TopicIOConfig):
     called as the supervisor is unless given.
     """
 
-    type: Annotated[Literal["kafka"], BeforeValidator(_canonical)] = "kafka"
+    NAMES = ("kafka", "index_kafka")
+    TRAITS = (OFFSET_RANGE, CONSUMER_GROUP)
+
+    type: Annotated[Literal["kafka"], _one_of(*NAMES)] = "kafka"
     assignment: Literal["offset_range", "consumer_group"] = "offset_range"
     groupId: GroupId | None = None
     pollTimeout: int = Field(default=100, ge=1, le=60_000)
@@ -192,13 +252,13 @@ class KafkaIOConfig(_TopicIOConfig):
 
     @model_validator(mode="after")
     def _a_group_only_for_groups(self) -> Self:
-        if self.groupId is not None and self.assignment != "consumer_group":
+        if self.groupId is not None and not self.traits.in_consumer_group:
             raise ValueError('groupId is for "assignment": "consumer_group" only')
         return self
 
     @model_validator(mode="after")
     def _replicas_of_offset_ranges_only(self) -> Self:
-        if self.replicas > 1 and self.assignment == "consumer_group":
+        if self.replicas > 1 and self.traits.in_consumer_group:
             raise ValueError(
                 'replicas: more than 1 needs "assignment": "offset_range". In a consumer group each partition is read '
                 "by one member alone; when a member dies, Kafka gives its partitions to the others"
@@ -207,46 +267,14 @@ class KafkaIOConfig(_TopicIOConfig):
 
     @model_validator(mode="after")
     def _times_of_the_group(self) -> Self:
-        if self.assignment == "consumer_group":
+        if self.traits.in_consumer_group:
             refuse(faults_of(self.consumerProperties))
         return self
 
+    @classmethod
+    def traits_in(cls, written: Mapping[str, Any]) -> SourceTraits:
+        return CONSUMER_GROUP if written.get("assignment") == CONSUMER_GROUP.kind else OFFSET_RANGE
+
     @property
     def group(self) -> str | None:
-        """The consumer group whose members read; empty: it is called as the supervisor is. None without one."""
-        return (self.groupId or "") if self.assignment == "consumer_group" else None
-
-    @property
-    def source_kind(self) -> SourceKind:
-        return self.assignment
-
-    @property
-    def isolation(self) -> Isolation:
-        """Whether what is read ends where a transaction is open, and leaves aborted records out."""
-        given = str(self.consumerProperties.get("isolation.level", "")).lower()
-        return "read_uncommitted" if given == "read_uncommitted" else "read_committed"
-
-
-def keeps_offsets(io_config: Mapping[str, Any]) -> bool:
-    """Whether an ioConfig, as it is stored, reads with stored offsets; else it is a share group's.
-
-    Those that were stored by an earlier version may have any of a source's names.
-    """
-    return _kind_of(io_config) == "kafka"
-
-
-def _kind_of(value: Any) -> str | None:
-    found = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
-    if found in _SHARE_GROUP_TYPES:
-        return "share group"
-    return "kafka" if found in _KAFKA_TYPES else None
-
-
-IOConfig = Annotated[
-    Annotated[ShareGroupIOConfig, Tag("share group")] | Annotated[KafkaIOConfig, Tag("kafka")],
-    Discriminator(
-        _kind_of,
-        custom_error_type="source_type",
-        custom_error_message="type must be one of " + ", ".join(map(repr, SOURCE_TYPES)),
-    ),
-]
+        return (self.groupId or "") if self.traits.in_consumer_group else None

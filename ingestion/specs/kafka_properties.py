@@ -13,13 +13,13 @@ from ingestion.specs.addresses import AddressPolicy, checked_servers, servers_of
 from ingestion.specs.jaas import login_of
 from ingestion.specs.pem import CERTIFICATE, KEY, pem_of
 from ingestion.specs.providers import PROVIDER, Value
+from ingestion.specs.source_traits import SourceTraits
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 STORES = ("PEM", "PKCS12")
 _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
 _NO_GROUP = "no consumer group is joined"
-_IN_GROUPS = ("consumer_group",)
 _KEPT_HERE = "how far a topic was read is kept in the metadata store"
 
 
@@ -30,8 +30,12 @@ class Property:
     to: str = ""  # librdkafka's name, empty when clients are not simply given it
     values: tuple[str, ...] = ()
     secret: bool = False
-    no_effect: str = ""  # why it changes nothing here, but for the kinds of source in ``but_for``
-    but_for: tuple[str, ...] = ()
+    no_effect: str = ""  # why it changes nothing here, but for sources of which ``but_for`` is true
+    but_for: Callable[[SourceTraits], bool] = lambda traits: False
+
+
+def _joins_a_group(traits: SourceTraits) -> bool:
+    return traits.in_consumer_group
 
 
 def _plain(*names: str) -> dict[str, Property]:
@@ -72,16 +76,18 @@ PROPERTIES: dict[str, Property] = {
     "auto.offset.reset": Property(no_effect="where a new source begins is said by ioConfig"),
     "enable.auto.commit": Property(no_effect=_KEPT_HERE),
     "group.id": Property(no_effect="the group is said by ioConfig"),
-    "heartbeat.interval.ms": Property(no_effect=_NO_GROUP, but_for=_IN_GROUPS),
+    "heartbeat.interval.ms": Property(no_effect=_NO_GROUP, but_for=_joins_a_group),
     "isolation.level": Property(
         values=("READ_COMMITTED", "READ_UNCOMMITTED"),
         no_effect="a share group's is said by ioConfig.groupConfig.isolationLevel",
-        but_for=("offset_range", "consumer_group"),
+        but_for=lambda traits: not traits.in_share_group,
     ),
     "key.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
-    "max.poll.interval.ms": Property(no_effect=_NO_GROUP, but_for=_IN_GROUPS),
-    "max.poll.records": Property("max.poll.records", no_effect="only share groups read it", but_for=("share_group",)),
-    "session.timeout.ms": Property(no_effect=_NO_GROUP, but_for=_IN_GROUPS),
+    "max.poll.interval.ms": Property(no_effect=_NO_GROUP, but_for=_joins_a_group),
+    "max.poll.records": Property(
+        "max.poll.records", no_effect="only share groups read it", but_for=lambda traits: traits.in_share_group
+    ),
+    "session.timeout.ms": Property(no_effect=_NO_GROUP, but_for=_joins_a_group),
     "value.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
 }
 ALLOWED = frozenset(PROPERTIES)
@@ -93,9 +99,9 @@ PEM_LABELS = {
 }
 
 
-def without_effect(kind: str) -> dict[str, str]:
-    """What changes nothing for this kind of source, with the reason."""
-    return {n: known.no_effect for n, known in PROPERTIES.items() if known.no_effect and kind not in known.but_for}
+def without_effect(traits: SourceTraits) -> dict[str, str]:
+    """What changes nothing for this source, with the reason."""
+    return {n: known.no_effect for n, known in PROPERTIES.items() if known.no_effect and not known.but_for(traits)}
 
 
 def keen(properties: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.base import Message
 from ingestion.specs.counters import Counters, Unpublished
 from ingestion.specs.ingestion_spec import IngestionSpec
-from ingestion.specs.io_config import SourceKind
 
 OffsetRange = tuple[int, int]
 Partition = Annotated[int, Field(ge=0, lt=2**31)]
@@ -54,7 +53,9 @@ class Replay(Message):
 
 
 class Assignment(Message):
-    """What an application is to do. ``indexers`` is how many to keep running; for a repair, ``ranges`` what to read.
+    """What an application is to do. ``kind``: its source's, or repair, or replay.
+
+    ``indexers`` is how many to keep running; for a repair, ``ranges`` what to read.
 
     ``consumer_properties``: under librdkafka's names, secrets included. ``created_at``: when the task was, or the first
     of its replicas. ``reads_until``: when its taskDuration will have passed since; None if it has none.
@@ -62,7 +63,7 @@ class Assignment(Message):
     """
 
     task_id: str
-    kind: SourceKind
+    kind: str
     spec: IngestionSpec
     consumer_properties: dict[str, str]
     indexers: int = Field(ge=0)

@@ -18,12 +18,11 @@ from pydantic import Field, ValidationError, model_validator
 from ingestion.specs.base import SpecModel
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.ingestion_spec import IngestionSpec, SupervisorSpec, parse_submitted
-from ingestion.specs.io_config import SHARE_GROUP_TYPE
+from ingestion.specs.io_config import KafkaIOConfig
 from ingestion.specs.sampling import MOST_ROWS, Place, SampleOrder
+from ingestion.specs.sources import all_traits, model_named
 
 INLINE_TYPES = ("inline", "index", "index_parallel")
-KAFKA_TYPES = ("kafka", "index_kafka")
-TYPES = (SHARE_GROUP_TYPE, *KAFKA_TYPES, *INLINE_TYPES)
 # Not the name of a field: nothing is taken for a time, and no field is kept from being discovered.
 NO_TIME: dict[str, Any] = {"column": "\x00 no time \x00", "missingValue": "1970-01-01T00:00:00Z"}
 _LOOKED_AT = (
@@ -95,13 +94,19 @@ class SamplerSpec:
         return issue_at([*where] if self.flat or not where else ["spec", *where], message)
 
 
+def sampler_types() -> list[str]:
+    """What a request's type may be: Druid's types of each source, and those of pasted records."""
+    of_sources = (name for traits in all_traits() for name in (traits.supervisor_type, traits.task_type))
+    return list(dict.fromkeys([*of_sources, *INLINE_TYPES]))
+
+
 def parse_sampler_spec(document: Any, schema_folder: str = "") -> SamplerSpec:
     """Read a request, flat or nested under ``spec``. Raises ``SpecError`` with every fault."""
     if not isinstance(document, dict):
         raise SpecError([issue_at([], "must be a JSON object")])
-    kind = document.get("type")
-    if kind not in TYPES:
-        fault = "required field is missing" if kind is None else f"must be one of {', '.join(TYPES)}, not {kind!r}"
+    kind, types = document.get("type"), sampler_types()
+    if kind not in types:
+        fault = "required field is missing" if kind is None else f"must be one of {', '.join(types)}, not {kind!r}"
         raise SpecError([issue_at(["type"], fault)])
     request = {name: value for name, value in document.items() if name != "samplerConfig"}
     completion = _Completion(kind, flat="spec" not in document)
@@ -128,7 +133,10 @@ class _Completion:
     def __init__(self, kind: str, flat: bool) -> None:
         self._kind = kind
         self._flat = flat
-        self.source = SHARE_GROUP_TYPE if kind == SHARE_GROUP_TYPE else "kafka"
+        model = model_named(kind) or KafkaIOConfig  # of what is no stream's only that is looked at which all have
+        self.source = model.TRAITS[0].supervisor_type
+        self._names = model.NAMES
+        self._stand_ins = model.stand_ins()
         self._inline: InlineSource | None = None
         self._named = self._timed = self._formatted = False
         self.issues: list[SpecIssue] = []
@@ -139,7 +147,7 @@ class _Completion:
             return nested
         if self._kind in INLINE_TYPES:
             spec = {name: spec[name] for name in ("dataSchema", "ioConfig") if name in spec}
-        elif self._kind in KAFKA_TYPES:  # Druid's console writes the type here too
+        elif spec.get("type") in self._names:  # Druid's console writes the type here too
             spec = {name: value for name, value in spec.items() if name != "type"}
         schema, io_config = spec.get("dataSchema"), spec.get("ioConfig")
         return {
@@ -167,9 +175,7 @@ class _Completion:
         if self._kind in INLINE_TYPES:
             io_config = {name: io_config[name] for name in _LOOKED_AT if name in io_config}
         self._formatted = "inputFormat" in io_config
-        stand_ins: dict[str, Any] = {"inputFormat": {"type": "json"}}
-        if self._kind == SHARE_GROUP_TYPE:
-            stand_ins["groupId"] = _STAND_IN
+        stand_ins: dict[str, Any] = {"inputFormat": {"type": "json"}, **self._stand_ins}
         if pasted:
             stand_ins |= {"topic": _STAND_IN, "consumerProperties": _NO_KAFKA}
         return {**stand_ins, **io_config}

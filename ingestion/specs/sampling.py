@@ -12,8 +12,8 @@ from pydantic import Base64Bytes, Field
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.base import Message
 from ingestion.specs.data_schema import DataSchema
-from ingestion.specs.io_config import IOConfig
 from ingestion.specs.protocol import Column
+from ingestion.specs.sources import AnyIOConfig
 
 MOST_ROWS = 1000
 SHOWN_BYTES = 16 * 1024  # of a key or a payload
@@ -30,7 +30,7 @@ class SampleOrder(Message):
     """What to sample and how to read it."""
 
     data_schema: DataSchema
-    io_config: IOConfig
+    io_config: AnyIOConfig
     formatted: bool  # whether the inputFormat is meant; else records are left as they are
     timed: bool  # whether the timestampSpec is meant
     # What was pasted; None reads the topic of ``io_config``, with ``consumer_properties``, secrets included.

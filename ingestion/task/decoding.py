@@ -10,7 +10,6 @@ import pyarrow as pa
 from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, joined_rows, row_indexes
 from ingestion.decode.formats import Access
 from ingestion.sources.base import Ints
-from ingestion.specs import KafkaIOConfig
 from ingestion.specs.protocol import Assignment
 from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, TOMBSTONE, Ledger
 from ingestion.task.breaker import Breaker
@@ -45,7 +44,7 @@ class Decoders:
 def window_of(assignment: Assignment, now: datetime) -> MessageWindow:
     """Which record times are taken: by the task's creation and taskDuration, of a share group by ``now``."""
     io_config = assignment.spec.ioConfig
-    if isinstance(io_config, KafkaIOConfig):
+    if io_config.traits.ends_by_time:
         return MessageWindow.of(io_config, assignment.created_at, assignment.reads_until or now)
     return MessageWindow.of(io_config, now, now)
 

@@ -58,7 +58,8 @@ class Gatherer:
         self._bench = bench
         self._source = source
         self._gathered = Gathered()
-        self._indexes = Indexes(bench.assignment, bench.scratch, apart=bench.assignment.kind == "consumer_group")
+        apart = bench.assignment.spec.ioConfig.traits.in_consumer_group
+        self._indexes = Indexes(bench.assignment, bench.scratch, apart=apart)
         self._behind = False  # another replica has published what this one held, and is expected to do so again
         self._pace = Pace()
         self._caution = Caution()

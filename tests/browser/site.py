@@ -21,6 +21,7 @@ from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import Invitation, Role, Team, User
 from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_cast, spec_for, sum_intervals
 
 STORED, ENDED = "stored", "index_kafka_share_group_flights_2025-05-31T12-00-00_ended"
@@ -85,7 +86,7 @@ def _stored_offsets(cast: Cast) -> None:
     spec = parse_supervisor_spec(document).canonical()
     SpecVersion.objects.create(supervisor=supervisor, version=1, spec=spec, created_by=cast.users["owner"])
     read = {"cluster_id": "cluster-1", "topic": f"{STORED}-topic", "topic_id": "topic-id-2"}
-    source = Source.objects.create(datasource=datasource, kind=Source.Kind.OFFSETS, group=STORED, **read)
+    source = Source.objects.create(datasource=datasource, kind=STORED_OFFSETS.kind, group=STORED, **read)
     ProgressKey.objects.create(source=source, partition=0, next_offset=5, end_offset=9, log_start_offset=0)
 
 

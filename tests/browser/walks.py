@@ -204,7 +204,7 @@ def scale(visit: Visit) -> None:
     visit.page.get_by_role("dialog").get_by_label("Indexers (taskCount)").fill("3")
     visit.button("Scale", visit.page.get_by_role("dialog")).click()
     visit.told("now keeps 3 indexers")
-    assert visit.site.supervisor().io_config["taskCount"] == 3
+    assert visit.site.supervisor().io_config.taskCount == 3
 
 
 def reset(visit: Visit) -> None:
@@ -248,7 +248,7 @@ def scale_on_a_page(visit: Visit) -> None:
     visit.page.get_by_label("Indexers (taskCount)").fill("5")
     visit.press("Scale")
     visit.told("now keeps 5 indexers")
-    assert visit.site.supervisor().io_config["taskCount"] == 5
+    assert visit.site.supervisor().io_config.taskCount == 5
 
 
 def think_better_of_it(visit: Visit) -> None:

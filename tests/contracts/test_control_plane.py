@@ -37,6 +37,7 @@ from ingestion.specs.protocol import (
     SettledRequest,
     StartRequest,
 )
+from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
@@ -53,7 +54,7 @@ SPEC: dict[str, Any] = {
 }
 
 
-def make_task(kind: Any = Task.Kind.SHARE_GROUP, document: dict[str, Any] = SPEC, **more: Any) -> Task:
+def make_task(kind: Any = SHARE_GROUP.kind, document: dict[str, Any] = SPEC, **more: Any) -> Task:
     team, _ = Team.objects.get_or_create(name="contract")
     datasource, _ = Datasource.objects.get_or_create(name="contract", defaults={"team": team})
     return Task.objects.create(
@@ -77,14 +78,14 @@ KAFKA_SPEC = {
 @pytest.fixture(params=["memory", "http"])
 def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """One control plane of each kind, at the beginning of a task with two indexers."""
-    yield from plane_for(request, Task.Kind.SHARE_GROUP, SPEC)
+    yield from plane_for(request, SHARE_GROUP.kind, SPEC)
 
 
 @pytest.fixture(params=["memory", "http"])
 def kafka_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """The control plane of a task with stored offsets."""
     make_receipt_partitions()
-    yield from plane_for(request, Task.Kind.OFFSET_RANGE, KAFKA_SPEC)
+    yield from plane_for(request, OFFSET_RANGE.kind, KAFKA_SPEC)
 
 
 def plane_for(request: pytest.FixtureRequest, kind: Any, document: dict[str, Any]) -> Iterator[ControlPlane]:
@@ -93,7 +94,7 @@ def plane_for(request: pytest.FixtureRequest, kind: Any, document: dict[str, Any
         yield MemoryControlPlane(
             Assignment(
                 task_id="task",
-                kind=kind.value,
+                kind=kind,
                 spec=spec,
                 consumer_properties={n: str(v) for n, v in spec.ioConfig.consumerProperties.items()},
                 indexers=2,
@@ -153,9 +154,9 @@ def test_the_assignment(plane: ControlPlane) -> None:
 @pytest.mark.parametrize(
     ("kind", "supervisor", "replicas", "hours"),
     [
-        (Task.Kind.OFFSET_RANGE, "s", "", 2),
-        (Task.Kind.OFFSET_RANGE, "s", "g", 1),
-        (Task.Kind.OFFSET_RANGE, "", "", None),
+        (OFFSET_RANGE.kind, "s", "", 2),
+        (OFFSET_RANGE.kind, "s", "g", 1),
+        (OFFSET_RANGE.kind, "", "", None),
         (Task.Kind.REPLAY, "s", "", None),
     ],
 )

@@ -27,6 +27,7 @@ from controlplane.tasks.models import Task
 from ingestion.decode import fields
 from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.specs.protocol import StartRequest
+from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
 from ingestion.task.control import Control
 from tests.contracts.test_control_plane import KAFKA_SPEC, SPEC, make_task
 from tests.support.in_process import client_of
@@ -53,7 +54,7 @@ def payload(record: dict[str, Any]) -> bytes:
     return json.dumps({"time": DAY, **record}).encode()
 
 
-def task_of(document: dict[str, Any], kind: Any = Task.Kind.SHARE_GROUP) -> Task:
+def task_of(document: dict[str, Any], kind: Any = SHARE_GROUP.kind) -> Task:
     make_receipt_partitions()
     return make_task(kind, {**document, "dataSchema": SCHEMA})
 
@@ -104,7 +105,7 @@ def test_what_the_decoder_lets_through_is_found_by_its_refusal(
             MemoryLeasedSource([(0, n, p) for n, p in enumerate(payloads)]), client_of(task), dataSource="contract"
         )
     else:
-        task = task_of(KAFKA_SPEC, Task.Kind.OFFSET_RANGE)
+        task = task_of(KAFKA_SPEC, OFFSET_RANGE.kind)
         plane = client_of(task)
         plane.start(0, StartRequest(cluster_id="cluster", topic_id="topic-id", host="here", pid=1))
         key = ProgressKey.objects.create(source=Source.objects.get(), partition=0, next_offset=0)

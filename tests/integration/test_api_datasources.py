@@ -16,6 +16,7 @@ from controlplane.segments.models import QuarantinedRecord, Segment, Source, Sou
 from controlplane.segments.publish import publish
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import Column, PublishRequest, SegmentFile
+from ingestion.specs.source_traits import SHARE_GROUPS
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_segment, sum_intervals
 
 BASE = "/api/v1/datasources/"
@@ -262,7 +263,7 @@ def test_what_is_published_shows_at_once(viewer: Client, cast: Cast) -> None:
     """Through the publish transaction: the list, the timeline and the record's fate agree with it."""
     other = Datasource.objects.create(name="published", team=cast.alpha)
     source = fence.adopt_source(
-        datasource=other, kind=Source.Kind.SHARE_GROUP, group="g", topic="t", cluster_id="c", topic_id="id"
+        datasource=other, kind=SHARE_GROUPS.kind, group="g", topic="t", cluster_id="c", topic_id="id"
     )
     epoch = fence.take_epoch(task_id="task", number=0, datasource=other, source=source)
     for batch, days in enumerate(((0, 1), (1, 2))):

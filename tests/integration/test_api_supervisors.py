@@ -13,6 +13,7 @@ from controlplane.segments.models import IndexerFence, Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task
 from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.source_traits import OFFSET_RANGE, STORED_OFFSETS
 from tests.support.django_cast import SEED, STARTED, Cast, make_receipt, settle, spec_for
 
 SUPERVISORS = "/api/v1/supervisors/"
@@ -162,7 +163,7 @@ def test_druid_status_of_stored_offsets(owner: Client, cast: Cast) -> None:
     Supervisor.objects.filter(pk="rides").update(partitions=2)
     source = Source.objects.create(
         datasource=supervisor.datasource,
-        kind=Source.Kind.OFFSETS,
+        kind=STORED_OFFSETS.kind,
         cluster_id="c",
         group="rides",
         topic="rides-topic",
@@ -176,7 +177,7 @@ def test_druid_status_of_stored_offsets(owner: Client, cast: Cast) -> None:
     for name, goal, told in (("reads", "continue", None), ("publishes", "finish", now - timedelta(minutes=1))):
         task = Task.objects.create(
             id=name,
-            kind=Task.Kind.OFFSET_RANGE,
+            kind=OFFSET_RANGE.kind,
             datasource=supervisor.datasource,
             supervisor_id="rides",
             spec=parse_supervisor_spec(kafka_spec("rides")).task_spec(1).canonical(),
@@ -227,7 +228,7 @@ def test_what_druid_answers_can_be_sent_back(owner: Client, make: str) -> None:
             assert SpecVersion.objects.filter(supervisor_id="rides").count() == 1
     document["spec"]["ioConfig"]["taskCount"] = 2  # what is under spec counts
     post(owner, f"{DRUID}?skipRestartIfUnmodified=true", document)
-    assert Supervisor.objects.get(pk="rides").io_config["taskCount"] == 2
+    assert Supervisor.objects.get(pk="rides").io_config.taskCount == 2
 
 
 def test_druid_submit_and_actions(owner: Client) -> None:

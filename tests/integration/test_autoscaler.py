@@ -16,6 +16,7 @@ from controlplane.supervisors import scaling, services
 from controlplane.supervisors.models import ScaleAction, Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Goal, Indexer, Status, Task
+from ingestion.specs.source_traits import SHARE_GROUP, SHARE_GROUPS, STORED_OFFSETS
 from tests.integration.test_supervisor_services import submit
 from tests.support.django_cast import Cast, spec_for
 
@@ -47,7 +48,7 @@ def reading(supervisor: Supervisor, kind: str = "share_group", partitions: int =
     io_config = task.spec["spec"]["ioConfig"]
     source = Source.objects.create(
         datasource=supervisor.datasource,
-        kind=Source.Kind.SHARE_GROUP if kind == "share_group" else Source.Kind.OFFSETS,
+        kind=SHARE_GROUPS.kind if kind == "share_group" else STORED_OFFSETS.kind,
         cluster_id="cluster",
         group=io_config.get("groupId", supervisor.pk),
         topic=io_config["topic"],
@@ -183,7 +184,7 @@ def test_it_is_given_what_the_pool_has(cast: Cast, settings: LazySettings) -> No
     source = reading(supervisor)
     Task.objects.create(
         id="neighbour",
-        kind=Task.Kind.SHARE_GROUP,
+        kind=SHARE_GROUP.kind,
         datasource=cast.datasource,
         spec={},
         indexers_wanted=2,

@@ -12,6 +12,7 @@ from django.utils import timezone
 from controlplane.segments.models import LagSample, ProgressKey, Source
 from controlplane.supervisors.models import ScaleAction, Supervisor
 from controlplane.tasks.models import Task
+from ingestion.specs.source_traits import SHARE_GROUP
 from tests.integration.test_autoscaler import scaled_spec, submit
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
@@ -121,7 +122,7 @@ def test_the_pool_is_shown(viewer: Client, cast: Cast, settings: LazySettings) -
     settings.WORKER_CAPACITY = 3
     Task.objects.create(
         id="waits",
-        kind=Task.Kind.SHARE_GROUP,
+        kind=SHARE_GROUP.kind,
         datasource=cast.datasource,
         spec=cast.task.spec,
         indexers_wanted=2,

@@ -25,6 +25,7 @@ from controlplane.teams.models import AuditEntry
 from ingestion.specs.protocol import Outcomes
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
 from ingestion.specs.replays import ProducedRecord
+from ingestion.specs.source_traits import OFFSET_RANGE, STORED_OFFSETS
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.publishes import request, start
 
@@ -252,7 +253,7 @@ def test_a_held_page_is_bounded(cast: Cast, kept: list[QuarantinedRecord], clien
 def test_stored_offsets_have_dead_letters_too(cast: Cast, clients: dict[str, Client]) -> None:
     """Of the type kafka the offsets are the supervisor's: a replay leaves them where they are."""
     source = Source.objects.create(
-        kind=Source.Kind.OFFSETS,
+        kind=STORED_OFFSETS.kind,
         datasource=cast.datasource,
         cluster_id="c",
         group="lone",
@@ -276,7 +277,7 @@ def test_stored_offsets_have_dead_letters_too(cast: Cast, clients: dict[str, Cli
     io_config = {"type": "kafka", "topic": "lone-topic"}
     Task.objects.create(
         id="by-hand",
-        kind=Task.Kind.OFFSET_RANGE,
+        kind=OFFSET_RANGE.kind,
         datasource=cast.datasource,
         supervisor_id="lone",
         spec={"spec": {"ioConfig": io_config}},

@@ -14,6 +14,7 @@ from controlplane.segments import fence
 from controlplane.segments.folding import fold
 from controlplane.segments.models import ProgressKey, Segment, Source
 from ingestion.specs.protocol import Advance, Column, Outcomes, QuarantinedRecord
+from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
 from tests.support.django_cast import Cast
 from tests.support.publishes import request, segment, send
 
@@ -38,7 +39,7 @@ def viewer(clients: dict[str, Client]) -> Client:
     return clients["viewer"]
 
 
-def odd_source(cast: Cast, odd: str, kind: Source.Kind) -> Source:
+def odd_source(cast: Cast, odd: str, kind: str) -> Source:
     return fence.adopt_source(
         datasource=cast.datasource,
         kind=kind,
@@ -50,13 +51,13 @@ def odd_source(cast: Cast, odd: str, kind: Source.Kind) -> Source:
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("kind", [Source.Kind.SHARE_GROUP, Source.Kind.OFFSETS])
-def test_names_from_kafka_are_text(cast: Cast, viewer: Client, odd: str, kind: Source.Kind) -> None:
+@pytest.mark.parametrize("kind", [SHARE_GROUPS.kind, STORED_OFFSETS.kind])
+def test_names_from_kafka_are_text(cast: Cast, viewer: Client, odd: str, kind: str) -> None:
     """Row 18 of the security checklist: topics, groups, tasks, columns and errors, published and read."""
     source = odd_source(cast, odd, kind)
     task = f"task {odd}"
     epoch = fence.take_epoch(task_id=task, number=INDEXER, datasource=cast.datasource, source=source)
-    if kind == Source.Kind.OFFSETS:
+    if kind == STORED_OFFSETS.kind:
         ProgressKey.objects.create(source=source, partition=0, next_offset=0)
     file = segment({0: [(0, 10)]}).model_copy(update={"columns": [Column(name=f"column {odd}", type="string")]})
     poison = QuarantinedRecord(
@@ -75,7 +76,7 @@ def test_names_from_kafka_are_text(cast: Cast, viewer: Client, odd: str, kind: S
         outcomes={0: Outcomes(unparseable=[(10, 11)])},
         quarantined=[poison],
         topic_id=f"id {odd}",
-        progress={0: Advance(start=0, end=11)} if kind == Source.Kind.OFFSETS else {},
+        progress={0: Advance(start=0, end=11)} if kind == STORED_OFFSETS.kind else {},
     )
     (made,) = send(sent, INDEXER, task)
     fold()

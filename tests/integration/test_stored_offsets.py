@@ -13,6 +13,7 @@ from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import IndexerFence, ProgressKey, Segment, Source, SourceEvent
 from controlplane.segments.receipts import make_receipt_partitions
 from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest, Outcomes, Reset
+from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.publishes import TASK, make_source, request, send, settled_offsets, start
 
 TOPIC = "topic-id-1"
@@ -25,7 +26,7 @@ def source(db: None) -> Source:
 
 def kept_source(topic_id: str = TOPIC) -> Source:
     make_receipt_partitions()
-    return make_source("flights", topic_id=topic_id, group="supervisor", kind=Source.Kind.OFFSETS)
+    return make_source("flights", topic_id=topic_id, group="supervisor", kind=STORED_OFFSETS.kind)
 
 
 def claim(epoch: int, number: int = 0, may_reset: bool = False, **asked: object) -> ClaimAnswer:
@@ -218,7 +219,7 @@ def test_indexers_that_begin_together_agree_where() -> None:
     barrier = threading.Barrier(4)
     wrong: list[BaseException] = []
     make_receipt_partitions()
-    sources = [make_source(f"d{n}", f"topic-id-{n}", f"supervisor-{n}", Source.Kind.OFFSETS) for n in range(30)]
+    sources = [make_source(f"d{n}", f"topic-id-{n}", f"supervisor-{n}", STORED_OFFSETS.kind) for n in range(30)]
     topics = {s.topic_id: {n: start(s, n, f"task-{s.topic_id}") for n in range(4)} for s in sources}
 
     def begin_all(number: int) -> None:

@@ -18,6 +18,7 @@ from controlplane.supervisors.run import run
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest
+from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import parsed
 from tests.support.publishes import request, send, settled_offsets
@@ -67,13 +68,13 @@ def task_of(supervisor: Supervisor) -> Task:
 
 
 def source_of(supervisor: Supervisor) -> Source:
-    return Source.objects.get(group=supervisor.pk, kind=Source.Kind.OFFSETS)
+    return Source.objects.get(group=supervisor.pk, kind=STORED_OFFSETS.kind)
 
 
 def begin(task: Task) -> int:
     source = fence.adopt_source(
         datasource=task.datasource,
-        kind=Source.Kind.OFFSETS,
+        kind=STORED_OFFSETS.kind,
         group=task.supervisor_id,
         topic="metrics-topic",
         cluster_id="cluster",
@@ -117,9 +118,12 @@ def test_a_source_by_another_of_its_names_is_the_same(
     """Druid's specs name it in ioConfig too, and not always as they do outside."""
     assert post(owner, DRUID, kafka_spec("metrics", type="index_kafka")).status_code == 200
     reading.refresh_from_db()
-    assert reading.io_config["type"] == "kafka"
+    assert reading.io_config.type == "kafka"
     if stored_by_an_earlier_version:
-        named = {**reading.current.spec["spec"], "ioConfig": {**reading.io_config, "type": "index_kafka"}}
+        named = {
+            **reading.current.spec["spec"],
+            "ioConfig": {**reading.current.spec["spec"]["ioConfig"], "type": "index_kafka"},
+        }
         SpecVersion.objects.filter(pk=reading.current.pk).update(spec={**reading.current.spec, "spec": named})
     page = parsed(browsing_as(cast, "owner").get(PAGE))
     assert page.one("dialog", id="ask-reset")

@@ -348,21 +348,21 @@ def test_secrets_that_are_lost_make_the_supervisor_itself_unhealthy(
 
 def test_a_round_that_fails_is_counted_and_stops_no_other(cast: Cast, house: House) -> None:
     broken, well = (submit(cast, house, house.bootstrap, house.topic()) for _ in range(2))
-    # What no submitted spec can be.
+    # What no submitted spec can be, and no task can be made of.
     broken.versions.all()._raw_delete(broken.versions.db)
     broken.versions.model.objects.bulk_create(
-        [broken.versions.model(supervisor=broken, version=1, spec=_without_task_count(well))]
+        [broken.versions.model(supervisor=broken, version=1, spec=_without_timestamp(well))]
     )
     for _ in range(3):
         iterate()
     assert states(broken) == ("UNHEALTHY_SUPERVISOR", "UNHEALTHY_SUPERVISOR")
-    assert broken.recent_errors[0]["class"] == "KeyError"
+    assert broken.recent_errors[0]["class"] == "SpecError"
     assert tasks_of(well)
 
 
-def _without_task_count(like: Supervisor) -> dict[str, Any]:
+def _without_timestamp(like: Supervisor) -> dict[str, Any]:
     spec = like.versions.get().spec
-    del spec["spec"]["ioConfig"]["taskCount"]
+    del spec["spec"]["dataSchema"]["timestampSpec"]
     found: dict[str, Any] = spec
     return found
 

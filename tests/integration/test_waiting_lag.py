@@ -13,6 +13,7 @@ from controlplane.supervisors import services
 from controlplane.supervisors.lag import lag_now, observe_waiting
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Status, Task
+from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
 from tests.integration.test_supervisor_iterations import Forwarder, iterate, reads, submit, tasks_of
 from tests.support.django_cast import Cast, settle
 from tests.support.house import House
@@ -28,7 +29,7 @@ def topic(house: House) -> str:
     return topic
 
 
-def source_of(supervisor: Supervisor, house: House, topic: str, kind: Source.Kind, group: str) -> Source:
+def source_of(supervisor: Supervisor, house: House, topic: str, kind: str, group: str) -> Source:
     offsets = topic_offsets({"bootstrap.servers": house.bootstrap}, topic)
     assert offsets is not None
     return fence.adopt_source(
@@ -43,7 +44,7 @@ def source_of(supervisor: Supervisor, house: House, topic: str, kind: Source.Kin
 
 def read_source(supervisor: Supervisor, house: House, topic: str) -> Source:
     """A source whose tasks have published four records of partition 0, and nothing of partition 1."""
-    source = source_of(supervisor, house, topic, Source.Kind.OFFSETS, supervisor.pk)
+    source = source_of(supervisor, house, topic, STORED_OFFSETS.kind, supervisor.pk)
     settle(source.keys.create(partition=0, next_offset=4), (0, 4))
     source.keys.create(partition=1, next_offset=0)
     return source
@@ -75,7 +76,7 @@ def test_partitions_that_nothing_was_published_of_count_as_the_series_counts_the
         house.produce(topic, [b"{}"] * count, partition=partition)
     spec = {**house.spec(topic, useEarliestOffset=earliest), "suspended": True}
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
-    source = source_of(supervisor, house, topic, Source.Kind.SHARE_GROUP, f"group-{topic}")
+    source = source_of(supervisor, house, topic, SHARE_GROUPS.kind, f"group-{topic}")
     settle(source.keys.create(partition=0), (2, 4), (6, 8))
     observe_waiting()
     fine = LagSample.objects.get(source=source, resolution_s=5)

@@ -33,6 +33,7 @@ from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.teams.models import ApiToken, Membership, Role, Team, User
 from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.source_traits import SHARE_GROUP
 
 ROLES = ("owner", "operator", "viewer", "outsider", "anonymous", "superuser")
 PASSWORD = "correct horse battery staple"
@@ -166,7 +167,7 @@ def _supervisor(datasource: Datasource, owner: User) -> Supervisor:
 def _task(datasource: Datasource, supervisor: Supervisor) -> Task:
     task = Task.objects.create(
         id="index_kafka_share_group_flights_2025-06-01T12-00-00_abcdefgh",
-        kind=Task.Kind.SHARE_GROUP,
+        kind=SHARE_GROUP.kind,
         datasource=datasource,
         supervisor_id=supervisor.pk,
         spec_version=1,

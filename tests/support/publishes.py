@@ -13,14 +13,13 @@ from controlplane.teams.models import Team
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import Advance, Column, Outcomes, PublishRequest, SegmentFile
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.source_traits import SHARE_GROUPS
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
 TASK = "task-1"
 
 
-def make_source(
-    name: str, topic_id: str = "topic-id-1", group: str = "group", kind: Source.Kind = Source.Kind.SHARE_GROUP
-) -> Source:
+def make_source(name: str, topic_id: str = "topic-id-1", group: str = "group", kind: str = SHARE_GROUPS.kind) -> Source:
     """A source of the datasource ``name``, which is made if need be."""
     team, _ = Team.objects.get_or_create(name="alpha")
     datasource, _ = Datasource.objects.get_or_create(name=name, defaults={"team": team})

@@ -65,7 +65,7 @@ class Workers:
         self.owner = "" if owner is None else owner or f"{self.datasource}-lone"
         hashed = hashlib.sha256(token.encode()).hexdigest()
         io_config = parsed.spec.ioConfig
-        kind = io_config.source_kind
+        kind = io_config.traits.kind
         if isinstance(io_config, ShareGroupIOConfig):
             properties = {name: str(value) for name, value in io_config.consumerProperties.items()}
             configure_group(properties, io_config, HERE)

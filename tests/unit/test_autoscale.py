@@ -133,7 +133,8 @@ def scaler(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_how_many_a_supervisor_wants(config: dict[str, Any] | None, decided: int | None, wanted: int) -> None:
-    assert wanted_task_count({"taskCount": 7, "autoScalerConfig": config}, decided) == wanted
+    spec = parse_supervisor_spec(spec_for("scaled", taskCount=7, autoScalerConfig=config))
+    assert wanted_task_count(spec.spec.ioConfig, decided) == wanted
 
 
 @pytest.mark.parametrize(

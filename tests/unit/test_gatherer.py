@@ -40,7 +40,7 @@ def make(tmp_path: Path, log: MemoryLog) -> Iterator[Make]:
     def make_one(io_config: dict[str, Any] | None = None, **more: Any) -> Gathering:
         if not planes:
             given = assignment(tmp_path, kafka=True, io_config=io_config)
-            kind = given.spec.ioConfig.source_kind
+            kind = given.spec.ioConfig.traits.kind
             planes.append(Plane(given.model_copy(update={"kind": kind})))
         one = Gathering(planes[0], log, tmp_path, number=len(made), **more)
         made.append(one)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from controlplane.connections.kafka import TopicOffsets
-from controlplane.tasks.sources import isolation_of
 from ingestion.specs import SpecError, parse_supervisor_spec
 from ingestion.specs.group_times import DEFAULTS, group_times
+from ingestion.specs.stored import io_config_of
 from tests.unit.test_specs import changed, of_kafka
 
 SERVERS = {"bootstrap.servers": "k:9092"}
@@ -37,7 +37,7 @@ def share_group(isolation: str) -> dict[str, Any]:
 def test_the_isolation_of_a_spec(document: dict[str, Any], isolation: str) -> None:
     spec = parse_supervisor_spec(document)
     assert spec.spec.ioConfig.isolation == isolation
-    assert isolation_of(spec.canonical()["spec"]["ioConfig"]) == isolation
+    assert io_config_of(spec.canonical()).isolation == isolation
 
 
 def test_who_reads_what_is_not_committed_has_nothing_undecided() -> None:

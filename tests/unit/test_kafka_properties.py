@@ -11,6 +11,7 @@ from ingestion.specs import SpecError, parse_task_spec
 from ingestion.specs.jaas import login_of
 from ingestion.specs.kafka_properties import SECRET, insecure, keen, librdkafka_properties, missing, without_effect
 from ingestion.specs.providers import EnvironmentVariable
+from ingestion.specs.source_traits import SHARE_GROUP
 from tests.unit.test_specs import changed
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -164,7 +165,7 @@ def test_what_druids_specs_carry_and_a_reader_of_ours_does_not_need() -> None:
         "heartbeat.interval.ms": 3_000,
     }
     assert for_client(given) == {}
-    assert set(given) == set(without_effect("share_group"))
+    assert set(given) == set(without_effect(SHARE_GROUP))
 
 
 # Refusals

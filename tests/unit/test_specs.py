@@ -98,7 +98,7 @@ def test_the_documents_spec_parses_as_it_stands() -> None:
     assert schema.dimensionsSpec.discovers
     assert schema.granularitySpec.segmentGranularity is Granularity.DAY
     assert schema.granularitySpec.queryGranularity is Granularity.NONE
-    assert (io_config.topic, io_config.groupId) == ("my_topic", "druid-share-group")
+    assert (io_config.topic, io_config.group) == ("my_topic", "druid-share-group")
     assert io_config.consumerProperties["bootstrap.servers"] == "kafka-broker:9092"
     assert io_config.pollTimeout == 2000
     assert task.spec.tuningConfig.type == "KafkaTuningConfig"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.supervisors.models import State
-from controlplane.tasks.models import Status, Task
+from controlplane.tasks.models import Status, task_types
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
@@ -39,7 +39,7 @@ ID = shape(id=TEXT)
 STATUS = shape(
     id=TEXT,
     groupId=TEXT,
-    type={"type": "string", "enum": ["index_kafka", "index_kafka_share_group", Task.Kind.REPAIR, Task.Kind.REPLAY]},
+    type={"type": "string", "enum": sorted(task_types())},
     createdTime=TIME,
     queueInsertionTime=TIME,
     statusCode={"type": "string", "enum": [Status.RUNNING, Status.SUCCESS, Status.FAILED]},

@@ -19,7 +19,6 @@ from ingestion.specs.counters import COUNTERS, IN_DRUID, Size
 
 N = TypeVar("N", int, float)
 _COUNTED = ("polled", *(c.name for c in COUNTERS if not isinstance(c, Size)), "segments", "size_bytes", "publishes")
-_OWN_KINDS = (Task.Kind.REPAIR, Task.Kind.REPLAY)  # what Druid has no type for
 
 
 def instant(time: datetime | None) -> str | None:
@@ -121,14 +120,14 @@ def supervisor_full(supervisor: Any) -> dict[str, Any]:
 
 def supervisor_status(supervisor: Any, report: StatusReport) -> dict[str, Any]:
     """The status report. What a share group has no value for is null: its tasks read for as long as they can."""
-    io_config = supervisor.spec["spec"]["ioConfig"]
+    io_config = supervisor.io_config
     partitions, duration = report.lag.partitions, report.task_duration
     lags = _by_partition({p.partition: p.lag for p in partitions})
     payload = {
         "dataSource": supervisor.datasource.name,
-        "stream": io_config["topic"],
+        "stream": io_config.topic,
         "partitions": report.partitions,
-        "replicas": io_config.get("replicas", 1),
+        "replicas": io_config.replicas,
         "durationSeconds": None if duration is None else int(duration.total_seconds()),
         "activeTasks": [{**_task_line(t), "lag": lags} for t in report.tasks if not t.publishing],
         "publishingTasks": [_task_line(t) for t in report.tasks if t.publishing],
@@ -239,7 +238,8 @@ def _task_line(of: TaskProgress) -> dict[str, Any]:
 
 
 def _type(task: Task) -> str:
-    return str(task.kind) if task.kind in _OWN_KINDS else str(task.spec.get("type", task.kind))
+    """What Druid has no type for is called as it is here."""
+    return str(task.spec.get("type", task.kind)) if task.reads else str(task.kind)
 
 
 def _runner_status(task: Task) -> str:

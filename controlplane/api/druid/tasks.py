@@ -19,7 +19,7 @@ from controlplane.api.druid.base import DruidView
 from controlplane.api.v1.tasks import log_response
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.tasks import capacity, selectors, services
-from controlplane.tasks.models import Status, Task
+from controlplane.tasks.models import Status, Task, task_types
 from ingestion.specs import TaskSpec
 
 MOST_TASKS = 1000
@@ -29,12 +29,6 @@ _STATES = {
     "pending": Q(status=Status.PENDING, launched_at__isnull=False),
     "waiting": Q(status=Status.PENDING, launched_at=None),
     "complete": Q(status__in=[Status.SUCCESS, Status.FAILED]),
-}
-_TYPES = {
-    "index_kafka": (Task.Kind.OFFSET_RANGE, Task.Kind.CONSUMER_GROUP),
-    "index_kafka_share_group": (Task.Kind.SHARE_GROUP,),
-    "repair": (Task.Kind.REPAIR,),
-    "replay": (Task.Kind.REPLAY,),
 }
 
 
@@ -59,7 +53,7 @@ class TasksView(DruidView):
         parameters=[
             OpenApiParameter("state", str, enum=sorted(_STATES)),
             OpenApiParameter("datasource", str),
-            OpenApiParameter("type", str, enum=sorted(_TYPES)),
+            OpenApiParameter("type", str, enum=sorted(task_types())),
             OpenApiParameter("createdTimeInterval", str, description="Two ISO 8601 times, joined by _ or /."),
             OpenApiParameter(
                 "max", int, description=f"{MOST_TASKS} at most. Counts all tasks, not complete ones only."
@@ -148,7 +142,7 @@ def _in_state(tasks: QuerySet[Task], state: str) -> QuerySet[Task]:
 
 
 def _of_type(tasks: QuerySet[Task], kind: str) -> QuerySet[Task]:
-    return tasks.filter(kind__in=_one_of("type", kind, _TYPES))
+    return tasks.filter(kind__in=_one_of("type", kind, task_types()))
 
 
 def _one_of(name: str, value: str, known: dict[str, Any]) -> Any:

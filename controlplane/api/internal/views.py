@@ -24,9 +24,8 @@ from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats, plausible
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import first_created_at
-from controlplane.tasks.sources import consumer_group, kind_and_group, owner_of, properties_of
-from ingestion.specs import IOConfig, KafkaIOConfig, parse_task_spec
-from ingestion.specs.io_config import SourceKind
+from controlplane.tasks.sources import consumer_group, key_of, owner_of, properties_of
+from ingestion.specs import IOConfig, parse_task_spec
 from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
@@ -55,7 +54,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
     return message(
         Assignment(
             task_id=task.pk,
-            kind=cast("SourceKind", task.kind),
+            kind=task.kind,
             spec=spec.spec,
             consumer_properties=client_properties(properties_of(task)),
             address_policy=settings.ADDRESS_POLICY,
@@ -77,7 +76,8 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
 def _reads_until(task: Task, io_config: IOConfig, created_at: datetime) -> datetime | None:
     """None for what reads until there is nothing more."""
     by_hand = task.kind == Task.Kind.REPLAY or not task.supervisor_id
-    return None if by_hand or not isinstance(io_config, KafkaIOConfig) else created_at + io_config.taskDuration
+    ends = io_config.traits.ends_by_time and not by_hand and io_config.taskDuration
+    return created_at + ends if ends else None
 
 
 def _replay(task: Task) -> Replay | None:
@@ -112,13 +112,11 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
 
 
 def _adopted(task: Task, asked: StartRequest) -> Source:
-    kind, group = kind_and_group(task.spec["spec"]["ioConfig"], owner_of(task))
-    topic = parse_task_spec(task.spec).spec.ioConfig.topic
-    plausible.check_topic(task, asked, topic, group)
+    key, topic = key_of(task.io_config, owner_of(task)), task.io_config.topic
+    plausible.check_topic(task, asked, topic, key["group"])
     return fence.adopt_source(
         datasource=task.datasource,
-        kind=kind,
-        group=group,
+        **key,
         topic=topic,
         cluster_id=asked.cluster_id,
         topic_id=asked.topic_id,
@@ -130,7 +128,7 @@ def _await_predecessor(task: Task) -> None:
 
     Replicas do not wait for each other: they read the same, and the first to publish wins.
     """
-    if task.kind not in (Task.Kind.OFFSET_RANGE, Task.Kind.CONSUMER_GROUP) or not task.supervisor_id:
+    if not task.reads or not task.io_config.traits.keeps_offsets or not task.supervisor_id:
         return
     older = Task.objects.active().reading().filter(supervisor_id=task.supervisor_id, created_at__lt=task.created_at)
     if task.replica_group:

@@ -207,7 +207,7 @@ class ResetView(HeadgateView):
         if offsets is None:
             return _answer(self.actor, supervisor_id, resetting.reset)
         supervisor: Any = selectors.get_supervisor(self.actor, supervisor_id)
-        topic = supervisor.spec["spec"]["ioConfig"]["topic"]
+        topic = supervisor.io_config.topic
         by_number = {int(partition): offset for partition, offset in offsets.items()}
         return _answer(self.actor, supervisor_id, resetting.reset_offsets, topic=topic, offsets=by_number)
 

@@ -26,8 +26,8 @@ from controlplane.teams.permissions import visible
 MOST_PARTITION = 2**31 - 1
 _WAITING = "Not settled yet: it waits to be delivered, or an indexer holds it."
 _AT_LATEST = (
-    "If it was written before the share group first polled, it is not read: without useEarliestOffset such a group "
-    "begins at the latest offset."
+    "If it was written before the {} first polled, it is not read: without useEarliestOffset it begins at the latest "
+    "offset."
 )
 
 _EXPLANATION = {
@@ -217,6 +217,6 @@ def _passed_over(key: ProgressKey, goes_on: int, offset: int) -> str:
 def _of_a_group_at_latest(source: Source, partition: int) -> list[str]:
     """Where a share group began only the broker knows. ``bounds``: the log's start, and where reading begins."""
     start, begins, *_ = source.bounds.get(str(partition), (0, 0))
-    if source.kind != Source.Kind.SHARE_GROUP or begins <= start:
+    if source.progress.keeps_offsets or begins <= start:
         return []
-    return [_AT_LATEST]
+    return [_AT_LATEST.format(source.progress.label)]

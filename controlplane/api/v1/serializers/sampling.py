@@ -12,7 +12,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from ingestion.specs.sampler_spec import TYPES
+from ingestion.specs.sampler_spec import sampler_types
 from ingestion.specs.sampling import Bytes, RolledUpRow, SampleAnswer, SampledRecord
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -26,7 +26,7 @@ class SamplerConfigSerializer(serializers.Serializer[Any]):
 class SampleBody(serializers.Serializer[Any]):
     """For OpenAPI only: ``parse_sampler_spec`` reads it, flat or nested."""
 
-    type = serializers.ChoiceField(TYPES)
+    type = serializers.ChoiceField(sampler_types())
     spec = serializers.JSONField(
         help_text="dataSchema and ioConfig as far as they are written; ioConfig.inputSource may hold pasted records."
     )

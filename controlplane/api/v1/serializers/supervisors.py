@@ -16,7 +16,6 @@ from controlplane.supervisors.history import change_of, tombstone_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.selectors import shown_spec
-from controlplane.tasks.sources import kind_and_group
 
 
 class SupervisorsQuery(SearchQuery):
@@ -75,16 +74,16 @@ class SupervisorSerializer(serializers.Serializer[Any]):
         return is_healthy(supervisor)
 
     def get_task_count(self, supervisor: Supervisor) -> int:
-        return wanted_task_count(_io_config(supervisor), supervisor.decided_task_count)
+        return wanted_task_count(supervisor.io_config, supervisor.decided_task_count)
 
     def get_replicas(self, supervisor: Supervisor) -> int:
-        return int(_io_config(supervisor).get("replicas", 1))
+        return supervisor.io_config.replicas
 
     def get_topic(self, supervisor: Supervisor) -> str:
-        return str(_io_config(supervisor)["topic"])
+        return supervisor.io_config.topic
 
     def get_group(self, supervisor: Supervisor) -> str:
-        return kind_and_group(_io_config(supervisor), supervisor.pk)[1]
+        return supervisor.io_config.progress_name(supervisor.pk)
 
 
 class ScaleActionSerializer(serializers.Serializer[Any]):
@@ -176,8 +175,3 @@ class ResetBody(BodySerializer):
 
 class ScaleBody(BodySerializer):
     taskCount = serializers.IntegerField(min_value=1, max_value=1000)
-
-
-def _io_config(supervisor: Any) -> dict[str, Any]:
-    config: dict[str, Any] = supervisor.spec["spec"]["ioConfig"]
-    return config

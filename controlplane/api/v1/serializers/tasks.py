@@ -13,13 +13,13 @@ from controlplane.api.base import BodySerializer
 from controlplane.api.pagination import SearchQuery
 from controlplane.api.v1.serializers.datasources import EventSerializer, QuarantinedSerializer
 from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
-from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.models import Goal, Status, Task, task_kinds
 from controlplane.tasks.selectors import Report, shown_spec, task_duration, why_nothing
 
 
 class TasksQuery(SearchQuery):
     status = serializers.ChoiceField(Status.choices, required=False)
-    kind = serializers.ChoiceField(Task.Kind.choices, required=False)
+    kind = serializers.ChoiceField(task_kinds(), required=False)
     datasource = serializers.CharField(required=False, max_length=200)
     supervisor = serializers.CharField(required=False, max_length=200)
 

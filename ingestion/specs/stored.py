@@ -1,0 +1,82 @@
+"""Specs as they are stored: documents in canonical form, without their secrets. Here they become models again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from ingestion.specs.errors import SpecError, issues_of
+from ingestion.specs.io_config import IOConfig
+from ingestion.specs.source_traits import UNREADABLE
+from ingestion.specs.sources import AnyIOConfig, model_of
+
+Document = Mapping[str, Any]
+_ANY: TypeAdapter[IOConfig] = TypeAdapter(AnyIOConfig)
+# What of an ioConfig is good to know though the rest can't be read, and is as it stands in JSON.
+_PLAIN = ("topic", "groupId", "assignment", "taskCount", "replicas", "useEarliestOffset", "consumerProperties")
+_EMPTY: dict[str, Any] = {"topic": "", "groupId": "", "consumerProperties": {}}
+# What may change while a task goes on.
+_SCALING = ("taskCount", "autoScalerConfig")
+
+
+def read_io_config(spec: Document) -> IOConfig:
+    """Of a stored spec. Raises ``SpecError``."""
+    written = _written(spec)
+    try:
+        return _ANY.validate_python(written)
+    except ValidationError as error:
+        raise SpecError(issues_of(error, written)) from None
+
+
+def io_config_of(spec: Document) -> IOConfig:
+    """Of a spec that may have been stored by an earlier version, with any of its source's names.
+
+    What can't be read under today's rules has its defaults, and says so in ``problem``.
+    """
+    try:
+        return read_io_config(spec)
+    except SpecError as problem:
+        return _as_far_as_known(_written(spec), problem)
+
+
+def with_task_count(spec: Document, task_count: int) -> dict[str, Any]:
+    """A spec with so many indexers instead."""
+    parts = spec["spec"]
+    return {**spec, "spec": {**parts, "ioConfig": {**parts["ioConfig"], "taskCount": task_count}}}
+
+
+def but_for_scaling(spec: Document) -> dict[str, Any]:
+    """What two specs have in common that differ only in how many indexers there are to be."""
+    parts = spec["spec"]
+    return {**parts, "ioConfig": {name: value for name, value in parts["ioConfig"].items() if name not in _SCALING}}
+
+
+def _written(spec: Document) -> Any:
+    return spec.get("spec", spec).get("ioConfig")
+
+
+def _as_far_as_known(written: Any, problem: SpecError) -> IOConfig:
+    model = model_of(written) or _UnknownIOConfig
+    stands = written if isinstance(written, Mapping) else {}
+    known = {name: stands[name] for name in _PLAIN if name in stands and name in model.model_fields}
+    empty = {name: value for name, value in _EMPTY.items() if name in model.model_fields}
+    needed = {name: value for name, value in empty.items() if model.model_fields[name].is_required()}
+    found = model.model_construct(**{**needed, **known})
+    found.note_problem(problem)
+    return found
+
+
+class _UnknownIOConfig(IOConfig):
+    """Of a source that this version does not have."""
+
+    NAMES = ()
+    TRAITS = (UNREADABLE,)
+
+    type: str = "unreadable"
+    topic: str = ""
+    taskCount: int = 0
+    replicas: int = 1
+    pollTimeout: int = 0
+    useEarliestOffset: bool = True
