@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db import transaction
-from django.http import HttpResponseBase
 from django.test import Client
 
 from controlplane.datasources.models import Datasource
@@ -18,9 +16,9 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
 from ingestion.specs.protocol import SettledRequest
-from tests.support.django_cast import PAYLOAD, ROLES, SEED, Cast, browsing_as, speaking_as
-from tests.support.permission_table import TABLE, Row, arguments
-from tests.support.routes import Route, all_routes
+from tests.support.django_cast import PAYLOAD, ROLES, SEED, Cast, speaking_as
+from tests.support.permission_table import TABLE, Row, ask
+from tests.support.routes import all_routes
 
 ROUTES = {route.pattern: route for route in all_routes()}
 # What no answer to somebody outside of the team may hold.
@@ -47,15 +45,6 @@ def test_the_table_knows_every_address() -> None:
     missing = (declared - known) | {("?", pattern) for pattern in ROUTES if pattern not in patterns}
     assert missing == set(), "give these rows in tests/support/permission_table.py"
     assert patterns - set(ROUTES) == set(), "these addresses are gone"
-
-
-def ask(row: Row, role: str, cast: Cast) -> HttpResponseBase:
-    client = browsing_as(cast, role) if row.is_page else speaking_as(cast, role)
-    path = Route(row.pattern, frozenset(), None).path(**arguments(cast, row.pattern)) + row.query
-    if row.is_page and row.method == "POST":
-        return client.post(path, row.body or {})
-    body = "" if row.body is None else json.dumps(row.body)
-    return client.generic(row.method, path, body, content_type="application/json")
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda r: f"{r.method} /{r.pattern}{r.query}")

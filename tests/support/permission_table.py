@@ -10,7 +10,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.django_cast import Cast, spec_for
+from django.http import HttpResponseBase
+
+from tests.support.django_cast import Cast, browsing_as, speaking_as, spec_for
+from tests.support.routes import Route
 
 Statuses = tuple[int, int, int, int, int, int]
 
@@ -263,3 +266,13 @@ PAGES = [
 ]
 
 TABLE = [*REST, *DRUID, *INTERNAL, *OPEN, *PAGES]
+
+
+def ask(row: Row, role: str, cast: Cast) -> HttpResponseBase:
+    """The answer to a row, asked by somebody of the cast."""
+    client = browsing_as(cast, role) if row.is_page else speaking_as(cast, role)
+    path = Route(row.pattern, frozenset(), None).path(**arguments(cast, row.pattern)) + row.query
+    if row.is_page and row.method == "POST":
+        return client.post(path, row.body or {})
+    body = "" if row.body is None else json.dumps(row.body)
+    return client.generic(row.method, path, body, content_type="application/json")

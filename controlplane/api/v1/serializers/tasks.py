@@ -19,14 +19,19 @@ from controlplane.tasks.selectors import Report, shown_spec, task_duration, why_
 
 class TasksQuery(SearchQuery):
     status = serializers.ChoiceField(Status.choices, required=False)
-    kind = serializers.ChoiceField(task_kinds(), required=False)
+    kind = serializers.ChoiceField([], required=False)
     datasource = serializers.CharField(required=False, max_length=200)
     supervisor = serializers.CharField(required=False, max_length=200)
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        fields["kind"] = serializers.ChoiceField(task_kinds(), required=False)
+        return fields
 
 
 class TaskSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
-    kind = serializers.CharField(help_text="share_group, offset_range, consumer_group or repair.")
+    kind = serializers.CharField(help_text=f"{', '.join(dict(task_kinds()))}.")
     datasource = serializers.CharField(source="datasource.name")
     team = serializers.CharField(source="datasource.team.name")
     supervisor = serializers.SerializerMethodField(help_text="Null for a task submitted by hand.")
