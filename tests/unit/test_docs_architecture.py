@@ -20,6 +20,7 @@ SEARCHED_TOO = ("docs/guide.md",)
 # One thing of each kind, by the names that it has in code, in the reference, and in paths.
 ADDITIONS = {
     "An input format": r"(?i)thrift",
+    "A source": r"\bCONSUMER_GROUP\b|\bConsumerGroupSource\b|`consumer_group`",
     "An aggregator": r"\b(long|string)Last\b|\"last\"",
     "A page": r"records\.find|\"frontend:records\"|records/find\.html|\bRecordForm\b",
     "An endpoint": r"\bcapacity\.CapacityView\b|^\| `GET /api/v1/capacity/`|v1/capacity\.py",
