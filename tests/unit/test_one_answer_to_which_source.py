@@ -1,0 +1,110 @@
+"""No name decides which source it is: whoever must know asks its traits, and no raw spec is read beside its model."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingestion.specs.sources import SOURCES, all_traits, source_types
+
+PROJECT = Path(__file__).resolve().parents[2]
+NAMES = {name for t in all_traits() for name in (t.kind, t.task_type, t.supervisor_type)}
+PROGRESS = {traits.progress.kind for traits in all_traits()}  # words of their own, too
+MODELS = {model.__name__ for model in SOURCES}
+# The stack's own parts have names that are no source's, and its demo's specs are a user's.
+APART = ("controlplane/embedded/", "/migrations/")
+# They write into a document that a user is about to send, or name places in it.
+OF_DOCUMENTS = {
+    "controlplane/connections/admission.py",
+    "controlplane/tasks/diagnosis.py",  # which options a spec sets
+    "controlplane/api/druid/described.py",
+    "controlplane/datasources/sampling.py",
+    "frontend/examples.py",
+    "frontend/preview.py",
+}
+# They look for rows by what their stored specs say, where the database does it.
+OF_QUERIES = {
+    "controlplane/supervisors/groups.py",
+    "controlplane/supervisors/repairs.py",
+    "controlplane/supervisors/repair_pace.py",
+}
+
+
+def house() -> list[Path]:
+    """The modules that must not know which sources there are."""
+    found = [p for part in ("controlplane", "frontend") for p in sorted((PROJECT / part).rglob("*.py"))]
+    return [p for p in found if not any(apart in str(p) for apart in APART)]
+
+
+def faults(source: str, place: str = "") -> list[str]:
+    """What decides by a name in a module, as ``line: what``."""
+    return [f"{line}: {what}" for line, what in _found(ast.parse(source), place)]
+
+
+def _found(tree: ast.Module, place: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if text in NAMES:
+                yield node.lineno, f"names {text!r}: ask a trait"
+            case ast.Constant(value="ioConfig") if place not in OF_DOCUMENTS:
+                yield node.lineno, "reads a raw ioConfig: a model has it (io_config)"
+            case ast.Constant(value=str(text)) if "ioConfig__" in text and place not in OF_QUERIES:
+                yield node.lineno, "looks into stored ioConfigs: is there a column?"
+            case ast.Call(func=ast.Name("isinstance"), args=[_, kind]) if MODELS & _names_in(kind):
+                yield node.lineno, "asks for a source's model: ask a trait"
+            case ast.keyword(arg=str(text)) if "ioConfig__" in text and place not in OF_QUERIES:
+                yield node.lineno, "looks into stored ioConfigs: is there a column?"
+            case ast.Compare(left=ast.Attribute(attr="kind"), comparators=[ast.Constant(value=text)]) if (
+                text in PROGRESS
+            ):
+                yield node.lineno, "compares how progress is kept: ask a trait"
+            case ast.Compare(left=ast.Attribute(attr="assignment")):
+                yield node.lineno, "compares an assignment: ask a trait"
+
+
+def _names_in(node: ast.expr) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+@pytest.mark.parametrize("path", house(), ids=lambda p: str(p.relative_to(PROJECT)))
+def test_no_module_decides_by_a_name(path: Path) -> None:
+    assert faults(path.read_text(), str(path.relative_to(PROJECT))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'if task.kind == "share_group": pass',
+        'if source.kind == "offsets": pass',
+        'kinds = ("offset_range", "consumer_group")',
+        'x = {"index_kafka": 1}',
+        'if spec["type"] in ("kafka", "index_kafka"): pass',
+        "if io_config.assignment == other: pass",
+        "isinstance(io_config, KafkaIOConfig)",
+        "isinstance(io_config, (ShareGroupIOConfig, str))",
+        'topic = spec["spec"]["ioConfig"]["topic"]',
+        'topic = spec.get("ioConfig", {})',
+        "found = tasks.filter(spec__spec__ioConfig__topic=topic)",
+        "found = tasks.filter(**{'spec__spec__ioConfig__groupId': group})",
+    ],
+)
+def test_what_is_no_answer_is_found(line: str) -> None:
+    assert faults(line)
+
+
+def test_templates_ask_traits_too() -> None:
+    named = re.compile(r"""ioConfig\.|["'](""" + "|".join(map(re.escape, sorted(NAMES))) + r""")["']""")
+    found = [p.name for p in sorted((PROJECT / "templates").rglob("*.html")) if named.search(p.read_text())]
+    assert found == []
+
+
+def test_each_source_has_names_of_its_own() -> None:
+    """Druid's types lead to the model too, and no two sources share a kind."""
+    assert {name for t in all_traits() for name in (t.task_type, t.supervisor_type)} <= set(source_types())
+    assert len(set(source_types())) == len(source_types())
+    kinds = [traits.kind for traits in all_traits()]
+    assert len(set(kinds)) == len(kinds)
