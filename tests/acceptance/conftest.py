@@ -11,7 +11,7 @@ from tests.support.house import House
 
 @pytest.fixture(autouse=True)
 def _at_rest(house: House) -> Iterator[None]:
-    """After each test nothing runs and nothing fails on purpose."""
+    """After each test nothing goes on, and nothing fails on purpose."""
     yield
     house.proxy.set("pass")
-    house.rest()
+    house.let_go()

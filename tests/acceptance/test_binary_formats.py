@@ -39,8 +39,8 @@ def columns_of(house: House, datasource: str, filesystem: pyarrow.fs.FileSystem 
     return found
 
 
-def test_avro_by_a_registry_whose_schema_changes(house: House) -> None:
-    """Through Spark: two versions of a schema, and records that name none; the sum of all is what was produced."""
+def test_avro_by_a_registry_whose_schema_changes(house: House, make_workers: Callable[..., Workers]) -> None:
+    """Two versions of a schema, and records that name none; the sum of all is what was produced."""
     topic = house.topic("avro", partitions=2)
     first, second = one_field("long", "n"), one_field("long", "n")
     second["fields"].append({"name": "more", "type": "string"})
@@ -54,10 +54,9 @@ def test_avro_by_a_registry_whose_schema_changes(house: House) -> None:
         spec["dataSchema"]["timestampSpec"] = _NO_TIME
         decoder = {"type": "schema_registry", "url": registry.url}
         spec["ioConfig"]["inputFormat"] = {"type": "avro_stream", "avroBytesDecoder": decoder}
-        house.supervise(spec)
+        make_workers(spec).start(0)
         published(house, topic, 2 * RECORDS)
         wait_for("the bad ones are in quarantine", lambda: house.totals(topic)["quarantined"] == 2, 60)
-        house.rest()
     totals = house.totals(topic)
     check_adds_up(totals)
     assert (totals["published"], totals["quarantined"]) == (2 * RECORDS, 2)

@@ -29,7 +29,7 @@ def test_the_next_task_has_more_indexers_and_the_last_one_makes_room(house: Hous
     topic = house.topic()
     with house.set_up_with(HEADGATE_WORKER_CAPACITY="3"):
         supervisor = house.supervise(
-            house.kafka_spec(topic, autoScalerConfig=SCALER, taskDuration="PT15S", period="PT2S", startDelay="PT0S")
+            house.kafka_spec(topic, autoScalerConfig=SCALER, taskDuration="PT15S", period="PT2S")
         )
         first = house.running_task(topic)
         stream = Endless(house, topic)

@@ -19,22 +19,18 @@ from tests.support.workers import Workers
 RECORDS = 100_000
 
 
-def test_a_worker_is_killed_while_it_holds_records(house: House) -> None:
+def test_a_worker_is_killed_while_it_holds_records(house: House, make_workers: Callable[..., Workers]) -> None:
     """Row 1 of the failure matrix, for share groups: SIGKILL of an indexer's Python worker."""
     topic = house.topic()
-    house.fail_at(topic, decoded=f"hold_once:{house.home.path}/{topic}.held")
-    house.supervise(house.spec(topic, taskCount=2))
-    task = house.running_task(topic)
-    stream = Stream(house, topic, RECORDS)
     held = house.home.path / f"{topic}.held"
+    house.fail_at(topic, decoded=f"hold_once:{held}")
+    workers = make_workers(house.spec(topic, taskCount=2), 2)
+    workers.start(0, 1)
+    stream = Stream(house, topic, RECORDS)
     wait_for("an indexer holds records", held.exists, 60, lambda: house.logs(topic))
-    busy = wait_for(
-        "a heartbeat with the records in flight",
-        lambda: house.sql("SELECT pid FROM tasks_indexer WHERE task_id = %s AND in_flight > 0", task),
-        30,
-    )
-    for (pid,) in busy:
-        os.kill(pid, signal.SIGKILL)
+    pid = wait_for("it has said which one it is", lambda: int(held.read_text() or 0), 10)
+    assert pid in [workers.pid(number) for number in workers.numbers]
+    os.kill(pid, signal.SIGKILL)
     stream.finish()
     published(house, topic, RECORDS)
     totals = check_exactly_once(house, topic, range(RECORDS))
@@ -104,10 +100,12 @@ def test_publishes_fail_for_longer_than_the_lock(house: House, make_workers: Cal
     check_exactly_once(house, topic, range(RECORDS))
 
 
-def test_worker_and_web_restart(house: House) -> None:
+@pytest.mark.timeout(900)
+def test_worker_and_web_and_kafka_restart(house: House) -> None:
     """Row 7 of the failure matrix: the control plane is killed and comes back; running applications are found again.
 
-    Before that nothing fails.
+    Row 14 of the failure matrix, for share groups: Kafka is killed and comes back under the same application. Before
+    that nothing fails.
     """
     topic = house.topic()
     house.produce(topic, numbered(0, RECORDS))
@@ -126,6 +124,12 @@ def test_worker_and_web_restart(house: House) -> None:
     records = stream.finish()
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))
+    assert house.running_task(topic) == task
+    house.kafka.kill()
+    house.kafka.restart()
+    house.produce(topic, numbered(records, records + 40_000))
+    published(house, topic, records + 40_000, 180)
+    check_exactly_once(house, topic, range(records + 40_000))
     assert house.running_task(topic) == task
 
 
@@ -152,7 +156,7 @@ def test_two_applications_in_one_group(house: House) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_crash_loop_uses_up_the_deliveries(house: House) -> None:
+def test_a_crash_loop_uses_up_the_deliveries(house: House, make_workers: Callable[..., Workers]) -> None:
     """Row 18 of the failure matrix: one crash more than there are deliveries.
 
     Records run out of deliveries, the broker archives them, the repair job finds them.
@@ -162,18 +166,19 @@ def test_a_crash_loop_uses_up_the_deliveries(house: House) -> None:
     limit = 2
     held = house.home.path / f"{topic}.held"
     house.fail_at(topic, decoded=f"hold:{held}")
-    house.supervise(house.spec(topic, taskCount=1, lock_ms=2000, delivery_limit=limit, consumersPerIndexer=1))
-    house.running_task(topic)
+    workers = make_workers(house.spec(topic, taskCount=1, lock_ms=2000, delivery_limit=limit, consumersPerIndexer=1))
     house.produce(topic, numbered(0, records))
     for crash in range(limit + 1):
-        wait_for(f"records are held (crash {crash + 1})", held.exists, 120, lambda: house.logs(topic))
+        workers.start(0)
+        wait_for(f"records are held (crash {crash + 1})", held.exists, 120, lambda: workers.status(0))
         if crash == limit:
             house.fail_at(topic)
         held.unlink()
-        assert house.kill_application(house.running_task(topic))
+        workers.kill(0)
         if crash == limit - 1:
-            # What was held so far is archived by now; the next application holds what comes later.
+            # What was held so far is archived by now; the next one holds what comes later.
             house.produce(topic, numbered(records, 2 * records))
+    workers.start(0)
     published(house, topic, 2 * records, 180)
     totals = check_exactly_once(house, topic, range(2 * records))
     assert totals["published"] == 2 * records

@@ -86,11 +86,11 @@ def test_one_malformed_record_in_a_thousand(house: House, make_workers: Callable
     assert fate["fates"][0]["outcome"] == "unparseable"
 
 
-def test_a_topic_made_again(house: House) -> None:
+def test_a_topic_made_again(house: House, make_workers: Callable[..., Workers]) -> None:
     """Row 10 of the failure matrix: same name, new id, offsets from 0; its records are ingested, an event says so."""
     topic = house.topic(partitions=2)
     house.produce(topic, numbered(0, 5_000))
-    house.supervise(house.spec(topic, taskCount=1))
+    make_workers(house.spec(topic, taskCount=1)).start(0)
     published(house, topic, 5_000)
     house.admin.delete_topics([topic])[topic].result(30)
     wait_for("the topic is gone", lambda: topic not in house.admin.list_topics(timeout=10).topics, 30)
@@ -102,7 +102,7 @@ def test_a_topic_made_again(house: House) -> None:
     assert [e["kind"] for e in events] == ["topic_recreated"]
 
 
-def test_transactions_some_aborted(house: House) -> None:
+def test_transactions_some_aborted(house: House, make_workers: Callable[..., Workers]) -> None:
     """Row 12 of the failure matrix: only committed records appear; the rest does not leave many settled ranges."""
     topic = house.topic(partitions=2)
     producer = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": f"tx-{topic}"})
@@ -119,7 +119,7 @@ def test_transactions_some_aborted(house: House) -> None:
         else:
             producer.commit_transaction(30)
             committed |= set(numbers)
-    house.supervise(house.spec(topic, taskCount=1, lock_ms=1000, delivery_limit=2))
+    make_workers(house.spec(topic, taskCount=1, lock_ms=1000, delivery_limit=2)).start(0)
     published(house, topic, len(committed))
     check_exactly_once(house, topic, committed)
 
@@ -135,22 +135,6 @@ def test_transactions_some_aborted(house: House) -> None:
 
     wait_for("the settled ranges are few", lambda: ranges() <= 4, 90, ranges)
     check_exactly_once(house, topic, committed)
-
-
-@pytest.mark.timeout(900)
-def test_kafka_restarts_under_a_running_task(house: House) -> None:
-    """Row 14 of the failure matrix, for share groups."""
-    topic = house.topic()
-    house.supervise(house.spec(topic, taskCount=2))
-    task = house.running_task(topic)
-    house.produce(topic, numbered(0, 20_000))
-    published(house, topic, 20_000)
-    house.kafka.kill()
-    house.kafka.restart()
-    house.produce(topic, numbered(20_000, 60_000))
-    published(house, topic, 60_000, 180)
-    check_exactly_once(house, topic, range(60_000))
-    assert house.running_task(topic) == task
 
 
 def test_the_seed_as_it_stands(house: House) -> None:
@@ -172,40 +156,40 @@ def test_the_seed_as_it_stands(house: House) -> None:
     wait_for("the application has ended", lambda: house.application_pid(task) is None, 30)
 
 
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        ({}, "topic_empty"),
-        ({"useEarliestOffset": False}, "starts_at_latest"),
-        ({"earlyMessageRejectionPeriod": "PT1H"}, "all_outside_window"),
-        ({"filter": {"type": "selector", "dimension": "category", "value": "none"}}, "all_filter_drops"),
-    ],
-)
-def test_a_supervisor_with_nothing_to_show_says_why(house: House, change: dict[str, Any], code: str) -> None:
+REASONS: dict[str, dict[str, Any]] = {
+    "topic_empty": {},
+    "starts_at_latest": {"useEarliestOffset": False},
+    "all_outside_window": {"earlyMessageRejectionPeriod": "PT1H"},
+    "all_filter_drops": {"filter": {"type": "selector", "dimension": "category", "value": "none"}},
+}
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_a_task_with_nothing_to_show_says_why(house: House, make_workers: Callable[..., Workers], code: str) -> None:
     topic = house.topic(partitions=1)
     spec = house.spec(topic, taskCount=1)
-    if "filter" in change:
-        spec["dataSchema"]["transformSpec"] = change
+    if "filter" in REASONS[code]:
+        spec["dataSchema"]["transformSpec"] = REASONS[code]
     else:
-        spec["ioConfig"] |= change
+        spec["ioConfig"] |= REASONS[code]
     if code == "all_outside_window":
         future = {"time": "2999-01-01T00:00:00Z", "n": 1, "value": 3}
         house.produce(topic, [json.dumps(future).encode()] * 10)
     elif code != "topic_empty":
         house.produce(topic, numbered(0, 10))
-    supervisor = house.supervise(spec)
-
-    def reasons() -> list[str]:
-        answer = house.api("GET", f"/api/v1/supervisors/{supervisor}/")
-        return [r["code"] for r in answer["why_nothing"]]
-
-    wait_for(f"the reason {code}", lambda: code in reasons(), 90, lambda: (reasons(), house.logs(topic)))
+    workers = make_workers(spec)
+    workers.start(0)
+    wait_for(f"the reason {code}", lambda: code in reasons(house, workers), 90, lambda: reasons(house, workers))
     check_adds_up(house.totals(topic))
     assert not stored_numbers(house, topic)[0]
 
 
+def reasons(house: House, workers: Workers) -> list[str]:
+    return [r["code"] for r in house.api("GET", f"/api/v1/tasks/{workers.id}/")["why_nothing"]]
+
+
 def test_share_groups_off_on_the_broker(house: House) -> None:
-    """A broker that has no share groups is named as the reason."""
+    """A supervisor with nothing to show says why: a broker that has no share groups."""
     with Kafka(house.home, share_groups=False, name="kafka-without") as kafka:
         topic = house.topic()
         spec = house.spec(topic, lock_ms=30_000)  # within that broker's own bounds
@@ -214,9 +198,9 @@ def test_share_groups_off_on_the_broker(house: House) -> None:
         admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
         supervisor = house.supervise(spec)
 
-        def reasons() -> list[str]:
+        def said() -> list[str]:
             answer = house.api("GET", f"/api/v1/supervisors/{supervisor}/")
             return [r["code"] for r in answer["why_nothing"]]
 
-        wait_for("the reason", lambda: "share_groups_off" in reasons(), 90, lambda: (reasons(), house.logs(topic)))
-        house.rest()
+        wait_for("the reason", lambda: "share_groups_off" in said(), 90, lambda: (said(), house.logs(topic)))
+        house.let_go()

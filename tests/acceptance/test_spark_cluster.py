@@ -48,7 +48,7 @@ def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: S
     """The two cores are taken; the next task says that it waits for one, and gets those of the task before it."""
     topic = house.topic()
     house.produce(topic, numbered(0, 500))
-    spec = house.kafka_spec(topic, taskCount=2, startDelay="PT0S", period="PT2S")
+    spec = house.kafka_spec(topic, taskCount=2, period="PT2S")
     supervisor = house.supervise(spec)
     published(house, topic, 500, 240)
     first = house.running_task(topic)

@@ -164,7 +164,7 @@ def test_a_supervisor_whose_secret_is_in_the_environment(
 ) -> None:
     monkeypatch.setenv("SPEC_SECRET_LOGIN", SCRAM)
     reference = {"type": "environment", "variable": "SPEC_SECRET_LOGIN"}
-    spec = house.kafka_spec(secured.topic, startDelay="PT0S")
+    spec = house.kafka_spec(secured.topic)
     spec["ioConfig"]["consumerProperties"] = login(secured, "LOGINTLS", "SCRAM-SHA-512", reference)
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     [look] = streams.answers([streams.question(supervisor)])

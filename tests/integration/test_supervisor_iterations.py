@@ -334,7 +334,7 @@ def test_secrets_that_are_lost_make_the_supervisor_itself_unhealthy(
     cast: Cast, house: House, settings: Settings
 ) -> None:
     topic = house.topic()
-    spec = house.kafka_spec(topic, startDelay="PT0S", period="PT0.000001S")
+    spec = house.kafka_spec(topic, period="PT0.000001S")
     login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
     spec["ioConfig"]["consumerProperties"] |= login
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")

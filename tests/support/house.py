@@ -137,6 +137,7 @@ class House:
     @contextmanager
     def set_up_with(self, **settings: str) -> Iterator[None]:
         """The control plane's processes with other settings, for a while; nothing runs meanwhile nor afterwards."""
+        self.rest()
         before = dict(self.environment)
         self._start_anew({**before, **settings})
         try:
@@ -223,7 +224,7 @@ class House:
                 except BufferError:
                     self.producer.poll(0.1)
             count += 1
-        assert self.producer.flush(60) == 0
+        assert self.producer.flush(60 * PATIENCE) == 0
         return count
 
     # Specs and tasks
@@ -255,13 +256,13 @@ class House:
     def kafka_spec(
         self, topic: str, datasource: str | None = None, tuning: dict[str, Any] | None = None, **io_config: Any
     ) -> dict[str, Any]:
-        """A spec with stored offsets for records of ``numbered``; handed off every second."""
+        """A spec with stored offsets for records of ``numbered``; it begins at once, and hands off every second."""
         group = self.spec(topic, datasource)
         shared = {k: group["ioConfig"][k] for k in ("topic", "consumerProperties", "inputFormat")}
         return {
             "type": "kafka",
             "dataSchema": group["dataSchema"],
-            "ioConfig": {**shared, "useEarliestOffset": True, **io_config},
+            "ioConfig": {**shared, "useEarliestOffset": True, "startDelay": "PT0S", **io_config},
             "tuningConfig": {"intermediateHandoffPeriod": "PT1S", **(tuning or {})},
         }
 
@@ -313,6 +314,14 @@ class House:
         for task, *_ in self.sql(_ACTIVE):
             self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # it may have ended meanwhile
         wait_for("all tasks have ended", lambda: not self.sql(_ACTIVE), 180, lambda: self.sql(_ACTIVE))
+
+    def let_go(self) -> None:
+        """End everything as quickly as can be: nothing is waited for, and what is held is lost to its test."""
+        for (supervisor,) in self.sql("SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL"):
+            self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
+        for task, *_ in self.sql(_ACTIVE):
+            self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # one that is just being launched ends by this
+            self.kill_application(task)
 
     def indexer_pids(self, task: str) -> dict[int, int]:
         """Indexer number → process id of its Python worker, of those that run."""

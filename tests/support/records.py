@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from tests.support.house import House, wait_for
+from tests.support.house import PATIENCE, House, wait_for
 
 START = datetime(2025, 6, 1, tzinfo=UTC)
 
@@ -59,7 +59,7 @@ class Stream:
 
     def finish(self) -> None:
         """Wait until all are produced."""
-        self._thread.join(120)
+        self._thread.join(120 * PATIENCE)
         assert not self._thread.is_alive()
 
 
@@ -70,6 +70,7 @@ class Endless:
         self._house, self._topic = house, topic
         self._records = first
         self._enough = threading.Event()
+        self._whole = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -77,9 +78,12 @@ class Endless:
         while not self._enough.wait(0.1):
             self._house.produce(self._topic, numbered(self._records, self._records + 100))
             self._records += 100
+        self._whole = True
 
     def finish(self) -> int:
         """The number behind the last one's."""
         self._enough.set()
-        self._thread.join(60)
+        self._thread.join(60 * PATIENCE)
+        assert not self._thread.is_alive()
+        assert self._whole, "some could not be produced"
         return self._records
