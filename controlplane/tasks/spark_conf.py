@@ -94,6 +94,7 @@ def _files(own: Mapping[str, str]) -> dict[str, str]:
 def _preferred(task: Task, own: Mapping[str, str]) -> dict[str, str]:
     conf = {
         "spark.ui.enabled": "false",
+        "spark.ui.liveUpdate.period": "0",  # what Spark says of its jobs would else be up to 10 s old
         "spark.eventLog.enabled": "false",
         "spark.log.level": "WARN",
         "spark.driver.memory": "512m",

@@ -291,8 +291,11 @@ class Application:
         return "waiting_for_slot" if self._waits_for_slot(slot) else "starting"
 
     def _waits_for_slot(self, slot: Slot) -> bool:
+        """What has spoken has a slot, whatever Spark says: its status may be as old as its heartbeat, 10 s."""
         patient = time.monotonic() - slot.began < STARTING_S
-        return slot.running and not patient and not has_slot(self._spark, slot.number)
+        if not slot.running or patient or self._spoke_since(slot, slot.began):
+            return False
+        return not has_slot(self._spark, slot.number)
 
     def _is_alive(self, slot: Slot) -> bool:
         return slot.thread is not None and slot.thread.is_alive()
