@@ -47,9 +47,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass
 class Outcome:
-    """What the rounds gave: lists of a figure by key; ``lost`` and ``duplicated`` are of all rounds."""
+    """What the rounds gave: lists of a figure by key."""
 
     figures: dict[str, list[float]] = field(default_factory=dict)
+    # Of all rounds, this and the next.
     lost: int = 0
     duplicated: int = 0
 

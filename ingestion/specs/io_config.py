@@ -41,12 +41,10 @@ Span = Annotated[timedelta, AfterValidator(_no_longer_than_a_century)]
 
 
 class IdleConfig(SpecModel):
-    """When a task that was submitted by hand ends by itself: nothing new for this long and everything settled.
-
-    ``inactiveAfterMillis``: None waits for the first record longer than for those after it.
-    """
+    """When a task that was submitted by hand ends by itself: nothing new for this long and everything settled."""
 
     enabled: bool = True
+    # None waits for the first record longer than for those after it.
     inactiveAfterMillis: int | None = Field(default=None, ge=1_000)
 
     def patience(self, has_read: bool) -> timedelta:
@@ -230,19 +228,16 @@ class ShareGroupIOConfig(IOConfig):
 
 
 class KafkaIOConfig(IOConfig):
-    """Offsets that are kept in the metadata store: Druid's Kafka supervisor, exactly-once.
-
-    ``assignment`` and ``groupId`` are Headgate's own: with ``consumer_group`` Kafka deals out the partitions among
-    whoever is a member of the group, else they are dealt out by number. ``groupId`` names the consumer group, which is
-    called as the supervisor is unless given.
-    """
+    """Offsets that are kept in the metadata store: Druid's Kafka supervisor, exactly-once."""
 
     NAMES = ("kafka", "index_kafka")
     TRAITS = (OFFSET_RANGE, CONSUMER_GROUP)
 
     type: Annotated[Literal["kafka"], _one_of(*NAMES)] = "kafka"
+    # Headgate's own, as is the group: with ``consumer_group`` Kafka deals out the partitions among the group's members,
+    # else they are dealt out by number.
     assignment: Literal["offset_range", "consumer_group"] = "offset_range"
-    groupId: GroupId | None = None
+    groupId: GroupId | None = None  # the consumer group; it is called as the supervisor is unless given
     pollTimeout: int = Field(default=100, ge=1, le=60_000)
     useEarliestOffset: bool = False
     replicas: int = Field(default=1, ge=1, le=10)

@@ -53,29 +53,22 @@ class Replay(Message):
 
 
 class Assignment(Message):
-    """What an application is to do. ``kind``: its source's, or repair, or replay.
-
-    ``indexers`` is how many to keep running; for a repair, ``ranges`` what to read.
-
-    ``consumer_properties``: under librdkafka's names, secrets included. ``created_at``: when the task was, or the first
-    of its replicas. ``reads_until``: when its taskDuration will have passed since; None if it has none.
-    ``most_failures``: of an indexer, in a row for one reason, until the task fails.
-    """
+    """What an application is to do."""
 
     task_id: str
-    kind: str
+    kind: str  # its source's, or repair, or replay
     spec: IngestionSpec
-    consumer_properties: dict[str, str]
-    indexers: int = Field(ge=0)
+    consumer_properties: dict[str, str]  # under librdkafka's names, secrets included
+    indexers: int = Field(ge=0)  # how many to keep running
     deep_storage: str
     version: str
-    created_at: datetime
-    reads_until: datetime | None = None
-    most_failures: int = Field(default=15, ge=1)
+    created_at: datetime  # when the task was, or the first of its replicas
+    reads_until: datetime | None = None  # when its taskDuration will have passed since; None if it has none
+    most_failures: int = Field(default=15, ge=1)  # of an indexer, in a row for one reason, until the task fails
     group: str = ""  # the consumer group's name
     schema_folder: str = ""
     address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
-    ranges: list[RepairRange] = Field(default_factory=list)
+    ranges: list[RepairRange] = Field(default_factory=list)  # of a repair: what to read
     replay: Replay | None = None
     failpoints: dict[str, str] = Field(default_factory=dict)
 

@@ -22,10 +22,10 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceTraits:
-    """One source. ``kind`` is that of its tasks, ``label`` what people call it."""
+    """What sets one source apart."""
 
-    kind: str
-    label: str
+    kind: str  # that of its tasks
+    label: str  # what people call it
     progress: Progress
     # Druid's types of its specs.
     task_type: str

@@ -59,3 +59,23 @@ def test_a_docstring_can_be_read_by_itself(package: str) -> None:
     """One that begins with "The same" or "As" is understood only by those who have read another one first."""
     leaning = [f"{place}: {text.splitlines()[0]}" for place, _, text in documented(package) if LEANING.match(text)]
     assert not leaning, "say what it is or does, in words of its own:\n" + "\n".join(leaning)
+
+
+@pytest.mark.parametrize("package", PACKAGES[:-1])  # a test's classes are small
+def test_an_attribute_is_described_where_it_stands(package: str) -> None:
+    """Not in the class's docstring, which is read apart from its line and outlives it."""
+    apart = [
+        f"{place}: {name}"
+        for place, node, text in documented(package)
+        if isinstance(node, ast.ClassDef)
+        for name in attributes(node)
+        if re.search(rf"(^|[\s,])``{name}``(,? (and )?``\w+``)*: ", text)
+    ]
+    assert not apart, "say it in a comment at the attribute:\n" + "\n".join(apart)
+
+
+def attributes(node: ast.ClassDef) -> Iterator[str]:
+    """Those that the class's body names."""
+    for statement in node.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
