@@ -207,6 +207,8 @@ class Reader:
         if end <= start:
             return None
         in_order = len(found) < 2 or bool((np.diff(found) > 0).all())
+        # A partition may be taken up within the very poll that reads of it; what was left out there comes first.
+        in_order &= not any(partition in batch.progress for batch in self._left_out)
         if not in_order or first is None or first < start or not self._plausible(partition, start, first):
             self._astray.add(partition)
             return None

@@ -26,12 +26,14 @@ TAKE_S = 0.5
 RECORDS = [b"%d" % n for n in range(10)]
 
 
-def until(what: str, source: Source, done: Callable[[], bool], heard: Callable[[Batch], object]) -> None:
+def until(
+    what: str, source: Source, done: Callable[[], bool], heard: Callable[[Batch], object], take_s: float = TAKE_S
+) -> None:
     """Take batches, as the loop does, until it is so."""
     give_up = time.monotonic() + DEADLINE_S
     while not done():
         assert time.monotonic() < give_up, f"{what}: {source.problem}"
-        batch = source.take(TAKE_S)
+        batch = source.take(take_s)
         if batch is not None:
             heard(batch)
 
@@ -182,14 +184,14 @@ class Log(ABC):
         self.plane.attempts[topic_id or self.topic_id, 0] = 0
 
 
-def read(source: StoredOffsetSource, to: int) -> list[Batch]:
+def read(source: StoredOffsetSource, to: int, take_s: float = TAKE_S) -> list[Batch]:
     """All batches up to an offset."""
     batches: list[Batch] = []
 
     def ended() -> bool:
         return bool(batches) and batches[-1].progress[0].end >= to
 
-    until(f"read up to {to}", source, ended, batches.append)
+    until(f"read up to {to}", source, ended, batches.append, take_s)
     return batches
 
 

@@ -18,7 +18,7 @@ from ingestion.sources.stored_offsets import StoredOffsets
 from ingestion.sources.topic import TopicWatch, configure_group
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.task.claims import Claims
-from tests.contracts.source_contracts import LeasedContract, Log, StoredOffsetContract
+from tests.contracts.source_contracts import RECORDS, LeasedContract, Log, StoredOffsetContract, read
 from tests.support.formats import HERE
 from tests.support.house import House
 from tests.support.indexer import assignment
@@ -41,7 +41,8 @@ class TestShareGroup(LeasedContract):
 
 
 class _OnKafka(Log):
-    def __init__(self, house: House, plane: MemoryControlPlane, in_group: bool) -> None:
+    def __init__(self, house: House, plane: MemoryControlPlane, in_group: bool, poll_s: float = 0.1) -> None:
+        self._poll_s = poll_s
         self.topic = house.topic(partitions=1)
         self._house = house
         self._in_group = in_group
@@ -69,11 +70,23 @@ class _OnKafka(Log):
             self.topic, self._watch, claims, True, may_reset, with_generation=self._in_group, replicas=replicas
         )
         if self._in_group:
-            return ConsumerGroupSource(self._properties, stored, f"group-{self.topic}", "client", 0.1)
+            return ConsumerGroupSource(self._properties, stored, f"group-{self.topic}", "client", self._poll_s)
         return OffsetRangeSource(self._properties, stored, lambda partition: True, "client", 0.1)
 
 
 class TestStored(StoredOffsetContract):
+    def test_what_is_left_out_comes_before_what_the_same_poll_has_read(self, house: House, tmp_path: Path) -> None:
+        """In a group a partition is dealt out within a poll, which may bring its first records too."""
+        log = _OnKafka(house, MemoryControlPlane(assignment(tmp_path, kafka=True)), in_group=True, poll_s=5.0)
+        log.append(RECORDS)
+        log.store(0)
+        log.remove_before(5)
+        source = log.opened(may_reset=True)
+        batches = read(source, 11, take_s=5.0)
+        source.close()
+        moves = [(b.progress[0].start, b.progress[0].end) for b in batches]
+        assert moves[0] == (0, 5) and moves[1][0] == 5
+
     @pytest.fixture(params=[False, True], ids=["by number", "in a group"])
     def log(self, house: House, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
         log = _OnKafka(house, MemoryControlPlane(assignment(tmp_path, kafka=True)), request.param)
