@@ -32,7 +32,6 @@ from ingestion.specs.stored import but_for_scaling
 
 logger = logging.getLogger(__name__)
 ENDED_LOOKED_AT = 20
-VERSIONS_LOOKED_AT = 20
 _ITERATION_LOCK = 0x49544552
 _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs=0)  # its first iteration is to come
 
@@ -123,7 +122,7 @@ def observe(supervisor: Supervisor) -> Observed:
         task_count=wanted_task_count(io_config, supervisor.decided_task_count),
         replicas=io_config.replicas,
         tasks=_seen(tasks, supervisor.handoff_asked_at),
-        same_task=_same_but_for_task_count(supervisor, version),
+        same_task=_same_but_for_task_count(supervisor, version, tasks),
         scales_in_place=not io_config.traits.deals_by_number,
         longest_delay=settings.RESTART_LONGEST_DELAY,
         not_before=streams.first_start(supervisor),
@@ -224,12 +223,14 @@ def _has_expired(task: Task, reading_since: datetime | None, handoff_asked_at: d
     return duration is not None and timezone.now() - reading_since > duration
 
 
-def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion) -> frozenset[int]:
-    if current.io_config.traits.deals_by_number:
+def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion, tasks: list[Task]) -> frozenset[int]:
+    """The older versions of tasks that run which ask for this one's work, with more or fewer indexers."""
+    older = {t.spec_version for t in tasks if not t.ended and t.spec_version is not None} - {current.version}
+    if not older or current.io_config.traits.deals_by_number:
         return frozenset()
-    recent = supervisor.versions.filter(version__lt=current.version)[:VERSIONS_LOOKED_AT]
     wanted = (but_for_scaling(current.spec), current.secrets)
-    return frozenset(v.version for v in recent if (but_for_scaling(v.spec), v.secrets) == wanted)
+    versions = supervisor.versions.filter(version__in=older)
+    return frozenset(v.version for v in versions if (but_for_scaling(v.spec), v.secrets) == wanted)
 
 
 def apply(supervisor: Supervisor, decision: Decision) -> None:
