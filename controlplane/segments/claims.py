@@ -27,16 +27,19 @@ class _Stored:
 
 
 @transaction.atomic
-def claim(*, task_id: str, number: int, request: ClaimRequest, may_reset: bool) -> ClaimAnswer:
+def claim(
+    *, task_id: str, number: int, request: ClaimRequest, may_reset: bool, topic_missed: bool = False
+) -> ClaimAnswer:
     """Tell an indexer where to go on; see ``ClaimRequest``. Raises ``PublishRefused`` (fenced), ``InvalidInput``.
 
     ``may_reset``: whether the spec lets stored offsets be moved that Kafka has no records for.
+    ``topic_missed``: the topic came to be after the reader, which begins with all of it whatever the spec says.
     """
     fence = lock_fence(task_id, number, request.epoch)
     _check(fence, request, may_reset)
     keys = keys_of(fence.source, {*request.partitions, *request.starts, *request.resets})
     stored = _locked(keys)
-    first_run = _is_first_run(fence.source)
+    first_run = not topic_missed and _is_first_run(fence.source)
     if request.starts and first_run == request.first_run:
         _store(keys, {p: o for p, o in request.starts.items() if stored[p].next_offset is None})
     for partition, reset in request.resets.items():
@@ -50,7 +53,7 @@ def claim(*, task_id: str, number: int, request: ClaimRequest, may_reset: bool) 
             p: Claimed(next_offset=s.next_offset, generation=s.generation, attempts=s.attempts)
             for p, s in after.items()
         },
-        first_run=_is_first_run(fence.source),
+        first_run=not topic_missed and _is_first_run(fence.source),
     )
 
 

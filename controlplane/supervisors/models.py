@@ -65,6 +65,7 @@ class Supervisor(models.Model):
     run_errors = models.JSONField(default=list)
     steady = models.BooleanField(default=False)
     partitions = models.IntegerField(null=True)  # of its topic
+    topic_missed = models.CharField(max_length=300, default="", db_default="")  # see Task; which one, if it was
     handoff_asked_at = models.DateTimeField(null=True)  # tasks that began to read before this are to hand off
     # The autoscaler's: what it has decided, when it last looked, since when it may (a spec and a resume begin anew).
     decided_task_count = models.IntegerField(null=True)

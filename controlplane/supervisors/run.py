@@ -269,6 +269,7 @@ def _start_tasks(supervisor: Supervisor, decision: Decision) -> None:
             sealed=version.secrets,
             user=version.created_by,
             replica_group=group,
+            topic_missed=supervisor.topic_missed == version.io_config.topic,
         )
 
 

@@ -15,16 +15,14 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from controlplane.common.errors import Conflict
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.resolving import stored_properties
-from controlplane.segments import claims
-from controlplane.segments.fence import adopt_source
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
-from controlplane.tasks.sources import key_of, sources_of
+from controlplane.tasks.beginnings import begin_at, from_latest
+from controlplane.tasks.sources import sources_of
 from ingestion.specs.providers import Value
 
 SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
@@ -110,7 +108,7 @@ def question(supervisor: Supervisor) -> Question:
         properties = stored_properties(io_config.consumerProperties, version.secrets)
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
-    begins = supervisor.partitions is None and io_config.traits.keeps_offsets and not io_config.useEarliestOffset
+    begins = supervisor.partitions is None and from_latest(io_config)
     return Question(supervisor.pk, version.version, io_config.topic, properties, problem, begins, io_config.isolation)
 
 
@@ -142,28 +140,16 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
     supervisor.contacted_at = timezone.now()
     if answer.partitions is None:
         topic = supervisor.io_config.topic
+        supervisor.topic_missed = topic
         count_failure(supervisor, TopicMissing(f"There is no topic {topic!r}, or this login may not see it."))
         return
     supervisor.failed_runs = 0
     supervisor.good_runs += 1
     if answer.topic is not None:
-        _begin_at(supervisor, answer.topic)
+        missed = supervisor.topic_missed == supervisor.io_config.topic
+        begin_at(supervisor.datasource, supervisor.io_config, supervisor.pk, answer.topic, missed)
+        supervisor.topic_missed = ""
     keep_partitions(supervisor, answer.partitions, fewer=True)
-
-
-def _begin_at(supervisor: Supervisor, topic: kafka.TopicOffsets) -> None:
-    """Where it is to begin with a topic that it has never read."""
-    try:
-        source = adopt_source(
-            datasource=supervisor.datasource,
-            **key_of(supervisor.io_config, supervisor.pk),
-            topic=supervisor.io_config.topic,
-            cluster_id=topic.cluster_id,
-            topic_id=topic.topic_id,
-        )
-    except Conflict:
-        return  # its indexers will say so
-    claims.begin_at(source, topic.ends)
 
 
 def count_failure(supervisor: Supervisor, problem: Exception) -> None:

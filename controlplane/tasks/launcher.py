@@ -21,6 +21,7 @@ from django.utils import timezone
 from controlplane.common import applications
 from controlplane.common.processes import passed_on
 from controlplane.tasks import spark_conf
+from controlplane.tasks.beginnings import begin_by_hand
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Status, Task
@@ -41,6 +42,7 @@ def launch(task_id: str) -> bool:
         return False
     try:
         if waiting.kind not in PLAIN:
+            begin_by_hand(waiting)
             spark_conf.prepare()  # it may take half a minute, which is none of the application's time to start
         task = _claimed(task_id)
         if task is None:

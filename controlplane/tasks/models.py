@@ -108,6 +108,8 @@ class Task(models.Model):
     message = models.TextField(blank=True)
     # What the observer last saw of the topic, for "why is there nothing?": see tasks.diagnosis.
     observation = models.JSONField(default=dict)
+    # Kafka had no such topic when it was first asked: all that comes into it is newer than the reader.
+    topic_missed = models.BooleanField(default=False, db_default=False)
     quarantined_noted = models.BigIntegerField(default=0, db_default=0)  # as many records are in events
 
     objects = TaskQuerySet.as_manager()

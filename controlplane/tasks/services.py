@@ -94,8 +94,9 @@ def create_task(
     spec_version: int | None = None,
     sealed: str | None = None,
     replica_group: str = "",
+    topic_missed: bool = False,
 ) -> Task:
-    """A PENDING task, launched once the transaction commits. ``replica_group``: see ``Task``."""
+    """A PENDING task, launched once the transaction commits. ``replica_group``, ``topic_missed``: see ``Task``."""
     canonical, hidden = spec_secrets.split(spec.canonical())
     now = timezone.now()
     identifier = spec.id or task_id(spec.type, datasource.name, now)
@@ -108,6 +109,7 @@ def create_task(
         supervisor_id=supervisor_id,
         spec_version=spec_version,
         replica_group=replica_group,
+        topic_missed=topic_missed,
         spec=canonical,
         secrets=seal(hidden) if sealed is None else sealed,
         indexers_wanted=spec.spec.ioConfig.taskCount,

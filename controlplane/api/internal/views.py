@@ -142,9 +142,11 @@ def _await_predecessor(task: Task) -> None:
 def claim(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Where to go on with some partitions."""
     asked = read(request, ClaimRequest)
-    tuning = _task(task_id).spec["spec"].get("tuningConfig", {})
-    may_reset = bool(tuning.get("resetOffsetAutomatically"))
-    return message(claims.claim(task_id=task_id, number=number, request=asked, may_reset=may_reset))
+    task = _task(task_id)
+    may_reset = bool(task.spec["spec"].get("tuningConfig", {}).get("resetOffsetAutomatically"))
+    return message(
+        claims.claim(task_id=task_id, number=number, request=asked, may_reset=may_reset, topic_missed=task.topic_missed)
+    )
 
 
 @for_task("POST")
