@@ -8,6 +8,7 @@ IngestionError
 ├── DecodeError              the decoder, not a record, is at fault                 ingestion.decode
 │   ├── UnusableSchema *     the spec has to be mended
 │   ├── TooSlow *            the spec takes too long on such records
+│   ├── TooWide              records to be decoded, and kept, in smaller parts
 │   ├── DecoderBroken        not even a good record is decoded
 │   └── RegistryUnreachable  ask again: the breaker does
 ├── SegmentError             rows can't be written or read                          ingestion.segments

@@ -49,6 +49,9 @@ class Columns:
         elif self._empty[name] or not empty:
             self._types[name] = _wider(self._types[name], kind)
 
+    def __len__(self) -> int:
+        return len(self._types)
+
     @property
     def fields(self) -> list[pa.Field]:
         return [pa.field(name, kind) for name, kind in self._types.items()]

@@ -10,9 +10,9 @@ What is decided here, and why, stands in the docstrings of ``json_decoder`` (rec
 
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, UnusableSchema
+from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.isolated import IsolatedDecoder
-from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.json_decoder import JsonDecoder, decoded_whole
 from ingestion.decode.window import MessageWindow
 from ingestion.rows import joined_rows, row_indexes
 
@@ -26,7 +26,9 @@ __all__ = [
     "MessageWindow",
     "RegistryUnreachable",
     "TooSlow",
+    "TooWide",
     "UnusableSchema",
+    "decoded_whole",
     "joined_rows",
     "row_indexes",
 ]

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ingestion.decode.envelope import taken
-from ingestion.decode.errors import DecoderBroken, RegistryUnreachable, TooSlow, UnusableSchema
+from ingestion.decode.errors import DecoderBroken, RegistryUnreachable, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.formats import Access, OpenRegistry
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.pipes import (
@@ -67,6 +67,9 @@ def _serve(pipe: Pipe, open_registry: OpenRegistry | None) -> None:
             except TooSlow as error:
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 _say(pipe, {"too_slow": str(error)})
+            except TooWide as error:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                _say(pipe, {"too_wide": str(error)})
     except DecoderBroken as error:
         _say(pipe, {"broken": str(error)})
     finally:

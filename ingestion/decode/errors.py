@@ -21,6 +21,13 @@ class TooSlow(DecodeError):
     permanent = True
 
 
+class TooWide(DecodeError):
+    """These records together have more fields than one table should: decode, and keep, smaller parts of them apart.
+
+    No single record is too wide. Nothing was decided.
+    """
+
+
 class DecoderBroken(DecodeError):
     """Even a known good record is not decoded: the fault is the decoder's, not the records'. Nothing was decided."""
 

@@ -21,7 +21,6 @@ from ingestion.decode.engine import RECORDS, Engine, pointer
 
 Mask = npt.NDArray[np.bool_]
 MOST_DISCOVERED = 1000  # of one record, and read at once
-MOST_IN_BATCH = 2000
 LONGEST_NAME = 1000  # characters; every segment lists its columns in the metadata store
 _WHAT_TO_DO = "name the dimensions, or exclude some"
 _SUSPICIOUS_BATCHES = 50
@@ -29,7 +28,11 @@ _JSON_KEYS = "SELECT json_keys(j) AS keys FROM records"
 
 
 class TooManyFields(Exception):
-    """More fields than are read at once: the records have to be read in smaller parts."""
+    """More fields than are read at once: the records have to be read in smaller parts. ``fields``: how many."""
+
+    def __init__(self, fields: int) -> None:
+        self.fields = fields
+        super().__init__(f"{fields} fields to discover")
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,7 @@ class FieldReader:
             kept = kept.copy()
             kept[list(unusable)] = False
             lists = lists.filter(pa.array(kept[more]))
-        changed, beyond = self._learn_from(texts, lists, kept)
-        return changed, errors | beyond | unusable
+        return self._learn_from(texts, lists, kept), errors | unusable
 
     def _with_unusable_names(self, lists: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
         """By index, what is wrong with records of these fields of which one can be no column."""
@@ -112,16 +114,17 @@ class FieldReader:
         places = indexes[pc.list_parent_indices(lists).filter(held).to_numpy()].tolist()
         return {i: bad[name] for i, name in zip(places, every.filter(held).to_pylist(), strict=True)}
 
-    def _learn_from(self, texts: pa.Array, lists: pa.Array, kept: Mask) -> tuple[bool, dict[int, str]]:
-        """``lists``: the fields' names of kept records that hold more than the known ones."""
+    def _learn_from(self, texts: pa.Array, lists: pa.Array, kept: Mask) -> bool:
+        """Whether there are new ones. ``lists``: the fields of kept records that hold more than the known ones."""
         known = set(self.names)
         new = [n for n in pc.unique(pc.list_flatten(lists)).to_pylist() if n not in known]
         if not new:
-            return False, {}
+            return False
         if len(known) + len(new) - len(self._fixed) <= MOST_DISCOVERED:
             self._use([*self.names, *new])
-            return True, {}
-        return True, self._learn_those_of(texts, np.flatnonzero(kept))
+        else:
+            self._learn_those_of(texts, np.flatnonzero(kept))
+        return True
 
     def _too_wide(self, texts: pa.Array, fields: Fields, kept: Mask) -> dict[int, str]:
         """Records that alone hold more fields than may be discovered, whatever is read with them."""
@@ -164,22 +167,15 @@ class FieldReader:
         table = pa.table({"j": texts.take(pa.array(indexes))})
         return flat(self._engine.run(_JSON_KEYS, RECORDS, table).column(0))
 
-    def _learn_those_of(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
-        """And forget all others. Where parts of a batch would not help either, rare fields lose."""
-        lists = self._keys(texts, indexes)
-        counts = pc.value_counts(pc.list_flatten(lists)).to_pylist()
+    def _learn_those_of(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> None:
+        """And forget all others. Raises ``TooManyFields``."""
         fixed = set(self._fixed)
-        free = [c["values"] for c in counts if c["values"] not in fixed and self._unlimited(c["values"])]
-        rest = [c for c in counts if c["values"] not in fixed and not self._unlimited(c["values"])]
-        if MOST_DISCOVERED < len(rest) <= MOST_IN_BATCH:
-            raise TooManyFields
-        rest.sort(key=lambda c: -int(c["counts"]))
-        self._use([*self._fixed, *free, *(c["values"] for c in rest[:MOST_DISCOVERED])])
-        beyond = pa.array([c["values"] for c in rest[MOST_DISCOVERED:]], pa.string())
-        held = pc.is_in(pc.list_flatten(lists), value_set=beyond)
-        parents = np.unique(pc.list_parent_indices(lists).filter(held).to_numpy())
-        message = f"holds a field beyond the {MOST_DISCOVERED:,} most frequent of over {MOST_IN_BATCH:,} in a batch"
-        return dict.fromkeys(indexes[parents].tolist(), f"{message}: {_WHAT_TO_DO}")
+        names = pc.unique(pc.list_flatten(self._keys(texts, indexes))).to_pylist()
+        found = [name for name in names if name not in fixed]
+        limited = sum(not self._unlimited(name) for name in found)
+        if limited > MOST_DISCOVERED:
+            raise TooManyFields(limited)
+        self._use([*self._fixed, *found])
 
 
 def unusable_name(name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from ingestion.decode.decoded import Decoded, joined
 from ingestion.decode.envelope import Envelope, taken
-from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, UnusableSchema
+from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.formats import JSON, Access
 from ingestion.decode.json_decoder import DEFAULT_BATCH_S, DEFAULT_MEMORY_LIMIT_BYTES
 from ingestion.decode.pipes import (
@@ -54,7 +54,7 @@ class IsolatedDecoder:
     the child runs: one that gives ``ingestion.decode.child`` a schema registry's client, where formats need one; that
     of ``access`` is not used.
     Not thread-safe. Close it. The first ``decode`` raises ``UnusableSchema``; any raises ``DecoderBroken`` when no
-    child can be started, ``RegistryUnreachable`` and ``TooSlow``.
+    child can be started, ``RegistryUnreachable``, ``TooSlow`` and ``TooWide``.
     """
 
     def __init__(
@@ -245,6 +245,8 @@ class _Child:
             raise RegistryUnreachable(answer["unreachable"])
         if "too_slow" in answer:
             raise TooSlow(answer["too_slow"])
+        if "too_wide" in answer:
+            raise TooWide(answer["too_wide"])
         return answer
 
     def _request(

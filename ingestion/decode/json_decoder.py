@@ -14,8 +14,8 @@ What is a record of JSON, and what is done with the odd ones:
   unopened.
 - A field with NUL in its name, or a name of more than 1,000 characters, is not discovered: its record is unparseable.
 - A field named ``__time`` is not discovered: the name is the segment's own. One named ``__row`` is.
-- At most 1,000 fields are discovered in a record; one with more is unparseable, whatever is read with it. Of a batch
-  with more than 2,000 the 1,000 most frequent are; records with others are unparseable.
+- At most 1,000 fields are discovered in a record; one with more is unparseable, whatever is read with it. A batch with
+  more than that is read in parts; with more than 2,000 not at all (``TooWide``): each row would have all columns.
 - A record that needs more memory than the decoder may have is unparseable; its neighbours are decoded without it.
 - So is one that takes DuckDB too long, in processor time: seconds, of which its batch needs milliseconds. Where there
   are more of them than can be told apart in a few times as many seconds, nothing is decoded (``TooSlow``).
@@ -38,7 +38,7 @@ import pyarrow as pa
 from ingestion.decode.decoded import Decoded, joined
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope, taken
-from ingestion.decode.errors import DecoderBroken, TooSlow, UnusableSchema
+from ingestion.decode.errors import DecoderBroken, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader, Fields, Mask, TooManyFields
 from ingestion.decode.formats import JSON, Access, Tools, reader_of
@@ -54,6 +54,7 @@ from ingestion.specs import DataSchema, InputFormat, TimestampSpec
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
 DEFAULT_BATCH_S = 5.0
+MOST_IN_BATCH = 2000  # fields to discover: a table of each record's own would be as large as their square
 _PORTIONS = 16  # rather than halves: what can't be interrupted costs its whole time at each level
 _BUDGET = 4.0  # times as long, to find the records that are too slow
 _LEAST_S = 0.1  # for a single record
@@ -102,7 +103,8 @@ class JsonDecoder:
     ) -> Decoded:
         """What becomes of every payload. ``envelope``: required by the format ``kafka``, unread by any other.
 
-        Raises ``DecoderBroken`` when the fault is not in the records, ``RegistryUnreachable``, ``TooSlow``.
+        Raises ``DecoderBroken`` when the fault is not in the records, ``RegistryUnreachable``, ``TooSlow``,
+        ``TooWide``.
         """
         if self._crash_marker is not None and any(p and self._crash_marker in p for p in payloads):
             os._exit(70)
@@ -128,7 +130,9 @@ class JsonDecoder:
         try:
             with self._watchdog.watching(seconds):
                 return self._parts.decode(payloads, window, envelope)
-        except TooManyFields:
+        except TooManyFields as many:
+            if many.fields > MOST_IN_BATCH:
+                raise TooWide(f"{len(payloads)} records hold {many.fields:,} fields to discover") from None
             return self._in_parts(payloads, window, envelope, seconds, -(-len(payloads) // 2))
         except duckdb.InterruptException as error:
             self._check_budget(len(payloads))
@@ -183,6 +187,24 @@ class JsonDecoder:
     def _start_anew(self) -> None:
         self._parts.close()
         self._parts = self._made()
+
+
+def decoded_whole(
+    decoder: JsonDecoder,
+    payloads: Sequence[bytes | None],
+    window: MessageWindow,
+    envelope: Envelope | None = None,
+) -> Decoded:
+    """``JsonDecoder.decode`` of records that are few: one table has all their fields, however many those are."""
+    try:
+        return decoder.decode(payloads, window, envelope)
+    except TooWide:
+        middle = len(payloads) // 2
+    parts = [
+        decoded_whole(decoder, payloads[there.start : there.stop], window, taken(envelope, there)).moved(there)
+        for there in (range(middle), range(middle, len(payloads)))
+    ]
+    return joined(parts)
 
 
 def _interrupting(decoder: JsonDecoder) -> Callable[[], None]:

@@ -26,6 +26,7 @@ from ingestion.specs.protocol import SegmentFile
 
 MOST_INTERVALS = 200  # each is a file and a lock of the publish transaction
 MOST_RANGES = 250_000  # of offsets: they stay in memory, and every one is published
+MOST_COLUMNS = 10_000  # each row of a segment has them all
 MOST_RECORDS = 20_000_000  # a byte for each is needed to write
 _OPEN_RUNS = 16  # that are merged at once
 _LEAST_BLOCK_BYTES = 64 * 1024
@@ -93,14 +94,15 @@ class RowIndex:
     def full(self) -> bool:
         """Whether it is time to write.
 
-        ``maxRowsPerSegment`` rows of an interval, ``maxTotalRows`` of all; or more intervals, ranges of offsets or
-        records than are good for one publish.
+        ``maxRowsPerSegment`` rows of an interval, ``maxTotalRows`` of all; or more intervals, columns, ranges of
+        offsets or records than are good for one publish.
         """
         most = self._tuning.maxTotalRows
         return (
             (most is not None and self.rows >= most)
             or max(self._counts.values(), default=0) >= self._tuning.maxRowsPerSegment
             or len(self._counts) > MOST_INTERVALS
+            or len(self._columns) > MOST_COLUMNS
             or self._places.runs + self._changes > MOST_RANGES
             or len(self._places) >= MOST_RECORDS
         )

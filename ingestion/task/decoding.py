@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
-from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, joined_rows, row_indexes
+from ingestion.decode import Decoded, Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, joined_rows, row_indexes
 from ingestion.decode.formats import Access
 from ingestion.sources.base import Ints
 from ingestion.specs.protocol import Assignment
@@ -58,16 +58,20 @@ class Decoding:
         self._breaker = breaker
 
     def decode(self, ledger: Ledger, give_up: float) -> pa.Table | None:
-        """Rows of all records without an outcome; the others' outcomes are in the ledger."""
+        """Rows of all records without an outcome; the others' outcomes are in the ledger.
+
+        Raises ``Lapsed``, and ``TooWide``, which leaves the ledger as it is.
+        """
         window = window_of(self._assignment, datetime.now(UTC))
         pending = ledger.indexes(PENDING)
         late = ledger.batch.delivery_counts[pending] >= LATE_DELIVERY
         late |= ledger.batch.suspect
-        tables = [
-            self._decode_with(decoder, ledger, chosen, window, give_up)
+        found = [
+            (chosen, self._decode_with(decoder, ledger, chosen, window, give_up))
             for decoder, chosen in ((self._decoders.here, pending[~late]), (self._decoders.isolated, pending[late]))
             if len(chosen)
         ]
+        tables = [_noted(ledger, chosen, decoded) for chosen, decoded in found]
         return joined_rows(tables) if tables else None
 
     def _decode_with(
@@ -77,25 +81,14 @@ class Decoding:
         chosen: Ints,
         window: MessageWindow,
         give_up: float,
-    ) -> pa.Table:
+    ) -> Decoded:
         payloads, envelope = ledger.batch.payloads, self._envelope(ledger)
-        whole = len(chosen) == len(payloads)
-        if not whole:
+        if len(chosen) < len(payloads):
             payloads = [payloads[i] for i in chosen.tolist()]
             envelope = None if envelope is None else envelope.taken(chosen.tolist())
         # Insisted on, since a format may have to ask a schema registry.
         found = self._breaker.insist(lambda: decoder.decode(payloads, window, envelope), give_up)
-        decoded = found.with_tombstones(self._assignment.spec.ioConfig.tombstones)
-        ledger.mark(chosen, STORED)
-        ledger.mark(chosen[np.array(decoded.filtered, dtype=np.int64)], FILTERED)
-        ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
-        ledger.mark(chosen[np.array(decoded.tombstones, dtype=np.int64)], TOMBSTONE)
-        ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
-        ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
-        ledger.faults.update({int(chosen[i]): e for i, e in decoded.processed_with_error.items()})
-        if whole:
-            return decoded.rows
-        return decoded.rows.set_column(0, "__row", pa.array(chosen[row_indexes(decoded.rows)], pa.int32()))
+        return found.with_tombstones(self._assignment.spec.ioConfig.tombstones)
 
     def _envelope(self, ledger: Ledger) -> Envelope | None:
         """Keys, times and headers, for the one format that looks at them."""
@@ -104,3 +97,17 @@ class Decoding:
         batch = ledger.batch
         headers = batch.headers or [()] * len(batch)
         return Envelope(self._assignment.spec.ioConfig.topic, batch.keys, batch.timestamps_ms, headers)
+
+
+def _noted(ledger: Ledger, chosen: Ints, decoded: Decoded) -> pa.Table:
+    """The outcomes go into the ledger, and the rows get their indexes there."""
+    ledger.mark(chosen, STORED)
+    ledger.mark(chosen[np.array(decoded.filtered, dtype=np.int64)], FILTERED)
+    ledger.mark(chosen[np.array(decoded.outside_window, dtype=np.int64)], OUTSIDE)
+    ledger.mark(chosen[np.array(decoded.tombstones, dtype=np.int64)], TOMBSTONE)
+    ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
+    ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
+    ledger.faults.update({int(chosen[i]): e for i, e in decoded.processed_with_error.items()})
+    if len(chosen) == len(ledger.batch):
+        return decoded.rows
+    return decoded.rows.set_column(0, "__row", pa.array(chosen[row_indexes(decoded.rows)], pa.int32()))

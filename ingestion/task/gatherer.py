@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ingestion.client import PublishRefused, Unacceptable
-from ingestion.decode import TooSlow
+from ingestion.decode import TooSlow, TooWide
 from ingestion.segments import RowIndex
 from ingestion.sources import Batch, StoredOffsetSource, TopicChanged
 from ingestion.task.batches import Ledger
@@ -21,7 +21,7 @@ from ingestion.task.errors import Fenced, Lapsed, Refused, StorageRefused, TooMa
 from ingestion.task.gathered import Gathered
 from ingestion.task.indexes import Indexes
 from ingestion.task.pace import Held, Pace
-from ingestion.task.parts import Part
+from ingestion.task.parts import Part, in_two
 from ingestion.task.publishing import LONGEST_S, check_segments
 from ingestion.task.workbench import Workbench
 
@@ -61,6 +61,7 @@ class Gatherer:
         apart = bench.assignment.spec.ioConfig.traits.in_consumer_group
         self._indexes = Indexes(bench.assignment, bench.scratch, apart=apart)
         self._behind = False  # another replica has published what this one held, and is expected to do so again
+        self._given_up = 0  # how often what had gathered was
         self._pace = Pace()
         self._caution = Caution()
 
@@ -76,12 +77,27 @@ class Gatherer:
         except Lapsed:
             self._start_over("gave up a batch", batch.progress)
             return
+        except TooWide:
+            self._take_in_halves(ledger)
+            return
         self._bench.parse_exceptions.gather(ledger)
         self._bench.failpoints.reach("decoded")
         if self._caution.is_due(batch):
             self._take_carefully(Part(ledger, rows))
         else:
             self._add(ledger, rows)
+
+    def _take_in_halves(self, ledger: Ledger) -> None:
+        """Each by itself: they may be too wide to gather together."""
+        first, second = (half.batch for half in in_two(ledger))
+        before = self._given_up
+        self.take(first)
+        if self.due:
+            self.hand_off()
+        if self._given_up == before:
+            self.take(second)
+        else:  # what comes before it is read again
+            self._start_over("part of a batch was given up", second.progress)
 
     def _add(self, ledger: Ledger, rows: pa.Table | None) -> None:
         batch = ledger.batch
@@ -209,6 +225,7 @@ class Gatherer:
         mine = lost.keys() & self._gathered.parts.keys()
         if not mine:
             return
+        self._given_up += 1
         if any(offset is not None for offset in lost.values()):
             self._behind = True
             self._pace.handed_off()
@@ -246,6 +263,7 @@ class Gatherer:
 
     def _start_over(self, reason: str, more: Iterable[int] = ()) -> None:
         self._bench.log.warning("starting over from the stored offsets", reason=reason, records=self._gathered.records)
+        self._given_up += 1
         partitions = {*self._gathered.parts, *more}
         self.give_up()
         if self._bench.control.directive == "continue":

@@ -38,11 +38,11 @@ class Part:
 
         ``named``: columns that rows have whether they hold something or not; others go when they are empty.
         """
-        middle = len(self.ledger.batch) // 2
-        first, second = halves(self.ledger.batch, middle)
+        first, second = in_two(self.ledger)
+        middle = len(first.batch)
         return (
-            Part(self.ledger.part(first, 0), self._rows(0, middle, named)),
-            Part(self.ledger.part(second, middle), self._rows(middle, len(self.ledger.batch), named)),
+            Part(first, self._rows(0, middle, named)),
+            Part(second, self._rows(middle, len(self.ledger.batch), named)),
         )
 
     def _rows(self, start: int, stop: int, named: frozenset[str]) -> pa.Table | None:
@@ -103,6 +103,13 @@ class Refusals:
             return register(Part(part.ledger.bare(), None))
         except Unacceptable as again:
             raise Refused(f"Publishes are refused, even of a bare place in the quarantine: {again}") from again
+
+
+def in_two(ledger: Ledger) -> tuple[Ledger, Ledger]:
+    """The first and the second half of the records; their outcomes are the ledger's own."""
+    middle = len(ledger.batch) // 2
+    first, second = halves(ledger.batch, middle)
+    return ledger.part(first, 0), ledger.part(second, middle)
 
 
 def halves(batch: Batch, middle: int) -> tuple[Batch, Batch]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.client import PublishRefused
-from ingestion.decode import TooSlow, row_indexes
+from ingestion.decode import TooSlow, TooWide, row_indexes
 from ingestion.segments import intervals_among, write_segments
 from ingestion.sources import RELEASE, Batch, LeasedSource, TopicChanged
 from ingestion.sources.base import Ints
@@ -18,7 +18,7 @@ from ingestion.specs import offsets
 from ingestion.specs.protocol import SegmentFile
 from ingestion.task.batches import STORED, Ledger
 from ingestion.task.errors import Fenced, Lapsed, Refused, StorageRefused, TooManyParseExceptions
-from ingestion.task.parts import Part
+from ingestion.task.parts import Part, in_two
 from ingestion.task.publishing import LONGEST_S, check_segments
 from ingestion.task.workbench import Workbench
 
@@ -105,11 +105,20 @@ class Settler:
         # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
         same_topic = self._bench.topic.check_aside()
         ledger.early = self._drop_settled(ledger, give_up)
-        rows = self._bench.decoding.decode(ledger, give_up)
+        self._settle_decoded(ledger, give_up, same_topic)
+        return ledger.verdicts
+
+    def _settle_decoded(self, ledger: Ledger, give_up: float, same_topic: Future[None]) -> None:
+        """Decode and register, in halves where the records have too many fields for one table."""
+        try:
+            rows = self._bench.decoding.decode(ledger, give_up)
+        except TooWide:
+            for half in in_two(ledger):
+                self._settle_decoded(half, give_up, same_topic)
+            return
         self._bench.parse_exceptions.look_at(ledger)
         self._bench.failpoints.reach("decoded")
         self._bench.refusals.registered(Part(ledger, rows), lambda part: self._register(part, give_up, same_topic))
-        return ledger.verdicts
 
     def _register(self, part: Part, give_up: float, same_topic: Future[None]) -> bool:
         ledger = part.ledger

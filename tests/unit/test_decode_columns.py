@@ -368,20 +368,6 @@ def test_records_with_many_fields_together_are_read_in_parts() -> None:
     decoder.close()
 
 
-def test_more_fields_than_parts_of_a_batch_may_have() -> None:
-    """The frequent fields stay; a record with a rare one beyond them is unparseable; excluded ones don't count."""
-    decoder = JsonDecoder(schema_of(useSchemaDiscovery=True, dimensionExclusions=["never"]))
-    wide = many("f", MOST_DISCOVERED - 1)
-    rare = [many(f"r{i}_", 600) for i in range(2)]
-    decoded = decode(decoder, *rare, f'{wide},"never":1', f'{wide},"often":1', '"often":1')
-    assert list(decoded.unparseable) == [0, 1]
-    assert "beyond the 1,000 most frequent of over 2,000 in a batch" in decoded.unparseable[0]
-    assert row_indexes(decoded.rows).tolist() == [2, 3, 4]
-    assert len(decoded.rows.column_names) == 2 + MOST_DISCOVERED
-    assert decode(decoder, *rare).unparseable == {}  # alone there is room for both
-    decoder.close()
-
-
 def test_fields_that_the_stream_no_longer_holds_are_forgotten() -> None:
     decoder = JsonDecoder(schema_of(useSchemaDiscovery=True))
     decode(decoder, ",".join(f'"f{i}":1' for i in range(500)))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, row_indexes
+from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, decoded_whole, row_indexes
 from ingestion.decode.engine import Engine
 from ingestion.decode.formats import Access, Registry, Tools, reader_of
 from ingestion.errors import IngestionError
@@ -99,7 +99,8 @@ def _texts(order: SampleOrder, records: Records) -> pa.Array:
 def _add_fields(found: Outcomes, texts: pa.Array) -> None:
     decoder = JsonDecoder(_ALL_FIELDS, MEMORY_BYTES)
     try:
-        decoded = decoder.decode([None if t is None else t.encode() for t in texts.to_pylist()])
+        payloads = [None if t is None else t.encode() for t in texts.to_pylist()]
+        decoded = decoded_whole(decoder, payloads, MessageWindow())
     finally:
         decoder.close()
     found.field_columns = columns_of(decoded.rows.select(range(2, decoded.rows.num_columns)).schema)
@@ -114,7 +115,7 @@ def _decoded(order: SampleOrder, records: Records) -> Decoded:
     )
     try:
         now = datetime.now(UTC)
-        found = decoder.decode(records.payloads, MessageWindow.of(order.io_config, now, now), records.envelope)
+        found = decoded_whole(decoder, records.payloads, MessageWindow.of(order.io_config, now, now), records.envelope)
         return found.with_tombstones(order.io_config.tombstones)
     finally:
         decoder.close()
