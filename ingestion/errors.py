@@ -10,7 +10,7 @@ IngestionError
 │   ├── TooSlow *            the spec takes too long on such records
 │   ├── TooWide              records to be decoded, and kept, in smaller parts
 │   ├── DecoderBroken        not even a good record is decoded
-│   └── RegistryUnreachable  ask again: the breaker does
+│   └── RegistryUnreachable  ask again: the breaker does; with ``permanent`` not for ever
 ├── SegmentError             rows can't be written or read                          ingestion.segments
 │   ├── DamagedSegment       a file is not what was written
 │   └── DeepStorageError     ask again, unless ``permanent``: the breaker does
@@ -22,7 +22,9 @@ IngestionError
 │       └── Unacceptable     for what it says: less of it may be
 ├── Fenced -                 a newer epoch of the indexer runs                      ingestion.task
 ├── Lapsed                   no outcome in time: give the batch up
-├── StorageRefused *         the deep storage refuses for good, or for too long
+├── Hopeless *               what all records need is refused, and waiting is no help
+│   ├── StorageRefused *     the deep storage refuses for good, or for too long
+│   └── RegistryRefused *    the schema registry does not take the spec's login
 ├── Refused *                publishes are refused, and no record is at fault
 ├── TooManyParseExceptions * the spec says that the task fails then
 └── Unusable *               of a sample: a part of the spec can't be compiled      ingestion.task.sampler

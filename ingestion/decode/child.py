@@ -63,7 +63,7 @@ def _serve(pipe: Pipe, open_registry: OpenRegistry | None) -> None:
                 _answer(pipe, decoder, request)
             except RegistryUnreachable as error:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-                _say(pipe, {"unreachable": str(error)})
+                _say(pipe, {"unreachable": str(error), "permanent": error.permanent})
             except TooSlow as error:
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 _say(pipe, {"too_slow": str(error)})

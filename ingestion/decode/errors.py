@@ -35,5 +35,6 @@ class DecoderBroken(DecodeError):
 class RegistryUnreachable(DecodeError):
     """The schema registry does not answer, or refuses to: nothing can be said of the records. Decode them again later.
 
+    ``permanent``: it answered, and does not take the spec's login.
     The message names the registry and what it did; never what it wrote, which may be another service's.
     """

@@ -242,7 +242,7 @@ class _Child:
         if "broken" in answer:
             raise DecoderBroken(answer["broken"])
         if "unreachable" in answer:
-            raise RegistryUnreachable(answer["unreachable"])
+            raise RegistryUnreachable(answer["unreachable"], answer["permanent"])
         if "too_slow" in answer:
             raise TooSlow(answer["too_slow"])
         if "too_wide" in answer:

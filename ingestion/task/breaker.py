@@ -1,7 +1,8 @@
 """The circuit breaker: while the control plane, deep storage or a schema registry refuses, nothing is polled.
 
 Here alone is tried again what was refused; clients and storages ask once. What may pass is waited for. What needs a
-person (access, a bucket that is not there), or has not passed for ``PATIENCE_S``, ends the task.
+person (access, a bucket that is not there), or has not passed for ``PATIENCE_S``, ends the task; so does a
+registry that does not take the spec's login for ``DENIED_S``.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from ingestion.decode import RegistryUnreachable
 from ingestion.segments import DeepStorageError
 from ingestion.sources import Source
 from ingestion.task.control import Control
-from ingestion.task.errors import Lapsed, StorageRefused
+from ingestion.task.errors import Lapsed, RegistryRefused, StorageRefused
 
 RETRY_S = (0.1, 0.2, 0.5, 1.0)
 STORE_WAIT_S = 5.0
 PATIENCE_S = 600.0
+DENIED_S = 60.0  # a login may be on its way to the registry, or from there to its replicas
 Answer = TypeVar("Answer")
 
 
@@ -33,14 +35,15 @@ class Breaker:
         self._patience_s = patience_s
         self._opened_at: float | None = None
         self._refused_since: float | None = None
+        self._denied_since: float | None = None
         self._refused: Callable[[], Any] | None = None  # by the deep storage or the schema registry
 
     def insist(self, ask: Callable[[], Answer], give_up: float) -> Answer:
         """Ask until there is an answer, the same each time. ``give_up``: ``time.monotonic``; raises ``Lapsed`` then,
         or when told to stop.
 
-        Raises ``StorageRefused`` when it is the deep storage that refuses and waiting does not help; ``PublishRefused``
-        and ``Invalid`` as they are.
+        Raises ``Hopeless`` when it is the storage or the registry that refuses and waiting does not help;
+        ``PublishRefused`` and ``Invalid`` as they are.
         """
         attempt = 0
         while True:
@@ -65,7 +68,7 @@ class Breaker:
 
         If it was for the deep storage or the schema registry, only once that has taken or answered what it refused:
         polling sooner would use up the records' deliveries. What the storage takes then is an orphan, and cleaned up
-        as one. Raises ``StorageRefused``.
+        as one. Raises ``Hopeless``.
         """
         self._wait_for_refused()
         since = self._opened_at or time.monotonic()
@@ -87,6 +90,13 @@ class Breaker:
     def _note_unanswered(self, ask: Callable[[], Any], error: RegistryUnreachable) -> None:
         self._open(error)
         self._refused = ask
+        if not error.permanent:
+            self._denied_since = None
+            return
+        self._denied_since = self._denied_since or time.monotonic()
+        if time.monotonic() - self._denied_since >= DENIED_S:
+            message = f"The schema registry has refused for {DENIED_S:g} s: {error}. Mend the spec's login"
+            raise RegistryRefused(message) from error
 
     def _note_refused(self, write: Callable[[], Any], error: DeepStorageError) -> None:
         self._open(error)
@@ -108,7 +118,7 @@ class Breaker:
 
     def mend(self) -> None:
         """Poll again: what was refused is done."""
-        self._refused = self._refused_since = None
+        self._refused = self._refused_since = self._denied_since = None
         if self._opened_at is not None:
             self._opened_at = None
             self._control.show(state="reading", message="")

@@ -15,10 +15,19 @@ class Lapsed(IngestionError):
     """The lock is about to end and there is no outcome yet."""
 
 
-class StorageRefused(IngestionError):
-    """The deep storage refuses, and waiting does not help: the task must end as failed, with this reason."""
+class Hopeless(IngestionError):
+    """What all records need is refused, and waiting does not help: the task must end as failed, with this reason."""
 
     permanent = True
+
+
+class RegistryRefused(Hopeless):
+    """The schema registry does not take the spec's login, and has not for a while."""
+
+
+class StorageRefused(Hopeless):
+    """The deep storage refuses for good, or has for too long."""
+
     farewell = "stop"  # what others hold can't be stored either
 
 

@@ -17,7 +17,7 @@ from ingestion.decode import TooSlow, TooWide
 from ingestion.segments import RowIndex
 from ingestion.sources import Batch, StoredOffsetSource, TopicChanged
 from ingestion.task.batches import Ledger
-from ingestion.task.errors import Fenced, Lapsed, Refused, StorageRefused, TooManyParseExceptions
+from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
 from ingestion.task.gathered import Gathered
 from ingestion.task.indexes import Indexes
 from ingestion.task.pace import Held, Pace
@@ -71,7 +71,7 @@ class Gatherer:
         try:
             rows = self._bench.decoding.decode(ledger, time.monotonic() + LONGEST_S)
             self._bench.parse_exceptions.look_at(ledger)
-        except (TopicChanged, StorageRefused, TooManyParseExceptions, TooSlow):
+        except (TopicChanged, Hopeless, TooManyParseExceptions, TooSlow):
             self.give_up()
             raise
         except Lapsed:
@@ -125,7 +125,7 @@ class Gatherer:
         except Lapsed:
             self._start_over("gave up a batch", batch.progress)
             return
-        except (TopicChanged, StorageRefused, Refused):
+        except (TopicChanged, Hopeless, Refused):
             self.give_up()
             raise
         if whole:
@@ -173,7 +173,7 @@ class Gatherer:
         except Lapsed:
             self._start_over("gave up a handoff")
             return
-        except (TopicChanged, StorageRefused, Refused):
+        except (TopicChanged, Hopeless, Refused):
             self.give_up()
             raise
         self._clear()

@@ -25,7 +25,7 @@ from ingestion.task.claims import Claims
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
-from ingestion.task.errors import Refused, StorageRefused
+from ingestion.task.errors import Hopeless, Refused
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.gatherer import Gatherer
 from ingestion.task.log import Trouble, logger_for
@@ -75,7 +75,7 @@ class Indexer:
         """Index until told to end.
 
         Raises ``Fenced``, ``TaskOver``, ``SourceProblem``; for good ``UnusableSchema``, ``TooSlow``,
-        ``TooManyParseExceptions``, ``Refused`` and ``StorageRefused``.
+        ``TooManyParseExceptions``, ``Refused`` and ``Hopeless``.
         """
         decoders = Decoders(self._assignment)
         try:
@@ -185,7 +185,7 @@ class Indexer:
     def _loop(self, source: Source, work: Settler | Gatherer, guard: TopicGuard) -> None:
         try:
             self._read(source, work, guard)
-        except (StorageRefused, Refused):
+        except (Hopeless, Refused):
             work.give_up()
             raise
 

@@ -25,6 +25,7 @@ from ingestion.specs.input_format import RegistryDecoder
 # With four addresses and a schema's references still less than what a child process may take for a batch.
 TIMEOUT_S = 3.0
 MOST_BYTES = 8 * 1024 * 1024
+_DENIED = (401, 403)
 _NOT_FOUND = (40401, 40402, 40403)  # subject, version, schema
 _MOST_REFERENCES = 100
 _PORTS = {"http": 80, "https": 443}
@@ -59,13 +60,14 @@ class ConfluentRegistry:
 
     def _asked(self, path: str) -> dict[str, Any]:
         """The first good answer of the addresses. Raises ``UnknownSchema``, ``RegistryUnreachable``."""
-        problem = RegistryUnreachable("there is no registry")
+        problems = []
         for address in self._addresses:
             try:
                 return self._answer(address, path)
             except RegistryUnreachable as error:
-                problem = error
-        raise problem
+                problems.append(error)
+        # One that is only away may have taken the login.
+        raise next((p for p in problems if not p.permanent), problems[0])
 
     def _answer(self, address: str, path: str) -> dict[str, Any]:
         try:
@@ -79,7 +81,7 @@ class ConfluentRegistry:
             return answer
         if status == 404 and isinstance(answer, dict) and answer.get("error_code") in _NOT_FOUND:
             raise UnknownSchema
-        raise RegistryUnreachable(f"{address} answers with status {status}")
+        raise RegistryUnreachable(f"{address} answers with status {status}", permanent=status in _DENIED)
 
 
 def _fetch(address: str, path: str, headers: Mapping[str, str], policy: AddressPolicy) -> tuple[int, bytes]:

@@ -17,7 +17,7 @@ from ingestion.sources.base import Ints
 from ingestion.specs import offsets
 from ingestion.specs.protocol import SegmentFile
 from ingestion.task.batches import STORED, Ledger
-from ingestion.task.errors import Fenced, Lapsed, Refused, StorageRefused, TooManyParseExceptions
+from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
 from ingestion.task.parts import Part, in_two
 from ingestion.task.publishing import LONGEST_S, check_segments
 from ingestion.task.workbench import Workbench
@@ -43,7 +43,7 @@ class Settler:
         self._bench.control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = self._settle(Ledger(batch))
-        except (TopicChanged, StorageRefused, Refused, TooManyParseExceptions, TooSlow):
+        except (TopicChanged, Hopeless, Refused, TooManyParseExceptions, TooSlow):
             self._release(batch)
             raise
         except Lapsed:
@@ -68,12 +68,12 @@ class Settler:
 
     def end(self) -> None:
         """Finish publishes what is held; stop releases it, all but what would not be delivered again."""
-        refused: StorageRefused | None = None
+        refused: Hopeless | None = None
         for batch in self._source.drain():
             if refused is None and (self._bench.control.directive == "finish" or batch.last_chance):
                 try:
                     self.take(batch)
-                except StorageRefused as error:
+                except Hopeless as error:
                     refused = error
             else:
                 self._release(batch)

@@ -111,7 +111,18 @@ def test_a_registry_that_refuses_marks_no_record(registry: SchemaRegistry, statu
         decoder.decode([framed(1, written(STRINGS, {"v": "x"}))])
     decoder.close()
     assert str(status) in str(caught.value)
+    assert caught.value.permanent == (status in (401, 403))
     assert "secret" not in str(caught.value)
+
+
+def test_one_address_that_is_away_may_yet_take_the_login(registry: SchemaRegistry) -> None:
+    registry.status = 401
+    decoder = {"type": "schema_registry", "urls": [registry.url, "http://127.0.0.1:1"]}
+    made = decoder_by({"type": "avro_stream", "avroBytesDecoder": decoder})
+    with pytest.raises(RegistryUnreachable, match="does not answer") as caught:
+        made.decode([framed(1, b"")])
+    made.close()
+    assert not caught.value.permanent
 
 
 def test_a_second_address_is_tried(registry: SchemaRegistry) -> None:

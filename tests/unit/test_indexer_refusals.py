@@ -20,12 +20,12 @@ from ingestion.segments import DeepStorageError, open_deep_storage, read_segment
 from ingestion.sources import ACCEPT
 from ingestion.sources.base import RELEASE
 from ingestion.sources.memory import MemoryLeasedSource
-from ingestion.task import breaker
+from ingestion.task import breaker, decoding
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
-from ingestion.task.errors import StorageRefused
+from ingestion.task.errors import RegistryRefused, StorageRefused
 from ingestion.task.log import logger_for
-from tests.support.indexer import assignment, record, stored, total
+from tests.support.indexer import OneLog, assignment, record, stored, total
 from tests.support.registry import framed, running
 from tests.support.s3 import CREDENTIALS, s3_server
 
@@ -174,6 +174,27 @@ def test_a_registry_that_is_away_pauses_and_marks_nothing(run_indexer: Any, tmp_
     assert stored(plane, tmp_path) == list(range(50))
     assert (total(plane).unparseable, total(plane).polled) == (0, 50)
     assert set(source.verdicts.values()) == {ACCEPT}
+
+
+@pytest.mark.parametrize(("kind", "late"), [("share_group", 3), ("kafka", 3), ("kafka", 1)])
+def test_a_registry_that_does_not_take_the_login_ends_the_task(
+    run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, late: int
+) -> None:
+    """Row 20 of the failure matrix: after a while, here and in a child process, and nothing is quarantined."""
+    monkeypatch.setattr(breaker, "DENIED_S", 1.0)
+    monkeypatch.setattr(breaker, "STORE_WAIT_S", 0.2)
+    monkeypatch.setattr(decoding, "LATE_DELIVERY", late)
+    control = Control(0, 1)
+    with running() as registry, heard(control):
+        registry.status = 403
+        decoder = {"type": "schema_registry", "url": registry.url}
+        written = {"type": "avro_stream", "avroBytesDecoder": decoder}
+        plane = MemoryControlPlane(assignment(tmp_path))
+        leased = in_avro(3, lock_s=0.5)  # so that it waits without them, too
+        source = leased if kind == "share_group" else OneLog([framed(1, b"")] * 3, control)
+        with pytest.raises(RegistryRefused, match=r"has refused for 1 s: http.* answers with status 403\. Mend"):
+            run_indexer(source, plane, control=control, input_format=written, kafka=kind == "kafka")
+    assert plane.published == [] and set(leased.verdicts.values()) <= {RELEASE}
 
 
 def test_a_registry_that_is_away_for_longer_than_locks_uses_up_one_delivery(
