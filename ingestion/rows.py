@@ -67,10 +67,10 @@ class Columns:
 
 def columns_of(tables: Iterable[pa.Table], lead: int = 2) -> Columns:
     """The union of these tables' columns."""
-    found = Columns()
+    columns = Columns()
     for table in tables:
-        found.add(table, lead)
-    return found
+        columns.add(table, lead)
+    return columns
 
 
 def joined_rows(tables: Sequence[pa.Table]) -> pa.Table:

@@ -150,20 +150,20 @@ class MemoryControlPlane:
         return answer
 
     def _overlap(self, topic_id: str, asked: dict[int, _Ranges]) -> dict[int, _Ranges]:
-        found = {}
+        overlap = {}
         for partition, ranges in asked.items():
             known = self._settled.get((topic_id, partition), [])
             common = offsets.subtracted(ranges, offsets.subtracted(ranges, known))
             if common:
-                found[partition] = common
-        return found
+                overlap[partition] = common
+        return overlap
 
 
 def _settling(request: PublishRequest) -> dict[int, _Ranges]:
-    found: dict[int, _Ranges] = {}
+    ended: dict[int, _Ranges] = {}
     for segment in request.segments:
         for partition, ranges in segment.offsets.items():
-            found.setdefault(partition, []).extend(ranges)
+            ended.setdefault(partition, []).extend(ranges)
     for partition, o in request.outcomes.items():
-        found.setdefault(partition, []).extend([*o.thrown_away, *o.unparseable, *o.empty, *o.gap, *o.skipped])
-    return {p: offsets.merged(r) for p, r in found.items() if r}
+        ended.setdefault(partition, []).extend([*o.thrown_away, *o.unparseable, *o.empty, *o.gap, *o.skipped])
+    return {p: offsets.merged(r) for p, r in ended.items() if r}

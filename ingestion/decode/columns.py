@@ -187,10 +187,10 @@ class _Written(str):
 def number_as_written(record: str, name: str) -> str | None:
     """The text of the number in the top-level field ``name`` (the first of that name), or None."""
     try:
-        found = json.loads(
+        members = json.loads(
             record, parse_float=_Written, parse_int=_Written, object_pairs_hook=lambda pairs: dict(reversed(pairs))
         )
     except (ValueError, RecursionError):
         return None
-    value = found.get(name)
+    value = members.get(name)
     return str(value) if isinstance(value, _Written) else None

@@ -81,10 +81,10 @@ class _Reader:
         self._check = check
 
     def whole(self) -> Node:
-        found = self._level(0)
+        node = self._level(0)
         if self._kind != "end":
             raise NotTaken(f"{self._word!r} is not expected there: {IN_SQL}")
-        return found
+        return node
 
     @property
     def _kind(self) -> str:
@@ -102,28 +102,28 @@ class _Reader:
         """Operators of one level are read from the left; ``&&`` and ``||`` are of one."""
         if level == len(_LEVELS):
             return self._unary()
-        found = self._level(level + 1)
+        node = self._level(level + 1)
         while self._kind == "sign" and self._word in _LEVELS[level]:
             sign = self._next()[1]
-            found = self._called(sign, (found, self._level(level + 1)))
-        return found
+            node = self._called(sign, (node, self._level(level + 1)))
+        return node
 
     def _unary(self) -> Node:
         if self._kind == "sign" and self._word in _UNARY:
             sign = self._next()[1]
             return self._called(sign, (self._deeper(self._unary),))
-        found = self._operand()
+        node = self._operand()
         if self._kind == "sign" and self._word in ("^", "[", "->"):
             raise not_taken(self._word)
-        return found
+        return node
 
     def _deeper(self, read: Callable[[], Node]) -> Node:
         self._nested += 1
         if self._nested > MOST_DEPTH:
             raise NotTaken(f"it is nested more than {MOST_DEPTH} levels deep")
-        found = read()
+        node = read()
         self._nested -= 1
-        return found
+        return node
 
     def _operand(self) -> Node:
         kind, word = self._next()
@@ -136,20 +136,20 @@ class _Reader:
         if kind == "name":
             return Literal(None) if word == "null" else Field(word)
         if word == "(":
-            found = self._deeper(lambda: self._level(0))
+            node = self._deeper(lambda: self._level(0))
             self._expect(")")
-            return found
+            return node
         raise not_taken(word) if word in ("[", "^", "->") else NotTaken(f"something is missing before {word!r}")
 
     def _arguments(self) -> tuple[Node, ...]:
         self._next()
-        found: list[Node] = []
+        arguments: list[Node] = []
         while self._word != ")":
-            if found:
+            if arguments:
                 self._expect(",")
-            found.append(self._deeper(lambda: self._level(0)))
+            arguments.append(self._deeper(lambda: self._level(0)))
         self._next()
-        return tuple(found)
+        return tuple(arguments)
 
     def _expect(self, sign: str) -> None:
         if self._word in ("->", "^", "["):
@@ -175,11 +175,11 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     place = 0
     end = len(text.rstrip(" \t\r\n"))
     while place < end:
-        found = _TOKEN.match(text, place)
-        if found is None or found.lastgroup is None:
+        match = _TOKEN.match(text, place)
+        if match is None or match.lastgroup is None:
             raise NotTaken(_unread(text[place:].lstrip()))
-        yield found.lastgroup, found[found.lastgroup]
-        place = found.end()
+        yield match.lastgroup, match[match.lastgroup]
+        place = match.end()
 
 
 def _unread(rest: str) -> str:
@@ -194,10 +194,10 @@ def _number(word: str) -> int | float:
         if int(word) > _LONGEST_LONG:
             raise NotTaken(f"{word} is beyond a long")
         return int(word)
-    found = float(word)
-    if found == float("inf"):
+    number = float(word)
+    if number == float("inf"):
         raise NotTaken(f"{word} is beyond a double")
-    return found
+    return number
 
 
 _LITERALS: Mapping[str, Callable[[str], int | float | str]] = {"number": _number, "text": lambda word: word[1:-1]}

@@ -73,24 +73,24 @@ def in_sql(node: Node, kinds: Mapping[str, int], columns: Mapping[str, str]) -> 
     if isinstance(node, Field):
         kind = kinds[node.name]
         return _NOTHING if kind == NULL else Typed(LONG if kind == BOOLEAN else kind, columns[node.name], certain=True)
-    found = MEANINGS[_name(node)].sql([in_sql(a, kinds, columns) for a in node.arguments])
-    if len(found.sql) > _LONGEST_SQL:
+    typed = MEANINGS[_name(node)].sql([in_sql(a, kinds, columns) for a in node.arguments])
+    if len(typed.sql) > _LONGEST_SQL:
         raise NotTaken("it is too entangled: write it with fewer functions in each other")
-    return found
+    return typed
 
 
-def result(found: Typed) -> str:
+def result(typed: Typed) -> str:
     """A transform's result. A double that is no number fails: it could not be stored."""
-    if found.kind != DOUBLE:
-        return found.sql
+    if typed.kind != DOUBLE:
+        return typed.sql
     return (
-        f"CASE WHEN isfinite({found.sql}) THEN {found.sql} WHEN ({found.sql}) IS NOT NULL THEN {_fail(found.sql)} END"
+        f"CASE WHEN isfinite({typed.sql}) THEN {typed.sql} WHEN ({typed.sql}) IS NOT NULL THEN {_fail(typed.sql)} END"
     )
 
 
-def condition(found: Typed) -> str:
+def condition(typed: Typed) -> str:
     """A filter's result: true or not."""
-    return f"coalesce({_truth(found)}, FALSE)"
+    return f"coalesce({_truth(typed)}, FALSE)"
 
 
 def _name(call: Call) -> str:

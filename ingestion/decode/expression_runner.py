@@ -151,11 +151,11 @@ class ExpressionRunner:
 
     def _computed(self, table: pa.Table, most: Lengths, statement: _Statement) -> Results:
         try:
-            found = self._engine.run(statement.sql, self._source, table)
+            answer = self._engine.run(statement.sql, self._source, table)
         except _UNFIT:
             return _nothing(len(table))
-        failed = np.asarray(found.column("failed").to_numpy(), np.bool_) | statement.lossy
-        return Results.of(flat(found.column("v")).cast(pa.string()), failed, most)
+        failed = np.asarray(answer.column("failed").to_numpy(), np.bool_) | statement.lossy
+        return Results.of(flat(answer.column("v")).cast(pa.string()), failed, most)
 
     def _statement(self, kinds: tuple[int, ...]) -> _Statement | None:
         """What is run for these kinds; the one longest unused is forgotten, for records may bring ever new ones."""

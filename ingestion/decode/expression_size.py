@@ -146,10 +146,10 @@ class _Measurer:
         if self._depth == DEEPEST:
             raise TooLarge(f"it is nested more than {DEEPEST} levels deep")
         self._depth += 1
-        found = self._BY_CLASS[node["class"]](self, node)
+        size = self._BY_CLASS[node["class"]](self, node)
         self._depth -= 1
-        _check(found)
-        return found
+        _check(size)
+        return size
 
     def _made(self, size: Size) -> Size:
         self.made += size
@@ -162,11 +162,11 @@ class _Measurer:
         return Size(4.0 * len(node["literal"].get("text", "").encode()) + 4.0)
 
     def _case(self, node: Node) -> Size:
-        found = self.size(node["else_expr"])
+        size = self.size(node["else_expr"])
         for check in node["case_checks"]:
             self.size(check["when_expr"])
-            found |= self.size(check["then_expr"])
-        return self._made(found)
+            size |= self.size(check["then_expr"])
+        return self._made(size)
 
     def _cast(self, node: Node) -> Size:
         child = self.size(node["child"])
@@ -285,8 +285,8 @@ def _joined(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
 
 def _joined_with(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """``concat_ws(between, …)``: a list among the others is joined too."""
-    found = _with_between(sizes[1:], sizes[:1], arguments[:1], "concat_ws")
-    return found + _sum(sizes[:1]) * len(sizes)
+    joined = _with_between(sizes[1:], sizes[:1], arguments[:1], "concat_ws")
+    return joined + _sum(sizes[:1]) * len(sizes)
 
 
 def _with_between(sizes: Sequence[Size], between: Sequence[Size], arguments: Sequence[Node], function: str) -> Size:
@@ -313,10 +313,10 @@ def _first(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
 
 
 def _either(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
-    found = _NOTHING
+    largest = _NOTHING
     for size in sizes:
-        found |= size
-    return found
+        largest |= size
+    return largest
 
 
 def _literal(node: Node) -> str:

@@ -165,10 +165,10 @@ def _of_druid(text: str, engine: Engine, condition: bool) -> Expression:
         tree = druid_language.read(text, druid_meaning.check)
     except druid_language.NotTaken as error:
         raise BadExpression(f"{error}: {short(text)}") from None
-    found = DruidExpression(text, druid_language.fields_of(tree), tree, engine, condition)
+    expression = DruidExpression(text, druid_language.fields_of(tree), tree, engine, condition)
     for kind in (NULL, LONG, DOUBLE, STRING):  # what it takes of the machine is known of each
-        found.form(dict.fromkeys(found.columns, kind))
-    return found
+        expression.form(dict.fromkeys(expression.columns, kind))
+    return expression
 
 
 def _of_sql(text: str, engine: Engine) -> Expression:
@@ -240,9 +240,9 @@ def _as_duckdb_reads_it(text: str, sql: str, columns: set[str], engine: Engine) 
     rest = {k: v for k, v in node.items() if k != "select_list"}
     if not bare or any("class" in d for d in _objects(rest)) or node["from_table"]["type"] != "EMPTY":
         raise BadExpression(f"only a scalar expression is taken: {short(text)}")
-    for found in _objects(node["select_list"]):
-        if "class" in found:
-            _check_node(found, columns, text)
+    for part in _objects(node["select_list"]):
+        if "class" in part:
+            _check_node(part, columns, text)
     selected: dict[str, Any] = node["select_list"][0]
     return selected
 

@@ -132,12 +132,12 @@ class FieldReader:
             return {}
         counts = fields.counts.fill_null(0).to_numpy(zero_copy_only=False)
         suspects = np.flatnonzero((counts > MOST_DISCOVERED) & kept)
-        fixed, found = set(self._fixed), {}
+        fixed, faults = set(self._fixed), {}
         for index, names in zip(suspects.tolist(), self._keys(texts, suspects).to_pylist(), strict=True):
             count = len({n for n in names if n not in fixed and not self._unlimited(n)})
             if count > MOST_DISCOVERED:
-                found[index] = f"holds {count:,} fields to discover, {MOST_DISCOVERED:,} at most: {_WHAT_TO_DO}"
-        return found
+                faults[index] = f"holds {count:,} fields to discover, {MOST_DISCOVERED:,} at most: {_WHAT_TO_DO}"
+        return faults
 
     def forget_all_but(self, used: Iterable[str]) -> None:
         """Drop fields that the stream no longer holds, once they are the greater part."""
@@ -157,11 +157,11 @@ class FieldReader:
         read = sum(len(c) - c.null_count for c in fields.columns.values())
         if fields.counts is None or (pc.sum(fields.counts).as_py() or 0) == read:
             return np.empty(0, np.int64)
-        found = np.zeros(len(kept), np.int64)
+        known = np.zeros(len(kept), np.int64)
         for column in fields.columns.values():
-            found += validity(column)
+            known += validity(column)
         counts = fields.counts.fill_null(0).to_numpy(zero_copy_only=False)
-        return np.flatnonzero((counts > found) & kept)
+        return np.flatnonzero((counts > known) & kept)
 
     def _keys(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> pa.Array:
         table = pa.table({"j": texts.take(pa.array(indexes))})

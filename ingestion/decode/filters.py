@@ -63,8 +63,8 @@ class FilterRunner:
 
     def matches(self, texts: pa.Array, ms: pa.Array) -> Mask:
         """Which records match; every text is a JSON object."""
-        found = self._engine.run(self._sql, CANDIDATES, pa.table({"j": texts, "ms": ms}))
-        return found.column(0).to_numpy().astype(bool, copy=False)  # type: ignore[no-any-return]
+        answer = self._engine.run(self._sql, CANDIDATES, pa.table({"j": texts, "ms": ms}))
+        return answer.column(0).to_numpy().astype(bool, copy=False)  # type: ignore[no-any-return]
 
 
 class _Compiler:
@@ -141,8 +141,8 @@ class _Compiler:
     def _in(self, condition: InFilter) -> str:
         field = self._field(condition.dimension)
         texts = [self._text(v) for v in condition.values if v is not None]
-        found = f"list_contains({self._argument(texts, 'VARCHAR[]')}, {field})"
-        return f"({field} IS NULL OR {found})" if None in condition.values else found
+        listed = f"list_contains({self._argument(texts, 'VARCHAR[]')}, {field})"
+        return f"({field} IS NULL OR {listed})" if None in condition.values else listed
 
     def _like(self, condition: LikeFilter) -> str:
         pattern = _pattern(condition.pattern, condition.escape)

@@ -209,10 +209,10 @@ def decoded_whole(
 
 def _interrupting(decoder: JsonDecoder) -> Callable[[], None]:
     """Interrupts what the decoder does then. A watchdog's thread must not keep it alive until the process ends."""
-    found = weakref.ref(decoder)
+    reference = weakref.ref(decoder)
 
     def interrupt() -> None:
-        alive = found()
+        alive = reference()
         if alive is not None:
             alive._parts.interrupt()
 
@@ -277,12 +277,12 @@ class _Parts:
 
     def decode(self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None) -> Decoded:
         self._engine.uninterrupted()
-        found = self._decoded(self._reader.read(payloads, envelope), window)
+        decoded = self._decoded(self._reader.read(payloads, envelope), window)
         if not self._needs_value or None not in payloads:
-            return found
+            return decoded
         without_value = [i for i, payload in enumerate(payloads) if payload is None]
-        errors = {i: error for i, error in found.unparseable.items() if payloads[i] is not None}
-        return replace(found, unparseable=errors, tombstones=without_value)
+        errors = {i: error for i, error in decoded.unparseable.items() if payloads[i] is not None}
+        return replace(decoded, unparseable=errors, tombstones=without_value)
 
     def _decoded(self, read: Texts, window: MessageWindow) -> Decoded:
         texts, errors = read
@@ -300,11 +300,11 @@ class _Parts:
             times = self._made_times.read(made.columns.pop(TIME), good)
             errors |= times.errors
             good &= times.readable
-        found = self._transforms.matching(texts, fields.columns, made, times.ms, good)
-        if found.undecided:
-            errors |= dict.fromkeys(found.undecided, UNDECIDED)
-            good[list(found.undecided)] = False
-        matching = found.kept
+        filtered = self._transforms.matching(texts, fields.columns, made, times.ms, good)
+        if filtered.undecided:
+            errors |= dict.fromkeys(filtered.undecided, UNDECIDED)
+            good[list(filtered.undecided)] = False
+        matching = filtered.kept
         kept = matching & _inside(times.ms, window)
         fields, kept, beyond = self._discover(texts, fields, kept)
         rows, faults = self._rows(texts, fields, made, times.ms, kept)

@@ -33,9 +33,9 @@ def lists(engine: Engine, texts: pa.Array, singles: pa.Array, handling: str) -> 
     sql = f"""
 SELECT CASE WHEN len(v) > 0 THEN {_ORDERED[handling]} END AS v
 FROM (SELECT json_extract_string(e, '$[*]') AS v FROM texts)"""
-    found = flat(engine.run(sql, TEXTS, pa.table({"e": texts})).column(0)).cast(LIST_TYPE)
+    lists = flat(engine.run(sql, TEXTS, pa.table({"e": texts})).column(0)).cast(LIST_TYPE)
     arrays = pc.starts_with(texts, "[").fill_null(False)
-    return pc.if_else(arrays, found, _lists_of_one(singles))
+    return pc.if_else(arrays, lists, _lists_of_one(singles))
 
 
 def _lists_of_one(singles: pa.Array) -> pa.Array:

@@ -75,5 +75,5 @@ class Diagnosis:
 
 
 def _malformed(message: str) -> str:
-    found = _MALFORMED.search(message)
-    return f"not JSON: {found[2]} at byte {found[1]}" if found else "not JSON"
+    match = _MALFORMED.search(message)
+    return f"not JSON: {match[2]} at byte {match[1]}" if match else "not JSON"

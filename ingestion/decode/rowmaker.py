@@ -100,9 +100,9 @@ class RowMaker:
         if metric.field is None:
             made.columns.append((metric.name, pa.array(np.ones(fields.count, np.int64))))
             return
-        found = values[metric.field]
-        column = self._typer.typed(found, metric.kind, metric.field, fields.written(metric.field))
-        _note_faults(made, found, column, metric.kind, metric.field)
+        raw = values[metric.field]
+        column = self._typer.typed(raw, metric.kind, metric.field, fields.written(metric.field))
+        _note_faults(made, raw, column, metric.kind, metric.field)
         if isinstance(metric, StringMetric):
             column = cut(column, metric.maxStringBytes)
         made.columns.append((metric.name, column))

@@ -117,9 +117,9 @@ class TimeReader:
     def read(self, texts: pa.Array, wanted: Mask) -> ReadTimes:
         """The times of the ``wanted`` rows; ``texts`` is the field's JSON text, null where the record has none."""
         values = Values(texts)
-        found = self._milliseconds(values)
-        readable = validity(found)
-        ms = np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        parsed = self._milliseconds(values)
+        readable = validity(parsed)
+        ms = np.asarray(parsed.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
         if self._missing_ms is not None and values.texts.null_count:
             missing = ~validity(values.texts)
             ms = np.where(missing, self._missing_ms, ms)

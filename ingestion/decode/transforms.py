@@ -41,11 +41,11 @@ class Transformed:
 
     def faults(self, kept: Mask) -> dict[int, str]:
         """What went wrong with the kept records, by index."""
-        found: dict[int, str] = {}
+        faults: dict[int, str] = {}
         for name, failed in self.failed.items():
             for index in np.flatnonzero(failed & kept).tolist():
-                found.setdefault(index, f"transform {name!r} fails on this record")
-        return found
+                faults.setdefault(index, f"transform {name!r} fails on this record")
+        return faults
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Transforms:
         left = lengths_of(records) * _MOST_TIMES + _MOST_BYTES
         made = Transformed()
         for name, runner in self._made.items():
-            found = runner.run(columns, ms, left)
-            made.columns[name], made.failed[name] = found.texts, found.failed
-            left = left - found.lengths
+            results = runner.run(columns, ms, left)
+            made.columns[name], made.failed[name] = results.texts, results.failed
+            left = left - results.lengths
         return replace(made, too_long=frozenset(np.flatnonzero(left < 0).tolist()))
 
     def matching(self, texts: pa.Array, columns: Columns, made: Transformed, ms: Times, good: Mask) -> Matching:

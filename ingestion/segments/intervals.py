@@ -34,10 +34,10 @@ def spread(ms: _Int64s, granularity: AnyGranularity) -> tuple[Counter[Interval],
     interval = granularity.bucket(time_of(ms.min()))
     if time_of(ms.max()) < interval[1]:
         return Counter({interval: len(ms)}), 0
-    found = list(intervals_of(np.sort(ms), granularity))
-    starts = [(interval[0] - _EPOCH) // _MILLISECOND for interval, _ in found]
+    parts = list(intervals_of(np.sort(ms), granularity))
+    starts = [(interval[0] - _EPOCH) // _MILLISECOND for interval, _ in parts]
     changes = np.count_nonzero(np.diff(np.searchsorted(np.array(starts), ms, side="right")))
-    return Counter({interval: part.stop - part.start for interval, part in found}), int(changes)
+    return Counter({interval: part.stop - part.start for interval, part in parts}), int(changes)
 
 
 def time_of(ms: np.int64) -> datetime:

@@ -87,8 +87,8 @@ class LocalStorage:
                 if entry.is_dir(follow_symlinks=False):
                     yield from self._below(path)
                 elif entry.is_file(follow_symlinks=False):
-                    found = entry.stat(follow_symlinks=False)
-                    yield StoredFile(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+                    status = entry.stat(follow_symlinks=False)
+                    yield StoredFile(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
     def _entries(self, relative: str) -> Iterator[os.DirEntry[str]]:
         with self._folder(parts_of(relative) if relative else []) as folder, os.scandir(folder) as entries:
@@ -98,10 +98,10 @@ class LocalStorage:
         """Raises ``FileNotFoundError`` as it is."""
         *folders, name = parts_of(relative)
         with _told(f"look at {relative}", passing=FileNotFoundError), self._folder(folders) as folder:
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
-            return found
+            return status
 
     @contextmanager
     def _folder(self, names: list[str], make: bool = False) -> Iterator[int]:

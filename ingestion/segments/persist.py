@@ -58,14 +58,14 @@ class Persister:
         """
         if most_pending is not None:
             wait([future for _, future in self._pending[: max(0, len(self._pending) - most_pending)]])
-        found = []
+        ready = []
         while self._pending and self._pending[0][1].done():
             generation, future = self._pending.pop(0)
             if future.exception() is None:
-                found.append((generation, future.result()))
+                ready.append((generation, future.result()))
             else:
                 self.failed.append(generation)
-        return found
+        return ready
 
     def mended(self, names: Sequence[str]) -> Iterator[tuple[Generation, list[SpilledRun]]]:
         """Try again, here, what failed. Raises ``DeepStorageError`` for the first that fails again."""
@@ -96,14 +96,14 @@ class Persister:
 
 def _alike(batches: Sequence[pa.Table]) -> list[tuple[Columns, list[pa.Table]]]:
     """Batches that agree on the types of their columns. Those that do not are kept apart until all types are known."""
-    found: list[tuple[Columns, list[pa.Table]]] = []
+    groups: list[tuple[Columns, list[pa.Table]]] = []
     for batch in batches:
         columns = columns_of([batch])
-        for others, alike in found:
+        for others, alike in groups:
             if others.agrees_with(columns):
                 others.add(batch)
                 alike.append(batch)
                 break
         else:
-            found.append((columns, [batch]))
-    return found
+            groups.append((columns, [batch]))
+    return groups

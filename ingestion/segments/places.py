@@ -85,10 +85,10 @@ class Chosen:
     def ranges(self) -> dict[int, list[Range]]:
         """The offset ranges of each partition that are in the set; it is empty then."""
         chosen = self._mask[self._low : self._high]
-        found = self._places.ranges(self._low, chosen)
+        ranges = self._places.ranges(self._low, chosen)
         chosen[:] = False
         self._low, self._high = len(self._mask), 0
-        return found
+        return ranges
 
 
 def _spans(chosen: npt.NDArray[np.bool_]) -> tuple[_Int64s, _Int64s]:

@@ -60,9 +60,9 @@ def refusal(what: str, error: Exception) -> DeepStorageError:
 
 def _hint(detail: str) -> str:
     """What to do about it; nothing where it may pass by itself."""
-    found = _AWS.search(detail)
-    if found is not None:
-        return _AWS_REFUSALS.get(found["code"]) or _STATUS_REFUSALS.get(int(found["status"] or 0), "")
+    match = _AWS.search(detail)
+    if match is not None:
+        return _AWS_REFUSALS.get(match["code"]) or _STATUS_REFUSALS.get(int(match["status"] or 0), "")
     return next((hint for pattern, hint in _TEXT_REFUSALS if pattern.search(detail)), "")
 
 

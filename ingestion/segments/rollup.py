@@ -68,8 +68,8 @@ class _Groups:
         ends = np.append(self.starts[1:], len(self.order))
         group = np.repeat(np.arange(len(self.starts)), ends - self.starts)
         by_last = np.lexsort((records[self.order], times[self.order], group))
-        found: Integers = self.order[by_last[ends - 1]]
-        return found
+        lasts: Integers = self.order[by_last[ends - 1]]
+        return lasts
 
 
 def _changes(column: pa.Array) -> npt.NDArray[np.bool_]:
@@ -107,12 +107,12 @@ def _value(column: pa.Array, how: str, groups: _Groups, lasts: Integers | None) 
     nothing = _EXTREMES["sum" if how == "count" else how][column.type]
     numbers = held.fill_null(nothing).to_numpy(zero_copy_only=False)
     # As in Druid, whole numbers wrap around when a sum is too great for them.
-    found = _REDUCERS[how].reduceat(numbers, groups.starts)
-    return pa.array(found, column.type, mask=~np.logical_or.reduceat(valid, groups.starts))
+    reduced = _REDUCERS[how].reduceat(numbers, groups.starts)
+    return pa.array(reduced, column.type, mask=~np.logical_or.reduceat(valid, groups.starts))
 
 
 def _first_valid(valid: npt.NDArray[np.bool_], starts: Integers) -> pa.Array:
     """Of each group the place of the first value that is not null; null if there is none."""
     places = np.where(valid, np.arange(len(valid)), len(valid))
-    found = np.minimum.reduceat(places, starts)
-    return pa.array(found, pa.int64(), mask=found == len(valid))
+    first = np.minimum.reduceat(places, starts)
+    return pa.array(first, pa.int64(), mask=first == len(valid))

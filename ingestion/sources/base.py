@@ -63,11 +63,11 @@ class Batch:
 
     def hulls(self) -> list[tuple[int, int, int]]:
         """Of each partition in it, by number: partition, its first offset, its last offset + 1."""
-        found = []
+        spans = []
         for partition in sorted(set(self.partitions.tolist())):
             here = self.offsets[self.partitions == partition]
-            found.append((partition, int(here.min()), int(here.max()) + 1))
-        return found
+            spans.append((partition, int(here.min()), int(here.max()) + 1))
+        return spans
 
     @property
     def seconds_left(self) -> float:

@@ -56,15 +56,15 @@ class MemoryLog:
         return sorted(self._partitions)
 
     def bounds(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
-        found = {p: self._partitions[p] for p in partitions}
-        return {p: LogBounds(log.low, log.end, log.end) for p, log in found.items()}
+        logs = {p: self._partitions[p] for p in partitions}
+        return {p: LogBounds(log.low, log.end, log.end) for p, log in logs.items()}
 
     def read(self, partition: int, start: int, most: int) -> tuple[Records, int]:
         """So many records at most from an offset on, and where to go on: behind all that holds none, too."""
         log = self._partitions[partition]
-        found = sorted((o, payload) for o, payload in log.records.items() if o >= start)
-        taken = found[:most]
-        return taken, log.end if len(taken) == len(found) else (taken[-1][0] + 1 if taken else start)
+        there = sorted((o, payload) for o, payload in log.records.items() if o >= start)
+        taken = there[:most]
+        return taken, log.end if len(taken) == len(there) else (taken[-1][0] + 1 if taken else start)
 
 
 class MemoryStoredSource(StoredOffsetSource):
@@ -129,10 +129,10 @@ class MemoryStoredSource(StoredOffsetSource):
         extra: dict[int, Outcomes] = {}
         progress: dict[int, Advance] = {}
         for partition, start in self._next.items():
-            found, end = self._log.read(partition, start, self._batch_records - len(taken))
+            records, end = self._log.read(partition, start, self._batch_records - len(taken))
             if end > start:
-                taken += [(partition, offset, payload) for offset, payload in found]
-                empty = offsets.subtracted([(start, end)], offsets.ranges_of([offset for offset, _ in found]))
+                taken += [(partition, offset, payload) for offset, payload in records]
+                empty = offsets.subtracted([(start, end)], offsets.ranges_of([offset for offset, _ in records]))
                 extra |= {partition: Outcomes(empty=empty)} if empty else {}
                 progress[partition] = Advance(start=start, end=end, generation=self._generations[partition])
         self._next.update({p: advance.end for p, advance in progress.items()})

@@ -82,11 +82,11 @@ def peek(place: Place, *, earliest: bool, limits: Limits) -> Peek:
     log = _log_of(place, limits)
     shares = shared_out({p: end - start for p, (start, end) in log.items()}, limits.rows)
     try:
-        found = _Reader(properties, topic, place.isolation, log, shares, earliest, limits).read()
+        peeked = _Reader(properties, topic, place.isolation, log, shares, earliest, limits).read()
     except KafkaException as error:
         raise SourceProblem(f"Reading {topic}: {error.args[0].str()}") from None
-    found.messages.sort(key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
-    return found
+    peeked.messages.sort(key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
+    return peeked
 
 
 def _log_of(place: Place, limits: Limits) -> dict[int, Span]:

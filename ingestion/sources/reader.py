@@ -178,13 +178,13 @@ class Reader:
         progress: dict[int, Advance] = {}
         held = _distinct(places)
         for partition in sorted({*held, *ends}):
-            found = numbers if held == [partition] else numbers[places == partition]
-            end = self._end_of(partition, found, ends.get(partition))
+            mine = numbers if held == [partition] else numbers[places == partition]
+            end = self._end_of(partition, mine, ends.get(partition))
             if end is None:
                 continue
             start = self._next[partition]
-            if end - start > len(found):
-                extra[partition] = Outcomes(empty=_between(start, found, end))
+            if end - start > len(mine):
+                extra[partition] = Outcomes(empty=_between(start, mine, end))
             progress[partition] = Advance(start=start, end=end, generation=self._generations[partition])
             self._next[partition] = end
         if not progress:
@@ -196,17 +196,17 @@ class Reader:
         self._most = self._fitting(batch.payloads)
         return batch
 
-    def _end_of(self, partition: int, found: Ints, log_end: int | None) -> int | None:
+    def _end_of(self, partition: int, numbers: Ints, log_end: int | None) -> int | None:
         """Where this part of a partition ends; None when there is nothing new, or it is not what comes next."""
         if partition not in self._next or partition in self._astray:
             return None  # on its way when the partition was taken away
         start = self._next[partition]
-        first = int(found[0]) if len(found) else log_end
-        last = int(found[-1]) + 1 if len(found) else start
+        first = int(numbers[0]) if len(numbers) else log_end
+        last = int(numbers[-1]) + 1 if len(numbers) else start
         end = max(last, log_end or 0)
         if end <= start:
             return None
-        in_order = len(found) < 2 or bool((np.diff(found) > 0).all())
+        in_order = len(numbers) < 2 or bool((np.diff(numbers) > 0).all())
         # A partition may be taken up within the very poll that reads of it; what was left out there comes first.
         in_order &= not any(partition in batch.progress for batch in self._left_out)
         if not in_order or first is None or first < start or not self._plausible(partition, start, first):

@@ -71,13 +71,13 @@ class RepairSource(LeasedSource):
         if read is None:
             return None
         messages, low = read
-        found = [m.offset() for m in messages]
-        missing = offsets.subtracted(holes, offsets.ranges_of(found))
+        delivered = [m.offset() for m in messages]
+        missing = offsets.subtracted(holes, offsets.ranges_of(delivered))
         gap = [(start, min(end, low)) for start, end in missing if start < low]
         outcomes = Outcomes(gap=gap, empty=offsets.subtracted(missing, gap))
         return Batch(
             partitions=np.full(len(messages), partition, dtype=np.int64),
-            offsets=np.array(found, dtype=np.int64),
+            offsets=np.array(delivered, dtype=np.int64),
             delivery_counts=np.full(len(messages), DELIVERY_COUNT, dtype=np.int64),
             payloads=[m.value() for m in messages],
             keys=[m.key() for m in messages],

@@ -69,16 +69,16 @@ class SameTopic:
 
     def identity(self) -> TopicIdentity:
         """Raises ``SourceProblem`` for good when it is gone."""
-        found = self.asked.identity()
-        if found is None:
+        identity = self.asked.identity()
+        if identity is None:
             raise SourceProblem(f"Topic {self.name!r} was deleted, and what was to be read with it.", permanent=True)
-        if found.topic_id != self.wanted:
+        if identity.topic_id != self.wanted:
             raise SourceProblem(
-                f"Topic {self.name!r} was deleted and made again: its id was {self.wanted} and is {found.topic_id}. "
+                f"Topic {self.name!r} was deleted and made again: its id was {self.wanted} and is {identity.topic_id}. "
                 "What was to be read is gone with the old one.",
                 permanent=True,
             )
-        return found
+        return identity
 
     def topic_id(self) -> str | None:
         return self.asked.topic_id()

@@ -66,8 +66,8 @@ _PYTHON_SAID = re.compile(r"Error from python worker:\n(.*?)\nPYTHONPATH was:", 
 
 def python_said(error: str) -> str:
     """The last line that a Python process which did not come up has written, by Spark's error; else nothing."""
-    found = _PYTHON_SAID.search(error)
-    lines = [line.strip() for line in found[1].splitlines() if line.strip()] if found else []
+    match = _PYTHON_SAID.search(error)
+    lines = [line.strip() for line in match[1].splitlines() if line.strip()] if match else []
     return lines[-1] if lines else ""
 
 

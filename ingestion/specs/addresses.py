@@ -87,10 +87,10 @@ class AddressPolicy(BaseModel):
             answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
             raise AddressUnknown(f"{host} can't be resolved to an address") from None
-        found = list(dict.fromkeys(str(answer[4][0]) for answer in answers))
-        for address in found:
+        addresses = list(dict.fromkeys(str(answer[4][0]) for answer in answers))
+        for address in addresses:
             self.check(host, address, port)
-        return found
+        return addresses
 
     def check(self, host: str, address: str, port: int) -> None:
         """Raise ``AddressRefused`` unless the host's IP address may be connected to."""
@@ -121,10 +121,10 @@ def servers_of(text: str) -> list[tuple[str, int]]:
 
 
 def _server(entry: str) -> tuple[str, int]:
-    found = _SERVER.fullmatch(entry)
-    if found is None or not 0 < int(found[3]) < 65536:
+    match = _SERVER.fullmatch(entry)
+    if match is None or not 0 < int(match[3]) < 65536:
         raise ValueError(f"must be host:port, several with commas between them; {entry[:100]!r} is not")
-    return found[1] or found[2], int(found[3])
+    return match[1] or match[2], int(match[3])
 
 
 def checked_servers(servers: Sequence[tuple[str, int]], policy: AddressPolicy) -> list[str]:
@@ -165,9 +165,9 @@ def _meant(address: Address) -> Iterator[Address]:
 def _port_range(text: str) -> tuple[int, int]:
     low, _, high = text.partition("-")
     try:
-        found = int(low), int(high or low)
+        ports = int(low), int(high or low)
     except ValueError:
         raise ValueError(f"{text!r} is no port and no range of ports such as 1024-65535") from None
-    if not 0 < found[0] <= found[1] < 65536:
+    if not 0 < ports[0] <= ports[1] < 65536:
         raise ValueError(f"{text!r} is no range of ports between 1 and 65535")
-    return found
+    return ports

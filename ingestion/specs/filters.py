@@ -160,8 +160,8 @@ def within_limits(condition: Filter) -> Filter:
         if depth > DEEPEST_FILTER:
             raise ValueError(f"filters are nested deeper than {DEEPEST_FILTER} levels")
         here = [inner for f in here for inner in _inside(f)]
-    found = ((filters, MOST_FILTERS, "filters"), (values, MOST_VALUES, "values of filters of type in"))
-    for count, most, what in (*found, (expressions, MOST_EXPRESSIONS, "expressions")):
+    counts = ((filters, MOST_FILTERS, "filters"), (values, MOST_VALUES, "values of filters of type in"))
+    for count, most, what in (*counts, (expressions, MOST_EXPRESSIONS, "expressions")):
         if count > most:
             raise ValueError(f"there are {count} {what}; {most} at most")
     return condition

@@ -19,17 +19,17 @@ def group_times(properties: Mapping[str, Value]) -> dict[str, int]:
 
 def faults_of(properties: Mapping[str, Value]) -> dict[str, str]:
     """What is wrong with those that are given, by their name."""
-    found: dict[str, str] = {}
+    faults: dict[str, str] = {}
     for name, (least, most) in BOUNDS.items():
         text = str(properties.get(name, least))
         if not (text.isdecimal() and least <= int(text) <= most):
-            found[name] = f"must be a number of milliseconds, {least:,} to {most:,}"
-    if found:
-        return found
+            faults[name] = f"must be a number of milliseconds, {least:,} to {most:,}"
+    if faults:
+        return faults
     times = group_times(properties)
     for name, holds in ((HEARTBEAT, times[HEARTBEAT] < times[SESSION]), (POLL, times[POLL] >= times[SESSION])):
         if not holds:
             given = name if name in properties else SESSION
             what = "less than" if name == HEARTBEAT else "at least as long as"
-            found[given] = f"{name} ({times[name]:,}) must be {what} {SESSION} ({times[SESSION]:,})"
-    return found
+            faults[given] = f"{name} ({times[name]:,}) must be {what} {SESSION} ({times[SESSION]:,})"
+    return faults

@@ -32,9 +32,9 @@ class IndexSpec(BaseModel):
 
     def without_effect(self) -> dict[str, str]:
         """What is set and does not do what it says in Druid, with the reason."""
-        found = {name: "Parquet has no LZF, LZ4 is used" for name in _COMPRESSIONS[:3] if getattr(self, name) == "lzf"}
-        found |= {name: why for name, why in _NO_COUNTERPART.items() if getattr(self, name) is not None}
-        return found
+        unused = {name: "Parquet has no LZF, LZ4 is used" for name in _COMPRESSIONS[:3] if getattr(self, name) == "lzf"}
+        unused |= {name: why for name, why in _NO_COUNTERPART.items() if getattr(self, name) is not None}
+        return unused
 
 
 _NO_COUNTERPART = {

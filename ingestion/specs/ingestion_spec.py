@@ -194,8 +194,8 @@ def parse_submitted(
     try:
         parsed = model.model_validate(today)
     except ValidationError as error:
-        found = issues_of(error, today)
-        issues = [*issues, *(found if older is None else map(older.as_written, found))]
+        faults = issues_of(error, today)
+        issues = [*issues, *(faults if older is None else map(older.as_written, faults))]
     if issues:
         raise SpecError([_flattened(i) for i in issues] if flat else issues)
     return parsed

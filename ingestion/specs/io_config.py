@@ -114,8 +114,8 @@ class IOConfig(SpecModel):
     @property
     def auto_scaler(self) -> AutoScalerConfig | None:
         """The autoscaler, if there is one and it is enabled."""
-        found = self.autoScalerConfig
-        return found if found is not None and found.enableTaskAutoScaler else None
+        scaler = self.autoScalerConfig
+        return scaler if scaler is not None and scaler.enableTaskAutoScaler else None
 
     @classmethod
     def traits_in(cls, written: Mapping[str, Any]) -> SourceTraits:

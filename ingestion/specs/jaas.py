@@ -50,23 +50,23 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     tokens: list[tuple[str, str]] = []
     place = 0
     while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
+        match = _TOKEN.match(text, place)
+        if match is None:
             raise ValueError(
                 f"can't be read at character {place + 1}: values stand in double quotes, and a quote or a backslash "
                 "inside of them needs a backslash before it"
             )
-        place = found.end()
-        kind = found.lastgroup
+        place = match.end()
+        kind = match.lastgroup
         if kind in ("double", "single"):
-            tokens.append(("text", _ESCAPE.sub(_unescaped, found[kind])))
+            tokens.append(("text", _ESCAPE.sub(_unescaped, match[kind])))
         elif kind is not None:
-            tokens.append((kind, found[kind]))
+            tokens.append((kind, match[kind]))
     return tokens
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    escape = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
     return chr(int(escape, 8)) if escape[0] in "01234567" else _LETTERS.get(escape, escape)
 
 

@@ -58,8 +58,8 @@ def _choices(quoted: str, run: str, letter: str, other: str, quote: str) -> tupl
         text = other or quoted.replace("''", "'") or "'"
         return (text.replace("%", "%%"),)
     fields = _FIELDS.get(letter, {})
-    found = fields.get(len(run), fields.get(0))
-    if found is None:
+    field = fields.get(len(run), fields.get(0))
+    if field is None:
         reason = _WHY.get(run) or _WHY.get(letter) or "it is not supported here"
         raise ValueError(f"letter {letter!r} (in {run!r}): {reason}")
-    return found
+    return field

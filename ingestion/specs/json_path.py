@@ -53,14 +53,14 @@ def parse_json_path(text: str) -> JsonPath:
     rest, function = _function(text[1:])
     steps = []
     while rest:
-        found = _STEP.match(rest)
-        if found is None:
+        match = _STEP.match(rest)
+        if match is None:
             raise ValueError(
                 f"can't read the JsonPath {text} from {rest!r} on: names, indexes, '*' and '..name' are supported, "
                 "filters, slices and unions are not"
             )
-        steps.append(_step(found))
-        rest = rest[found.end() :]
+        steps.append(_step(match))
+        rest = rest[match.end() :]
     _check_cost(steps)
     return JsonPath(tuple(steps), function)
 
@@ -77,19 +77,19 @@ def _check_cost(steps: list[Step]) -> None:
 
 
 def _function(text: str) -> tuple[str, str]:
-    found = _FUNCTION.search(text)
-    if found is None:
+    match = _FUNCTION.search(text)
+    if match is None:
         return text, ""
-    if found[1] not in FUNCTIONS or found[2].strip():
-        raise ValueError(f"{found[1]}({found[2]}) is not supported in a JsonPath: use one of {', '.join(FUNCTIONS)}")
-    return text[: found.start()], found[1]
+    if match[1] not in FUNCTIONS or match[2].strip():
+        raise ValueError(f"{match[1]}({match[2]}) is not supported in a JsonPath: use one of {', '.join(FUNCTIONS)}")
+    return text[: match.start()], match[1]
 
 
-def _step(found: re.Match[str]) -> Step:
-    if found["star"] is not None:
+def _step(match: re.Match[str]) -> Step:
+    if match["star"] is not None:
         return Step("wildcard")
-    if found["index"] is not None:
-        return Step("index", found["index"])
-    if found["descent"] is not None:
-        return Step("descent", found["descent"])
-    return Step("name", next(t for t in (found["name"], found["single"], found["double"]) if t is not None))
+    if match["index"] is not None:
+        return Step("index", match["index"])
+    if match["descent"] is not None:
+        return Step("descent", match["descent"])
+    return Step("name", next(t for t in (match["name"], match["single"], match["double"]) if t is not None))

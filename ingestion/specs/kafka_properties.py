@@ -117,16 +117,16 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
     Stores that are files must have been read before (see ``controlplane.connections``). Raises ``ValueError``.
     """
-    found: dict[str, str] = {}
+    written: dict[str, str] = {}
     for name, value in properties.items():
         known = PROPERTIES.get(name)
         if known is None:
-            found[name] = value
+            written[name] = value
         elif name == "sasl.jaas.config":
-            found["sasl.username"], found["sasl.password"] = login_of(value)
+            written["sasl.username"], written["sasl.password"] = login_of(value)
         elif known.to:
-            found[known.to] = _FOR_LIBRDKAFKA.get(name, str)(value)
-    return found
+            written[known.to] = _FOR_LIBRDKAFKA.get(name, str)(value)
+    return written
 
 
 def _buffer(value: str) -> str:
@@ -163,30 +163,32 @@ def admitted(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, 
 def insecure(properties: Mapping[str, Value]) -> dict[str, str]:
     """The properties that only an installation which allows it may use, each with the reason."""
     values = {name: value.lower() for name, value in properties.items() if isinstance(value, str)}
-    found: dict[str, str] = {}
+    faults: dict[str, str] = {}
     if values.get("debug"):
-        found["debug"] = "it can write what is sent, secrets too, to logs"
+        faults["debug"] = "it can write what is sent, secrets too, to logs"
     if values.get("enable.ssl.certificate.verification") == "false":
-        found["enable.ssl.certificate.verification"] = "without it anybody can pose as the broker"
+        faults["enable.ssl.certificate.verification"] = "without it anybody can pose as the broker"
     if values.get("ssl.endpoint.identification.algorithm") in ("", "none"):
-        found["ssl.endpoint.identification.algorithm"] = "without it any holder of a certificate can pose as the broker"
-    return found
+        faults["ssl.endpoint.identification.algorithm"] = (
+            "without it any holder of a certificate can pose as the broker"
+        )
+    return faults
 
 
 def missing(properties: Mapping[str, Value]) -> dict[str, str]:
     """What must be there beside what is, once the secrets that are kept apart have been added; with the reason."""
-    found: dict[str, str] = {}
+    missing: dict[str, str] = {}
     if (
         str(properties.get("security.protocol", "")).upper().startswith("SASL_")
         and "sasl.jaas.config" not in properties
     ):
-        found |= dict.fromkeys({"sasl.username", "sasl.password"} - set(properties), "a login with SASL needs it")
+        missing |= dict.fromkeys({"sasl.username", "sasl.password"} - set(properties), "a login with SASL needs it")
     for name, needed in _NEEDS.items():
         if name in properties and needed not in properties:
-            found[needed] = f"{name} needs it"
+            missing[needed] = f"{name} needs it"
     if str(properties.get("ssl.keystore.type", "")).upper() == "PKCS12" and "ssl.keystore.password" not in properties:
-        found["ssl.keystore.password"] = "the key store can't be opened without it"
-    return found
+        missing["ssl.keystore.password"] = "the key store can't be opened without it"
+    return missing
 
 
 _NEEDS = {

@@ -33,10 +33,10 @@ LONGEST_PROPERTY = 256 * 1024
 def doubles(names: Iterable[str]) -> list[str]:
     """Those that stand there more than once, sorted. Looks at each name once."""
     seen: set[str] = set()
-    found: set[str] = set()
+    twice: set[str] = set()
     for name in names:
-        (found if name in seen else seen).add(name)
-    return sorted(found)
+        (twice if name in seen else seen).add(name)
+    return sorted(twice)
 
 
 def listed(names: list[str], most: int = 20) -> str:

@@ -65,21 +65,21 @@ def without_parser(document: dict[str, Any]) -> Rewritten | None:
     new = Rewritten(copy.deepcopy(document))
     new_schema = new.document["spec"]["dataSchema"]
     parser = new_schema.pop("parser")
-    found = None
+    input_format = None
     if isinstance(parser, dict):
-        found = _format_of(new, new_schema, parser)
+        input_format = _format_of(new, new_schema, parser)
     else:
         new.issues.append(issue_at([*_PARSER], "must be an object"))
-    _place(new, _object(new.document["spec"], "ioConfig"), found)
+    _place(new, _object(new.document["spec"], "ioConfig"), input_format)
     return new
 
 
-def _place(new: Rewritten, io_config: dict[str, Any] | None, found: dict[str, Any] | None) -> None:
+def _place(new: Rewritten, io_config: dict[str, Any] | None, input_format: dict[str, Any] | None) -> None:
     """Have the format in the ioConfig. Without one a stand-in: that it is missing there is not what is wrong."""
     if io_config is None:
         return
-    given = io_config.setdefault("inputFormat", found or {"type": "json"})
-    if found is not None and given != found:
+    given = io_config.setdefault("inputFormat", input_format or {"type": "json"})
+    if input_format is not None and given != input_format:
         message = "ioConfig.inputFormat and the older parser contradict each other: give one of them"
         new.issues.append(issue_at([*_PARSER], message))
 
@@ -103,12 +103,12 @@ def _format_of(new: Rewritten, schema: dict[str, Any], parser: dict[str, Any]) -
         return None
     written = parse_spec.pop("format", None)
     if kind == "string":
-        found = _text_format(new, written, parse_spec)
+        input_format = _text_format(new, written, parse_spec)
     else:
-        found = _binary_format(new, kind, written, parser, parse_spec)
+        input_format = _binary_format(new, kind, written, parser, parse_spec)
     _refuse_the_rest(new, _PARSER, parser)
     _refuse_the_rest(new, _PARSE_SPEC, parse_spec)
-    return found
+    return input_format
 
 
 def _move_part(new: Rewritten, schema: dict[str, Any], parse_spec: dict[str, Any], name: str) -> None:

@@ -75,8 +75,8 @@ class PeriodGranularity(_Buckets):
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> PeriodGranularity:
-        found = _PERIOD.fullmatch(self.period)
-        parts = {name: int(number) for name, number in found.groupdict().items() if number} if found else {}
+        match = _PERIOD.fullmatch(self.period)
+        parts = {name: int(number) for name, number in match.groupdict().items() if number} if match else {}
         if not any(parts.values()) or self.period.endswith("T"):
             raise ValueError(f"period {self.period!r} must be an ISO 8601 period such as PT15M, P1D or P1M")
         if any(number > 10_000_000 for number in parts.values()) or self._days > _LONGEST.days:
@@ -130,8 +130,8 @@ class PeriodGranularity(_Buckets):
 
     @cached_property
     def _parts(self) -> dict[str, int]:
-        found = _PERIOD.fullmatch(self.period)
-        return {name: int(number or 0) for name, number in found.groupdict().items()} if found else {}
+        match = _PERIOD.fullmatch(self.period)
+        return {name: int(number or 0) for name, number in match.groupdict().items()} if match else {}
 
     @property
     def _months(self) -> int:

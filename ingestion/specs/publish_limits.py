@@ -13,14 +13,14 @@ MOST_KEPT_BYTES = 40 * 1024 * 1024  # keys, payloads and headers of these, and o
 
 def excess(request: PublishRequest) -> str:
     """Which limit the publish goes beyond; empty when it is within all."""
-    found = {
+    sizes = {
         "segments": (len(request.segments), MOST_SEGMENTS),
         "columns": (sum(len(s.columns) for s in request.segments), MOST_COLUMNS),
         "ranges of offsets": (_ranges(request), MOST_RANGES),
         "quarantined records": (len(request.quarantined), MOST_QUARANTINED),
         "bytes of kept records": (_kept_bytes(request), MOST_KEPT_BYTES),
     }
-    beyond = [f"{n:,} {what}, and one publish may have {most:,}" for what, (n, most) in found.items() if n > most]
+    beyond = [f"{n:,} {what}, and one publish may have {most:,}" for what, (n, most) in sizes.items() if n > most]
     return f"It has {'; '.join(beyond)}." if beyond else ""
 
 

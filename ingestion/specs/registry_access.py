@@ -33,13 +33,13 @@ def _read(given: Any, prefix: str = "") -> Any:
     """Texts and references: Druid's providers taken apart, the longer names of Confluent's configuration cut."""
     if not isinstance(given, dict):
         return given
-    found: dict[str, Value] = {}
+    properties: dict[str, Value] = {}
     for name, raw in _entries(given):
         short = name.removeprefix(prefix)
-        if short in found:
+        if short in properties:
             raise ValueError(f"{short!r} is given twice")
-        found[short] = _value(short, raw)
-    return found
+        properties[short] = _value(short, raw)
+    return properties
 
 
 def _entries(given: dict[str, Any]) -> Iterator[tuple[str, Any]]:

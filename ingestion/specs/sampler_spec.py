@@ -123,8 +123,8 @@ def parse_sampler_spec(document: Any, schema_folder: str = "") -> SamplerSpec:
 
 def _config(written: Any) -> tuple[SamplerConfig, list[SpecIssue]]:
     issues: list[SpecIssue] = []
-    found = _read(SamplerConfig, {} if written is None else written, ["samplerConfig"], issues)
-    return found or SamplerConfig(), issues
+    config = _read(SamplerConfig, {} if written is None else written, ["samplerConfig"], issues)
+    return config or SamplerConfig(), issues
 
 
 class _Completion:

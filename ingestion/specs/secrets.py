@@ -76,11 +76,11 @@ def _rewritten(document: Document, change: Callable[[str, str], str | None]) -> 
     """The document with every secret as ``change`` has it; None leaves it out."""
 
     def rewritten(values: Document, is_secret: Callable[[str], bool], start: str) -> Document:
-        found = {
+        named = {
             name: change(start + name, value) if isinstance(value, str) and is_secret(name) else value
             for name, value in values.items()
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in named.items() if value is not None}
 
     def of_registry(decoder: Document, path: str) -> Document:
         config = rewritten(decoder.get("config", {}), SECRET_CONFIG.__contains__, f"{path}/config/")
@@ -108,14 +108,14 @@ def _with_formats(document: Document, change: Callable[[Document, str], Document
 
 
 def _registries(document: Document) -> Iterator[tuple[str, Document]]:
-    found: list[tuple[str, Document]] = []
+    decoders: list[tuple[str, Document]] = []
 
     def note(decoder: Document, path: str) -> Document:
-        found.append((path, decoder))
+        decoders.append((path, decoder))
         return decoder
 
     _with_formats(document, note)
-    yield from found
+    yield from decoders
 
 
 def _with_io_config(document: Document, io_config: Document) -> Document:

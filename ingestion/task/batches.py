@@ -154,7 +154,7 @@ class Ledger:
 
     def outcomes(self) -> dict[int, Outcomes]:
         """Per partition, the offsets of everything that is not stored."""
-        found = {}
+        ended = {}
         elsewhere = set(self.batch.partitions[self.outcome != STORED].tolist())
         for partition in sorted({*elsewhere, *self.extra}):
             extra = self.extra.get(partition, Outcomes())
@@ -166,8 +166,8 @@ class Ledger:
                 gap=extra.gap,
             )
             if outcomes != Outcomes():
-                found[partition] = outcomes
-        return found
+                ended[partition] = outcomes
+        return ended
 
     def _ranges(self, partition: int, *outcomes: int) -> list[offsets.Range]:
         mask = (self.batch.partitions == partition) & self._with(*outcomes)

@@ -51,10 +51,10 @@ def issues(order: CheckOrder) -> list[CheckIssue]:
 
 
 def _expressions(engine: Engine, spec: TransformSpec) -> Iterator[CheckIssue]:
-    found: list[tuple[ExpressionTransform | ExpressionFilter, Place]] = [
+    expressions: list[tuple[ExpressionTransform | ExpressionFilter, Place]] = [
         (t, ("transforms", i, "expression")) for i, t in enumerate(spec.transforms)
     ]
-    for written, place in [*found, *expressions_of(spec.filter, ("filter",))]:
+    for written, place in [*expressions, *expressions_of(spec.filter, ("filter",))]:
         try:
             ExpressionRunner(engine, written.expression, written.language, isinstance(written, ExpressionFilter))
         except BadExpression as error:

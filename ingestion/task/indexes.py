@@ -44,22 +44,22 @@ class Indexes:
 
     def make_room(self) -> None:
         """Keep all partitions together within what one may need: the largest are persisted first."""
-        found = list(self._indexes.values())
-        if len(found) < 2:
+        indexes = list(self._indexes.values())
+        if len(indexes) < 2:
             return  # it does so by itself
-        while sum(i.gathering_bytes for i in found) >= share_bytes(self._tuning):
-            if not max(found, key=lambda i: i.gathering_bytes).persist():
+        while sum(i.gathering_bytes for i in indexes) >= share_bytes(self._tuning):
+            if not max(indexes, key=lambda i: i.gathering_bytes).persist():
                 return
-        if sum(i.size_bytes for i in found) >= self._tuning.maxBytesInMemory:
-            for index in found:
+        if sum(i.size_bytes for i in indexes) >= self._tuning.maxBytesInMemory:
+            for index in indexes:
                 index.settle()
 
     @property
     def full(self) -> bool:
         """Whether it is time to write."""
-        found = list(self._indexes.values())
+        indexes = list(self._indexes.values())
         most = self._tuning.maxTotalRows
-        return any(i.full for i in found) or (most is not None and sum(i.rows for i in found) >= most)
+        return any(i.full for i in indexes) or (most is not None and sum(i.rows for i in indexes) >= most)
 
     @property
     def intervals(self) -> int:

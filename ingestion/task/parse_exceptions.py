@@ -45,14 +45,14 @@ class ParseExceptions:
 
     def look_at(self, ledger: Ledger) -> None:
         """Log a decoded batch's, if asked to. Raises ``TooManyParseExceptions``."""
-        found = ledger.parse_exceptions if self._logs or self._most is not None else {}
+        errors = ledger.parse_exceptions if self._logs or self._most is not None else {}
         if self._logs:
-            for index, error in found.items():
+            for index, error in errors.items():
                 place = {"partition": int(ledger.batch.partitions[index]), "offset": int(ledger.batch.offsets[index])}
                 self._log.warning("parse exception", **place, error=error)
-        seen = self._known.seen + self._gathered + len(found)
+        seen = self._known.seen + self._gathered + len(errors)
         if self._most is not None and seen > self._most:
-            first = next(iter(found.items()), None)
+            first = next(iter(errors.items()), None)
             raise TooManyParseExceptions(_message(self._most, seen, ledger, first))
 
 

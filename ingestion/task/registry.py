@@ -42,21 +42,23 @@ class ConfluentRegistry:
 
     def schema(self, schema_id: int, kind: str) -> RegisteredSchema:
         query = "?format=serialized" if kind == "PROTOBUF" else ""
-        found = self._asked(f"/schemas/ids/{schema_id}{query}")
+        schema = self._asked(f"/schemas/ids/{schema_id}{query}")
         references: dict[str, str] = {}
-        self._collect(found, query, references)
-        return RegisteredSchema(_text(found, "schemaType") or "AVRO", _text(found, "schema"), list(references.items()))
+        self._collect(schema, query, references)
+        return RegisteredSchema(
+            _text(schema, "schemaType") or "AVRO", _text(schema, "schema"), list(references.items())
+        )
 
-    def _collect(self, schema: Mapping[str, Any], query: str, found: dict[str, str]) -> None:
+    def _collect(self, schema: Mapping[str, Any], query: str, references: dict[str, str]) -> None:
         """Everything that the schema refers to, each after what it refers to itself."""
         for reference in schema.get("references") or []:
             name, subject, version = (str(reference[part]) for part in ("name", "subject", "version"))
-            if name in found or len(found) >= _MOST_REFERENCES:
+            if name in references or len(references) >= _MOST_REFERENCES:
                 continue
             path = f"/subjects/{quote(subject, safe='')}/versions/{quote(version, safe='')}{query}"
             inner = self._asked(path)
-            self._collect(inner, query, found)
-            found[name] = _text(inner, "schema")
+            self._collect(inner, query, references)
+            references[name] = _text(inner, "schema")
 
     def _asked(self, path: str) -> dict[str, Any]:
         """The first good answer of the addresses. Raises ``UnknownSchema``, ``RegistryUnreachable``."""

@@ -145,14 +145,14 @@ def _csv_rows(text: str) -> list[Values]:
     rows: list[Values] = [[]]
     place, end = 0, ","
     while place < len(text) or end == ",":
-        found = _VALUE.match(text, place)
-        if found is None:
+        match = _VALUE.match(text, place)
+        if match is None:
             raise BadRecord(f"not CSV: a quote that does not end, or text behind one, at character {place}")
-        quoted, plain, end = found.groups()
+        quoted, plain, end = match.groups()
         rows[-1].append(plain if quoted is None else quoted.replace('""', '"'))
         if end not in (",", ""):
             rows.append([])
-        place = found.end()
+        place = match.end()
         if not end:
             break
     if not rows[-1]:

@@ -55,14 +55,14 @@ def _value(field: FlattenField) -> str:
     path = parse_json_path(field.expr or "")
     if path.function:
         return f"to_json({_function(path)})::VARCHAR"
-    found = f"json_extract(o, {literal(_written(path.steps))})"
-    return f"{found}::VARCHAR" if path.is_definite else f"to_json({found})::VARCHAR"
+    extracted = f"json_extract(o, {literal(_written(path.steps))})"
+    return f"{extracted}::VARCHAR" if path.is_definite else f"to_json({extracted})::VARCHAR"
 
 
 def _function(path: JsonPath) -> str:
     if path.function == "length":
-        found = f"json_extract(o, {literal(_written(path.steps))})"
-        return f"json_array_length({found})" if path.is_definite else f"len({found})"
+        extracted = f"json_extract(o, {literal(_written(path.steps))})"
+        return f"json_array_length({extracted})" if path.is_definite else f"len({extracted})"
     every = path.steps if not path.is_definite else (*path.steps, Step("wildcard"))
     numbers = f"list_transform(json_extract(o, {literal(_written(every))}), lambda x: TRY_CAST(x AS DOUBLE))"
     return f"list_aggregate({numbers}, '{_AGGREGATES[path.function]}')"

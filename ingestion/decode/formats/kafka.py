@@ -114,10 +114,10 @@ class KafkaReader:
 
 
 def _first_field(text: str) -> Any:
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError(f"but a {type(found).__name__}")
-    return next(iter(found.values()), None)
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError(f"but a {type(document).__name__}")
+    return next(iter(document.values()), None)
 
 
 def _cut(texts: pa.Array) -> pa.Array:

@@ -70,11 +70,11 @@ def _full_name(files: Sequence[Any], name: str | None) -> str:
         raise UnusableSchema("the descriptor holds no message type")
     if name is None:
         return names[0]
-    found = [n for n in names if n == name] or [n for n in names if n.endswith("." + name)]
-    if len(found) != 1:
-        says = "no message type" if not found else "several message types"
+    fitting = [n for n in names if n == name] or [n for n in names if n.endswith("." + name)]
+    if len(fitting) != 1:
+        says = "no message type" if not fitting else "several message types"
         raise UnusableSchema(f"the descriptor holds {says} {name}: it has {', '.join(names[:20])}")
-    return found[0]
+    return fitting[0]
 
 
 def _names_in(scope: str, messages: Iterable[Any]) -> Iterable[str]:

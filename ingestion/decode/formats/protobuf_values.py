@@ -27,13 +27,13 @@ Convert = Callable[[Any], Any]
 
 
 def _descriptors() -> dict[str, Any]:
-    found = {}
+    files = {}
     modules = (any_pb2, descriptor_pb2, duration_pb2, empty_pb2, field_mask_pb2, struct_pb2, timestamp_pb2)
     for module in (*modules, wrappers_pb2):
         file = descriptor_pb2.FileDescriptorProto()
         module.DESCRIPTOR.CopyToProto(file)
-        found[file.name] = file
-    return found
+        files[file.name] = file
+    return files
 
 
 WELL_KNOWN = _descriptors()  # file name → FileDescriptorProto
@@ -64,14 +64,14 @@ class MessageReader:
 
     def fields(self, message: Any) -> dict[str, Any]:
         """The fields that are set."""
-        found = {}
+        values = {}
         known = self._fields
         for field, value in message.ListFields():
             if field not in known:
                 known[field] = (self._name(field), self._converter(field))
             name, convert = known[field]
-            found[name] = convert(value)
-        return found
+            values[name] = convert(value)
+        return values
 
     def _name(self, field: Any) -> str:
         plain, json_name = str(field.name), str(field.json_name)

@@ -71,12 +71,12 @@ class RegistrySchemas(Generic[Parsed]):
 
     def of(self, schema_id: int) -> Parsed:
         """The parsed schema. Raises ``BadRecord``, ``RegistryUnreachable``."""
-        found = self._parsed.get(schema_id)
-        if found is not None:
-            return found
+        parsed = self._parsed.get(schema_id)
+        if parsed is not None:
+            return parsed
         self._raise_known(schema_id)
         try:
-            found = self._asked(schema_id)
+            parsed = self._asked(schema_id)
         except BadRecord as error:
             if len(self._bad) >= _MOST_UNKNOWN:
                 self._bad.clear()
@@ -84,8 +84,8 @@ class RegistrySchemas(Generic[Parsed]):
             raise
         if len(self._parsed) >= self._capacity:
             self._parsed.pop(next(iter(self._parsed)))
-        self._parsed[schema_id] = found
-        return found
+        self._parsed[schema_id] = parsed
+        return parsed
 
     def _raise_known(self, schema_id: int) -> None:
         message, since = self._bad.get(schema_id, ("", 0.0))

@@ -66,10 +66,10 @@ def _struct(spec: ThriftInputFormat, access: Access) -> Any:
     except Exception as error:  # the parser's grammar and its checks raise as they like
         raise UnusableSchema(f"the Thrift IDL can't be used: {error}") from None
     name = re.split(r"[.$]", spec.thriftClass)[-1]
-    found = getattr(module, name, None)
-    if not (isinstance(found, type) and issubclass(found, TPayload)):
+    kind = getattr(module, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, TPayload)):
         raise UnusableSchema(f"the Thrift IDL has no struct {name}")
-    return found
+    return kind
 
 
 def _bare(payload: bytes) -> bytes:
@@ -121,12 +121,12 @@ def _value(value: Any) -> Any:
 
 
 def _fields(struct: Any) -> dict[str, Any]:
-    found = {}
+    members = {}
     for field in struct.thrift_spec.values():
         name, required = field[1], field[-1]
         value = getattr(struct, name)
         if value is not None:
-            found[name] = _value(value)
+            members[name] = _value(value)
         elif required:
             raise BadRecord(f"not a Thrift {type(struct).__name__}: the required field {name} is missing")
-    return found
+    return members

@@ -56,27 +56,27 @@ def _failure(place: Place, error: IngestionError) -> SampleAnswer:
     return SampleAnswer(failure=SampleFailure(place=place, message=str(error), permanent=error.permanent))
 
 
-def _told(records: Records, found: Outcomes) -> SampleAnswer:
+def _told(records: Records, outcomes: Outcomes) -> SampleAnswer:
     """The part of the sample that an answer may hold."""
     budget = _Budget(MOST_ANSWER_BYTES)
-    shown = list(budget.kept(_bearable(_sampled(records, found, index)) for index in range(len(records))))
-    rollup = None if found.rollup is None else list(budget.kept(_still_shown(found.rollup, len(shown))))
+    shown = list(budget.kept(_bearable(_sampled(records, outcomes, index)) for index in range(len(records))))
+    rollup = None if outcomes.rollup is None else list(budget.kept(_still_shown(outcomes.rollup, len(shown))))
     return SampleAnswer.model_construct(
         records=shown,
         stopped_by="answer" if budget.spent else records.stopped_by,
-        fields=found.field_columns,
-        columns=found.columns,
+        fields=outcomes.field_columns,
+        columns=outcomes.columns,
         rollup=rollup,
     )
 
 
-def _sampled(records: Records, found: Outcomes, index: int) -> SampledRecord:
+def _sampled(records: Records, outcomes: Outcomes, index: int) -> SampledRecord:
     return SampledRecord.model_construct(
         **records.shown(index),
-        outcome=found.outcomes.get(index, "raw"),
-        error=found.errors.get(index, ""),
-        fields=found.fields.get(index),
-        row=found.rows.get(index),
+        outcome=outcomes.outcomes.get(index, "raw"),
+        error=outcomes.errors.get(index, ""),
+        fields=outcomes.fields.get(index),
+        row=outcomes.rows.get(index),
     )
 
 

@@ -60,16 +60,16 @@ def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
     if not order.formatted:
         return Outcomes()
     texts = _texts(order, records)
-    found = Outcomes()
-    _add_fields(found, texts)
+    outcomes = Outcomes()
+    _add_fields(outcomes, texts)
     decoded = _decoded(order, records)
-    _add_outcomes(found, decoded)
+    _add_outcomes(outcomes, decoded)
     rows = _told(decoded.rows, order)
-    found.columns = columns_of(rows.schema)
-    found.rows = dict(zip(row_indexes(decoded.rows).tolist(), json_rows(rows), strict=True))
+    outcomes.columns = columns_of(rows.schema)
+    outcomes.rows = dict(zip(row_indexes(decoded.rows).tolist(), json_rows(rows), strict=True))
     if order.data_schema.granularitySpec.rollup:
-        found.rollup = list(_merged(decoded.rows, order)) if len(rows) else []
-    return found
+        outcomes.rollup = list(_merged(decoded.rows, order)) if len(rows) else []
+    return outcomes
 
 
 def open_registry(spec: RegistryDecoder, policy: AddressPolicy) -> Registry:
@@ -96,15 +96,15 @@ def _texts(order: SampleOrder, records: Records) -> pa.Array:
         engine.close()
 
 
-def _add_fields(found: Outcomes, texts: pa.Array) -> None:
+def _add_fields(outcomes: Outcomes, texts: pa.Array) -> None:
     decoder = JsonDecoder(_ALL_FIELDS, MEMORY_BYTES)
     try:
         payloads = [None if t is None else t.encode() for t in texts.to_pylist()]
         decoded = decoded_whole(decoder, payloads, MessageWindow())
     finally:
         decoder.close()
-    found.field_columns = columns_of(decoded.rows.select(range(2, decoded.rows.num_columns)).schema)
-    found.fields = {i: json_value(texts[i].as_py()) for i in row_indexes(decoded.rows).tolist()}
+    outcomes.field_columns = columns_of(decoded.rows.select(range(2, decoded.rows.num_columns)).schema)
+    outcomes.fields = {i: json_value(texts[i].as_py()) for i in row_indexes(decoded.rows).tolist()}
 
 
 def _decoded(order: SampleOrder, records: Records) -> Decoded:
@@ -115,15 +115,16 @@ def _decoded(order: SampleOrder, records: Records) -> Decoded:
     )
     try:
         now = datetime.now(UTC)
-        found = decoded_whole(decoder, records.payloads, MessageWindow.of(order.io_config, now, now), records.envelope)
-        return found.with_tombstones(order.io_config.tombstones)
+        window = MessageWindow.of(order.io_config, now, now)
+        decoded = decoded_whole(decoder, records.payloads, window, records.envelope)
+        return decoded.with_tombstones(order.io_config.tombstones)
     finally:
         decoder.close()
 
 
-def _add_outcomes(found: Outcomes, decoded: Decoded) -> None:
-    found.errors = {**decoded.unparseable, **decoded.processed_with_error}
-    found.outcomes = {
+def _add_outcomes(outcomes: Outcomes, decoded: Decoded) -> None:
+    outcomes.errors = {**decoded.unparseable, **decoded.processed_with_error}
+    outcomes.outcomes = {
         **dict.fromkeys(row_indexes(decoded.rows).tolist(), "stored"),
         **dict.fromkeys(decoded.processed_with_error, "processed_with_error"),
         **dict.fromkeys(decoded.filtered, "filtered"),

@@ -67,8 +67,8 @@ def _from_topic(order: SampleOrder) -> Records:
     limits = Limits(order.rows, MOST_INPUT_BYTES, time.monotonic() + order.timeout_ms / 1000)
     properties = admissible(order.consumer_properties, order.address_policy)
     place = Place(properties, io_config.topic, order.address_policy, io_config.isolation)
-    found = peek(place, earliest=io_config.useEarliestOffset, limits=limits)
-    messages = found.messages
+    peeked = peek(place, earliest=io_config.useEarliestOffset, limits=limits)
+    messages = peeked.messages
     return Records(
         payloads=[m.value() for m in messages],
         keys=[m.key() for m in messages],
@@ -76,7 +76,7 @@ def _from_topic(order: SampleOrder) -> Records:
         headers=[m.headers() or () for m in messages],
         topic=io_config.topic,
         places=[(m.partition(), m.offset()) for m in messages],
-        stopped_by=found.stopped_by,
+        stopped_by=peeked.stopped_by,
     )
 
 
