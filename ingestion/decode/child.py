@@ -29,6 +29,7 @@ from ingestion.decode.pipes import (
 )
 from ingestion.specs import DataSchema, InputFormat
 from ingestion.specs.addresses import AddressPolicy
+from ingestion.without_pandas import keep_pandas_out
 
 _GRACE_S = 30.0
 _FORMAT: TypeAdapter[InputFormat] = TypeAdapter(InputFormat)
@@ -37,6 +38,7 @@ _FORMAT: TypeAdapter[InputFormat] = TypeAdapter(InputFormat)
 def main(open_registry: OpenRegistry | None = None) -> int:
     """Serve until the parent closes the pipe. Who has a registry's client to give calls it from a main of its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_pandas_out()
     pipe = _private_pipe()
     try:
         _serve(pipe, open_registry)

@@ -29,6 +29,7 @@ from ingestion.specs.checking import (
 from ingestion.specs.data_schema import ExpressionTransform
 from ingestion.specs.filters import ExpressionFilter
 from ingestion.task.registry import ConfluentRegistry
+from ingestion.without_pandas import keep_pandas_out
 
 _MEMORY_BYTES = 256 * 1024 * 1024  # of DuckDB
 _ADDRESS_SPACE_BYTES = 8 * 1024 * 1024 * 1024
@@ -103,4 +104,5 @@ def main(given: TextIO, told: TextIO) -> int:
 
 
 if __name__ == "__main__":
+    keep_pandas_out()
     sys.exit(main(sys.stdin, sys.stdout))

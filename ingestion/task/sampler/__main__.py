@@ -29,6 +29,7 @@ from ingestion.specs.sampling import (
 )
 from ingestion.task.sampler.decoding import Outcomes, Unusable, outcomes_of
 from ingestion.task.sampler.records import Records, records_of
+from ingestion.without_pandas import keep_pandas_out
 
 MOST_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 GRACE_S = 30
@@ -131,5 +132,6 @@ def _private_output() -> TextIO:
 
 
 if __name__ == "__main__":
+    keep_pandas_out()
     _bounded()
     sys.exit(main(sys.stdin, _private_output()))
