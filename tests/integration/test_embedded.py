@@ -46,7 +46,15 @@ def one(dsn: str, query: str) -> object:
     return row[0] if row else None
 
 
-def test_postgres_keeps_rows_over_stop_and_kill(home: Home) -> None:
+@pytest.fixture(scope="module")
+def postgres_home() -> Iterator[Home]:
+    """Where the first test has PostgreSQL's data made."""
+    with temporary_home() as folder:
+        yield folder
+
+
+def test_postgres_keeps_rows_over_stop_and_kill(postgres_home: Home) -> None:
+    home = postgres_home
     with Postgres(home) as postgres:
         with psycopg.connect(postgres.dsn) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 1 AS number")
@@ -61,19 +69,19 @@ def test_postgres_keeps_rows_over_stop_and_kill(home: Home) -> None:
         assert one(again.dsn, "SELECT number FROM kept") == 1
 
 
-def test_postgres_is_private(home: Home) -> None:
-    with Postgres(home, settings={"fsync": "off"}) as postgres:
+def test_postgres_is_private(postgres_home: Home) -> None:
+    with Postgres(postgres_home, settings={"fsync": "off"}) as postgres:
         with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
             psycopg.connect(postgres.dsn.replace(postgres.password, "wrong"))
         assert one(postgres.dsn, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") is False
         assert one(postgres.dsn, "SHOW fsync") == "off"
         assert one(postgres.dsn, "SHOW listen_addresses") == "127.0.0.1"
         assert one(postgres.superuser_dsn, "SHOW unix_socket_directories") == ""
-        assert postgres.password not in home.log("postgres").read_text()
+        assert postgres.password not in postgres_home.log("postgres").read_text()
 
 
-def test_postgres_starts_after_a_crash_whose_pid_somebody_else_has_now(home: Home) -> None:
-    with Postgres(home) as postgres:
+def test_postgres_starts_after_a_crash_whose_pid_somebody_else_has_now(postgres_home: Home) -> None:
+    with Postgres(postgres_home) as postgres:
         data = Path(str(one(postgres.superuser_dsn, "SHOW data_directory")))
         pid_file = (data / "postmaster.pid").read_text()
         postgres.kill()
