@@ -10,6 +10,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import ConsoleMessage, Page, Request, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browser.crawl import HEIGHT, WIDE
+from tests.browser.site import Site, Visit, make_site
 
 expect.set_options(timeout=30_000)  # ms; five seconds of a busy machine say nothing of a page
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -25,7 +29,7 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
 
 @pytest.fixture(scope="session")
 def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
-    chosen = {"viewport": {"width": 1400, "height": 1000}, "color_scheme": "light", "timezone_id": "Asia/Tokyo"}
+    chosen = {"viewport": {"width": WIDE, "height": HEIGHT}, "color_scheme": "light", "timezone_id": "Asia/Tokyo"}
     return {**browser_context_args, **chosen, "locale": "en-GB"}
 
 
@@ -57,3 +61,18 @@ def quiet(page: Page) -> Iterator[Quiet]:
     yield watched
     assert watched.faults == []
     assert len(watched.hosts) <= 1, watched.hosts
+
+
+@pytest.fixture
+def site(transactional_db: None, live_server: LiveServer) -> Site:
+    return make_site(live_server.url)
+
+
+@pytest.fixture
+def visit(site: Site, page: Page, quiet: Quiet) -> Visit:
+    """The owner's visit, who may do everything. Buttons and links change at once: no colour is caught on its way."""
+    page.emulate_media(reduced_motion="reduce")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visit = Visit(page, site)
+    visit.become("owner")
+    return visit

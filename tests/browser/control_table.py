@@ -1,12 +1,12 @@
 """Everything that can be sent or pressed, on which pages it stands, and what comes of it: the table that
-``test_controls`` compares with the pages and clicks through.
+``test_every_page`` compares with the pages and ``test_controls`` clicks through.
 
 A control that stands on several pages has the same address on each, which the comparison shows; it is clicked on one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tests.browser import walks, walks_of_data
@@ -26,6 +26,10 @@ class Row:
     def and_on(self, page: str, *controls: tuple[str, str]) -> Row:
         """With controls of the page that the first leads to."""
         return replace(self, places=self.places | {(page, Control(*c)) for c in controls})
+
+
+def places(rows: Iterable[Row]) -> set[tuple[str, Control]]:
+    return {place for row in rows for place in row.places}
 
 
 def row(pages: str | tuple[str, ...], walk: Walk, *controls: tuple[str, str]) -> Row:

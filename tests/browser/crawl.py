@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from django.urls import Resolver404, resolve
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.site import ENDED, STORED, Site
 
+NARROW, WIDE, HEIGHT = 390, 1400, 1000
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 EVERYWHERE = "every page of those who are logged in"
 
 # Buttons, whatever looks like one to a screen reader, selects that no form sends, and forms without a button. A form's
@@ -30,6 +32,9 @@ _CONTROLS = """() => {
     }
     return found;
 }"""
+
+# Its findings without what it found right, which is most of it; style sheets are no concern of a rule that runs.
+_OF_AXE = {"resultTypes": ["violations"], "preload": {"assets": ["media"]}}
 
 
 @dataclass(frozen=True, order=True)
@@ -59,6 +64,7 @@ def stops(site: Site) -> Iterator[Stop]:
     for address in ("datasources", "supervisors", "tasks", "records", "audit", "teams"):
         yield Stop(f"/{address}/")
     yield Stop("/datasources/?search=nowhere")
+    yield Stop("/records/?topic=flights-topic&partition=0&offset=100")
     yield Stop("/records/?topic=flights-topic&partition=0&offset=3")  # two answers
     yield Stop("/nowhere/")
     for name in ("flights", STORED):
@@ -125,8 +131,15 @@ def _by_route(sends: str) -> str:
     return f"{method} {route_of(path)}" if path else ""
 
 
-def violations(page: Page, axe: str, **options: Any) -> list[str]:
-    """What axe finds wrong with the page, each with the elements."""
-    page.evaluate(axe)
-    result = page.evaluate("(options) => axe.run(document, options)", options)
-    return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in result["violations"]]
+def violations(page: Page, **options: Any) -> list[str]:
+    """What axe, which is on the page, finds wrong with it, each with the elements."""
+    found = page.evaluate("async (options) => (await axe.run(document, options)).violations", _OF_AXE | options)
+    return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
+
+
+def fits(page: Page) -> None:
+    """No page is wider than a narrow screen, nor than the wide one that it has afterwards."""
+    for width in (NARROW, WIDE):
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        # A chart follows a moment later.
+        expect(page.locator("html"), f"{page.url} is too wide").to_have_js_property("scrollWidth", width)

@@ -13,7 +13,6 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
-from pytest_django.live_server_helper import LiveServer
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import FaultyRecord, LagSample, ProgressKey, QuarantinedRecord, Segment, Source
@@ -173,6 +172,10 @@ class Visit:
     page: Page
     site: Site
 
+    def become(self, role: str) -> None:
+        """One of the cast; nobody for an empty role."""
+        log_in_as(self.page, self.site.url, self.site.cast.users.get(role))
+
     def open(self, address: str) -> None:
         self.page.goto(self.site.url + address)
 
@@ -194,12 +197,10 @@ class Visit:
         expect(self.page.locator(".messages")).to_contain_text(text)
 
 
-def visit_as(page: Page, live_server: LiveServer, user: User | None, site: Site) -> Visit:
-    """Logged in by a session of the user, without the login page."""
+def log_in_as(page: Page, url: str, user: User | None) -> None:
+    """By a session of the user, without the login page; as nobody without a user."""
     page.context.clear_cookies()
     if user is not None:
         client = Client()
         client.force_login(user)
-        cookie = client.cookies["sessionid"]
-        page.context.add_cookies([{"name": "sessionid", "value": cookie.value, "url": live_server.url}])
-    return Visit(page, site)
+        page.context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": url}])

@@ -10,12 +10,12 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from controlplane.segments.models import LagSample
-from tests.browser.test_pages import login
+from tests.browser.site import log_in_as
 from tests.support.django_cast import Cast, make_cast
 
 
 @pytest.fixture
-def site(transactional_db: None, live_server: LiveServer) -> Cast:
+def site(transactional_db: None) -> Cast:
     """The cast, with 100 samples of lag: they end now, and the lag of sample n is n × 10."""
     cast = make_cast()
     now = timezone.now().replace(microsecond=0)
@@ -37,7 +37,7 @@ def site(transactional_db: None, live_server: LiveServer) -> Cast:
 
 
 def test_lag_is_drawn_and_read_out(page: Page, site: Cast, live_server: LiveServer) -> None:
-    login(page, live_server.url, "viewer")
+    log_in_as(page, live_server.url, site.users["viewer"])
     page.goto(f"{live_server.url}/supervisors/flights/")
     section = page.locator("[data-lag]")
     expect(section).to_have_attribute("data-points", "100")

@@ -1,10 +1,9 @@
-"""The pages in a browser, on rows made for them: drawing, zoom, keyboard, themes, narrow screens, live parts."""
+"""The pages in a browser, on rows made for them: drawing, zoom, keyboard, themes, live parts."""
 
 from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -12,90 +11,76 @@ from pytest_django.live_server_helper import LiveServer
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, Segment
-from controlplane.tasks.models import Indexer, Status, Task
+from controlplane.tasks.models import Status, Task
 from tests.browser.conftest import Quiet
-from tests.browser.site import YEAR, make_year
+from tests.browser.site import YEAR, log_in_as, make_year
 from tests.browser.site import segment as make_segment
 from tests.browser.timeline import changed, drawn, point_at
 from tests.support.django_cast import DAY, PASSWORD, STARTED, Cast, make_cast, sum_intervals
 
 
 @pytest.fixture
-def site(transactional_db: None, live_server: LiveServer) -> Cast:
-    """The cast, and a datasource ``year``."""
-    cast = make_cast()
-    make_year(cast.alpha)
-    return cast
+def site(transactional_db: None) -> Cast:
+    return make_cast()
 
 
 @pytest.fixture
 def owner(page: Page, site: Cast, live_server: LiveServer) -> Page:
-    """Logged in through the page."""
-    return login(page, live_server.url, "owner")
-
-
-def login(page: Page, url: str, name: str) -> Page:
-    page.goto(f"{url}/login/")
-    page.get_by_label("Username").fill(name)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    page.wait_for_url("**/datasources/")
+    log_in_as(page, live_server.url, site.users["owner"])
     return page
 
 
-def test_a_year_is_drawn_and_zoomed(owner: Page, live_server: LiveServer) -> None:
+@pytest.fixture
+def year(owner: Page, site: Cast, live_server: LiveServer) -> Page:
+    """The page of the datasource ``year``."""
+    make_year(site.alpha)
     owner.goto(f"{live_server.url}/datasources/year/")
-    whole = drawn(owner)
+    return owner
+
+
+def test_a_year_is_drawn_and_zoomed(year: Page) -> None:
+    whole = drawn(year)
     segments = 1 + 2 + 3 + 4 + 5 * (YEAR - 4)
     assert (whole.bars, whole.intervals, whole.segments, whole.rows) == (YEAR, YEAR, segments, segments * 10)
-    point_at(owner, 0.5)
-    tip = owner.locator(".timeline-tip")
+    point_at(year, 0.5)
+    tip = year.locator(".timeline-tip")
     expect(tip).to_contain_text("2013-0")
     expect(tip).to_contain_text("Rows50")
-    owner.mouse.wheel(0, -600)
-    near = changed(owner, whole)
+    year.mouse.wheel(0, -600)
+    near = changed(year, whole)
     assert 0 < near.bars < YEAR
-    owner.get_by_role("button", name="Zoom in").click()
-    nearer = changed(owner, near)
-    owner.get_by_role("button", name="Later").click()
-    later = changed(owner, nearer)
-    owner.get_by_role("button", name="Zoom out").click()
-    wider = changed(owner, later)
+    year.get_by_role("button", name="Zoom in").click()
+    nearer = changed(year, near)
+    year.get_by_role("button", name="Later").click()
+    later = changed(year, nearer)
+    year.get_by_role("button", name="Zoom out").click()
+    wider = changed(year, later)
     assert wider.bars > later.bars
-    owner.get_by_role("button", name="Whole").click()
-    assert changed(owner, wider) == whole
+    year.get_by_role("button", name="Whole").click()
+    assert changed(year, wider) == whole
 
 
-def test_the_keyboard_goes_from_bar_to_bar_and_into_one(owner: Page, live_server: LiveServer) -> None:
-    owner.goto(f"{live_server.url}/datasources/year/")
-    before = drawn(owner)
-    owner.get_by_role("application").focus()
+def test_the_keyboard_goes_from_bar_to_bar_and_into_one(year: Page) -> None:
+    before = drawn(year)
+    year.get_by_role("application").focus()
     for _ in range(3):
-        owner.keyboard.press("ArrowRight")
-    expect(owner.locator("[data-timeline-announce]")).to_have_text("2013-01-03 – 2013-01-04 UTC: 30 rows, 3 segments")
-    owner.keyboard.press("+")
-    near = changed(owner, before)
-    owner.keyboard.press("0")
-    changed(owner, near)
-    owner.keyboard.press("ArrowRight")
-    owner.keyboard.press("Enter")
-    owner.wait_for_url("**/segments/?from=2013-01-01*")
-    expect(owner.locator("tbody tr")).to_have_count(1)
+        year.keyboard.press("ArrowRight")
+    expect(year.locator("[data-timeline-announce]")).to_have_text("2013-01-03 – 2013-01-04 UTC: 30 rows, 3 segments")
+    year.keyboard.press("+")
+    near = changed(year, before)
+    year.keyboard.press("0")
+    changed(year, near)
+    year.keyboard.press("ArrowRight")
+    year.keyboard.press("Enter")
+    year.wait_for_url("**/segments/?from=2013-01-01*")
+    expect(year.locator("tbody tr")).to_have_count(1)
 
 
-def test_a_click_on_a_bar_shows_its_segments(owner: Page, live_server: LiveServer) -> None:
-    owner.goto(f"{live_server.url}/datasources/year/")
-    drawn(owner)
-    owner.mouse.click(*point_at(owner, 0.5))
-    owner.wait_for_url("**/segments/?from=2013-0*")
-    expect(owner.locator("tbody tr")).to_have_count(5)
-
-
-def test_another_measure_changes_the_height_only(owner: Page, live_server: LiveServer) -> None:
-    owner.goto(f"{live_server.url}/datasources/year/")
-    before = drawn(owner)
-    owner.get_by_label("Height of a bar").select_option("Bytes")
-    assert drawn(owner) == before
+def test_a_click_on_a_bar_shows_its_segments(year: Page) -> None:
+    drawn(year)
+    year.mouse.click(*point_at(year, 0.5))
+    year.wait_for_url("**/segments/?from=2013-0*")
+    expect(year.locator("tbody tr")).to_have_count(5)
 
 
 def test_one_interval_and_none(owner: Page, site: Cast, live_server: LiveServer) -> None:
@@ -171,6 +156,7 @@ def test_the_theme_follows_the_system_until_one_is_chosen(owner: Page, live_serv
     def theme(name: str) -> None:
         expect(owner.locator("html")).to_have_attribute("data-bs-theme", name)
 
+    owner.goto(f"{live_server.url}/datasources/")
     theme("light")
     owner.emulate_media(color_scheme="dark")
     theme("dark")
@@ -188,7 +174,8 @@ def test_times_say_what_the_reader_s_clock_says(owner: Page, site: Cast, live_se
     assert "21:00:00" in (started.get_attribute("title") or "")
 
 
-def test_the_first_tab_leads_past_the_navigation(owner: Page) -> None:
+def test_the_first_tab_leads_past_the_navigation(owner: Page, live_server: LiveServer) -> None:
+    owner.goto(f"{live_server.url}/datasources/")
     owner.keyboard.press("Tab")
     skip = owner.get_by_role("link", name="Skip to the content")
     expect(skip).to_be_focused()
@@ -197,45 +184,16 @@ def test_the_first_tab_leads_past_the_navigation(owner: Page) -> None:
     expect(owner.locator("main")).to_be_focused()
 
 
-PAGES = (
-    "/datasources/",
-    "/datasources/flights/",
-    "/datasources/flights/intervals/",
-    "/datasources/flights/segments/",
-    "/datasources/flights/columns/",
-    "/datasources/flights/quarantine/",
-    "/datasources/flights/progress/",
-    "/datasources/flights/events/",
-    "/supervisors/",
-    "/supervisors/flights/",
-    "/supervisors/flights/spec/",
-    "/tasks/",
-    "/tasks/{task}/",
-    "/tasks/-/new/",
-    "/teams/",
-    "/records/?topic=flights-topic&partition=0&offset=100",
-)
-
-
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_is_wider_than_its_screen(
-    owner: Page, site: Cast, live_server: LiveServer, width: int, scheme: Literal["light", "dark"]
-) -> None:
-    owner.set_viewport_size({"width": width, "height": 900})
-    owner.emulate_media(color_scheme=scheme)
-    Indexer.objects.filter(task=site.task).update(message="a message " * 30)
-    for address in PAGES:
-        owner.goto(live_server.url + address.format(task=site.task.pk))
-        beyond = owner.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert beyond == 0, address
-
-
 def test_without_scripts_everything_can_be_read_and_done(
     browser: Browser, site: Cast, live_server: LiveServer, quiet: Quiet
 ) -> None:
     context = browser.new_context(java_script_enabled=False)
-    page = login(context.new_page(), live_server.url, "owner")
+    page = context.new_page()
+    page.goto(f"{live_server.url}/login/")
+    page.get_by_label("Username").fill("owner")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/datasources/")
     page.goto(f"{live_server.url}/datasources/flights/")
     page.get_by_role("link", name="The same intervals as a table.").click()
     expect(page.locator("tbody tr")).to_have_count(3)

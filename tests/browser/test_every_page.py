@@ -1,0 +1,96 @@
+"""Every page of the site: what can be sent or pressed there is in ``control_table``, axe finds nothing wrong in either
+theme, and no page is wider than its screen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from controlplane.tasks.models import Indexer
+from tests.browser.conftest import Quiet
+from tests.browser.control_table import GROUPS, places
+from tests.browser.crawl import Control, Stop, controls, fits, route_of, stops, violations
+from tests.browser.site import Site, Visit
+from tests.support.django_cast import browsing_as
+from tests.support.permission_table import arguments
+from tests.support.routes import all_routes
+
+# It is evaluated by the browser, whose policy for scripts of pages does not hold for that.
+AXE = (Path(__file__).parent / "vendor" / "axe-core" / "axe.min.js").read_text()
+
+
+@dataclass
+class Seen:
+    """What all the pages have: the routes, what can be sent or pressed by route, and by address what axe finds."""
+
+    routes: set[str] = field(default_factory=set)
+    controls: set[tuple[str, Control]] = field(default_factory=set)
+    faults: dict[str, list[str]] = field(default_factory=dict)
+
+
+def test_every_page_has_what_the_table_says_and_axe_finds_nothing(visit: Visit, quiet: Quiet) -> None:
+    quiet.expected.append("status of 404")  # the page that says so
+    Indexer.objects.filter(task=visit.site.task).update(message="a message " * 30)
+    seen, known = everything(visit), places(row for rows in GROUPS.values() for row in rows)
+    assert seen.controls - known == set(), "give these a row and a walk in tests/browser/control_table.py"
+    assert known - seen.controls == set(), "these are gone, or on no page that is looked at"
+    assert _pages_of(visit.site) - seen.routes == set(), "look at these pages in tests/browser/crawl.py"
+    assert seen.faults == {}
+
+
+def everything(visit: Visit) -> Seen:
+    """Each page is fetched once, and looked at in both themes and widths."""
+    seen, role = Seen(), ""
+    visit.become(role)
+    for stop in stops(visit.site):
+        if stop.role != role:
+            role = stop.role
+            visit.become(role)
+        _go(visit, stop)
+        seen.routes.add(route_of(visit.page.url))
+        if not stop.part:
+            _look(visit.page, stop, seen)
+    return seen
+
+
+def _go(visit: Visit, stop: Stop) -> None:
+    visit.open(stop.address)
+    if stop.press:
+        with visit.page.expect_navigation():  # a click does not wait for the page it leads to
+            visit.press(stop.press)
+
+
+def _look(page: Page, stop: Stop, seen: Seen) -> None:
+    if stop.role != "outsider":  # whose menu has another name
+        seen.controls |= {(route, one) for route, here in controls(page).items() for one in here}
+    faults = _faults(page)
+    seen.faults |= {f"{stop.address} {stop.press}": faults} if faults else {}
+
+
+def _faults(page: Page) -> list[str]:
+    """Of the page in both themes. Of what axe looks at only colours depend on the theme."""
+    page.evaluate(AXE)
+    faults = violations(page)
+    fits(page)
+    page.emulate_media(color_scheme="dark")
+    faults += violations(page, runOnly=["color-contrast"])
+    fits(page)
+    page.emulate_media(color_scheme="light")
+    return faults
+
+
+def _pages_of(site: Site) -> set[str]:
+    """The routes that answer GET with a page or a part of one."""
+    client = browsing_as(site.cast, "owner")
+    found = set()
+    for route in all_routes():
+        if getattr(route.view, "__module__", "").startswith("frontend."):
+            answer = client.get(
+                route.path(**{**arguments(site.cast, route.pattern), "number": site.cast.quarantined.pk})
+            )
+            if answer.status_code == 200 and answer["Content-Type"].startswith("text/html"):
+                found.add(route.pattern)
+    return found
