@@ -7,13 +7,9 @@ from typing import Any
 
 import pytest
 
-from controlplane.embedded.demo.records import FLIGHTS
-from controlplane.embedded.demo.records import flights as flight_records
-from controlplane.embedded.demo.specs import FLIGHTS_DATASOURCE, FLIGHTS_TOPIC, flights_supervisor
 from controlplane.embedded.home import temporary_home
 from controlplane.embedded.spark_classes import prepare_classes
 from tests.support.house import House
-from tests.support.records import published
 from tests.support.workers import Workers
 
 
@@ -31,17 +27,6 @@ def house() -> Iterator[House]:
 def stack(house: House) -> House:
     """The product as a browser sees it."""
     return house
-
-
-@pytest.fixture(scope="session")
-def flights(house: House) -> str:
-    """The flights of 2013, ingested whole; their supervisor is at rest. Returns the datasource's name."""
-    house.make_topic(FLIGHTS_TOPIC)
-    assert house.produce(FLIGHTS_TOPIC, flight_records()) == FLIGHTS
-    house.supervise(flights_supervisor(house.bootstrap))
-    published(house, FLIGHTS_DATASOURCE, FLIGHTS, 280)
-    house.rest()
-    return FLIGHTS_DATASOURCE
 
 
 @pytest.fixture
