@@ -20,15 +20,18 @@ hypothesis.settings.load_profile("house")
 
 from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noqa: E402 - models need Django set up
 
+LONG = ("test_first_walk.py", "test_every_page.py")  # one test each, which takes as long as many
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """First what needs no Kafka, whose jars may be on their way; then what takes longest; short tests fill up the rest.
 
     A file's tests stay together on one worker, so that the longest files must not come last: from Spark's on those
-    with the most tests come first. Last come the browser's: Playwright leaves an event loop running, beside which
-    Django's own can't be started.
+    with the most tests, or with a long one, come first. Last come the browser's: Playwright leaves an event loop
+    running, beside which Django's own can't be started.
     """
     tests = Counter(item.path for item in items)
+    tests.update({path: 100 for path in tests if path.name in LONG})
     items.sort(key=lambda item: (_turn(item), -tests[item.path] if _turn(item) > 1 else 0))
 
 
