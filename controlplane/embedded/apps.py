@@ -64,15 +64,14 @@ def login_password(home: Home) -> str:
     return home.secret("login_password")
 
 
-def migrate(home: Home, env: Environment, cancel: threading.Event | None = None) -> None:
-    """Brings the database's tables up to date. Raises ServiceFailed, Cancelled."""
-    _manage(home, env, cancel, "migrate", "--no-input")
+def prepare_database(home: Home, env: Environment, cancel: threading.Event | None = None) -> None:
+    """Brings the tables up to date, then makes the user `admin` of the team `demo`, with the password of this home.
 
-
-def ensure_login(home: Home, env: Environment, cancel: threading.Event | None = None) -> None:
-    """Makes the user `admin` of the team `demo`, with the password of this home. Raises ServiceFailed, Cancelled."""
+    One process for both: to start is most of what it does. Raises ServiceFailed, Cancelled.
+    """
     with_password = {**env, "HEADGATE_LOGIN_PASSWORD": login_password(home)}
-    _manage(home, with_password, cancel, "ensure_login", "--username", LOGIN_USER, "--team", LOGIN_TEAM, "--superuser")
+    login = ["--username", LOGIN_USER, "--team", LOGIN_TEAM, "--superuser"]
+    _manage(home, with_password, cancel, "ensure_login", "--migrate", *login)
 
 
 def _manage(home: Home, env: Environment, cancel: threading.Event | None, *arguments: str) -> None:

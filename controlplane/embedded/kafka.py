@@ -31,6 +31,8 @@ appender.stdout.name = stdout
 appender.stdout.layout.type = PatternLayout
 appender.stdout.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %-5p %c{1} %m%n
 """
+# For a program that is over before better code would have been compiled.
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 # One broker, so nothing can be replicated; few internal partitions, so that it starts and stops quickly.
 DEFAULTS = {
     "process.roles": "broker,controller",
@@ -127,7 +129,7 @@ class Kafka(Service):
         if done.exists():
             return
         remove_contents(self._folder / "data")  # of a formatting that was broken off
-        command = self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", new_cluster_id())
+        command = self._java(*SHORT_LIVED, "kafka.tools.StorageTool", "format", "--standalone", "-t", new_cluster_id())
         command += ["-c", str(self._properties_file)]
         if not self.share_groups:
             command += ["--feature", "share.version=0"]

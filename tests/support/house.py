@@ -114,8 +114,7 @@ class House:
             "HEADGATE_RESTART_LONGEST_DELAY": "4",
             **submit_options(),
         }
-        apps.migrate(self.home, self.environment)
-        apps.ensure_login(self.home, self.environment)
+        apps.prepare_database(self.home, self.environment)
         self.web = apps.Web(self.home, self.environment, port=port)
         self.worker = apps.Worker(self.home, self.environment)
         self.beat = apps.Beat(self.home, self.environment)

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.db.models import Field, Model
@@ -22,14 +23,20 @@ class Command(BaseCommand):
         parser.add_argument("--team", required=True)
         parser.add_argument("--role", choices=Role.values, default=Role.ADMIN)
         parser.add_argument("--superuser", action="store_true")
+        parser.add_argument("--migrate", action="store_true", help="Bring the database's tables up to date first.")
 
-    @transaction.atomic
     def handle(self, *args: Any, **options: Any) -> None:
         password = env.text("HEADGATE_LOGIN_PASSWORD", "")
         if len(password) < 12:
             raise CommandError("HEADGATE_LOGIN_PASSWORD must hold a password of at least 12 characters.")
         _check("--username", User, "username", options["username"])
         _check("--team", Team, "name", options["team"])
+        if options["migrate"]:
+            call_command("migrate", interactive=False, stdout=self.stdout)
+        self._ensure(password, options)
+
+    @transaction.atomic
+    def _ensure(self, password: str, options: dict[str, Any]) -> None:
         user, _ = get_user_model().objects.get_or_create(username=options["username"])
         user.is_superuser = options["superuser"]
         if not user.check_password(password):
