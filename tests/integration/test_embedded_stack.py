@@ -1,4 +1,7 @@
-"""The embedded stack as a whole, by its commands: start, find, crash, stop, clean."""
+"""The embedded stack as a whole, by its commands: start, find, crash, stop, clean.
+
+A start takes ten seconds of processor time, so the tests take over the stack as the one before has left it.
+"""
 
 from __future__ import annotations
 
@@ -151,6 +154,48 @@ def test_a_killed_launcher_leaves_orphans_that_the_next_up_stops(stack: Stack) -
     wait_until_gone(state)
 
 
+def application_of(stack: Stack) -> Child:
+    """A task's application, as far as whoever stops it knows."""
+    made = Child([sys.executable, "-c", "import time; time.sleep(600)"], stack.home.log("application"))
+    identity = made.identity
+    write_json(stack.home.tasks / "task-1" / "pid", {"pid": identity.pid, "create_time": identity.create_time})
+    return made
+
+
+def test_down_stops_every_child_also_after_a_crash_and_spark_applications(stack: Stack) -> None:
+    """And what was stopped has its data when it is started again, around a port that is busy by then."""
+    state = up(stack)
+    with psycopg.connect(dsn_of(stack)) as connection:
+        connection.execute("CREATE TABLE kept_by_stack AS SELECT 1 AS number")
+    application = application_of(stack)
+    valkey = next(service.process for service in state.services if service.name == "valkey")
+    assert valkey is not None
+    os.kill(valkey.pid, signal.SIGKILL)
+    poll_until(lambda: any(service.state == "restarting" for service in stack.state().services), timeout_s=10)
+    done = command(stack.home, "down")
+    assert done.stdout.splitlines() == ["Tasks that run: 1. They end in order, within 25 s …", "Stopped."]
+    assert application.exit_code == -signal.SIGTERM
+    wait_until_gone(state)
+    assert not stack.state().launcher_runs
+    assert stack.state().phase == "stopped"
+    told = [(service.name, service.state, service.process) for service in stack.state().services]
+    assert told == [(name, "stopped", None) for name in SERVICES], "the launcher did it: it left no orphans"
+    assert command(stack.home, "status").returncode == 3
+    check_that_it_starts_again_around_a_busy_port(stack)
+    assert one(dsn_of(stack), "SELECT count(*) FROM kept_by_stack") == 1
+
+
+def check_that_it_starts_again_around_a_busy_port(stack: Stack) -> None:
+    busy = stack.home.ports.all()["web"]
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", busy))
+        other.listen()
+        state = up(stack)
+    assert port_of(state, "web") != busy
+    assert str(port_of(state, "web")) in command(stack.home, "up").stdout
+    assert httpx2.get(f"{state.url}/healthz").status_code == 200
+
+
 def test_down_clears_up_after_a_killed_launcher_and_worker(stack: Stack) -> None:
     state = up(stack)
     assert state.launcher is not None
@@ -166,47 +211,6 @@ def test_down_clears_up_after_a_killed_launcher_and_worker(stack: Stack) -> None
     wait_until_gone(state)
     poll_until(lambda: not any(member.is_running() for member in pool), timeout_s=10)
     assert command(stack.home, "down").stdout.strip() == "Nothing was running."
-
-
-def test_sigterm_stops_every_child_also_after_a_crash_and_the_data_stays(stack: Stack) -> None:
-    state = up(stack)
-    with psycopg.connect(dsn_of(stack)) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS kept_by_stack (number int)")
-        connection.execute("INSERT INTO kept_by_stack VALUES (1)")
-    valkey = next(service.process for service in state.services if service.name == "valkey")
-    assert valkey is not None
-    assert state.launcher is not None
-    os.kill(valkey.pid, signal.SIGKILL)
-    poll_until(lambda: any(service.state == "restarting" for service in stack.state().services), timeout_s=10)
-    os.kill(state.launcher.pid, signal.SIGTERM)
-    wait_until_gone(state)
-    poll_until(lambda: not stack.state().launcher_runs, timeout_s=60)
-    assert stack.state().phase == "stopped"
-    assert command(stack.home, "status").returncode == 3
-    up(stack)
-    assert one(dsn_of(stack), "SELECT count(*) FROM kept_by_stack") == 1
-
-
-def test_down_stops_spark_applications(stack: Stack) -> None:
-    up(stack)
-    application = Child([sys.executable, "-c", "import time; time.sleep(600)"], stack.home.log("application"))
-    identity = application.identity
-    write_json(stack.home.tasks / "task-1" / "pid", {"pid": identity.pid, "create_time": identity.create_time})
-    done = command(stack.home, "down")
-    assert done.stdout.splitlines() == ["Tasks that run: 1. They end in order, within 25 s …", "Stopped."]
-    assert application.exit_code == -signal.SIGTERM
-
-
-def test_a_port_that_is_busy_is_chosen_around_and_told(stack: Stack) -> None:
-    stack.down()
-    busy = stack.home.ports.all()["web"]
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", busy))
-        other.listen()
-        state = up(stack)
-    assert port_of(state, "web") != busy
-    assert str(port_of(state, "web")) in command(stack.home, "up").stdout
-    assert httpx2.get(f"{state.url}/healthz").status_code == 200
 
 
 def test_a_service_that_does_not_start_is_named_with_its_log(stack: Stack) -> None:
