@@ -58,8 +58,9 @@ clean: ## stop it and delete its data; downloads stay
 demo: venv ## start the stack, load and ingest real data, show the result (ARGS="--exit --json FILE")
 	@exec $(STACK) demo $(ARGS)
 
-# A file's tests stay on one worker. What each took longest is told before the summary.
-PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 1
+# A file's tests stay on one worker. What each took longest is told before the summary. Compiled code is kept, also where
+# the environment says otherwise: some thousand processes are started, and each would compile the project anew.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 1
 
 # Every worker has a stack of its own (2 GB with its applications). Two keep two processors busy; with four, tests need
 # as long in all, and applications start so slowly that some do not meet their deadlines.
