@@ -5,7 +5,9 @@ import gc
 from pyspark.daemon import manager
 
 import ingestion.spark.worker  # noqa: F401  (loaded before the fork, shared by all workers)
+from ingestion.without_pandas import keep_pandas_out
 
 if __name__ == "__main__":
     gc.freeze()  # what is loaded stays: the collector need not go through it for every few hundred records
+    keep_pandas_out()
     manager()

@@ -51,6 +51,17 @@ def test_processes_that_answer_once(module: str, order: CheckOrder) -> None:
     assert "pandas._libs" not in loaded
 
 
+def test_workers_of_spark() -> None:
+    """What the daemon's workers are forked from, up to its loop, makes an array of a list."""
+    code = """
+import pyarrow, pyspark.daemon, runpy, sys
+pyspark.daemon.manager = lambda: print(pyarrow.array([1]).to_pylist(), "pandas" in sys.modules)
+runpy.run_module("ingestion.spark.daemon", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == ["[1]", "False"]
+
+
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="what a process has loaded is told by Linux alone")
 @pytest.mark.parametrize("module", ["ingestion.decode.child", "ingestion.task.decoder_child"])
 def test_a_decoder(module: str) -> None:
