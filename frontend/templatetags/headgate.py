@@ -160,7 +160,7 @@ def cover(value: str) -> str:
     return _COVERS[value]
 
 
-@register.simple_tag
+@register.filter
 def rooms_awaited(tasks: Iterable[Task]) -> dict[str, str]:
     """See ``tasks.capacity``."""
     return capacity.rooms_awaited(tasks)
