@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import socket
-import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,43 +29,11 @@ from ingestion.sources.topic import TopicIdentity, TopicWatch
 from ingestion.specs.protocol import EndRequest
 from tests.support.django_cast import Cast
 from tests.support.formats import HERE
+from tests.support.forwarder import Forwarder
 from tests.support.house import House, wait_for
 
 DRUID = "/druid/indexer/v1/supervisor"
 KINDS = ["kafka", "share_group"]
-
-
-class Forwarder:
-    """Passes connections on to a broker until it is closed, as a network does."""
-
-    def __init__(self, target: str) -> None:
-        host, _, port = target.partition(":")
-        self._target = (host, int(port))
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self._open: list[socket.socket] = []
-        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                ours, _ = self._listening.accept()
-                theirs = socket.create_connection(self._target)
-                self._open += [ours, theirs]
-                for one, other in ((ours, theirs), (theirs, ours)):
-                    threading.Thread(target=self._pass_on, args=(one, other), daemon=True).start()
-
-    def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
-        with suppress(OSError):
-            while data := one.recv(65536):
-                other.sendall(data)
-
-    def close(self) -> None:
-        # An accept that is under way would keep the port open.
-        with suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        for one in (self._listening, *self._open):
-            one.close()
 
 
 @pytest.fixture

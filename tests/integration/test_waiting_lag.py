@@ -14,8 +14,9 @@ from controlplane.supervisors.lag import lag_now, observe_waiting
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Status, Task
 from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
-from tests.integration.test_supervisor_iterations import Forwarder, iterate, reads, submit, tasks_of
+from tests.integration.test_supervisor_iterations import iterate, reads, submit, tasks_of
 from tests.support.django_cast import Cast, settle
+from tests.support.forwarder import Forwarder
 from tests.support.house import House
 
 WRITTEN = 30  # to each of two partitions
