@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -11,6 +12,11 @@ from controlplane.embedded.errors import DemoFailed
 
 PARTITIONS = 4
 TIMEOUT_S = 30.0
+_NO_LEADER_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 
 
 def ensure_topic(bootstrap: str, topic: str) -> None:
@@ -32,15 +38,25 @@ def records_by_partition(bootstrap: str, topic: str) -> list[int]:
     """How many records each partition was given. Raises DemoFailed when some were deleted since."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "headgate-demo-count"})
     try:
-        bounds = [
-            consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
-            for partition in range(PARTITIONS)
-        ]
+        bounds = [_bounds(consumer, TopicPartition(topic, partition)) for partition in range(PARTITIONS)]
     finally:
         consumer.close()
     if any(low for low, _ in bounds):
         raise DemoFailed(f"The topic {topic} has lost its first records. {_ADVICE}")
     return [high for _, high in bounds]
+
+
+def _bounds(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    """First and next offset. A topic that was just made has no leader yet, which the client does not wait for."""
+    end = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_S)
+            return low, high
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > end:
+                raise DemoFailed(f"The topic {partition.topic} could not be read: {error}") from error
+            consumer.poll(0.1)  # it is assigned nothing: this only lets the client ask who leads
 
 
 def produce(
