@@ -32,7 +32,7 @@ FRESH = timedelta(seconds=5)  # an older heartbeat says nothing of what is held 
 def start_repairs() -> list[str]:
     """Start a repair task for every current source with old holes and none at work; returns the tasks' ids."""
     started = []
-    for source in _with_holes():
+    for source in _may_have_holes():
         like = _newest_task(source)
         if like is None or _resting(like) or _is_gone(source, like) or _repair_at_work(source):
             continue
@@ -44,7 +44,7 @@ def start_repairs() -> list[str]:
     return started
 
 
-def _with_holes() -> QuerySet[Source]:
+def _may_have_holes() -> QuerySet[Source]:
     """Only a share group's broker gives records up that nobody has settled.
 
     Left out at once, without a statement for each: where all who ever read are supervisors' that rest.

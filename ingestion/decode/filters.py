@@ -64,7 +64,7 @@ class FilterRunner:
     def matches(self, texts: pa.Array, ms: pa.Array) -> Mask:
         """Which records match; every text is a JSON object."""
         answer = self._engine.run(self._sql, CANDIDATES, pa.table({"j": texts, "ms": ms}))
-        return answer.column(0).to_numpy().astype(bool, copy=False)  # type: ignore[no-any-return]
+        return answer.column(0).to_numpy().astype(bool, copy=False)  # type: ignore[no-any-return]  # pyarrow has no types
 
 
 class _Compiler:
