@@ -1,6 +1,6 @@
 """Druid's expression language: from a text to a tree, as Druid's own grammar reads it.
 
-What is not read here is refused by name, with what to do about it; what the rest means is in ``druid_meaning``.
+What is not read here is refused by name, with what to do about it; what the rest means is in ``druid_functions``.
 """
 
 from __future__ import annotations
@@ -9,20 +9,26 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ingestion.decode.druid_values import Array, Element, Fails, array_of, cast, of_units, units
+
 MOST_DEPTH = 60
 _LONGEST_LONG = 2**63 - 1
 _TOKEN = re.compile(
     r"""[ \t\r\n]*(?:
     (?P<number>\d+(?:\.\d*)?(?:[eE]-?\d+)?(?![\w.$]))
-    |(?P<text>'[^'\\]*')
+    |(?P<text>'(?:[^'\\]|\\(?:[btnfr"'\\/]|u[0-9a-fA-F]{4}))*')
     |(?P<name>[_$a-zA-Z][_$a-zA-Z0-9]*(?!\.))
-    |(?P<quoted>"[^"\\]+")
+    |(?P<quoted>"(?:[^"\\]|\\(?:[btnfr"'\\/]|u[0-9a-fA-F]{4}))+")
     |(?P<sign>==|!=|<=|>=|&&|\|\||->|[-+*/%^<>!(),\[\]])
     )""",
     re.VERBOSE,
 )
 _LEVELS = (("&&", "||"), ("<", "<=", ">", ">=", "==", "!="), ("+", "-"), ("*", "/", "%"))  # from loose to tight
 _UNARY = ("-", "!")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+_ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
+_ELEMENTS: Mapping[str, Element] = {"LONG": "LONG", "DOUBLE": "DOUBLE", "STRING": "STRING"}
+_BELOW_LONGS = "9223372036854775808"  # behind a minus it is the least long
 IN_SQL = 'write the expression in SQL, and say so with "language": "sql"'
 
 
@@ -32,7 +38,7 @@ class NotTaken(ValueError):
 
 @dataclass(frozen=True)
 class Literal:
-    value: int | float | str | None  # None, an int, a float or a text
+    value: int | float | str | Array | None  # None, an int, a float, a text or an array of these
     depth: int = 1
 
 
@@ -51,7 +57,16 @@ class Call:
     depth: int
 
 
-Node = Literal | Field | Call
+@dataclass(frozen=True)
+class Lambda:
+    """A function that is an argument: its body sees ``names`` beside the fields."""
+
+    names: tuple[str, ...]
+    body: Node
+    depth: int
+
+
+Node = Literal | Field | Call | Lambda
 Check = Callable[[str, tuple[Node, ...]], None]
 
 
@@ -68,6 +83,8 @@ def fields_of(node: Node) -> tuple[str, ...]:
 def _fields(node: Node) -> Iterator[str]:
     if isinstance(node, Field):
         yield node.name
+    elif isinstance(node, Lambda):
+        yield from (name for name in _fields(node.body) if name not in node.names)
     elif isinstance(node, Call):
         for argument in node.arguments:
             yield from _fields(argument)
@@ -101,21 +118,29 @@ class _Reader:
     def _level(self, level: int) -> Node:
         """Operators of one level are read from the left; ``&&`` and ``||`` are of one."""
         if level == len(_LEVELS):
-            return self._unary()
+            return self._power()
         node = self._level(level + 1)
         while self._kind == "sign" and self._word in _LEVELS[level]:
             sign = self._next()[1]
             node = self._called(sign, (node, self._level(level + 1)))
         return node
 
+    def _power(self) -> Node:
+        """Read from the right; a sign before its left side belongs to that."""
+        node = self._unary()
+        if self._word == "^" and self._kind == "sign":
+            self._next()
+            node = self._called("^", (node, self._deeper(self._power)))
+        return node
+
     def _unary(self) -> Node:
         if self._kind == "sign" and self._word in _UNARY:
             sign = self._next()[1]
+            if sign == "-" and self._word == _BELOW_LONGS:
+                self._next()
+                return Literal(-int(_BELOW_LONGS))
             return self._called(sign, (self._deeper(self._unary),))
-        node = self._operand()
-        if self._kind == "sign" and self._word in ("^", "[", "->"):
-            raise not_taken(self._word)
-        return node
+        return self._operand()
 
     def _deeper(self, read: Callable[[], Node]) -> Node:
         self._nested += 1
@@ -130,16 +155,82 @@ class _Reader:
         if kind in _LITERALS:
             return Literal(_LITERALS[kind](word))
         if kind == "quoted":
-            return Field(word[1:-1])
-        if kind == "name" and self._word == "(":
-            return self._called(word.lower(), self._arguments())
+            return Field(_unescaped(word))
         if kind == "name":
-            return Literal(None) if word == "null" else Field(word)
+            return self._named(word)
+        if word == "[":
+            return Literal(self._array(None))
+        if word == "<":
+            return Literal(self._typed_array())
         if word == "(":
             node = self._deeper(lambda: self._level(0))
             self._expect(")")
             return node
-        raise not_taken(word) if word in ("[", "^", "->") else NotTaken(f"something is missing before {word!r}")
+        raise NotTaken(f"something is missing before {word!r}" if word else "something is missing at the end")
+
+    def _named(self, word: str) -> Node:
+        if self._word == "(":
+            return self._called(word.lower(), self._arguments())
+        if word.upper() == "ARRAY" and self._word == "<":
+            self._next()
+            return Literal(self._typed_array())
+        return Literal(None) if word == "null" else Field(word)
+
+    def _typed_array(self) -> Array:
+        name = self._next()[1].upper()
+        if name not in _ELEMENTS:
+            raise NotTaken(f"an array is of LONG, DOUBLE or STRING, not {name!r}")
+        self._expect(">")
+        self._expect("[")
+        return self._array(_ELEMENTS[name])
+
+    def _array(self, element: Element | None) -> Array:
+        values: list[int | float | str | None] = []
+        while self._word != "]":
+            if values:
+                self._expect(",")
+            values.append(self._element())
+        self._next()
+        kinds = {type(v) for v in values if v is not None}
+        if str in kinds and len(kinds) > 1:
+            raise NotTaken("an array that is written out holds texts or numbers, not both")
+        made = array_of(values)
+        if element is not None and element != made.element:
+            made = Array(element, tuple(cast(v, element) for v in made.values))
+        return made
+
+    def _element(self) -> int | float | str | None:
+        negative = self._word == "-" and self._kind == "sign"
+        if negative:
+            self._next()
+        kind, word = self._next()
+        if kind == "name" and word == "null" and not negative:
+            return None
+        if kind not in _LITERALS or (negative and kind == "text"):
+            raise NotTaken(f"{word!r} is not expected in an array that is written out: array(…) takes expressions")
+        value = _LITERALS[kind](word)
+        return -value if negative and not isinstance(value, str) else value
+
+    def _lambda(self) -> Lambda | None:
+        """What comes next, if it is one."""
+        place, names = self._place, []
+        if self._kind == "name":
+            names = [self._next()[1]]
+        elif self._word == "(" and self._kind == "sign":
+            self._next()
+            while self._kind == "name":
+                names.append(self._next()[1])
+                if self._word != ",":
+                    break
+                self._next()
+            names = names if self._word == ")" else []
+            self._place += bool(names)
+        if not names or self._word != "->":
+            self._place = place
+            return None
+        self._next()
+        body = self._deeper(lambda: self._level(0))
+        return Lambda(tuple(names), body, body.depth + 1)
 
     def _arguments(self) -> tuple[Node, ...]:
         self._next()
@@ -147,13 +238,11 @@ class _Reader:
         while self._word != ")":
             if arguments:
                 self._expect(",")
-            arguments.append(self._deeper(lambda: self._level(0)))
+            arguments.append(self._lambda() or self._deeper(lambda: self._level(0)))
         self._next()
         return tuple(arguments)
 
     def _expect(self, sign: str) -> None:
-        if self._word in ("->", "^", "["):
-            raise not_taken(self._word)
         if self._next()[1] != sign:
             raise NotTaken(f"{sign!r} is missing: {IN_SQL}")
 
@@ -168,7 +257,7 @@ class _Reader:
 def not_taken(name: str) -> NotTaken:
     """The refusal of an operator or function by its name."""
     what = "operator" if not name[:1].isalpha() else "function"
-    return NotTaken(f"Druid's {what} {name!r} is not taken, as it would mean something else here: {IN_SQL}")
+    return NotTaken(f"Druid's {what} {name!r} is not taken: {IN_SQL}")
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
@@ -184,7 +273,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 def _unread(rest: str) -> str:
     if rest[0] in "'\"":
-        return f"a text or name with a \\ in it, or without its end, is not taken: {IN_SQL}"
+        return f"a text or name without its end, or with a \\ before a letter that needs none, is not taken: {IN_SQL}"
     word = re.match(r"[\w.$]+|\S", rest)
     return f"{word[0] if word else rest[:1]!r} is not of Druid's expression language as it is taken here: {IN_SQL}"
 
@@ -200,4 +289,12 @@ def _number(word: str) -> int | float:
     return number
 
 
-_LITERALS: Mapping[str, Callable[[str], int | float | str]] = {"number": _number, "text": lambda word: word[1:-1]}
+def _unescaped(word: str) -> str:
+    text = _ESCAPE.sub(lambda m: chr(int(m[1][1:], 16)) if len(m[1]) > 1 else _ESCAPED.get(m[1], m[1]), word[1:-1])
+    try:
+        return of_units(units(text))  # what two escapes say may be one character
+    except Fails:
+        raise NotTaken("a text holds a half of a character") from None
+
+
+_LITERALS: Mapping[str, Callable[[str], int | float | str]] = {"number": _number, "text": _unescaped}

@@ -1,8 +1,8 @@
-"""What Druid's functions and operators mean, in DuckDB's SQL, for arguments of each kind.
+"""What some of Druid's functions and operators mean in DuckDB's SQL, for arguments of each kind: many records at once.
 
-``MEANINGS`` is the one list of what is taken. Each of it was held against a real Druid (``tests/golden``): for
-arguments of the kinds that it takes it gives the same, or the record is told that it fails. For all other kinds it
-fails. So no record gets another value than Druid's.
+``MEANINGS`` are those that SQL can say. Each was held against a real Druid (``tests/golden``): for arguments of the
+kinds that it takes it gives the same, or fails. Where it fails, and for all else, ``druid_evaluator`` looks at the
+record.
 
 Booleans are longs 1 and 0, as in Druid; true is what is greater than 0. Sums that a long can't hold fail.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ingestion.decode.druid_language import IN_SQL, Call, Field, Literal, Node, NotTaken, not_taken
+from ingestion.decode.druid_language import Call, Field, Lambda, Literal, Node
+from ingestion.decode.druid_values import Array
 from ingestion.decode.engine import literal
 from ingestion.decode.kinds import BOOLEAN, DOUBLE, LONG, NULL, STRING
 
@@ -51,31 +52,18 @@ class Meaning:
 _NOTHING = Typed(NULL, "NULL")
 
 
-def check(name: str, arguments: tuple[Node, ...]) -> None:
-    """Whether a call is taken at all. Raises ``NotTaken``."""
-    meaning = MEANINGS.get(name)
-    if meaning is None:
-        raise not_taken(name)
-    if not meaning.least <= len(arguments) <= meaning.most:
-        raise NotTaken(f"{name!r} takes {meaning.least} to {meaning.most} arguments, not {len(arguments)}")
-    for place in meaning.written_out:
-        argument = arguments[place]
-        if not (isinstance(argument, Literal) and isinstance(argument.value, str)):
-            raise NotTaken(f"argument {place + 1} of {name!r} must be a text, written out: {IN_SQL}")
-        if place == 1 and not argument.value:
-            raise NotTaken(f"argument {place + 1} of {name!r} must not be empty")
-
-
 def in_sql(node: Node, kinds: Mapping[str, int], columns: Mapping[str, str]) -> Typed:
     """The expression over ``columns`` (field → SQL name) of these ``kinds``. Raises ``Unfit``."""
     if isinstance(node, Literal):
         return _constant(node.value)
+    if isinstance(node, Lambda):
+        raise Unfit
     if isinstance(node, Field):
         kind = kinds[node.name]
         return _NOTHING if kind == NULL else Typed(LONG if kind == BOOLEAN else kind, columns[node.name], certain=True)
-    typed = MEANINGS[_name(node)].sql([in_sql(a, kinds, columns) for a in node.arguments])
+    typed = _meaning(node).sql([in_sql(a, kinds, columns) for a in node.arguments])
     if len(typed.sql) > _LONGEST_SQL:
-        raise NotTaken("it is too entangled: write it with fewer functions in each other")
+        raise Unfit
     return typed
 
 
@@ -89,17 +77,32 @@ def result(typed: Typed) -> str:
 
 
 def condition(typed: Typed) -> str:
-    """A filter's result: true or not."""
-    return f"coalesce({_truth(typed)}, FALSE)"
+    """A filter's result: true, false, or null where nothing is known."""
+    return _truth(typed)
 
 
 def _name(call: Call) -> str:
     return "unary -" if call.name == "-" and len(call.arguments) == 1 else call.name
 
 
-def _constant(value: int | float | str | None) -> Typed:
+def _meaning(call: Call) -> Meaning:
+    """Raises ``Unfit`` where the call has none in SQL."""
+    meaning = MEANINGS.get(_name(call))
+    if meaning is None or not meaning.least <= len(call.arguments) <= meaning.most:
+        raise Unfit
+    for place in meaning.written_out:
+        argument = call.arguments[place]
+        written = argument.value if isinstance(argument, Literal) else None
+        if not isinstance(written, str) or (place == 1 and not written):
+            raise Unfit
+    return meaning
+
+
+def _constant(value: int | float | str | Array | None) -> Typed:
     if value is None:
         return _NOTHING
+    if isinstance(value, Array) or value == -(2**63) or (isinstance(value, str) and "\0" in value):
+        raise Unfit
     if isinstance(value, str):
         return Typed(STRING, literal(value), certain=True)
     kind, name = (LONG, "BIGINT") if isinstance(value, int) else (DOUBLE, "DOUBLE")

@@ -119,6 +119,11 @@ class Engine:
         self._interrupted = True
         self._connection.interrupt()
 
+    def check_interrupted(self) -> None:
+        """For what computes beside DuckDB. Raises ``duckdb.InterruptException``."""
+        if self._interrupted:
+            raise duckdb.InterruptException("Interrupted!")
+
     def uninterrupted(self) -> None:
         """From here on only what is to come is interrupted."""
         self._interrupted = False
@@ -129,8 +134,7 @@ class Engine:
     def _executed(
         self, sql: str, source: str, table: pa.Table, fetch: Callable[[duckdb.DuckDBPyConnection], Any]
     ) -> Any:
-        if self._interrupted:
-            raise duckdb.InterruptException("Interrupted!")
+        self.check_interrupted()
         held = self._sources[source]
         held.table = table
         try:

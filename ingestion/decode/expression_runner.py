@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.columns import Values, cast, first_bytes
+from ingestion.decode.druid_values import Fails
 from ingestion.decode.engine import Engine
 from ingestion.decode.expression_size import Measured
 from ingestion.decode.expressions import BadExpression, parsed, short
@@ -134,7 +136,7 @@ class ExpressionRunner:
         """
         statement = self._statement(kinds)
         if statement is None:
-            return _nothing(len(table))
+            return self._otherwise(table, most, _nothing(len(table)))
         made, read = statement.measured.made.of(table), statement.measured.read.of(table)
         memory = self._engine.memory_limit_bytes
         if made <= memory * _MADE_AT_ONCE and read <= _READ_AT_ONCE:
@@ -153,9 +155,27 @@ class ExpressionRunner:
         try:
             answer = self._engine.run(statement.sql, self._source, table)
         except _UNFIT:
-            return _nothing(len(table))
+            return self._otherwise(table, most, _nothing(len(table)))
         failed = np.asarray(answer.column("failed").to_numpy(), np.bool_) | statement.lossy
-        return Results.of(flat(answer.column("v")).cast(pa.string()), failed, most)
+        found = Results.of(flat(answer.column("v")).cast(pa.string()), failed, most)
+        return self._otherwise(table, most, found) if failed.any() else found
+
+    def _otherwise(self, table: pa.Table, most: Lengths, found: Results) -> Results:
+        """With what can be told of the records that failed, one by one."""
+        evaluator = self.expression.evaluator
+        if evaluator is None:
+            return found
+        failed = np.flatnonzero(found.failed)
+        columns = {name: table.column(i).take(pa.array(failed)).to_pylist() for i, name in enumerate(self.fields)}
+        times = table.column("ms").take(pa.array(failed)).to_pylist()
+        texts, still = found.texts.to_pylist(), found.failed.copy()
+        for number, place in enumerate(failed.tolist()):
+            self._engine.check_interrupted()
+            with suppress(Fails):
+                texts[place] = evaluator.text({name: texts_[number] for name, texts_ in columns.items()}, times[number])
+                still[place] = False
+        told = Results.of(pa.array(texts, pa.string()), still, most)
+        return Results(told.texts, told.failed, np.maximum(told.lengths, found.lengths))
 
     def _statement(self, kinds: tuple[int, ...]) -> _Statement | None:
         """What is run for these kinds; the one longest unused is forgotten, for records may bring ever new ones."""
@@ -184,6 +204,8 @@ class ExpressionRunner:
         return _Statement(f"SELECT r.v AS v, r IS NULL AS failed FROM ({tried})", form.measured, BEYOND in kinds)
 
     def _check_for_any_types(self) -> None:
+        if self.expression.evaluator is not None:
+            return
         problem = "it makes no sense for fields of any one type"
         for kind in TYPED:
             statement = self._statement((kind,) * len(self.fields))

@@ -1,6 +1,7 @@
 """Expressions of a spec, one scalar expression each, over a record's fields: in Druid's language, or in DuckDB's SQL.
 
-Of Druid's what is taken is made SQL of, for each kind of arguments anew (``druid_language``, ``druid_meaning``).
+Of Druid's (``druid_language``) what SQL can say is made SQL of, for each kind of arguments anew (``druid_meaning``);
+the rest is evaluated record by record (``druid_evaluator``).
 
 Two parsers have to agree that an expression is harmless. The first makes of it one tree without subqueries, aggregates,
 windows and the like, in which columns get names of our own. What is written out from that tree is parsed by DuckDB
@@ -29,9 +30,10 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import Token, TokenType
 
 from ingestion.decode import druid_language, druid_meaning
+from ingestion.decode.druid_evaluator import Evaluator, check
 from ingestion.decode.engine import Engine, literal
 from ingestion.decode.expression_size import Measured, TooLarge, measured
-from ingestion.decode.kinds import BEYOND, BOOLEAN, DOUBLE, LONG, NULL, STRING, TYPED
+from ingestion.decode.kinds import BEYOND, BOOLEAN, LONG, NULL, STRING, TYPED
 from ingestion.decode.scalar_functions import ALLOWED
 from ingestion.rows import TIME
 
@@ -80,6 +82,11 @@ class Expression(Protocol):
     @property
     def columns(self) -> tuple[str, ...]: ...
 
+    @property
+    def evaluator(self) -> Evaluator | None:
+        """What evaluates it record by record, where there is no SQL for it or that fails."""
+        ...
+
     def column(self, name: str, kind: int, field: str) -> str:
         """A column in SQL, of the JSON text that the SQL ``field`` holds."""
         ...
@@ -98,6 +105,10 @@ class SqlExpression:
     text: str
     columns: tuple[str, ...]
     the_form: Form
+
+    @property
+    def evaluator(self) -> Evaluator | None:
+        return None
 
     def column(self, name: str, kind: int, field: str) -> str:
         return "epoch_ms(ms)" if name == TIME else TYPED.get(kind, "NULL").format(field)
@@ -118,6 +129,7 @@ class DruidExpression:
     tree: druid_language.Node
     engine: Engine
     condition: bool  # only whether it is true is asked
+    evaluator: Evaluator
 
     def column(self, name: str, kind: int, field: str) -> str:
         if name == TIME:
@@ -125,7 +137,7 @@ class DruidExpression:
         return f"CAST({field} = 'true' AS BIGINT)" if kind == BOOLEAN else TYPED[kind].format(field)
 
     def rare(self, kind: int) -> int:
-        return BEYOND  # as a text it would mean something else: it fails
+        return BEYOND  # there is no SQL for it then
 
     def form(self, kinds: Mapping[str, int]) -> Form | None:
         if BEYOND in kinds.values():
@@ -134,11 +146,9 @@ class DruidExpression:
         try:
             typed = druid_meaning.in_sql(self.tree, {**kinds, TIME: LONG}, places)
             sql = (druid_meaning.condition if self.condition else druid_meaning.result)(typed)
-        except druid_meaning.Unfit:
+            return _measured_form(self.text, sql, len(self.columns), self.engine)
+        except (druid_meaning.Unfit, BadExpression):
             return None
-        except druid_language.NotTaken as error:
-            raise BadExpression(f"{error}: {short(self.text)}") from None
-        return _measured_form(self.text, sql, len(self.columns), self.engine)
 
 
 class _Parser(DuckDBParser):
@@ -162,13 +172,11 @@ def parsed(text: str, engine: Engine, language: str = "sql", condition: bool = F
 
 def _of_druid(text: str, engine: Engine, condition: bool) -> Expression:
     try:
-        tree = druid_language.read(text, druid_meaning.check)
+        tree = druid_language.read(text, check)
+        evaluator = Evaluator(tree, condition)
     except druid_language.NotTaken as error:
         raise BadExpression(f"{error}: {short(text)}") from None
-    expression = DruidExpression(text, druid_language.fields_of(tree), tree, engine, condition)
-    for kind in (NULL, LONG, DOUBLE, STRING):  # what it takes of the machine is known of each
-        expression.form(dict.fromkeys(expression.columns, kind))
-    return expression
+    return DruidExpression(text, druid_language.fields_of(tree), tree, engine, condition, evaluator)
 
 
 def _of_sql(text: str, engine: Engine) -> Expression:

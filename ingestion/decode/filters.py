@@ -1,9 +1,10 @@
 # ruff: noqa: S608 - the SQL is built of constants; field names pass through engine.pointer, values are bound
 """Druid's filters as one DuckDB predicate over a record's fields.
 
-The meaning is Druid's classic one: a filter matches or does not, there is no third value, so ``not`` matches wherever
-its filter does not, on nulls too. A field is missing or null alike. Values are compared as text (a number in its
-shortest form: 1.50 is 1.5); objects and arrays as their JSON text. ``__time`` is the row's time in milliseconds.
+The meaning is that of Druid 33. Of null a filter that compares says nothing, so that neither it nor its ``not``
+matches; ``bound`` and ``null`` say something always. A field is missing or null alike. A list matches where one of its
+values does. Values are compared as text (a number in its shortest form: 1.50 is 1.5); objects as their JSON text.
+``__time`` is the row's time in milliseconds.
 
 - ``bound`` sorts null below everything: without ``lower`` it matches null. With ``ordering: numeric`` what is no
   number sorts below all numbers, as in Druid.
@@ -19,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestion.decode.columns import NUMBER_PATTERN
 from ingestion.decode.engine import CANDIDATES, Engine, pointer
@@ -28,15 +30,21 @@ from ingestion.specs import Filter
 from ingestion.specs.filters import (
     AndFilter,
     BoundFilter,
+    ColumnComparisonFilter,
     EqualsFilter,
     ExpressionFilter,
     FalseFilter,
     InFilter,
+    IntervalFilter,
+    LeafFilter,
     LikeFilter,
     NotFilter,
     NullFilter,
     OrFilter,
+    RangeFilter,
+    RegexFilter,
     Scalar,
+    SearchFilter,
     SelectorFilter,
     TrueFilter,
 )
@@ -56,14 +64,20 @@ class FilterRunner:
         self._engine = engine
         compiler = _Compiler(engine)
         predicate = compiler.predicate(condition)
+        compiler.lists = True
+        of_lists = compiler.predicate(condition)
         compiler.make_arguments()
         self.fields = compiler.fields
         self.expressions = compiler.expressions
-        self._sql = f"SELECT {predicate} AS keep FROM ({compiler.source()}) AS r, {_ARGUMENTS} AS a"
+        of = f"FROM ({{}}) AS r, {_ARGUMENTS} AS a"
+        self._sql = f"SELECT coalesce({predicate}, FALSE) AS keep {of.format(compiler.source(lists=False))}"
+        self._sql_of_lists = f"SELECT coalesce({of_lists}, FALSE) AS keep {of.format(compiler.source(lists=True))}"
 
     def matches(self, texts: pa.Array, ms: pa.Array) -> Mask:
         """Which records match; every text is a JSON object."""
-        answer = self._engine.run(self._sql, CANDIDATES, pa.table({"j": texts, "ms": ms}))
+        lists = pc.any(pc.match_substring(texts, "[")).as_py()
+        sql = self._sql_of_lists if lists else self._sql
+        answer = self._engine.run(sql, CANDIDATES, pa.table({"j": texts, "ms": ms}))
         return answer.column(0).to_numpy().astype(bool, copy=False)  # type: ignore[no-any-return]  # pyarrow has no types
 
 
@@ -73,7 +87,8 @@ class _Compiler:
         self._fields: dict[str, str] = {}
         self._arguments: list[Any] = []
         self._types: list[str] = []
-        self.expressions: dict[str, ExpressionFilter] = {}
+        self.expressions: dict[str, ExpressionFilter | LeafFilter] = {}
+        self.lists = False  # whether fields may be lists
 
     @property
     def fields(self) -> list[str]:
@@ -81,21 +96,34 @@ class _Compiler:
         return list(self._fields)
 
     def predicate(self, condition: Filter) -> str:
-        """SQL that is true or false, never null."""
-        compiled = self._BY_TYPE[type(condition)]
-        return f"coalesce({compiled(self, condition)}, FALSE)"
+        """SQL that is true or false, or null where nothing is known."""
+        return f"({self._BY_TYPE[type(condition)](self, condition)})"
 
     def make_arguments(self) -> None:
         """Create the one-row table with the values."""
         columns = ["0 AS nothing", *(f"?::{kind} AS p{i}" for i, kind in enumerate(self._types))]
         self._engine.execute(f"CREATE TEMP TABLE {_ARGUMENTS} AS SELECT {', '.join(columns)}", self._arguments)
 
-    def source(self) -> str:
-        """SQL that gives the fields in question as text."""
+    def source(self, lists: bool) -> str:
+        """SQL that gives the fields in question as text, and of ``lists`` the values."""
         if not self._fields:
             return "SELECT ms FROM candidates"
         paths = ", ".join(pointer(name) for name in self._fields)
-        return f"SELECT json_extract_string(j, [{paths}]) AS f, ms FROM candidates"
+        texts = f"json_extract_string(j, [{paths}]) AS f"
+        if not lists:
+            return f"SELECT {texts}, ms FROM candidates"
+        values = "CASE WHEN json_type(x) = 'ARRAY' THEN CASE WHEN json_array_length(x) > 0 THEN " + (
+            "json_extract_string(x, '$[*]') ELSE [NULL] END END"
+        )
+        return f"SELECT {texts}, [{values} for x in json_extract(j, [{paths}])] AS l, ms FROM candidates"
+
+    def _of_any(self, name: str, says: Callable[[str], str]) -> str:
+        """What ``says`` of the field's value; of a list whether it says so of one of its values."""
+        field = self._field(name)
+        if not self.lists or name == TIME:
+            return says(field)
+        values = field.replace("r.f", "r.l")
+        return f"CASE WHEN {values} IS NULL THEN {says(field)} ELSE list_bool_or([{says('v')} for v in {values}]) END"
 
     def _field(self, name: str) -> str:
         if name == TIME:
@@ -104,8 +132,7 @@ class _Compiler:
             self._fields[name] = f"r.f[{len(self._fields) + 1}]"
         return self._fields[name]
 
-    def _number(self, name: str) -> str:
-        field = self._field(name)
+    def _number(self, field: str) -> str:
         return f"CASE WHEN regexp_full_match({field}, {NUMBER_PATTERN}) THEN TRY_CAST({field} AS DOUBLE) END"
 
     def _argument(self, value: Any, kind: str = "VARCHAR") -> str:
@@ -121,66 +148,82 @@ class _Compiler:
         return str(row[0]) if row else ""
 
     def _selector(self, condition: SelectorFilter) -> str:
-        field = self._field(condition.dimension)
-        return f"{field} IS NULL" if condition.value is None else self._same_text(field, condition.value)
+        value = condition.value
+        return self._is_null(condition.dimension) if value is None else self._same_text(condition.dimension, value)
 
-    def _same_text(self, field: str, value: Scalar) -> str:
-        return f"{field} = {self._argument(self._text(value))}"
+    def _is_null(self, name: str) -> str:
+        return self._of_any(name, lambda field: f"{field} IS NULL")
+
+    def _same_text(self, name: str, value: Scalar) -> str:
+        wanted = self._argument(self._text(value))
+        return self._of_any(name, lambda field: f"{field} = {wanted}")
 
     def _equals(self, condition: EqualsFilter) -> str:
         value, kind = condition.matchValue, (condition.matchValueType or "").upper()
         numeric = kind in ("LONG", "DOUBLE", "FLOAT") or (not kind and not isinstance(value, str | bool))
         number = _as_number(value) if numeric else None
         if number is None or abs(number) > _EXACT_DOUBLE:
-            return self._same_text(self._field(condition.column), value)
-        return f"{self._number(condition.column)} = {self._argument(number, 'DOUBLE')}"
+            return self._same_text(condition.column, value)
+        wanted = self._argument(number, "DOUBLE")
+
+        def says(field: str) -> str:
+            return f"CASE WHEN {field} IS NOT NULL THEN coalesce({self._number(field)} = {wanted}, FALSE) END"
+
+        return self._of_any(condition.column, says)
 
     def _null(self, condition: NullFilter) -> str:
-        return f"{self._field(condition.column)} IS NULL"
+        return self._is_null(condition.column)
 
     def _in(self, condition: InFilter) -> str:
-        field = self._field(condition.dimension)
-        texts = [self._text(v) for v in condition.values if v is not None]
-        listed = f"list_contains({self._argument(texts, 'VARCHAR[]')}, {field})"
-        return f"({field} IS NULL OR {listed})" if None in condition.values else listed
+        texts = self._argument([self._text(v) for v in condition.values if v is not None], "VARCHAR[]")
+        null = "{0} IS NULL OR " if None in condition.values else ""
+        return self._of_any(condition.dimension, lambda field: f"({null.format(field)}list_contains({texts}, {field}))")
 
     def _like(self, condition: LikeFilter) -> str:
-        pattern = _pattern(condition.pattern, condition.escape)
-        return f"{self._field(condition.dimension)} LIKE {self._argument(pattern)} ESCAPE '\\'"
+        pattern = self._argument(_pattern(condition.pattern, condition.escape))
+        return self._of_any(condition.dimension, lambda field: f"{field} LIKE {pattern} ESCAPE '\\'")
 
     def _bound(self, condition: BoundFilter) -> str:
-        field = self._field(condition.dimension)
-        sides = []
+        sides: list[Callable[[str], str]] = []
         if condition.lower is not None:
             sides.append(self._above(condition, condition.lower))
         if condition.upper is not None:
-            sides.append(f"({field} IS NULL OR {self._below(condition, condition.upper)})")
-        return f"({' AND '.join(sides)})" if sides else "TRUE"
+            below = self._below(condition, condition.upper)
+            sides.append(lambda field: f"({field} IS NULL OR {below(field)})")
+        if not sides:
+            return "TRUE"
+        return self._of_any(
+            condition.dimension, lambda field: f"coalesce({' AND '.join(side(field) for side in sides)}, FALSE)"
+        )
 
-    def _above(self, condition: BoundFilter, bound: Scalar) -> str:
+    def _above(self, condition: BoundFilter, bound: Scalar) -> Callable[[str], str]:
         sign = ">" if condition.lowerStrict else ">="
-        field, number = self._field(condition.dimension), self._number(condition.dimension)
-        value = _as_number(bound)
+        value = _as_number(bound) if condition.ordering == "numeric" else None
+        wanted = self._argument(self._text(bound)) if value is None else self._argument(value, "DOUBLE")
         if condition.ordering == "lexicographic":
-            return f"{field} {sign} {self._argument(self._text(bound))}"
+            return lambda field: f"{field} {sign} {wanted}"
         if value is not None:
-            return f"{number} {sign} {self._argument(value, 'DOUBLE')}"
-        return f"({number} IS NOT NULL OR {field} {sign} {self._argument(self._text(bound))})"
+            return lambda field: f"{self._number(field)} {sign} {wanted}"
+        return lambda field: f"({self._number(field)} IS NOT NULL OR {field} {sign} {wanted})"
 
-    def _below(self, condition: BoundFilter, bound: Scalar) -> str:
+    def _below(self, condition: BoundFilter, bound: Scalar) -> Callable[[str], str]:
         sign = "<" if condition.upperStrict else "<="
-        field, number = self._field(condition.dimension), self._number(condition.dimension)
-        value = _as_number(bound)
+        value = _as_number(bound) if condition.ordering == "numeric" else None
+        wanted = self._argument(self._text(bound)) if value is None else self._argument(value, "DOUBLE")
         if condition.ordering == "lexicographic":
-            return f"{field} {sign} {self._argument(self._text(bound))}"
+            return lambda field: f"{field} {sign} {wanted}"
         if value is not None:
-            return f"({number} IS NULL OR {number} {sign} {self._argument(value, 'DOUBLE')})"
-        return f"({number} IS NULL AND {field} {sign} {self._argument(self._text(bound))})"
+            return lambda field: f"({self._number(field)} IS NULL OR {self._number(field)} {sign} {wanted})"
+        return lambda field: f"({self._number(field)} IS NULL AND {field} {sign} {wanted})"
 
-    def _expression(self, condition: ExpressionFilter) -> str:
-        name = f"\0expression {len(self.expressions)}"  # no field that a filter names is called so by chance
+    def _expression(self, condition: ExpressionFilter | LeafFilter) -> str:
+        known = (name for name, other in self.expressions.items() if other is condition)
+        # No field that a filter names is called so by chance.
+        name = next(known, f"\0expression {len(self.expressions)}")
         self.expressions[name] = condition
-        return f"{self._field(name)} = 'true'"
+        says = f"{self._field(name)} = 'true'"
+        in_sql = isinstance(condition, ExpressionFilter) and condition.language == "sql"
+        return f"coalesce({says}, FALSE)" if in_sql else says
 
     def _all(self, conditions: Sequence[Filter], word: str) -> str:
         return "(" + f" {word} ".join(self.predicate(c) for c in conditions) + ")"
@@ -193,6 +236,11 @@ class _Compiler:
         LikeFilter: _like,
         ExpressionFilter: _expression,
         BoundFilter: _bound,
+        RegexFilter: _expression,
+        SearchFilter: _expression,
+        IntervalFilter: _expression,
+        ColumnComparisonFilter: _expression,
+        RangeFilter: _expression,
         TrueFilter: lambda _self, _condition: "TRUE",
         FalseFilter: lambda _self, _condition: "FALSE",
         AndFilter: lambda self, condition: self._all(condition.fields, "AND"),

@@ -20,9 +20,10 @@ from ingestion.decode.expression_runner import ExpressionRunner, lengths_of
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import Mask
 from ingestion.decode.filters import FilterRunner
+from ingestion.decode.leaf_filters import LeafRunner
 from ingestion.specs import TransformSpec
 from ingestion.specs.data_schema import ExpressionTransform
-from ingestion.specs.filters import ExpressionFilter
+from ingestion.specs.filters import ExpressionFilter, LeafFilter
 
 Columns = Mapping[str, pa.Array]
 Times = npt.NDArray[np.int64]
@@ -68,8 +69,10 @@ class Transforms:
         self._made = {t.name: _runner(engine, f"transform {t.name!r}", t) for t in spec.transforms}
         self._filter = None if spec.filter is None else FilterRunner(engine, spec.filter)
         expressions = {} if self._filter is None else self._filter.expressions
-        self._conditions = {name: _runner(engine, "filter", e) for name, e in expressions.items()}
-        self._of_druid = [name for name, e in expressions.items() if e.language == "druid"]
+        self._conditions = {name: _condition(engine, e) for name, e in expressions.items()}
+        self._of_druid = [
+            name for name, e in expressions.items() if not isinstance(e, ExpressionFilter) or e.language == "druid"
+        ]
 
     @property
     def names(self) -> frozenset[str]:
@@ -79,7 +82,7 @@ class Transforms:
     @property
     def fields(self) -> list[str]:
         """The records' fields that have to be read for expressions, and for a filter that needs more than records."""
-        runners = [*self._made.values(), *self._conditions.values()]
+        runners: list[ExpressionRunner | LeafRunner] = [*self._made.values(), *self._conditions.values()]
         wanted = [name for runner in runners for name in runner.fields]
         if self._filter is not None and runners:
             wanted += self._filter.fields
@@ -132,6 +135,15 @@ class Transforms:
 def _a_word_each(ms: Times) -> Times:
     """Of a condition's result no more is kept than says whether it is true."""
     return np.full(len(ms), _LONGEST_WORD, np.int64)
+
+
+def _condition(engine: Engine, written: ExpressionFilter | LeafFilter) -> ExpressionRunner | LeafRunner:
+    if isinstance(written, ExpressionFilter):
+        return _runner(engine, "filter", written)
+    try:
+        return LeafRunner(engine, written)
+    except BadExpression as error:
+        raise BadExpression(f"filter: {error}") from error
 
 
 def _runner(engine: Engine, where: str, written: ExpressionTransform | ExpressionFilter) -> ExpressionRunner:

@@ -5,10 +5,11 @@ Values never become part of SQL text: the decoder binds them as parameters.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ingestion.specs.intervals import interval_ms
 from ingestion.specs.limits import (
     DEEPEST_FILTER,
     LONGEST_VALUE,
@@ -16,6 +17,7 @@ from ingestion.specs.limits import (
     MOST_FILTERS,
     MOST_VALUES,
     FieldName,
+    listed,
 )
 
 
@@ -96,6 +98,130 @@ class ExpressionFilter(_Filter):
     language: Language = "druid"
 
 
+class RegexFilter(_Filter):
+    """Rows in whose ``dimension`` a regular expression of Java's finds something."""
+
+    type: Literal["regex"]
+    dimension: FieldName
+    pattern: str = Field(max_length=1_000)
+
+    @property
+    def column_(self) -> str:
+        """The field that it looks at."""
+        return self.dimension
+
+
+class SearchQuery(_Filter):
+    """What a search looks for: ``value``, all of ``values``, a ``pattern``, or any text at all."""
+
+    type: Literal["contains", "insensitive_contains", "fragment", "regex", "all"]
+    value: str | None = Field(default=None, min_length=1, max_length=LONGEST_VALUE)
+    values: list[Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]] | None = Field(
+        default=None, min_length=1, max_length=100
+    )
+    pattern: str | None = Field(default=None, max_length=1_000)
+    caseSensitive: bool = False
+
+    @model_validator(mode="after")
+    def _what_its_type_needs(self) -> SearchQuery:
+        needed = {"fragment": "values", "regex": "pattern", "all": None}.get(self.type, "value")
+        given = [name for name in ("value", "values", "pattern") if getattr(self, name) is not None]
+        if given != [needed] * (needed is not None):
+            raise ValueError(f"type {self.type} takes {needed or 'nothing'} beside it, not {listed(given)}")
+        return self
+
+    @property
+    def wanted(self) -> list[str]:
+        """All of them have to be found."""
+        return self.values or [self.value or ""]
+
+
+class SearchFilter(_Filter):
+    """Rows in whose ``dimension`` a search finds something."""
+
+    type: Literal["search"]
+    dimension: FieldName
+    query: SearchQuery
+
+    @property
+    def column_(self) -> str:
+        """The field that it looks at."""
+        return self.dimension
+
+
+class IntervalFilter(_Filter):
+    """Rows whose ``dimension``, as milliseconds, lies in one of the ISO 8601 ``intervals``."""
+
+    type: Literal["interval"]
+    dimension: FieldName
+    intervals: list[FieldName] = Field(min_length=1, max_length=1_000)
+
+    @field_validator("intervals")
+    @classmethod
+    def _readable(cls, value: list[str]) -> list[str]:
+        for text in value:
+            interval_ms(text)
+        return value
+
+    @property
+    def column_(self) -> str:
+        """The field that it looks at."""
+        return self.dimension
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """In milliseconds, half-open."""
+        return [interval_ms(text) for text in self.intervals]
+
+
+class ColumnComparisonFilter(_Filter):
+    """Rows whose ``dimensions`` are all equal, as text; null equals null."""
+
+    type: Literal["columnComparison"]
+    dimensions: list[FieldName] = Field(min_length=2, max_length=100)
+
+
+class RangeFilter(_Filter):
+    """Rows whose ``column`` lies between two values, as text or as numbers."""
+
+    type: Literal["range"]
+    column: FieldName
+    matchValueType: Literal["STRING", "LONG", "DOUBLE", "FLOAT"]
+    lower: Bound | None = None
+    upper: Bound | None = None
+    lowerOpen: bool = False
+    upperOpen: bool = False
+
+    @field_validator("matchValueType", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _of_its_type(self) -> RangeFilter:
+        bounds = [b for b in (self.lower, self.upper) if b is not None]
+        if not bounds:
+            raise ValueError("give lower, upper or both")
+        for bound in bounds if self.matchValueType != "STRING" else []:
+            try:
+                number = float(bound)
+            except ValueError:
+                number = float("nan")
+            if not abs(number) <= 1.7e308:
+                raise ValueError(f"{bound!r} is no number, which matchValueType {self.matchValueType} needs")
+            if self.matchValueType == "LONG" and (number != int(number) or abs(number) > 2**53):
+                raise ValueError(f"{bound!r} is no whole number of 53 bits, which matchValueType LONG needs")
+        return self
+
+    @property
+    def column_(self) -> str:
+        """The field that it looks at."""
+        return self.column
+
+
+LeafFilter = RegexFilter | SearchFilter | IntervalFilter | ColumnComparisonFilter | RangeFilter
+
+
 class TrueFilter(_Filter):
     """Every row."""
 
@@ -137,6 +263,11 @@ Filter = Annotated[
     | BoundFilter
     | LikeFilter
     | ExpressionFilter
+    | RegexFilter
+    | SearchFilter
+    | IntervalFilter
+    | ColumnComparisonFilter
+    | RangeFilter
     | TrueFilter
     | FalseFilter
     | AndFilter
@@ -156,7 +287,7 @@ def within_limits(condition: Filter) -> Filter:
         depth += 1
         filters += len(here)
         values += sum(len(f.values) for f in here if isinstance(f, InFilter))
-        expressions += sum(isinstance(f, ExpressionFilter) for f in here)
+        expressions += sum(isinstance(f, ExpressionFilter | LeafFilter) for f in here)
         if depth > DEEPEST_FILTER:
             raise ValueError(f"filters are nested deeper than {DEEPEST_FILTER} levels")
         here = [inner for f in here for inner in _inside(f)]

@@ -1,18 +1,24 @@
-"""Records what a real Druid makes of expressions: ``python -m tests.support.druid_recorder http://localhost:8081``.
+"""Records what a real Druid answers: ``python -m tests.support.druid_recorder http://localhost:8081``.
 
-The address is an Overlord's, whose sampler evaluates transforms and filters. The answers go to
-``tests/golden/druid_expressions.json`` with Druid's version in it; tests hold ours against them and need no Druid.
+The address is an Overlord's, whose sampler reads records and evaluates transforms and filters. The answers go to
+``tests/golden`` with Druid's version in them: ``druid_expressions.json`` has few expressions with values of every kind,
+``druid_sampler.json`` what it answers to each body of ``druid_corpus``. Tests hold ours against them and need no Druid.
+``expressions`` or ``sampler`` behind the address records one of them alone.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.support.druid_corpus import GOLDEN as SAMPLER
+from tests.support.druid_corpus import cases
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "druid_expressions.json"
 # What stands in the field x, as JSON; the fields s, l, d are "a", 3 and 2.5 in every record, and there is no field n.
@@ -39,6 +45,28 @@ coalesce(n, x, 'e') | coalesce(x)
 if(x > 1, 'a', 'b') | if(x, 'y', 'n') | if(n, 1, 2) | if(x == 'a', s, n) | if(isnull(x), 0, 1) | if(x, d, n)
 case_searched(x > 1, 'big', x == 1, 'one') | case_searched(x > 1, 1) | case_searched(x > 1, 'big', 'small')
 case_searched(isnull(x), 'none', x == 'a', 'an a', notnull(x), 'other')
+x / 2 | x / d | 7 / x | x % 2 | x % d | x ^ 2 | 2 ^ x | -x | case_simple(x, 1, 'one', 'a', 'an a', 'other') | x != x
+cast(x, 'LONG') | cast(x, 'DOUBLE') | cast(x, 'STRING') | cast(x, 'ARRAY<STRING>') | cast(x, 'ARRAY<LONG>')
+istrue(x)
+notdistinctfrom(x, 5) | like(x, 'a%') | like(x, '%7%') | regexp_extract(x, '[0-9]+') | regexp_replace(x, '[a-b]', '-')
+strlen(x) | substring(x, 0, 1) | substring(x, 1, -1) | strpos(x, 'b') | left(x, 1) | right(x, 1) | reverse(x)
+repeat(x, 2)
+lpad(x, 3, '0') | rpad(x, 3, '0') | parse_long(x) | parse_long(x, 16) | format('%s', x) | format('%d', x)
+format('%.1f', x)
+icontains_string(x, 'A') | trim(x, 'a7') | timestamp_floor(x, 'PT1H') | timestamp_ceil(x, 'P1D') | timestamp_format(x)
+timestamp_parse(x) | timestamp_shift(x, 'P1D', 1) | timestamp_extract(x, 'YEAR') | timestamp(x) | bitwiseAnd(x, 3)
+div(x, 2)
+max(x, l) | min(x, d) | pow(x, 2) | round(x) | round(x, -1) | safe_divide(x, 2) | log(x) | signum(x)
+bitwiseComplement(x)
+greatest(x, l) | least(x, s) | hypot(x, 1) | scalb(x, 1) | getExponent(x) | atan2(x, 1) | rint(x) | copySign(x, -1)
+array(x, l) | array(x, s) | array_length(x) | array_offset(x, 0) | array_contains(x, 'a') | array_contains([1, 2], x)
+array_append(x, 1) | array_append(['a'], x) | array_concat(x, [1]) | array_set_add([1.5], x) | array_to_string(x, '-')
+scalar_in_array(x, [1, 5]) | array_slice(x, 0, 1) | array_offset_of([1, 5], x) | string_to_array(x, 'b')
+mv_to_array(x)
+map((y) -> y + 1, x) | filter((y) -> y > 0, x) | any((y) -> y == 'a', x) | fold((y, acc) -> concat(acc, y), x, 'z')
+json_value(x, '$.k') | json_query(x, '$') | json_object('k', x) | to_json_string(x) | json_keys(x, '$')
+try_parse_json(x)
+human_readable_decimal_format(x) | human_readable_binary_byte_format(x, 1) | ipv4_parse(x) | ipv4_stringify(x)
 """
 CONDITIONS = """
 x | x == 5 | x != 5 | !(x == 5) | isnull(x) | notnull(x) | x > 1 | contains_string(x, 'a') | x + 1 | 0.5 | 'true' | 'x'
@@ -96,7 +124,7 @@ def _made(overlord: str, fields: Sequence[str], expression: str) -> Iterator[str
     for field in fields:
         answer = _sampled(overlord, [field], [expression], None)
         told = isinstance(answer, list) and answer[0].get("parsed")
-        yield json.dumps(answer[0]["parsed"].get("r0"), ensure_ascii=False) if told else None
+        yield _text(answer[0]["parsed"].get("r0")) if told else None
 
 
 def _cased(overlord: str, every: list[str], function: str) -> Iterator[str]:
@@ -110,9 +138,60 @@ def _kept(overlord: str, fields: list[str], condition: str) -> list[int]:
     return [row["parsed"]["i"] for row in answer if row.get("parsed")]
 
 
-def main(overlord: str) -> None:
+def _asked(overlord: str, body: Any) -> Any:
+    """What the sampler answers, errors too."""
+    request = urllib.request.Request(
+        f"{overlord}/druid/indexer/v1/sampler", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        text = error.read().decode()
+        return {"error": text}
+
+
+def _row(entry: Any) -> dict[str, Any]:
+    """What a record became: its row, without nulls, and whether something of it could not be read."""
+    row = entry.get("parsed")
+    told = {} if row is None else {"row": {k: v for k, v in row.items() if v is not None}}
+    return told | ({"unparseable": True} if entry.get("unparseable") else {})
+
+
+def sampled(answer: Any) -> Any:
+    """Of a sampler's answer what is compared: a row for each record that is kept; "refused" without an answer."""
+    if "data" not in answer:
+        return "refused"
+    return [_row(entry) for entry in answer["data"]]
+
+
+def _record_sampler(overlord: str, version: str) -> None:
+    answers: dict[str, dict[str, Any]] = {}
+    for case in cases():
+        answers.setdefault(case.section, {})[case.name] = sampled(_asked(overlord, case.body))
+    parts = []
+    for section, found in answers.items():
+        lines = [f"    {_text(k)}: {_text(v)}" for k, v in found.items()]
+        parts.append(f"  {json.dumps(section)}: {{\n" + ",\n".join(lines) + "\n  }")
+    SAMPLER.write_text(f'{{\n  "druid": {json.dumps(version)},\n' + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def _text(value: Any) -> str:
+    """JSON; of Java's texts some hold halves of a character, which no file can."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() and not re.search("[\ud800-\udfff]", text) else json.dumps(value)
+
+
+def main(overlord: str, wanted: str = "") -> None:
     with urllib.request.urlopen(f"{overlord}/status") as answer:
         version = json.load(answer)["version"]
+    if wanted != "expressions":
+        _record_sampler(overlord, version)
+    if wanted != "sampler":
+        _record_expressions(overlord, version)
+
+
+def _record_expressions(overlord: str, version: str) -> None:
     fields, every = values(), letters()
     found = {
         "druid": version,
@@ -130,13 +209,13 @@ def _written(found: dict[str, Any]) -> str:
     """JSON with a line for each expression."""
     parts = []
     for name, value in found.items():
-        text = json.dumps(value, ensure_ascii=False)
+        text = _text(value)
         if isinstance(value, dict):
-            lines = [f"    {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in value.items()]
+            lines = [f"    {json.dumps(k)}: {_text(v)}" for k, v in value.items()]
             text = "{\n" + ",\n".join(lines) + "\n  }"
         parts.append(f"  {json.dumps(name)}: {text}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1].rstrip("/"))
+    main(sys.argv[1].rstrip("/"), *sys.argv[2:])

@@ -1,0 +1,282 @@
+"""Druid's expressions, record by record: what their SQL can't say, and what it gives up on.
+
+A tree becomes functions in one another, made once. Lists and texts may not grow without bounds, and functions as
+arguments may be called so many times only: beyond that, the expression fails on the record.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+from ingestion.decode.druid_functions import FUNCTIONS
+from ingestion.decode.druid_language import IN_SQL, Call, Field, Lambda, Literal, Node, NotTaken, not_taken
+from ingestion.decode.druid_operators import BINARY
+from ingestion.decode.druid_texts import bounded
+from ingestion.decode.druid_values import (
+    Array,
+    Fails,
+    Nested,
+    Value,
+    array_of,
+    as_array,
+    of_json,
+    truth,
+    unwrapped,
+    whole_text,
+)
+
+_MOST_CALLS = 10_000
+Names = dict[str, Value]
+Evaluated = Callable[[Names], Value]
+_APPLIED = {"map": 1, "filter": 1, "any": 1, "all": 1, "fold": 2}
+
+
+def check(name: str, arguments: tuple[Node, ...]) -> None:
+    """Whether a call is taken at all. Raises ``NotTaken``."""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise not_taken(name)
+    if not function.least <= len(arguments) <= function.most:
+        raise NotTaken(f"{name!r} takes {function.least} to {function.most} arguments, not {len(arguments)}")
+    _check_lambdas(name, arguments)
+    for place, checked in (function.written or {}).items():
+        if place >= len(arguments):
+            continue
+        written = arguments[place]
+        if isinstance(written, Literal) and written.value is None and place > 1:
+            continue
+        if isinstance(written, Literal) and written.value is None and name in ("timestamp_parse", "timestamp_format"):
+            continue
+        if not (isinstance(written, Literal) and isinstance(written.value, str)):
+            raise NotTaken(f"argument {place + 1} of {name!r} must be a text, written out: {IN_SQL}")
+        try:
+            checked(written.value)
+        except ValueError as error:
+            raise NotTaken(f"argument {place + 1} of {name!r}: {error}") from None
+
+
+def _check_lambdas(name: str, arguments: tuple[Node, ...]) -> None:
+    applies = name in _APPLIED or name.startswith("cartesian_")
+    if any(isinstance(a, Lambda) for a in arguments[applies:]):
+        raise NotTaken(f"{name!r} takes no function there")
+    if not applies:
+        return
+    written, lists = arguments[0], len(arguments) - 1
+    if not isinstance(written, Lambda):
+        raise NotTaken(f"argument 1 of {name!r} must be a function such as (x) -> x + 1")
+    if len(written.names) != _APPLIED.get(name, lists):
+        raise NotTaken(f"the function in {name!r} must take {_APPLIED.get(name, lists)}, not {len(written.names)}")
+
+
+class Evaluator:
+    """A tree, ready to be evaluated."""
+
+    def __init__(self, tree: Node, condition: bool) -> None:
+        self._calls = 0
+        self._made = self._of(tree)
+        self._condition = condition
+
+    def text(self, fields: dict[str, str | None], ms: int) -> str | None:
+        """The result for a record's fields (JSON texts) as JSON text. Raises ``Fails``."""
+        self._calls = 0
+        try:
+            names = {
+                n: None if t is None else of_json(json.loads(t, parse_constant=_unknown)) for n, t in fields.items()
+            }
+            names["__time"] = ms
+            value = self._made(names)
+            if self._condition:
+                if isinstance(value, Array | Nested):
+                    raise Fails
+                return "true" if truth(value) else None if value is None else "false"
+            return None if value is None else _json_text(unwrapped(value))
+        except (RecursionError, ArithmeticError, MemoryError, ValueError):
+            raise Fails from None
+
+    def _of(self, node: Node) -> Evaluated:
+        if isinstance(node, Literal):
+            constant = node.value
+            return lambda names: constant
+        if isinstance(node, Field):
+            name = node.name
+            return lambda names: names[name]
+        if isinstance(node, Lambda):
+            raise NotTaken("a function stands where a value must be")
+        return self._called(node)
+
+    def _called(self, node: Call) -> Evaluated:
+        if node.arguments and isinstance(node.arguments[0], Lambda):
+            return self._applied(node, node.arguments[0])
+        arguments = [self._of(a) for a in node.arguments]
+        lazy = _LAZY.get(node.name)
+        if lazy is not None:
+            return lazy(arguments)
+        name = "unary -" if node.name == "-" and len(arguments) == 1 else node.name
+        call = FUNCTIONS[name].call
+        if call is None:
+            raise NotTaken(f"argument 1 of {node.name!r} must be a function such as (x) -> x + 1")
+        if len(arguments) == 1:
+            (only,) = arguments
+            return lambda names: call(only(names))
+        if len(arguments) == 2:
+            one, other = arguments
+            return lambda names: call(one(names), other(names))
+        return lambda names: call(*(a(names) for a in arguments))
+
+    def _applied(self, node: Call, written: Lambda) -> Evaluated:
+        body = self._of(written.body)
+        others = [self._of(a) for a in node.arguments[1:]]
+
+        def call(names: Names, values: Sequence[Value]) -> Value:
+            self._calls += 1
+            if self._calls > _MOST_CALLS:
+                raise Fails
+            return body({**names, **dict(zip(written.names, values, strict=True))})
+
+        apply = _APPLY[node.name]
+        return lambda names: apply(lambda values: call(names, values), [o(names) for o in others])
+
+
+def _unknown(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Fails
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    bounded(len(text))
+    return whole_text(text)
+
+
+def _and(arguments: list[Evaluated]) -> Evaluated:
+    one, other = arguments
+
+    def made(names: Names) -> Value:
+        left = one(names)
+        if left is not None and not truth(left):
+            return 0
+        right = other(names)
+        if right is not None and not truth(right):
+            return 0
+        return None if left is None or right is None else 1
+
+    return made
+
+
+def _or(arguments: list[Evaluated]) -> Evaluated:
+    one, other = arguments
+
+    def made(names: Names) -> Value:
+        left = one(names)
+        if truth(left):
+            return 1
+        right = other(names)
+        if truth(right):
+            return 1
+        return None if left is None or right is None else 0
+
+    return made
+
+
+def _first_there(arguments: list[Evaluated]) -> Evaluated:
+    return lambda names: next((v for a in arguments if (v := a(names)) is not None), None)
+
+
+def _searched(arguments: list[Evaluated]) -> Evaluated:
+    pairs = [*zip(arguments[:-1:2], arguments[1::2], strict=False)]
+    last = arguments[-1] if len(arguments) % 2 else None
+
+    def made(names: Names) -> Value:
+        for condition, value in pairs:
+            if truth(condition(names)):
+                return value(names)
+        return None if last is None else last(names)
+
+    return made
+
+
+def _simple(arguments: list[Evaluated]) -> Evaluated:
+    looked_at, *rest = arguments
+    pairs = [*zip(rest[:-1:2], rest[1::2], strict=False)]
+    last = rest[-1] if len(rest) % 2 else None
+
+    def made(names: Names) -> Value:
+        value = looked_at(names)
+        for same, result in pairs:
+            if truth(BINARY["=="](value, same(names))):
+                return result(names)
+        return None if last is None else last(names)
+
+    return made
+
+
+_LAZY: dict[str, Callable[[list[Evaluated]], Evaluated]] = {
+    "&&": _and,
+    "||": _or,
+    "nvl": _first_there,
+    "coalesce": _first_there,
+    "if": _searched,
+    "case_searched": _searched,
+    "case_simple": _simple,
+}
+Applied = Callable[[Sequence[Value]], Value]
+
+
+def _values(value: Value) -> tuple[Value, ...] | None:
+    found = as_array(value)
+    return None if found is None else found.values
+
+
+def _mapped(call: Applied, lists: list[Value]) -> Value:
+    every = [_values(v) for v in lists]
+    if any(v is None for v in every):
+        return None
+    found = [call(values) for values in product(*(v for v in every if v is not None))]
+    if any(isinstance(v, Array) and len(v.values) == 1 for v in found):
+        raise Fails
+    return array_of(found) if found or not lists or not isinstance(lists[0], Array) else Array(lists[0].element, ())
+
+
+def _filtered(call: Applied, lists: list[Value]) -> Value:
+    found = as_array(lists[0])
+    if found is None:
+        return None
+    kept = tuple(v for v in found.values if truth(call((v,))))
+    return Array(found.element, kept) if kept else None
+
+
+def _any(call: Applied, lists: list[Value]) -> Value:
+    return int(any(truth(call((v,))) for v in _values(lists[0]) or ()))
+
+
+def _all(call: Applied, lists: list[Value]) -> Value:
+    values = _values(lists[0])
+    return int(values is not None and all(truth(call((v,))) for v in values))
+
+
+def _folded(call: Applied, lists: list[Value]) -> Value:
+    *others, found = lists
+    every = [_values(v) for v in others]
+    if any(v is None for v in every):
+        return None
+    for values in product(*(v for v in every if v is not None)):
+        found = call((*values, found))
+        if isinstance(found, str):
+            bounded(len(found))
+    return found
+
+
+_APPLY: dict[str, Callable[[Applied, list[Value]], Value]] = {
+    "map": _mapped,
+    "cartesian_map": _mapped,
+    "filter": _filtered,
+    "any": _any,
+    "all": _all,
+    "fold": _folded,
+    "cartesian_fold": _folded,
+}

@@ -1,0 +1,169 @@
+"""Regular expressions and LIKE patterns of Druid's, by RE2, which takes time in proportion to the text.
+
+Java's expressions have more: what RE2 has not (looking around, backreferences, possessive signs) is refused by name
+when the spec is submitted, and what it reads otherwise too. A few letters that the two see differently make the
+record fail.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from ingestion.decode.druid_values import Fails
+
+MOST_CHARACTERS = 1_000
+_ODD_SPACES = re.compile("[\x0b\r\x85\u2028\u2029]")
+_ENDS = ("\n", "\r", "\x85", "\u2028", "\u2029")
+_GROUP = re.compile(r"\\(.)|\$(\d|\{[A-Za-z][A-Za-z0-9]*\}|$|.)", re.DOTALL)
+
+
+class BadPattern(ValueError):
+    """It can't be read, or means something else in Java; the message says what."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A compiled pattern."""
+
+    compiled: Any
+    odd: tuple[str, ...]  # what of a text may make Java find something else: letters, spaces, its end
+
+    def search(self, text: str) -> Any:
+        """The first match, or None."""
+        self._check(text)
+        return self.compiled.search(text)
+
+    def replaced(self, text: str, by: str) -> str:
+        """All matches; ``by`` is Java's: ``$1``, ``${name}``, and a backslash before what means itself."""
+        self._check(text)
+        made, end = [], 0
+        for match in self.compiled.finditer(text):
+            made += [text[end : match.start()], self._expanded(match, by)]
+            end = match.end()
+        return "".join([*made, text[end:]])
+
+    def split(self, text: str) -> list[str]:
+        """Parts, as Java makes them without a limit: no empty texts at the end, none before a match of nothing."""
+        self._check(text)
+        parts, end = [], 0
+        for match in self.compiled.finditer(text):
+            if match.end() == 0:
+                continue
+            if match.start() == match.end() == len(text):
+                continue
+            parts.append(text[end : match.start()])
+            end = match.end()
+        if not end:
+            return [text]
+        parts.append(text[end:])
+        while parts and not parts[-1]:
+            parts.pop()
+        return parts
+
+    def _expanded(self, match: Any, by: str) -> str:
+        def put(found: re.Match[str]) -> str:
+            if found[1] is not None:
+                return found[1]
+            name = found[2] or ""
+            try:
+                group = match.group(name[1:-1] if name.startswith("{") else int(name))
+            except (IndexError, KeyError, ValueError):
+                raise Fails from None
+            return group or ""
+
+        if by.endswith("\\") and not by.endswith("\\\\"):
+            raise Fails
+        if re.search(r"\$\d\d", by):
+            raise Fails  # how many digits Java takes hangs on the groups
+        return _GROUP.sub(put, by) if "$" in by or "\\" in by else by
+
+    def _check(self, text: str) -> None:
+        if text.isascii() and text.isprintable():
+            return
+        if (
+            ("letters" in self.odd and not text.isascii())
+            or ("spaces" in self.odd and _ODD_SPACES.search(text))
+            or ("end" in self.odd and text.endswith(_ENDS))
+        ):
+            raise Fails
+
+
+@lru_cache(maxsize=256)
+def pattern(text: str) -> Pattern:
+    """A regular expression of Java's. Raises ``BadPattern``."""
+    if len(text) > MOST_CHARACTERS:
+        raise BadPattern(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS:,} at most")
+    odd = _oddities(text)
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 8 << 20
+    try:
+        return Pattern(re2.compile(text, options), odd)
+    except re2.error as error:
+        reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
+        raise BadPattern(f"the pattern {text!r} is not taken: {reason}") from None
+
+
+def _oddities(text: str) -> tuple[str, ...]:
+    found: set[str] = set()
+    place, in_class, first = 0, False, False
+    while place < len(text):
+        letter, step = text[place], 1
+        if letter == "\\" and place + 1 < len(text):
+            step = 2
+            _check_escape(text, text[place + 1], in_class, found)
+        elif in_class:
+            if letter == "[" or text.startswith("&&", place):
+                raise BadPattern(f"the pattern {text!r} is not taken: a class of characters in another one")
+            in_class = letter != "]" or first
+        elif letter == "[":
+            in_class = first = True
+            place += 1 + text.startswith("^", place + 1)
+            continue
+        elif letter in ".$^":
+            found |= {"spaces"} if letter == "." else {"spaces", "end"} if letter == "$" else {"spaces"}
+        elif text.startswith("(?", place) and text[place + 2 : place + 3] not in (":", "<", "P", "=", "!"):
+            _check_flags(text, text[place + 2 :], found)
+        first = False
+        place += step
+    return tuple(sorted(found))
+
+
+def _check_escape(text: str, letter: str, in_class: bool, found: set[str]) -> None:
+    if letter in "vCXZRhHGNkuUxc" or letter.isdigit():
+        raise BadPattern(f"the pattern {text!r} is not taken: \\{letter} means something else, or nothing, here")
+    if letter in "sS":
+        found.add("spaces")
+    if letter in "bB":
+        found.add("letters")
+    if letter == "Q" and in_class:
+        raise BadPattern(f"the pattern {text!r} is not taken: \\Q in a class of characters")
+
+
+def _check_flags(text: str, rest: str, found: set[str]) -> None:
+    flags = re.match(r"[a-zA-Z-]*", rest)
+    named = flags[0] if flags else ""
+    if set(named) - set("ims-"):
+        raise BadPattern(f"the pattern {text!r} is not taken: of flags only i, m and s are")
+    if "i" in named:
+        found.add("letters")
+
+
+@lru_cache(maxsize=256)
+def like(text: str, escape: str | None) -> Pattern:
+    """An SQL pattern, of the whole text. Raises ``BadPattern``."""
+    if len(text) > MOST_CHARACTERS:
+        raise BadPattern(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS:,} at most")
+    made, taken = [], False
+    for letter in text:
+        if letter == escape and not taken:
+            taken = True
+            continue
+        made.append(re2.escape(letter) if taken or letter not in "%_" else ".*" if letter == "%" else ".")
+        taken = False
+    return Pattern(re2.compile(f"(?s)\\A(?:{''.join(made)})\\z"), ())

@@ -1,0 +1,360 @@
+"""Druid's functions of texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+
+from ingestion.decode.druid_patterns import like, pattern
+from ingestion.decode.druid_values import (
+    GREATEST_LONG,
+    LEAST_LONG,
+    WIDE,
+    Array,
+    Fails,
+    Nested,
+    Value,
+    as_int,
+    as_text,
+    length,
+    number_text,
+    part,
+    units,
+    whole_text,
+)
+
+MOST_LETTERS = 1_000_000
+_CONVERSION = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
+
+
+def bounded(size: int) -> None:
+    """A text or list may not be longer."""
+    if size > MOST_LETTERS:
+        raise Fails
+
+
+def _text(value: Value) -> str | None:
+    """The text of lists and objects is Java's."""
+    return as_text(value)
+
+
+def concat(*values: Value) -> Value:
+    """Null with a null in it."""
+    texts = [_text(v) for v in values]
+    if not texts or any(t is None for t in texts):
+        return None
+    made = "".join(t for t in texts if t is not None)
+    bounded(len(made))
+    return made
+
+
+def strlen(value: Value) -> Value:
+    text = _text(value)
+    return None if text is None else length(text)
+
+
+def upper(value: Value) -> Value:
+    text = _text(value)
+    return None if text is None else _younger_kept(text, str.upper)
+
+
+def lower(value: Value) -> Value:
+    text = _text(value)
+    return None if text is None else _younger_kept(text, str.lower)
+
+
+# Letters whose case is younger than Java's Unicode, or whose case Java changes in another way.
+_YOUNG = re.compile("[\u2c2f\u2c5f\ua7c0\ua7c1\ua7d0\ua7d1\ua7d6-\ua7d9\U00010570-\U000105bf]")
+
+
+def _younger_kept(text: str, change: Callable[[str], str]) -> str:
+    if text.isascii():
+        return change(text)
+    if _YOUNG.search(text):
+        raise Fails
+    return change(text)
+
+
+def reverse(value: Value) -> Value:
+    """By characters, as Java does."""
+    if value is not None and not isinstance(value, str):
+        raise Fails
+    return None if value is None else value[::-1]
+
+
+def substring(value: Value, start: Value, count: Value) -> Value:
+    text = _text(value)
+    if text is None:
+        return None
+    first, most, size = as_int(start), as_int(count), length(text)
+    if first >= size:
+        return None
+    if first < 0:
+        raise Fails
+    return part(text, first, size if most < 0 else min(first + most, size))
+
+
+def left(value: Value, count: Value) -> Value:
+    text, most = _text(value), _count(count)
+    return None if text is None or most is None else part(text, 0, min(most, length(text)))
+
+
+def right(value: Value, count: Value) -> Value:
+    text, most = _text(value), _count(count)
+    if text is None or most is None:
+        return None
+    size = length(text)
+    return part(text, max(0, size - most), size)
+
+
+def _count(value: Value) -> int | None:
+    if value is None:
+        return None
+    found = as_int(value)
+    if found < 0:
+        raise Fails
+    return found
+
+
+def repeat(value: Value, count: Value) -> Value:
+    text = _text(value)
+    if text is None or count is None:
+        return None
+    times = as_int(count)
+    bounded(len(text) * times)
+    return text * times if times > 0 else None
+
+
+def lpad(value: Value, size: Value, chars: Value) -> Value:
+    padded = _padded(value, size, chars)
+    return padded if not isinstance(padded, tuple) else padded[1] + padded[0]
+
+
+def rpad(value: Value, size: Value, chars: Value) -> Value:
+    padded = _padded(value, size, chars)
+    return padded if not isinstance(padded, tuple) else padded[0] + padded[1]
+
+
+def _padded(value: Value, size: Value, chars: Value) -> str | tuple[str, str] | None:
+    """Text and padding, or the result where nothing is to be padded."""
+    text, pad, wanted = _text(value), _text(chars), as_int(size)
+    if text is None or pad is None or wanted == 0:
+        return None
+    bounded(wanted)
+    missing = wanted - length(text)
+    if missing <= 0:
+        return part(text, 0, max(0, wanted))
+    if not pad:
+        return text
+    return text, part(pad * (missing // length(pad) + 1), 0, missing)
+
+
+def strpos(haystack: Value, needle: Value, start: Value = 0) -> Value:
+    text, wanted = _text(haystack), _text(needle)
+    if text is None or wanted is None:
+        return None
+    place = max(0, as_int(start))
+    if text.isascii():
+        return text.find(wanted, place) if wanted or place <= len(text) else len(text)
+    return _found(units(text), units(wanted), place)
+
+
+def _found(text: bytes, wanted: bytes, place: int) -> int:
+    at = text.find(wanted, 2 * place)
+    while at > 0 and at % 2:
+        at = text.find(wanted, at + 1)
+    return at // 2 if at >= 0 else -1
+
+
+def _trimmed(from_left: bool, from_right: bool) -> Callable[..., Value]:
+    def made(value: Value, chars: Value = " ") -> Value:
+        text, letters = _text(value), "" if chars is None else _text(chars) or ""
+        if text is None or not letters:
+            return value
+        found = text.lstrip(letters) if from_left else text
+        found = found.rstrip(letters) if from_right else found
+        return value if found == text else found
+
+    return made
+
+
+trim, ltrim, rtrim = _trimmed(True, True), _trimmed(True, False), _trimmed(False, True)
+
+
+def replace(value: Value, what: Value, by: Value) -> Value:
+    text, wanted, put = _text(value), _text(what), _text(by)
+    if text is None:
+        return None
+    if wanted is None or put is None:
+        raise Fails
+    if not wanted and not text.isascii():
+        raise Fails  # Java puts it between the halves of a character
+    bounded((text.count(wanted) + 1) * len(put) + len(text))
+    return text.replace(wanted, put)
+
+
+def contains(value: Value, wanted: Value) -> Value:
+    text = _text(value)
+    return None if text is None else int((_text(wanted) or "") in text)
+
+
+def icontains(value: Value, wanted: Value) -> Value:
+    """Letter by letter, so that ß is not SS."""
+    text = _text(value)
+    if text is None:
+        return None
+    return int(_folded(_text(wanted) or "") in _folded(text))
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    if _YOUNG.search(text):
+        raise Fails
+    raised = "".join(u if len(u := c.upper()) == 1 else c for c in text)
+    return "".join(low if len(low := c.lower()) == 1 else c for c in raised)
+
+
+def like_(value: Value, written: Value, escape: Value = None) -> Value:
+    text = _text(value)
+    if text is None:
+        return None
+    return int(like(str(written), escape if isinstance(escape, str) else None).search(text) is not None)
+
+
+def regexp_extract(value: Value, written: Value, index: Value = 0) -> Value:
+    text, found = _text(value), pattern(str(written))
+    match = None if text is None else found.search(text)
+    if match is None:
+        return None
+    try:
+        group = match.group(as_int(index))
+    except IndexError:
+        raise Fails from None
+    return group if group is None else str(group)
+
+
+def regexp_like(value: Value, written: Value) -> Value:
+    text = _text(value)
+    return None if text is None else int(pattern(str(written)).search(text) is not None)
+
+
+def regexp_replace(value: Value, written: Value, by: Value) -> Value:
+    text, put = _text(value), _text(by)
+    if text is None or put is None:
+        return None
+    bounded(len(put) * (len(text) + 1))
+    return whole_text(pattern(str(written)).replaced(text, put))
+
+
+def parse_long(value: Value, radix: Value = 10) -> Value:
+    """Java's digits are those of any script."""
+    text, base = _text(value), as_int(radix)
+    if text is None or not 2 <= base <= 36:
+        return None
+    if base == 16 and text[:2] in ("0x", "0X"):
+        text = text[2:]
+    if not text or "_" in text or text.strip() != text:
+        return None
+    try:
+        found = int(text, base)
+    except ValueError:
+        return None
+    return found if LEAST_LONG <= found <= GREATEST_LONG else None
+
+
+def format_(written: Value, *values: Value) -> Value:
+    """Java's ``String.format``; where that throws, the values stand behind the pattern."""
+    template = _text(written)
+    if template is None:
+        return None
+    if not values:
+        return template
+    if any(isinstance(v, Array | Nested) for v in values):
+        raise Fails
+    try:
+        made = _Formatter(values).text(template)
+    except _Unfit:
+        made = "; ".join([template, *("null" if v is None else str(as_text(v)) for v in values)])
+    bounded(len(made))
+    return made
+
+
+class _Unfit(Exception):
+    """Java would throw."""
+
+
+class _Formatter:
+    def __init__(self, values: tuple[Value, ...]) -> None:
+        self._values = values
+        self._next = 0
+
+    def text(self, template: str) -> str:
+        if _CONVERSION.sub("", template).count("%"):
+            raise _Unfit
+        return _CONVERSION.sub(self._put, template)
+
+    def _put(self, found: re.Match[str]) -> str:
+        place, flags, width, precision, kind = found.groups()
+        if kind == "%":
+            return "%"
+        if kind == "n":
+            return "\n"
+        bounded(int(width or 0))
+        made = self._made(self._value(place), flags, precision, kind)
+        if width and "0" in flags and kind not in "sS":
+            sign = made[0] if made[:1] in ("-", "+", " ") else ""
+            return sign + made[len(sign) :].rjust(int(width) - len(sign), "0")
+        return made if not width else made.ljust(int(width)) if "-" in flags else made.rjust(int(width))
+
+    def _value(self, place: str | None) -> Value:
+        number = self._next if place is None else int(place) - 1
+        self._next += place is None
+        if not 0 <= number < len(self._values):
+            raise _Unfit
+        return self._values[number]
+
+    def _made(self, value: Value, flags: str, precision: str | None, kind: str) -> str:
+        if kind in "sS":
+            if set(flags) - {"-"}:
+                raise _Unfit
+            text = "null" if value is None else as_text(value) or ""
+            text = text[: int(precision)] if precision else text
+            return text.upper() if kind == "S" else text
+        if kind not in "dxXoeEf":
+            raise Fails  # Java has more kinds
+        if value is None:
+            return "null"[: int(precision)] if precision else "null"
+        if set(flags) & {"#", "("} or (set(flags) & {"0"} and "-" in flags):
+            raise Fails
+        return self._number(value, flags, precision, kind)
+
+    @staticmethod
+    def _number(value: Value, flags: str, precision: str | None, kind: str) -> str:
+        sign = "+" if "+" in flags else " " if " " in flags else ""
+        if kind in "dxXo":
+            if not isinstance(value, int) or isinstance(value, bool) or precision:
+                raise _Unfit
+            if kind == "d":
+                return format(value, f"{sign}{',' if ',' in flags else ''}d")
+            if sign or "," in flags:
+                raise _Unfit
+            return format(value % 2**64, kind)
+        if not isinstance(value, float):
+            raise _Unfit
+        if value != value or abs(value) == float("inf"):
+            raise Fails
+        shown = _rounded(value, int(precision or 6)) if kind == "f" else f"{value:.{int(precision or 6)}{kind}}"
+        if "," in flags:
+            whole, dot, rest = shown.partition(".")
+            shown = f"{int(whole):,}{dot}{rest}"
+        return sign + shown if sign and not shown.startswith("-") else shown
+
+
+def _rounded(value: float, places: int) -> str:
+    """Half up, of the shortest digits, as Java."""
+    if places > 300:
+        raise Fails
+    text = number_text(value)
+    return f"{Decimal(text).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE):f}"

@@ -1,0 +1,277 @@
+"""Values of Druid's expression language, and how one kind is taken for another.
+
+A value is None, an ``int`` (a long of 64 bits), a ``float`` (a double), a ``str`` without any half of a character, an
+``Array`` or a ``Nested``. Booleans are longs 1 and 0. Source: what a real Druid answers (``tests/golden``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Context
+from typing import Any, Literal
+
+WIDE = Context(prec=700)  # for the digits of any double
+LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
+Element = Literal["LONG", "DOUBLE", "STRING", "ARRAY", "COMPLEX<json>"]
+_DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+class Fails(Exception):
+    """The expression has no value for this record, or none that is known here."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """Several values."""
+
+    element: Element  # the kind that they have or are taken for
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Nested:
+    """What stood as an object, or as a list of more than plain values, in JSON."""
+
+    value: Any
+
+
+Value = None | int | float | str | Array | Nested
+
+
+def of_json(value: Any) -> Value:
+    """What JSON says; numbers that no long and no double holds fail."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        return long_in_range(value)
+    if isinstance(value, float):
+        return finite(value)
+    if isinstance(value, list):
+        return _of_list(value)
+    return Nested(value) if isinstance(value, dict) else text_or_null(value)
+
+
+def text_or_null(value: Any) -> str | None:
+    """A text with a half of a character in it fails."""
+    return None if value is None else whole_text(value)
+
+
+def whole_text(text: str) -> str:
+    """The text, if no half of a character is in it: such texts can't be stored."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Fails from None
+    return text
+
+
+def _of_list(values: list[Any]) -> Value:
+    if any(isinstance(v, dict | list) for v in values):
+        return Nested(values)
+    return array_of([of_json(v) for v in values])
+
+
+def array_of(values: Iterable[Value]) -> Array:
+    """An array of the kind that all of its values can be taken for."""
+    every = tuple(values)
+    kinds = {kind_of(v) for v in every if v is not None}
+    if "COMPLEX<json>" in kinds:
+        return Array("COMPLEX<json>", every)
+    if "ARRAY" in kinds:
+        if len(kinds) > 1:
+            raise Fails
+        return Array("ARRAY", every)
+    if "STRING" in kinds or not kinds:
+        return Array("STRING", tuple(as_text(v) for v in every))
+    if "DOUBLE" in kinds:
+        return Array("DOUBLE", tuple(as_double(v) for v in every))
+    return Array("LONG", every)
+
+
+def kind_of(value: Value) -> Element:
+    if isinstance(value, int):
+        return "LONG"
+    if isinstance(value, float):
+        return "DOUBLE"
+    if isinstance(value, Array):
+        return "ARRAY"
+    return "COMPLEX<json>" if isinstance(value, Nested) else "STRING"
+
+
+def long_in_range(value: int) -> int:
+    if not LEAST_LONG <= value <= GREATEST_LONG:
+        raise Fails
+    return value
+
+
+def wrapped(value: int) -> int:
+    """What 64 bits keep of a sum."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def finite(value: float) -> float:
+    if value != value or value in (float("inf"), float("-inf")):
+        raise Fails
+    return value
+
+
+def number_in(text: str) -> int | float | None:
+    """The number that a text holds as Java reads it: no blanks, no hexadecimal."""
+    if _WHOLE.fullmatch(text):
+        whole = int(text)
+        return whole if LEAST_LONG <= whole <= GREATEST_LONG else float(whole)
+    if _DECIMAL.fullmatch(text):
+        return float(text.rstrip("fFdD") if not text.endswith("Infinity") else text)
+    folded = text.lower()
+    return 1 if folded == "true" else 0 if folded == "false" else None
+
+
+def number(value: Value) -> int | float | None:
+    """The value as a number; None where it is none."""
+    if isinstance(value, str):
+        return number_in(value)
+    if isinstance(value, Array):
+        return number(value.values[0]) if len(value.values) == 1 else None
+    return value if isinstance(value, int | float) else None
+
+
+def as_double(value: Value) -> float | None:
+    found = number(value)
+    return None if found is None else float(found)
+
+
+def as_long(value: Value) -> int | None:
+    """The whole part; what is beyond a long becomes the nearest one."""
+    found = number(value)
+    return to_long(found) if isinstance(found, float) else found
+
+
+def to_long(value: float) -> int:
+    """Java's cast."""
+    if value != value:
+        return 0
+    return (
+        int(max(float(LEAST_LONG), min(value, float(GREATEST_LONG))))
+        if abs(value) < 2.0**63
+        else (GREATEST_LONG if value > 0 else LEAST_LONG)
+    )
+
+
+def as_int(value: Value) -> int:
+    """Java's int of it: null is 0, and of a long the lower 32 bits."""
+    found = number(value) or 0
+    if isinstance(found, float):
+        return max(-(2**31), min(to_long(found), 2**31 - 1))
+    return (found + 2**31) % 2**32 - 2**31
+
+
+def truth(value: Value) -> bool:
+    """Numbers greater than 0, and the text ``true``."""
+    if isinstance(value, str):
+        return value.lower() == "true"
+    return isinstance(value, int | float) and value > 0
+
+
+def as_text(value: Value) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Array):
+        if len(value.values) == 1:
+            return as_text(value.values[0])
+        return "[" + ", ".join("null" if v is None else str(as_text(v)) for v in value.values) + "]"
+    return _shown(value.value) if isinstance(value, Nested) else number_text(value)
+
+
+def number_text(value: float) -> str:
+    """A number as Java writes it."""
+    if isinstance(value, int):
+        return str(value)
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        plain = f"{value!r}"
+        return plain if "e" not in plain else f"{value:f}"
+    digits, exponent = f"{value:.17e}".split("e")
+    for precision in range(17):
+        tried = f"{value:.{precision}e}"
+        if float(tried) == value:
+            digits, exponent = tried.split("e")
+            break
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
+
+
+def _shown(value: Any) -> str:
+    """Java's text of maps and lists."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}={_shown(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_shown(v) for v in value) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    return value if isinstance(value, str) else number_text(value)
+
+
+def unwrapped(value: Value) -> Any:
+    """The value in JSON's terms."""
+    if isinstance(value, Array):
+        return [unwrapped(v) for v in value.values]
+    return value.value if isinstance(value, Nested) else value
+
+
+def cast(value: Value, wanted: Element) -> Value:
+    """To a plain kind."""
+    if value is None:
+        return None
+    if isinstance(value, Array):
+        if len(value.values) != 1:
+            raise Fails
+        value = value.values[0]
+    if isinstance(value, Nested):
+        raise Fails
+    if wanted == "LONG":
+        return as_long(value)
+    return as_double(value) if wanted == "DOUBLE" else as_text(value)
+
+
+def as_array(value: Value) -> Array | None:
+    """A plain value is an array of one."""
+    if value is None or isinstance(value, Array):
+        return value
+    if isinstance(value, Nested):
+        if not isinstance(value.value, list):
+            raise Fails
+        return Array("COMPLEX<json>", tuple(v if isinstance(v, str) or v is None else of_json(v) for v in value.value))
+    return Array(kind_of(value), (value,))
+
+
+def units(text: str) -> bytes:
+    """UTF-16, in which Java counts and sorts."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def of_units(units_: bytes) -> str:
+    """Fails where a character was cut in half."""
+    try:
+        return units_.decode("utf-16-be")
+    except UnicodeDecodeError:
+        raise Fails from None
+
+
+def length(text: str) -> int:
+    """In UTF-16."""
+    return len(text) if text.isascii() or max(text) <= "\uffff" else len(units(text)) // 2
+
+
+def part(text: str, start: int, end: int) -> str:
+    """By places in UTF-16."""
+    if text.isascii() or max(text) <= "\uffff":
+        return text[start:end]
+    return of_units(units(text)[2 * start : 2 * end])

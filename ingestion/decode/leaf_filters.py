@@ -1,0 +1,154 @@
+"""Druid's filters that are no part of the SQL: each looks at values one by one, and says true, false or nothing.
+
+A field that is a list matches where one of its values does. Nothing is said of null, so that neither the filter nor
+its ``not`` matches; ``interval`` and ``columnComparison`` say something always.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ingestion.decode.druid_patterns import BadPattern, pattern
+from ingestion.decode.druid_texts import icontains
+from ingestion.decode.druid_values import Fails, Value, as_long, number_in, number_text, units
+from ingestion.decode.engine import Engine
+from ingestion.decode.expression_runner import Lengths, Results
+from ingestion.decode.expressions import BadExpression
+from ingestion.decode.fields import Mask
+from ingestion.rows import TIME
+from ingestion.specs.filters import (
+    ColumnComparisonFilter,
+    IntervalFilter,
+    LeafFilter,
+    RangeFilter,
+    RegexFilter,
+    SearchFilter,
+)
+
+Texts = list[str | None]  # a field's values; of null one None
+Said = bool | None
+_WORDS = {True: "true", False: "false", None: None}
+
+
+class LeafRunner:
+    """A filter, ready to run as expressions do. Raises ``BadExpression``."""
+
+    def __init__(self, engine: Engine, condition: LeafFilter) -> None:
+        self._engine = engine
+        named = condition.dimensions if isinstance(condition, ColumnComparisonFilter) else [condition.column_]
+        self._names = named
+        self.fields = [name for name in dict.fromkeys(named) if name != TIME]
+        try:
+            self._says = _MADE[type(condition)](condition)
+        except BadPattern as error:
+            raise BadExpression(str(error)) from None
+
+    def run(self, columns: Mapping[str, pa.Array], ms: Lengths, most: Lengths) -> Results:
+        """What it says of each record; ``columns`` hold the fields as JSON text, ``ms`` the times."""
+        values = {name: columns[name].to_pylist() for name in self.fields}
+        told: list[str | None] = []
+        failed: Mask = np.zeros(len(ms), np.bool_)
+        for place, time in enumerate(ms.tolist()):
+            self._engine.check_interrupted()
+            try:
+                fields: list[Texts] = [[str(time)] if n == TIME else _texts(values[n][place]) for n in self._names]
+                told.append(_WORDS[self._says(fields)])
+            except (Fails, ValueError, RecursionError):
+                told.append(None)
+                failed[place] = True
+        return Results.of(pa.array(told, pa.string()), failed, most)
+
+
+def _texts(text: str | None) -> Texts:
+    """A list's values, or the one that there is."""
+    value = None if text is None else json.loads(text)
+    return [_text(v) for v in value] or [None] if isinstance(value, list) else [_text(value)]
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return number_text(value)
+    if isinstance(value, dict | list):
+        raise Fails
+    return None if value is None else str(value)
+
+
+def _of_any(says: Callable[[str], bool], unknown: Said = None) -> Callable[[list[Texts]], Said]:
+    """Of one field."""
+
+    def made(fields: list[Texts]) -> Said:
+        known = [text for text in fields[0] if text is not None]
+        return any(says(text) for text in known) if known else unknown
+
+    return made
+
+
+def _regex(condition: RegexFilter) -> Callable[[list[Texts]], Said]:
+    written = pattern(condition.pattern)
+    return _of_any(lambda text: written.search(text) is not None)
+
+
+def _search(condition: SearchFilter) -> Callable[[list[Texts]], Said]:
+    query = condition.query
+    if query.pattern is not None:
+        written = pattern(query.pattern)
+        return _of_any(lambda text: written.search(text) is not None)
+    if query.type == "all":
+        return _of_any(lambda text: True)
+    wanted = query.wanted
+    if query.type != "insensitive_contains" and query.caseSensitive:
+        return _of_any(lambda text: all(part in text for part in wanted))
+    return _of_any(lambda text: all(icontains(text, part) for part in wanted))
+
+
+def _interval(condition: IntervalFilter) -> Callable[[list[Texts]], Said]:
+    ranges = condition.ranges
+
+    def says(text: str) -> bool:
+        number: Value = None if text.lower() in ("true", "false") else as_long(text)
+        return isinstance(number, int) and any(start <= number < end for start, end in ranges)
+
+    return _of_any(says, unknown=False)
+
+
+def _range(condition: RangeFilter) -> Callable[[list[Texts]], Said]:
+    if condition.matchValueType == "STRING":
+        low, high = (None if v is None else units(_text(v) or "") for v in (condition.lower, condition.upper))
+        return _of_any(lambda text: _between(units(text), low, high, condition))
+    least, most = (None if v is None else float(v) for v in (condition.lower, condition.upper))
+
+    def says(text: str) -> bool:
+        """What is no number sorts below all numbers."""
+        number = None if text.lower() in ("true", "false") else number_in(text)
+        return least is None if number is None else _between(float(number), least, most, condition)
+
+    return _of_any(says)
+
+
+def _between(value: Any, low: Any, high: Any, condition: RangeFilter) -> bool:
+    above = low is None or value > low or (value == low and not condition.lowerOpen)
+    return above and (high is None or value < high or (value == high and not condition.upperOpen))
+
+
+def _same(condition: ColumnComparisonFilter) -> Callable[[list[Texts]], Said]:
+    def says(fields: list[Texts]) -> Said:
+        first, *others = fields
+        return all(set(first) & set(other) for other in others)
+
+    return says
+
+
+_MADE: dict[type, Callable[[Any], Callable[[list[Texts]], Said]]] = {
+    RegexFilter: _regex,
+    SearchFilter: _search,
+    IntervalFilter: _interval,
+    RangeFilter: _range,
+    ColumnComparisonFilter: _same,
+}

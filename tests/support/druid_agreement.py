@@ -1,0 +1,185 @@
+"""How ours answers to the bodies of ``druid_corpus``, beside what Druid was recorded to answer.
+
+``python -m tests.support.druid_agreement`` counts, and writes the counts into the docs; with a section it shows
+its cases that are not the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from ingestion.decode import JsonDecoder, UnusableSchema, row_indexes
+from ingestion.decode.engine import Engine
+from ingestion.decode.expression_runner import ExpressionRunner
+from ingestion.decode.expressions import BadExpression
+from ingestion.decode.fields import FieldReader
+from ingestion.specs import DataSchema
+from ingestion.specs.data_schema import ExpressionTransform
+from ingestion.specs.errors import SpecError
+from ingestion.specs.io_config import KafkaIOConfig
+from ingestion.specs.sampler_spec import parse_sampler_spec
+from ingestion.specs.sampling import SampleOrder
+from ingestion.task.sampler.answering import answer_to
+from ingestion.task.sampler.values import json_rows
+from tests.support.druid_corpus import GOLDEN, RECORD, Case, cases
+
+Verdict = Literal["same", "told", "refused", "alone", "other"]
+MEANINGS: dict[Verdict, str] = {
+    "same": "Same",
+    "told": "Fails here",
+    "refused": "Refused here",
+    "alone": "Taken here alone",
+    "other": "Means something else",
+}
+PAGE = Path(__file__).parent.parent.parent / "docs" / "druid.md"
+BEGIN, END = "<!-- counted: begin -->", "<!-- counted: end -->"
+_KAFKA = {"topic": "t", "consumerProperties": {"bootstrap.servers": "none:1"}}
+RECORDED: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def ours(case: Case) -> Any:
+    """In the form of the recorder's: a row for each record that is kept, and what could not be read."""
+    try:
+        order = parse_sampler_spec(case.body).order
+    except SpecError:
+        return "refused"
+    if case.section.startswith("expressions"):
+        return _expression(order.data_schema.transformSpec.transforms[0])
+    return _rolled_up(order) if order.data_schema.granularitySpec.rollup else _decoded(order)
+
+
+def _expression(transform: ExpressionTransform) -> Any:
+    """Without a decoder: there are many."""
+    engine = _engine()
+    try:
+        runner = ExpressionRunner(engine, transform.expression, transform.language)
+    except BadExpression:
+        return "refused"
+    columns = FieldReader(engine, runner.fields, discovers=False).read(pa.array([RECORD])).columns
+    found = runner.run(columns, np.array([json.loads(RECORD)["t"]]), np.array([10_000]))
+    text = found.texts[0].as_py()
+    row = {"__time": json.loads(RECORD)["t"]} | ({} if text in (None, "null") else {"r": json.loads(text)})
+    return [{"row": row} | ({"unparseable": True} if found.failed[0] else {})]
+
+
+@cache
+def _engine() -> Engine:
+    return Engine(256 * 1024 * 1024)
+
+
+@lru_cache(maxsize=1)
+def _decoder(schema: str, input_format: str) -> JsonDecoder:
+    """Kept for the next case, which often has the same."""
+    read = KafkaIOConfig.model_validate({**_KAFKA, "inputFormat": json.loads(input_format)})
+    return JsonDecoder(DataSchema.model_validate_json(schema), 256 * 1024 * 1024, input_format=read.inputFormat)
+
+
+def _decoded(order: SampleOrder) -> Any:
+    schema, input_format = order.data_schema.model_dump_json(), order.io_config.inputFormat.model_dump_json()
+    try:
+        decoded = _decoder(schema, input_format).decode(order.records or [])
+    except UnusableSchema:
+        return "refused"
+    rows = dict(
+        zip(
+            row_indexes(decoded.rows).tolist(),
+            json_rows(decoded.rows.select(range(1, decoded.rows.num_columns))),
+            strict=True,
+        )
+    )
+    told: list[dict[str, Any]] = []
+    for place in sorted({*rows, *decoded.unparseable}):
+        unread = place in decoded.unparseable or place in decoded.processed_with_error
+        told.append(({"row": rows[place]} if place in rows else {}) | ({"unparseable": True} if unread else {}))
+    return told
+
+
+def _rolled_up(order: SampleOrder) -> Any:
+    answer = answer_to(order)
+    if answer.failure is not None:
+        return "refused"
+    rolled = {row.records[0]: row.row for row in answer.rollup or []}
+    told = []
+    for place, record in enumerate(answer.records):
+        found: dict[str, Any] = {"row": rolled[place]} if place in rolled else {}
+        if record.outcome in ("unparseable", "processed_with_error"):
+            found["unparseable"] = True
+        if found:
+            told.append(found)
+    return told
+
+
+def verdict(case: Case, answer: Any) -> Verdict:
+    """What ours is beside Druid's."""
+    druids = RECORDED[case.section][case.name]
+    if same(answer, druids):
+        return "same"
+    if answer == "refused":
+        return "refused"
+    told = any(entry.get("unparseable") for entry in answer)
+    if druids == "refused":
+        return "same" if told else "alone"
+    theirs = Counter(_row(entry) for entry in druids)
+    untold = [entry for entry in answer if not entry.get("unparseable")]
+    return "told" if told and all(theirs[_row(entry)] for entry in untold) else "other"
+
+
+def _row(entry: dict[str, Any]) -> str:
+    return json.dumps(entry.get("row"), sort_keys=True)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Of the same types too, but doubles that are written with or without their last digit."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or abs(one - other) <= 1e-15 * abs(other)
+    return type(one) is type(other) and bool(one == other)
+
+
+def counted(section: str = "") -> dict[str, Counter[Verdict]]:
+    """By section."""
+    found: dict[str, Counter[Verdict]] = {}
+    for case in cases():
+        if not section or case.section == section:
+            found.setdefault(case.section, Counter())[verdict(case, ours(case))] += 1
+    return found
+
+
+def table(counts: dict[str, Counter[Verdict]]) -> str:
+    """For the docs."""
+    lines = ["| Section | Cases | " + " | ".join(MEANINGS.values()) + " |", "|---|" + "---:|" * (len(MEANINGS) + 1)]
+    every: Counter[Verdict] = sum(counts.values(), Counter())
+    return "\n".join([*lines, *(line(section, count) for section, count in [*counts.items(), ("all", every)])])
+
+
+def line(section: str, count: Counter[Verdict]) -> str:
+    """Of the table."""
+    return f"| {section} | {count.total()} | " + " | ".join(f"{count[v]}" for v in MEANINGS) + " |"
+
+
+def main(section: str = "") -> None:
+    """Shows or writes."""
+    if section:
+        for case in cases():
+            answer = ours(case) if case.section.startswith(section) else None
+            if answer is not None and (found := verdict(case, answer)) != "same":
+                print(f"{found:8} {case.name}\n    druid {RECORDED[case.section][case.name]}\n    ours  {answer}")
+        return
+    text = PAGE.read_text(encoding="utf-8")
+    head, rest = text.split(BEGIN)
+    PAGE.write_text(f"{head}{BEGIN}\n{table(counted())}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
