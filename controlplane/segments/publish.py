@@ -22,6 +22,7 @@ from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source
 from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets, protocol
+from ingestion.specs.causes import cause_of
 from ingestion.specs.counters import UNPUBLISHED_OUTCOMES
 from ingestion.specs.protocol import Outcomes, ParseExceptionTotals, PublishAnswer, PublishRequest, Refusal
 from ingestion.specs.publish_limits import excess
@@ -185,6 +186,7 @@ def _keep_quarantined(fence: LockedFence, task_id: str, request: PublishRequest,
         QuarantinedRecord(
             **_about(record, fence, task_id, now),
             reason=record.reason,
+            cause=cause_of(record.reason, record.error).fingerprint,
             key=record.key,
             headers=replaying.packed(record.headers),
             publish_id=request.publish_id,
@@ -198,7 +200,14 @@ def _keep_quarantined(fence: LockedFence, task_id: str, request: PublishRequest,
 
 
 def _keep_faulty(fence: LockedFence, task_id: str, request: PublishRequest, now: datetime) -> None:
-    kept = [FaultyRecord(**_about(r, fence, task_id, now), payload_size=r.payload_size) for r in request.faulty]
+    kept = [
+        FaultyRecord(
+            **_about(record, fence, task_id, now),
+            cause=cause_of(FaultyRecord.reason, record.error).fingerprint,
+            payload_size=record.payload_size,
+        )
+        for record in request.faulty
+    ]
     FaultyRecord.objects.bulk_create(kept)
 
 

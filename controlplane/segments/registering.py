@@ -9,7 +9,7 @@ import itertools
 import json
 import uuid
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -27,12 +27,14 @@ Parameters = dict[str, Any]
 _COUNTED = [*PUBLISHED, "segments", "size_bytes"]
 _TOTALS = f"""
     UPDATE segments_indexerfence SET {", ".join(f"{n} = {n} + %({n})s" for n in _COUNTED)}, publishes = publishes + 1,
-        last_publish_at = %(now)s, first_publish_at = coalesce(first_publish_at, %(now)s) WHERE id = %(fence)s
+        published_today = %(published)s + CASE WHEN published_on = %(today)s THEN published_today ELSE 0 END,
+        published_on = %(today)s, last_publish_at = %(now)s,
+        first_publish_at = coalesce(first_publish_at, %(now)s) WHERE id = %(fence)s
 """
 _INTERVALS = """
     INSERT INTO segments_interval
-        (datasource_id, start, "end", version, next_partition, segments, rows, size_bytes, min_time, max_time)
-    SELECT %(datasource)s, w.start, w.stop, %(version)s, w.n, w.n, w.rows, w.size_bytes, w.low, w.high
+        (datasource_id, start, "end", version, next_partition, segments, rows, size_bytes, min_time, max_time, revision)
+    SELECT %(datasource)s, w.start, w.stop, %(version)s, w.n, w.n, w.rows, w.size_bytes, w.low, w.high, 1
     FROM unnest(
         %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(files)s::int[], %(rows)s::int8[], %(sizes)s::int8[],
         %(min_times)s::timestamptz[], %(max_times)s::timestamptz[]
@@ -43,7 +45,8 @@ _INTERVALS = """
         rows = segments_interval.rows + excluded.rows,
         size_bytes = segments_interval.size_bytes + excluded.size_bytes,
         min_time = least(segments_interval.min_time, excluded.min_time),
-        max_time = greatest(segments_interval.max_time, excluded.max_time)
+        max_time = greatest(segments_interval.max_time, excluded.max_time),
+        revision = segments_interval.revision + 1
     RETURNING start, "end", version, next_partition
 """
 _SEGMENTS = """
@@ -88,6 +91,7 @@ class Registration:
         """
         files = self.request.segments
         self._check_paths([f.path for f in files])
+        self._check_intervals(files)
         numbers = self._partition_numbers()
         ids = [uuid.uuid4() for _ in files]
         shown = Jsonb([str(i) for i in ids])
@@ -111,8 +115,13 @@ class Registration:
             if folder != self.fence.folder or not below or "\0" in path or {"", ".", ".."} & set(below):
                 raise InvalidInput(f"{path!r} is not the path of a file in the folder {self.fence.folder}.")
 
+    def _check_intervals(self, files: list[SegmentFile]) -> None:
+        for file in files:
+            if file.interval_start >= file.interval_end:
+                raise InvalidInput(f"The interval of {file.path!r} ends before it begins.")
+
     def _partition_numbers(self) -> dict[Interval, tuple[str, itertools.count[int]]]:
-        """Take numbers for each interval and add to its sums, its row locked from here on.
+        """Take numbers for each interval, add to its sums and to its revision, its row locked from here on.
 
         Numbers of a refused publish are not used again.
         """
@@ -195,6 +204,7 @@ class Registration:
             "segments": len(files),
             "size_bytes": sum(f.size_bytes for f in files),
             "now": self.now,
+            "today": self.now.astimezone(UTC).date(),
             "fence": self.fence.id,
         }
 

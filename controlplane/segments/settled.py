@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
+from django.db.models import DateTimeField, F, Value
+from django.db.models.functions import Greatest
 from django.utils import timezone
 from psycopg.types.range import Int8Range
 
 from controlplane.common.database import cursor, pipeline
+from controlplane.segments.completeness import Marks
 from controlplane.segments.models import OFFSET_BITS, ProgressKey, Source
 from controlplane.segments.spans import Ranges, checked, keys_of, unspan
 from ingestion.specs import offsets
@@ -46,6 +50,7 @@ def settled_among(source: int, wanted: Mapping[int, Ranges]) -> dict[int, Ranges
         return _by_partition(c.execute(_OVERLAPS, (*_columns(wanted), source)).fetchall())
 
 
+_TIME = DateTimeField(null=True)
 _KEYS = "SELECT partition, id FROM segments_progresskey WHERE source_id = %s AND partition = ANY(%s)"
 _OVERLAPS = f"""
     SELECT a.partition, greatest(lower(s.span), lower(a.span)) - a.base, least(upper(s.span), upper(a.span)) - a.base
@@ -81,14 +86,24 @@ def settled_ranges(key: ProgressKey) -> Ranges:
 
 
 def keep_bounds(
-    source: Source, starts: Mapping[int, int], begins: Mapping[int, int], ends: Mapping[int, int], undecided: int
+    source: Source,
+    starts: Mapping[int, int],
+    begins: Mapping[int, int],
+    ends: Mapping[int, int],
+    undecided: int,
+    complete: tuple[datetime | None, Marks] | None = None,
 ) -> None:
     """Keep where the log of each partition begins and ends now, and where the reader began.
 
-    ``undecided``: offsets behind an open transaction, of all partitions.
+    ``undecided``: offsets behind an open transaction, of all partitions. ``complete``: see ``Marks.looked``.
     """
     bounds = {str(p): [starts[p], begins[p], end] for p, end in ends.items()}
-    Source.objects.filter(pk=source.pk).update(looked_at=timezone.now(), bounds=bounds, undecided=undecided)
+    seen: dict[str, Any] = {"looked_at": timezone.now(), "bounds": bounds, "undecided": undecided}
+    if complete is not None:
+        until, marks = complete
+        # What has ended has ended for good: it is never less than it was. PostgreSQL leaves out a null.
+        seen |= {"marks": marks.stored(), "complete_until": Greatest(F("complete_until"), Value(until, _TIME))}
+    Source.objects.filter(pk=source.pk).update(**seen)
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE segments_progresskey k SET log_start_offset = seen.low, end_offset = seen.high, observed_at = now()"

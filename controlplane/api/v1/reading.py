@@ -1,0 +1,104 @@
+"""What a datasource holds, for those who read it: rows, files, and until when it is complete."""
+
+from __future__ import annotations
+
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, query_of
+from controlplane.api.pagination import Key, page_of
+from controlplane.api.v1.datasources import SegmentsView
+from controlplane.api.v1.serializers import reading as shapes
+from controlplane.api.v1.serializers.datasources import WindowQuery
+from controlplane.common.streaming import download
+from controlplane.datasources.selectors import find_datasource
+from controlplane.segments.feed import publishes, with_files
+from controlplane.segments.manifest import addresses, manifest, moment, root_address
+from controlplane.segments.newest import newest_rows
+from controlplane.supervisors.completeness import completeness
+
+
+class ManifestView(SegmentsView):
+    @extend_schema(
+        operation_id="get_manifest",
+        tags=["datasources"],
+        parameters=[shapes.ManifestQuery],
+        responses=shapes.ManifestSerializer,
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Its files with full addresses, as of one moment, which the pages that follow keep to."""
+        query = query_of(request, shapes.ManifestQuery)
+        datasource = find_datasource(self.actor, name)
+        as_of = query.get("as_of") or moment()
+        files = manifest(self.actor, datasource, as_of=as_of, start=query.get("from"), end=query.get("to"))
+        page = page_of(request, files, self.order, query, also={"as_of": as_of.isoformat().replace("+00:00", "Z")})
+        context = {"deep_storage": root_address()}
+        answer = {"as_of": as_of, **context, "results": page.rows, "next": page.next}
+        return Response(shapes.ManifestSerializer(answer, context=context).data)
+
+
+class AddressesView(HeadgateView):
+    @extend_schema(
+        operation_id="get_manifest_addresses",
+        tags=["datasources"],
+        parameters=[WindowQuery],
+        responses={(200, "text/plain"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request, name: str) -> HttpResponseBase:
+        """The address of each file, one a line, all as of one moment."""
+        query = query_of(request, WindowQuery)
+        datasource = find_datasource(self.actor, name)
+        lines = addresses(self.actor, datasource, start=query.get("from"), end=query.get("to"))
+        return download(lines, "addresses.txt", "text/plain; charset=utf-8")
+
+
+class PublishesView(HeadgateView):
+    order = (Key("number", int),)
+
+    @extend_schema(
+        operation_id="list_publishes",
+        tags=["datasources"],
+        parameters=[shapes.PublishesQuery],
+        responses=shapes.PublishesSerializer,
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Its publishes in order, each with its files; compactions are none. Nothing comes before what was listed."""
+        query = query_of(request, shapes.PublishesQuery)
+        latest, entries = publishes(self.actor, find_datasource(self.actor, name))
+        after = query["after"]
+        page = page_of(request, entries.filter(number__gt=after), self.order, query, also={"after": str(after)})
+        context = {"deep_storage": root_address()}
+        answer = {"latest": latest, **context, "results": with_files(page.rows), "next": page.next}
+        return Response(shapes.PublishesSerializer(answer, context=context).data)
+
+
+class CompletenessView(HeadgateView):
+    @extend_schema(operation_id="get_completeness", tags=["datasources"], responses=shapes.CompletenessSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """The time before which all that Kafka held has been stored, thrown away or quarantined."""
+        found = completeness(find_datasource(self.actor, name))
+        return Response(shapes.CompletenessSerializer(found).data)
+
+
+class RowsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_newest_rows",
+        tags=["datasources"],
+        parameters=[shapes.RowsQuery],
+        responses=shapes.NewestRowsSerializer,
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Its latest rows by time, as they are stored. Without the role operator texts, lists and JSON are masked."""
+        query = query_of(request, shapes.RowsQuery)
+        datasource = find_datasource(self.actor, name)
+        rows = newest_rows(
+            user=self.actor,
+            datasource=datasource,
+            start=query.get("from"),
+            end=query.get("to"),
+            limit=query["limit"],
+        )
+        return Response(shapes.NewestRowsSerializer(rows).data)

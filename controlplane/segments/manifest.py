@@ -1,0 +1,108 @@
+"""A datasource's files as others read them: with full addresses, all as of one moment.
+
+A moment is chosen before which every publish has come to its end, so that pages asked for one after the other show the
+files of whole publishes, and the same ones, however long that takes. What is published meanwhile is not among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from controlplane.common.errors import InvalidInput
+from controlplane.datasources.masking import require_records
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Segment
+from controlplane.segments.selectors import list_segments
+from controlplane.teams.models import User
+
+# A publish takes its time just before its transaction begins.
+_BEFORE_IT_BEGINS = timedelta(seconds=1)
+_ADDRESSES_A_CHUNK = 1_000
+_ASK = "from urllib.request import Request, urlopen"
+_OLDEST = """
+    SELECT least(now(), min(xact_start)) FROM pg_stat_activity
+    WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
+"""
+
+
+def moment() -> datetime:
+    """A time, a second ago mostly, before which every publish has been committed or never will be."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OLDEST)
+        [oldest] = cursor.fetchone()
+    found: datetime = oldest
+    return found - _BEFORE_IT_BEGINS
+
+
+def manifest(
+    user: User, datasource: Datasource, *, as_of: datetime, start: datetime | None = None, end: datetime | None = None
+) -> QuerySet[Segment]:
+    """Its segments that were in use at a ``moment`` and touch ``[start, end)``, newest interval first.
+
+    Who reads a file reads all its columns: raises ``NotAllowed`` where some are masked for the user, and
+    ``InvalidInput`` for a moment that is yet to come.
+    """
+    require_records(user, datasource, "the addresses of its files, in which all columns are plain,")
+    if as_of > timezone.now():
+        raise InvalidInput("as_of is yet to come.")
+    if start is not None and end is not None and start >= end:
+        raise InvalidInput("The window is empty: 'from' must be before 'to'.")
+    return list_segments(datasource, interval_start=start, interval_end=end, as_of=as_of)
+
+
+def addresses(
+    user: User, datasource: Datasource, start: datetime | None = None, end: datetime | None = None
+) -> Iterator[bytes]:
+    """The address of each file, one a line, as of one moment, in chunks. Raises ``NotAllowed`` at once."""
+    return _addresses(manifest(user, datasource, as_of=moment(), start=start, end=end))
+
+
+def _addresses(files: QuerySet[Segment]) -> Iterator[bytes]:
+    root = root_address()
+    paths = files.values_list("path", flat=True)
+    chunk: list[str] = []
+    for path in paths.iterator(_ADDRESSES_A_CHUNK):
+        chunk.append(f"{root}/{path}\n")
+        if len(chunk) == _ADDRESSES_A_CHUNK:
+            yield "".join(chunk).encode()
+            chunk.clear()
+    yield "".join(chunk).encode()
+
+
+def root_address() -> str:
+    """Deep storage's own address, without what only Headgate's clients need: ``file:///…``, ``s3://bucket/folder``."""
+    location: str = settings.DEEP_STORAGE
+    if "://" not in location:
+        return _of_folder(Path(location))
+    parts = urlsplit(location)
+    if parts.scheme.lower() == "file":
+        return _of_folder(Path(unquote(parts.path)))
+    return f"{parts.scheme.lower()}://{parts.netloc}{parts.path}".rstrip("/")
+
+
+def _of_folder(folder: Path) -> str:
+    """Not quoted: those who read Parquet take what follows ``file://`` for the path as it is."""
+    return f"file://{folder.resolve()}"
+
+
+def how_to_open(datasource: str, site: str) -> dict[str, str]:
+    """Python that opens a datasource, by the name of the tool; needs an API token in ``HEADGATE_TOKEN``.
+
+    ``site``: the address of Headgate, without a slash at the end.
+    """
+    url = f"{site}/api/v1/datasources/{datasource}/manifest/addresses/"
+    ask = f'Request("{url}", headers={{"Authorization": "Bearer " + os.environ["HEADGATE_TOKEN"]}})'
+    files = f"files = urlopen({ask}).read().decode().splitlines()"
+    return {
+        "DuckDB": f"import os, duckdb; {_ASK}; {files}; rows = duckdb.read_parquet(files, union_by_name=True)",
+        "pandas": f"import os, pandas; {_ASK}; {files}; rows = pandas.concat(map(pandas.read_parquet, files))",
+        "Spark": f'import os; {_ASK}; {files}; rows = spark.read.option("mergeSchema", "true").parquet(*files)',
+    }
