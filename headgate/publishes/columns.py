@@ -1,0 +1,33 @@
+"""A datasource's columns in Spark's types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+_TYPES: dict[str, DataType] = {
+    "string": StringType(),
+    "json": StringType(),
+    "long": LongType(),
+    "double": DoubleType(),
+    "boolean": BooleanType(),
+    "timestamp": TimestampType(),
+    "strings": ArrayType(StringType()),
+}
+
+
+def struct_of(columns: Iterable[Mapping[str, Any]]) -> StructType:
+    """``columns``: with ``name`` and ``type``, as REST tells them."""
+    return StructType([StructField(c["name"], _TYPES.get(c["type"], StringType())) for c in columns])

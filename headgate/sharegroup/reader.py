@@ -1,0 +1,291 @@
+"""A reader: one ShareConsumer that polls, writes, and acknowledges what the source process says is settled.
+
+It speaks with the source process over a pipe, one question and one answer at a time:
+
+=====================================  ================================================
+``("may", counts)``                    whether to poll: ``POLL``, ``PAUSE`` or ``STOP``
+``("propose", parts)``                 a ``Task``: the file to write, and what to drop
+``("stored", number, rows, bytes)``    None, and the records may be acknowledged
+``("failed", text, kind)``             nothing: the query fails
+=====================================  ================================================
+
+When the pipe ends, so does the reader, and what it holds goes back to the group.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
+
+from headgate.places import Place, open_place
+from headgate.sharegroup.columns import as_batch, as_file
+from headgate.sharegroup.failpoints import reach
+from headgate.sharegroup.ranges import Range, runs
+from headgate.sharegroup.store import Settled, owned
+
+POLL, PAUSE, STOP = "poll", "pause", "stop"
+POLL_S = 0.5
+PAUSE_S = 0.1
+COMMIT_S = 10.0
+WRITE_AGAIN_S = (0.1, 0.5, 2.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a reader is started with; it goes through the pipe, since it holds passwords."""
+
+    config: dict[str, Any]  # the consumer's
+    topics: list[str]
+    location: str
+    claim: str
+    with_headers: bool
+    delivery_limit: int
+    fail_on_poison: bool
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to do with a poll: ``name`` is None when all of it was settled before."""
+
+    number: int
+    name: str | None
+    settles: Settled
+    dropped: list[list[Range]]  # for each (topic, partition) that was proposed
+
+
+@dataclass
+class Counts:
+    """What a reader did since it last said so."""
+
+    polled: int = 0
+    acknowledged: int = 0
+    redelivered: int = 0
+    duplicates_dropped: int = 0
+    rejected: int = 0
+    ack_failures: int = 0
+    hold_ms: float = 0.0  # from poll to acknowledgement, of all polls together
+    polls: int = 0
+    complaint: str = ""
+    last: dict[tuple[str, int], int] = field(default_factory=dict)  # the highest offset polled of a partition
+
+
+def run(link: Connection) -> None:
+    """Read until the source process says stop, or is gone."""
+    orders: Orders = link.recv()
+    try:
+        Reader(orders, link).run()
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+    except Exception as error:
+        try:
+            link.send(("failed", _explained(error), type(error).__name__))
+        except OSError:
+            return
+    finally:
+        link.close()
+
+
+def _explained(error: Exception) -> str:
+    if not isinstance(error, KafkaException):
+        return str(error) or type(error).__name__
+    reason: Any = error.args[0]
+    if reason.name() == "UNSUPPORTED_VERSION":
+        return f"the broker has no share groups ({reason.str()}): they need Kafka 4.2 or newer with share.version 1"
+    return str(reason.str())
+
+
+class ClaimLost(Exception):
+    """Another query has claimed the location."""
+
+
+class Poisoned(Exception):
+    """A record came as often as the group lets it, and ``onPoison`` is ``fail``."""
+
+
+class Reader:
+    """Lives on one thread."""
+
+    def __init__(self, orders: Orders, link: Connection) -> None:
+        self._orders = orders
+        self._link = link
+        self._place: Place = open_place(orders.location)
+        self._counts = Counts()
+
+    def run(self) -> None:
+        """Until it is told to stop."""
+        consumer: ShareConsumer | None = None
+        try:
+            while (word := self._ask("may", self._counts)) != STOP:
+                self._counts = Counts()
+                if word == PAUSE:
+                    self._send(consumer)
+                    time.sleep(PAUSE_S)
+                    continue
+                try:
+                    consumer = consumer or self._joined()
+                    self._round(consumer)
+                except KafkaException as error:
+                    self._counts.complaint = _explained(error)
+                    if error.args[0].fatal() or not error.args[0].retriable():
+                        raise
+                    time.sleep(1.0)
+            self._send(consumer)
+            self._ask("may", self._counts)
+        finally:
+            if consumer is not None:
+                _close(consumer)
+
+    def _ask(self, *question: Any) -> Any:
+        self._link.send(question)
+        return self._link.recv()
+
+    def _joined(self) -> ShareConsumer:
+        consumer = ShareConsumer({**self._orders.config, "error_cb": self._complain})
+        consumer.set_acknowledgement_commit_callback(self._answered)
+        consumer.subscribe(self._orders.topics)
+        return consumer
+
+    def _complain(self, error: Any) -> None:
+        self._counts.complaint = str(error.str())
+
+    def _answered(self, offsets: Any, error: KafkaException | None) -> None:
+        """The client's callback: what the broker said to acknowledgements; one that it refused delivers again."""
+        many = sum(len(some) for some in offsets.values())
+        if error is None:
+            self._counts.acknowledged += many
+        else:
+            self._counts.ack_failures += many
+
+    def _round(self, consumer: ShareConsumer) -> None:
+        messages = consumer.poll(POLL_S)
+        if not messages:
+            return
+        began = time.monotonic()
+        faults = [m for m in messages if m.error() is not None]
+        if faults:
+            self._counts.complaint = str(faults[0].error().str())
+            messages = [m for m in messages if m.error() is None]
+        if not messages:
+            return
+        reach("polled")
+        poison = self._settle(messages)
+        reach("settled")
+        _acknowledge(consumer, messages, poison)
+        self._counts.hold_ms += (time.monotonic() - began) * 1000
+        self._counts.polls += 1
+
+    def _settle(self, messages: Sequence[Any]) -> set[int]:
+        """Make sure that all of them are settled; which of them, by their place, are poison."""
+        batch = as_batch(messages, self._orders.with_headers)
+        offsets, partitions = batch["offset"].to_numpy(), batch["partition"].to_numpy()
+        deliveries = batch["delivery_count"].to_numpy()
+        topics = [m.topic() for m in messages] if len(self._orders.topics) > 1 else None
+        groups = _groups(messages[0].topic(), topics, partitions)
+        self._counts.polled += len(messages)
+        self._counts.redelivered += int((deliveries > 1).sum())
+        self._counts.last.update({key: int(offsets[where].max()) for key, where in groups})
+        task: Task = self._ask("propose", [(*key, runs(offsets[where])) for key, where in groups])
+        reach("proposed")
+        new = np.ones(len(messages), dtype=bool)
+        for (_, where), dropped in zip(groups, task.dropped, strict=True):
+            for start, end in dropped:
+                new[where] &= (offsets[where] < start) | (offsets[where] >= end)
+        self._counts.duplicates_dropped += int((~new).sum())
+        if task.name is None:
+            self._check_claim()
+            return set()
+        poison = new & (deliveries >= self._orders.delivery_limit)
+        if poison.any():
+            self._put_aside(batch.filter(pa.array(poison)), task.name)
+        self._write(batch if (new & ~poison).all() else batch.filter(pa.array(new & ~poison)), task.name, task)
+        return set(np.flatnonzero(poison).tolist())
+
+    def _write(self, batch: pa.RecordBatch, name: str, task: Task) -> None:
+        file = as_file(batch, {"settles": json.dumps(task.settles), "rows": str(batch.num_rows)})
+        _insist(self._place, f"files/{name}", file)
+        reach("written")
+        self._check_claim()
+        self._ask("stored", task.number, batch.num_rows, file.size)
+
+    def _check_claim(self) -> None:
+        if not owned(self._place, self._orders.claim):
+            raise ClaimLost("another query has taken this buffer location over")
+
+    def _put_aside(self, batch: pa.RecordBatch, name: str) -> None:
+        """Poison records, as Parquet, before anything is said to the broker."""
+        sink = io.BytesIO()
+        pq.write_table(pa.Table.from_batches([batch]), sink)
+        _insist(self._place, f"rejected/{name.removesuffix('.arrow')}.parquet", sink.getvalue())
+        self._counts.rejected += batch.num_rows
+        if self._orders.fail_on_poison:
+            topic, partition, offset = (batch[c][0].as_py() for c in ("topic", "partition", "offset"))
+            raise Poisoned(
+                f"offset {offset} of partition {partition} of {topic} was delivered {self._orders.delivery_limit} "
+                "times, as often as the group allows, and onPoison is fail; it is kept in rejected/ of its buffer"
+            )
+
+    def _send(self, consumer: ShareConsumer | None) -> None:
+        """Have the broker take what was acknowledged, now instead of with the next poll."""
+        if consumer is not None:
+            try:
+                consumer.commit_sync(COMMIT_S)
+            except KafkaException as error:
+                self._counts.complaint = _explained(error)
+
+
+def _groups(topic: str, topics: list[str] | None, partitions: Any) -> list[tuple[tuple[str, int], Any]]:
+    """Where in a poll each topic's partitions are, as masks or slices."""
+    if topics is None or topics.count(topic) == len(topics):
+        if (partitions == partitions[0]).all():
+            return [((topic, int(partitions[0])), slice(None))]
+        return [((topic, int(p)), partitions == p) for p in np.unique(partitions)]
+    names = np.array(topics)
+    return [((str(t), int(p)), (names == t) & (partitions == p)) for t, p in {*zip(topics, partitions, strict=True)}]
+
+
+def _acknowledge(consumer: ShareConsumer, messages: Sequence[Any], poison: set[int]) -> None:
+    """It travels with the next poll."""
+    acknowledge = consumer.acknowledge
+    if not poison:
+        for message in messages:
+            acknowledge(message)  # ACCEPT; this loop runs for every record
+        return
+    for place, message in enumerate(messages):
+        acknowledge(message, AcknowledgeType.REJECT if place in poison else AcknowledgeType.ACCEPT)
+
+
+def _insist(place: Place, name: str, content: Any) -> None:
+    for pause in WRITE_AGAIN_S:
+        try:
+            place.write(name, content)
+            return
+        except OSError:
+            time.sleep(pause)
+    place.write(name, content)
+
+
+def _close(consumer: ShareConsumer) -> None:
+    try:
+        consumer.close()
+    except KafkaException:
+        pass  # the broker frees what was held when the session ends
+
+
+def run_all(links: Sequence[Connection]) -> None:
+    """A thread for each reader, in this process, until all have ended."""
+    threads = [threading.Thread(target=run, args=(link,), daemon=True) for link in links]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -1,0 +1,184 @@
+"""One query's share of the work outside of Spark's: claim the location, run the readers, plan, commit."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from headgate.errors import DataLoss, Fenced, HeadgateError
+from headgate.places import open_place
+from headgate.sharegroup.failpoints import reach
+from headgate.sharegroup.ledger import Ledger
+from headgate.sharegroup.options import Options
+from headgate.sharegroup.properties import client_config, consumer_config
+from headgate.sharegroup.reader import Orders
+from headgate.sharegroup.store import BEAT_S, BufferFile, take
+from headgate.sharegroup.team import Team
+from headgate.sharegroup.topics import TopicIds
+
+SWEEP_S = 1.0
+SHUTDOWN_S = 20.0
+SETTLE_S = 1.0  # after the last records, for those that are released or come again
+
+
+class Session:
+    """Made once in a source process. Numbers are those of files: micro-batches go from one to before another."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        place = open_place(options.location)
+        client, consumer = client_config(options), consumer_config(options)
+        self._store, state = take(place)
+        reach("claimed")
+        self._place = place
+        self.ledger = Ledger(state, self._store.claim)
+        self._ids = TopicIds(client, options.topics, self.ledger, options.fail_on_data_loss)
+        if options.reset:
+            self._ids.begin_at(options.group, options.reset)
+        limit = self._ids.delivery_limit(options.group)
+        location, claim = options.location, self._store.claim
+        orders = Orders(
+            consumer, list(options.topics), location, claim, options.with_headers, limit, options.fail_on_poison
+        )
+        self._team = Team(self._store, self.ledger, self._ids, orders, options.readers, options.processes)
+        self._team.may_poll = self._may_poll
+        self._taken = self.ledger.done  # what micro-batches have taken
+        self._swept = self.ledger.done
+        self._ends: dict[tuple[str, int], int] | None = None  # set: what came later may wait
+        self._over = threading.Event()
+        self._team.keep_state()  # with the topics' ids
+        self._team.start()
+        self._janitor = threading.Thread(target=self._look_after, daemon=True)
+        self._janitor.start()
+
+    def check(self) -> None:
+        """Raises why the readers can't go on, if they can't."""
+        if self._team.failure is not None:
+            raise self._team.failure
+
+    def check_store(self, store: str) -> None:
+        """Raises ``DataLoss`` for the checkpoint of another location."""
+        if store != self.ledger.store_id:
+            raise DataLoss(
+                "the checkpoint is of another buffer location: give the one it was begun with, or a new checkpoint"
+            )
+
+    def latest(self, start: int, limit: int | None) -> int:
+        """Where the next micro-batch may end: with whole files, of at most so many records, but one file at least."""
+        self.check()
+        self._taken = max(self._taken, start)
+        if self._ends is not None:
+            self._await_more(start)
+        end, rows = start, 0
+        for file in self.ledger.between(start, self.ledger.ready):
+            if rows and limit is not None and rows + file.rows > limit:
+                break
+            end, rows = file.number + 1, rows + file.rows
+        reach("planned")
+        return end
+
+    def files(self, start: int, end: int) -> list[BufferFile]:
+        """Of a micro-batch, whether it runs for the first time or again."""
+        self.check()
+        if start < self.ledger.done and self._options.fail_on_data_loss:
+            raise DataLoss("the checkpoint is older than the buffer location: files of this micro-batch were committed")
+        if end > self.ledger.ready:
+            raise DataLoss("the checkpoint is newer than the buffer location, of which a part is gone")
+        self._taken = max(self._taken, end)
+        return self.ledger.between(start, end)
+
+    def commit(self, end: int) -> None:
+        """Spark has committed what is before it; the files go a little later."""
+        reach("committing")
+        self._taken = max(self._taken, end)
+        self.ledger.commit(end)
+
+    def end_with_what_is_there(self) -> None:
+        """From now on: what is in the topics at this moment, and then no more."""
+        self._ends = self._ids.ends()
+
+    def metrics(self) -> dict[str, Any]:
+        """Counts since the query started, and what waits now."""
+        counts = self._team.totals.counts
+        return {
+            "firstRecordAt": self._team.totals.first_record_ms,
+            "polled": counts.polled,
+            "acknowledged": counts.acknowledged,
+            "redelivered": counts.redelivered,
+            "duplicatesDropped": counts.duplicates_dropped,
+            "rejected": counts.rejected,
+            "acknowledgementsRefused": counts.ack_failures,
+            "bytesWaiting": self.ledger.bytes_from(self._taken),
+            "holdMs": round(counts.hold_ms / counts.polls, 1) if counts.polls else 0.0,
+            "readersWithRecords": len(self._team.totals.with_records),
+            "readerRestarts": self._team.totals.restarts,
+            "complaint": counts.complaint,
+        }
+
+    def close(self) -> None:
+        """Stop the readers and leave the location to whoever comes next."""
+        self._over.set()
+        self._team.stop()
+        self._janitor.join(SHUTDOWN_S)
+        try:
+            if self._store.owned():
+                self._team.keep_state()
+                self._store.leave()
+        except OSError:
+            pass  # the next one waits until nothing was heard for a while
+
+    def await_end(self, enough: Callable[[], bool]) -> None:
+        """Return when everything that there was has come, or enough of it."""
+        while not self._is_over() and not enough():
+            self.check()
+            time.sleep(0.05)
+
+    def _await_more(self, start: int) -> None:
+        self.await_end(lambda: self.ledger.ready > start)
+
+    def _is_over(self) -> bool:
+        """All that was in the topics has been polled; or nothing comes, as others have it."""
+        totals = self._team.totals
+        now = time.monotonic()
+        if all(self._has(*key, end - 1) for key, end in (self._ends or {}).items()):
+            return now - totals.last_poll > SETTLE_S
+        if not totals.last_poll:  # to join a group takes a while
+            return bool(totals.ready) and now - totals.ready > 2 * self._options.idle_s
+        return now - totals.last_poll > self._options.idle_s
+
+    def _has(self, topic: str, partition: int, offset: int) -> bool:
+        last = self._team.totals.counts.last.get((topic, partition), -1)
+        return last >= offset or self.ledger.settled(f"{self.ledger.topics[topic]}/{partition}", offset)
+
+    def _may_poll(self) -> bool:
+        return self.ledger.bytes_from(self._taken) < self._options.max_bytes
+
+    def _look_after(self) -> None:
+        """Show that this process lives, keep the state, and delete what was committed."""
+        beaten = 0.0
+        while not self._over.wait(SWEEP_S):
+            try:
+                if time.monotonic() - beaten >= BEAT_S:
+                    if not self._store.owned():
+                        raise Fenced("another query has taken this buffer location over")
+                    self._store.beat()
+                    beaten = time.monotonic()
+                if self.ledger.done > self._swept:
+                    self._sweep(self.ledger.done)
+            except HeadgateError as error:
+                self._team.failure = self._team.failure or error
+                return
+            except OSError:
+                continue  # the storage is away; readers say so when it stays away
+
+    def _sweep(self, done: int) -> None:
+        self.ledger.tidy(time.monotonic())
+        self._team.keep_state()
+        reach("kept")
+        for name in self._place.sizes("files"):
+            if int(name.partition("-")[0]) < done:
+                self._place.delete(f"files/{name}")
+        self._store.forget_older_states()
+        self._swept = done

@@ -1,0 +1,99 @@
+"""Which topics are read, by their ids: one that was made again has the name of the old one and offsets of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from headgate.errors import DataLoss, ReaderFailed
+from headgate.sharegroup.ledger import Ledger
+
+ASK_S = 15.0
+LOOK_EVERY_S = 2.0
+
+
+class TopicIds:
+    """Ids by name. With ``fail_on_data_loss`` a topic that was made again is an error, else the new one is read."""
+
+    def __init__(self, config: dict[str, Any], topics: Sequence[str], ledger: Ledger, fail_on_data_loss: bool) -> None:
+        self._admin = AdminClient(config)
+        self._config = config
+        self._topics = list(topics)
+        self._ledger = ledger
+        self._fail = fail_on_data_loss
+        self._lock = threading.Lock()
+        self._looked = 0.0
+        self.look()
+
+    def of(self, topic: str) -> str:
+        """The id that it had when it was last looked at."""
+        self.look_again(LOOK_EVERY_S)
+        return self._ledger.topics[topic]
+
+    def look_again(self, unless_within_s: float = 0.0) -> None:
+        """Ask Kafka, unless it was asked a moment ago. Raises ``DataLoss``."""
+        if time.monotonic() - self._looked < unless_within_s:
+            return
+        with self._lock:
+            if time.monotonic() - self._looked >= unless_within_s:
+                self.look()
+
+    def look(self) -> None:
+        """Raises ``DataLoss``, and ``ReaderFailed`` when a topic is not there or Kafka can't be asked."""
+        futures = self._admin.describe_topics(TopicCollection(self._topics), request_timeout=ASK_S)
+        for topic, future in futures.items():
+            try:
+                found = str(future.result(ASK_S).topic_id)
+            except KafkaException as error:
+                if topic in self._ledger.topics and error.args[0].retriable():
+                    continue  # Kafka is away: nothing is polled, either
+                raise ReaderFailed(f"topic {topic} can't be read: {error.args[0].str()}") from None
+            known = self._ledger.topics.get(topic, found)
+            if known != found and self._fail:
+                raise DataLoss(
+                    f"topic {topic} was deleted and made again: what was not read of the old one is lost. "
+                    "Set failOnDataLoss to false to read the new one"
+                )
+            self._ledger.topics[topic] = found
+        self._looked = time.monotonic()
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """The end offset of each partition that holds records."""
+        consumer = Consumer({**self._config, "group.id": "unused", "enable.auto.commit": False})
+        try:
+            found = {}
+            for topic in self._topics:
+                for partition in consumer.list_topics(topic, ASK_S).topics[topic].partitions:
+                    low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), ASK_S)
+                    if high > low:
+                        found[topic, partition] = high
+            return found
+        finally:
+            consumer.close()
+
+    def delivery_limit(self, group: str) -> int:
+        """How often the group lets a record be delivered; 5, the broker's default, when it can't be asked."""
+        try:
+            resource = ConfigResource(ResourceType.GROUP, group)
+            (future,) = self._admin.describe_configs([resource], request_timeout=ASK_S).values()
+            return int(future.result(ASK_S)["share.delivery.count.limit"].value)
+        except (KafkaException, KeyError, TypeError, ValueError):
+            return 5
+
+    def begin_at(self, group: str, reset: str) -> None:
+        """Where a group that has read nothing yet begins."""
+        entry = ConfigEntry("share.auto.offset.reset", reset, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+        try:
+            for future in self._admin.incremental_alter_configs([resource], request_timeout=ASK_S).values():
+                future.result(ASK_S)
+        except KafkaException as error:
+            raise ReaderFailed(
+                f"groupAutoOffsetReset could not be set for {group}: {error.args[0].str()}. It needs the right to alter"
+                " the group's configuration; or set share.auto.offset.reset with kafka-configs.sh and leave it out"
+            ) from None

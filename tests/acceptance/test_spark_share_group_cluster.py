@@ -1,0 +1,110 @@
+"""``kafka-sharegroup`` from a driver of its own, on a cluster, with its records in S3, and what is killed there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from controlplane.embedded.home import PROJECT
+from tests.support.house import House, wait_for
+from tests.support.records import numbered
+from tests.support.s3 import CREDENTIALS, s3_server
+from tests.support.spark_cluster import spark_cluster
+from tests.support.spark_session import committed_rows
+
+APPLICATION = PROJECT / "tests" / "support" / "spark_share_group_app.py"
+
+
+@contextmanager
+def application(
+    folder: Path, master: str, options: dict[str, str], **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver that streams into Parquet until it is killed, which it is at the end."""
+    code = Path(shutil.make_archive(str(folder / "headgate"), "zip", PROJECT, "headgate"))
+    job = {"master": master, "options": options, "folder": str(folder), "code": str(code)}
+    (folder / "job.json").write_text(json.dumps(job))
+    command = [sys.executable, str(APPLICATION), str(folder / "job.json")]
+    env = {**os.environ, **CREDENTIALS, **environment, "PYTHONPATH": str(PROJECT), "PYSPARK_PYTHON": sys.executable}
+    with (folder / "driver.log").open("ab") as log:
+        process = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=folder, start_new_session=True)
+    try:
+        yield process
+    finally:
+        kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL for the driver and its JVM; the source process and the readers are to notice."""
+    if process.poll() is None:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        for one in family:
+            if "java" in one.name() or one.pid == process.pid:
+                one.send_signal(signal.SIGKILL)
+        process.wait()
+        wait_for("what the driver started is gone", lambda: not any(map(runs, family)), 30)
+
+
+def runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def numbers(folder: Path) -> list[int]:
+    return sorted(json.loads(row["value"])["n"] for row in committed_rows(folder / "rows"))
+
+
+def executors(address: str) -> list[psutil.Process]:
+    """Of whatever runs on a cluster, by the address that they are told of its driver's scheduler."""
+    lines = [(p, p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
+    backends = [p for p, line in lines if any("CoarseGrainedExecutorBackend" in word for word in line)]
+    return [p for p in backends if address in p.environ().get("SPARK_LOCAL_IP", "") or address in p.cwd()]
+
+
+@pytest.mark.timeout(900)
+def test_on_a_cluster_with_s3_whatever_is_killed(house: House, tmp_path: Path) -> None:
+    """Two workers; an executor is killed, then the driver; what was polled is in S3, and each record is there once."""
+    topic = house.topic()
+    options: dict[str, Any] = {
+        "kafka.bootstrap.servers": house.bootstrap,
+        "subscribe": topic,
+        "shareGroupId": f"group-{topic}",
+        "groupAutoOffsetReset": "earliest",
+        "numReaders": "6",
+    }
+    with spark_cluster(tmp_path / "spark", ["127.0.0.2", "127.0.0.3"]) as cluster, s3_server(tmp_path) as s3:
+        options["bufferLocation"] = s3.location("checkpoint/kafka-sharegroup")
+        conf = tmp_path / "conf"
+        conf.mkdir()
+        known = cluster.conf.joinpath("spark-defaults.conf").read_text()
+        (conf / "spark-defaults.conf").write_text(f"{known}spark.authenticate.secret {cluster.secret}\n")
+        house.produce(topic, numbered(0, 4_000))
+        with application(tmp_path, cluster.address, options, SPARK_CONF_DIR=str(conf)) as driver:
+
+            def told() -> str:
+                return (tmp_path / "driver.log").read_text(errors="replace")[-3_000:] + cluster.logs()
+
+            wait_for("the first rows", lambda: driver.poll() is not None or len(numbers(tmp_path)) >= 4_000, 120, told)
+            assert driver.poll() is None, told()
+            victims = executors(str(tmp_path))
+            assert len(victims) == 2
+            victims[0].kill()
+            house.produce(topic, numbered(4_000, 8_000))
+            wait_for("rows after an executor's death", lambda: len(numbers(tmp_path)) >= 8_000, 120, told)
+            house.produce(topic, numbered(8_000, 20_000))
+            kill(driver)
+        with application(tmp_path, "local[2]", options):
+            wait_for("all rows", lambda: len(numbers(tmp_path)) >= 20_000, 120, told)
+        assert numbers(tmp_path) == list(range(20_000))

@@ -1,0 +1,249 @@
+"""The data source ``kafka-sharegroup`` on a real broker: each record once, whatever dies between two steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+
+import headgate
+from controlplane.embedded.home import PROJECT
+from headgate.sharegroup.options import NAMES
+from tests.support.house import House, wait_for
+from tests.support.records import numbered, published
+from tests.support.spark_session import Desk, metrics_of, spark_session, stopped
+
+IN_READERS = ("polled", "proposed", "written", "settled")
+IN_SOURCE = ("claimed", "planned", "committing", "kept")
+
+
+@pytest.fixture(scope="module")
+def desk(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    folder = tmp_path_factory.mktemp("connector")
+    with spark_session(folder) as spark:
+        yield Desk(house, spark, folder)
+
+
+def test_readers_beyond_partitions_all_get_records(desk: Desk) -> None:
+    topic = desk.house.topic(partitions=1)
+    desk.house.produce(topic, numbered(0, 6_000))
+    with stopped(desk.start(topic, "many", numReaders=3, readerProcesses=1, includeHeaders="true")) as query:
+        desk.await_numbers(query, "many", range(6_000))
+        desk.house.produce(topic, numbered(6_000, 12_000))
+        desk.await_numbers(query, "many", range(12_000))
+        wait_for("three readers have had records", lambda: metrics_of(query)["readersWithRecords"] == 3, 30)
+        told = metrics_of(query)
+    assert (told["polled"], told["duplicatesDropped"], told["rejected"]) == (12_000, 0, 0)
+    (one,) = [row for row in desk.rows("many") if row["offset"] == 7]
+    expected = {"key": None, "topic": topic, "partition": 0, "offset": 7, "timestampType": 0, "delivery_count": 1}
+    assert {name: one[name] for name in one if name not in ("value", "timestamp")} == {**expected, "headers": None}
+
+
+def test_killed_between_any_two_steps(desk: Desk) -> None:
+    """A reader or the source process dies at each place in turn; the query, started again, has each record once."""
+    topic = desk.house.topic(partitions=2)
+    desk.configure(f"group-{topic}", share_record_lock_duration_ms=2000)
+    many = 0
+    for place in (*IN_READERS, *IN_SOURCE):
+        with desk.failing(**{place: "kill"}) as (mark,):
+            query = desk.start(topic, "killed", readerProcesses=2)
+            with stopped(query):
+                for _ in range(2):  # what comes before a commit, and the next micro-batch, which brings it
+                    desk.house.produce(topic, numbered(many, many + 300))
+                    many += 300
+                    desk.await_rows_or_end(query, "killed", many)
+                wait_for(f"{place} was reached", mark.exists, 30)
+    with stopped(desk.start(topic, "killed", readerProcesses=0)) as query:
+        desk.await_numbers(query, "killed", range(many))
+
+
+def test_a_lock_that_ends_before_the_write(desk: Desk) -> None:
+    """Another reader is given the records meanwhile: it waits for the first, and drops them."""
+    topic = desk.house.topic(partitions=1)
+    desk.configure(f"group-{topic}", share_record_lock_duration_ms=1000)
+    desk.house.produce(topic, numbered(0, 500))
+    with desk.failing(proposed="sleep:4"), stopped(desk.start(topic, "slow", readerProcesses=2)) as query:
+        desk.await_numbers(query, "slow", range(500))
+        desk.house.produce(topic, numbered(500, 600))
+        desk.await_numbers(query, "slow", range(600))
+        wait_for("what came again was dropped", lambda: metrics_of(query)["duplicatesDropped"], 30)
+        assert metrics_of(query)["redelivered"] >= metrics_of(query)["duplicatesDropped"] > 0
+
+
+def test_two_groups_see_everything_and_one_is_shared(desk: Desk) -> None:
+    """Each query has a checkpoint of its own; a checkpoint that is in use is refused."""
+    topic = desk.house.topic(partitions=2)
+    desk.house.produce(topic, numbered(0, 3_000))
+    with (
+        stopped(desk.start(topic, "one", shareGroupId=f"a-{topic}")) as one,
+        stopped(desk.start(topic, "two", shareGroupId=f"a-{topic}")) as two,
+        stopped(desk.start(topic, "other", shareGroupId=f"b-{topic}")) as other,
+    ):
+        desk.await_numbers(other, "other", range(3_000))
+        wait_for("all, by two", lambda: len(desk.numbers("one") + desk.numbers("two")) >= 3_000, 60)
+        desk.house.produce(topic, numbered(3_000, 6_000))
+        desk.await_numbers(other, "other", range(6_000))
+        wait_for("all, by two", lambda: len(desk.numbers("one") + desk.numbers("two")) >= 6_000, 60)
+        assert sorted(desk.numbers("one") + desk.numbers("two")) == list(range(6_000))
+        assert one.exception() is None and two.exception() is None
+        third = desk.stream(topic, "one", shareGroupId=f"c-{topic}").writeStream.format("noop")
+        with pytest.raises(StreamingQueryException, match="in use by another query"):
+            third.option("checkpointLocation", desk.checkpoint("third")).start().awaitTermination()
+
+
+def test_stopped_with_new_partitions_a_broker_that_restarts_and_a_topic_made_again(desk: Desk) -> None:
+    from confluent_kafka.admin import NewPartitions  # not at the top: only here
+
+    house = desk.house
+    topic = house.topic(partitions=1)
+    house.produce(topic, numbered(0, 400))
+    with stopped(desk.start(topic, "life", maxRecordsPerTrigger=150)) as query:
+        desk.await_numbers(query, "life", range(400))
+    house.admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
+    house.produce(topic, numbered(400, 600), partition=0)
+    with stopped(desk.start(topic, "life")) as query:
+        wait_for(
+            "the producer knows it", lambda: len(house.producer.list_topics(topic, 10).topics[topic].partitions) == 3
+        )
+        house.produce(topic, numbered(600, 800), partition=2)
+        desk.await_numbers(query, "life", range(800), 90)
+        house.kafka.kill()
+        house.kafka.restart()
+        house.produce(topic, numbered(800, 1_000))
+        desk.await_numbers(query, "life", range(1_000), 90)
+        house.admin.delete_topics([topic])[topic].result(30)
+        house.make_topic(topic, 1)
+        house.produce(topic, numbered(1_000, 1_100))
+        wait_for("it says that the topic is another one", query.exception, 90)
+        assert "was deleted and made again" in str(query.exception())
+    with stopped(desk.start(topic, "life", failOnDataLoss="false")) as query:
+        desk.await_numbers(query, "life", range(1_100), 90)
+
+
+def test_poison_is_put_aside_or_ends_the_query(desk: Desk) -> None:
+    """Delivered as often as the group lets it, twice here: the reader that had it first was killed."""
+    topic = desk.house.topic(partitions=1)
+    desk.configure(f"group-{topic}", share_delivery_count_limit=2)
+    desk.house.produce(topic, numbered(0, 5))
+    with desk.failing(polled="kill"), stopped(desk.start(topic, "poison", numReaders=1, readerProcesses=1)) as query:
+        wait_for("they were rejected", lambda: metrics_of(query)["rejected"] == 5, 60, lambda: query.lastProgress)
+        desk.house.produce(topic, numbered(5, 9))
+        desk.await_numbers(query, "poison", range(5, 9))
+    folder = Path(desk.checkpoint("poison")) / "kafka-sharegroup" / "rejected"
+    aside = [row for file in folder.glob("*.parquet") for row in pq.read_table(file).to_pylist()]
+    assert [(r["offset"], r["delivery_count"]) for r in aside] == [(n, 2) for n in range(5)]
+    desk.await_release()
+    desk.house.produce(topic, numbered(9, 10))
+    strict: Any = {"numReaders": 1, "readerProcesses": 1, "onPoison": "fail"}
+    with desk.failing(polled="kill"), stopped(desk.start(topic, "poison", **strict)) as query:
+        wait_for("the query has ended", query.exception, 60)
+    assert "was delivered 2 times" in str(query.exception())
+
+
+def test_what_waits_is_bounded_and_a_batch_read_has_what_is_there(desk: Desk) -> None:
+    topic = desk.house.topic(partitions=2)
+    desk.house.produce(topic, numbered(0, 8_000))
+    seen: list[int] = []
+
+    def slow(rows: DataFrame, number: int) -> None:
+        seen.append(rows.count())
+
+    stream = desk.stream(topic, "bounded", maxUncommittedBytes="200k", maxRecordsPerTrigger=1_000, numTasks=3)
+    writer = stream.writeStream.foreachBatch(slow).option("checkpointLocation", desk.checkpoint("bounded"))
+    with stopped(writer.trigger(availableNow=True).start()) as query:
+        assert query.awaitTermination(120)
+        waiting = [m["bytesWaiting"] for p in query.recentProgress for m in headgate.metrics_in(p)]
+    assert (sum(seen), len(seen) > 3) == (8_000, True)
+    poll = 4_000 * 150  # what each of two readers may have held when the bound was reached
+    assert max(waiting) < 200 * 1024 + 2 * poll
+
+    batch = {"shareGroupId": f"batch-{topic}", "idleTimeoutMs": "15000"}
+    desk.spark.read.format("kafka-sharegroup").options(**desk.options(topic, "batch", **batch)).load().createTempView(
+        "b"
+    )
+    assert desk.spark.sql("SELECT count(*) c, count(DISTINCT partition, offset) d FROM b").collect()[0] == (
+        8_000,
+        8_000,
+    )
+
+
+def test_publishes_of_a_datasource_come_once_and_in_order(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Headgate stored, as a stream from publish to publish, and as a batch of one moment."""
+    house = desk.house
+    topic = house.topic()
+    house.produce(topic, numbered(0, 400))
+    supervisor = house.supervise(house.spec(topic))
+    published(house, topic, 400)
+    token = house.token
+    where = {"url": house.url, "token": token, "datasource": topic}
+
+    def take() -> list[int]:
+        stream = desk.spark.readStream.format("headgate").options(**where, maxPublishesPerTrigger=1).load()
+        writer = stream.select("__time", "n", "category").writeStream.format("parquet")
+        writer = writer.option("path", str(desk.folder / topic / "rows")).trigger(availableNow=True)
+        writer.option("checkpointLocation", desk.checkpoint(topic)).start().awaitTermination()
+        return sorted(row["n"] for row in desk.rows(topic))
+
+    wait_for("all that was published has a number", lambda: take() == list(range(400)), 60, take)
+    house.produce(topic, numbered(400, 500))
+    published(house, topic, 500)
+    house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
+    wait_for("what came later, too", lambda: take() == list(range(500)), 60, take)
+    last = house.api("GET", f"/api/v1/datasources/{topic}/publishes/?after=0&limit=500")
+    newest = sum(f["rows"] for f in last["results"][-1]["files"])
+    late = desk.spark.readStream.format("headgate").options(**where, startingPublish=last["latest"], columns="n").load()
+    seen: list[int] = []
+    query = late.writeStream.foreachBatch(lambda rows, _: seen.append(rows.count())).trigger(availableNow=True)
+    query.option("checkpointLocation", desk.checkpoint(f"late-{topic}")).start().awaitTermination()
+    assert sum(seen) == newest
+
+    monkeypatch.setenv("HEADGATE_URL", house.url)
+    monkeypatch.setenv("HEADGATE_TOKEN", token)
+    rows = headgate.read(desk.spark, topic)
+    assert sorted(r.n for r in rows.select("n").collect()) == list(range(500))
+    first_minute = headgate.read(desk.spark, topic, "2025-06-01/2025-06-01T00:01:00")
+    assert sorted(r.n for r in first_minute.collect()) == list(range(60))
+    batch = desk.spark.read.format("headgate").options(**where).load()
+    assert batch.selectExpr("sum(value) s").collect()[0].s == 3 * sum(range(500))
+    plans = [frame._jdf.queryExecution().toString() for frame in (batch, late, rows)]
+    assert not any(token in plan for plan in plans)
+    with pytest.raises(Exception, match="answers 401"):
+        desk.spark.read.format("headgate").options(**{**where, "token": "wrong"}).load()
+
+
+def test_the_examples_of_the_reference_run(desk: Desk) -> None:
+    topic = desk.house.topic("orders")
+    desk.house.produce(topic, numbered(0, 40))
+    page = (PROJECT / "docs" / "reference" / "spark-connector.md").read_text()
+    own = {"localhost:9092": desk.house.bootstrap, "/data/": f"{desk.folder}/docs/", '"orders"': f'"{topic}"'}
+    own |= {"'orders'": f"'{topic}'", "invoices": f"invoices-{topic}", "audit": f"audit-{topic}"}
+    names: dict[str, Any] = {"spark": desk.spark}
+    for example in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        for theirs, ours in own.items():
+            example = example.replace(theirs, ours)
+        exec(example, names)
+    assert len(desk.rows(f"docs/invoices-{topic}")) == 40
+    assert desk.spark.sql("SELECT sum(records) s FROM (SELECT count(*) records FROM orders_now)").collect()[0].s == 40
+    documented = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert set(NAMES.values()) <= documented
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "why"),
+    [
+        ("startingOffsets", "earliest", "one position for all its members"),
+        ("kafka.group.id", "g", "write shareGroupId"),
+        ("kafka.interceptor.classes", "a.B", "is not one of those that may be set"),
+        ("subscribe", "no-such-topic-here", "can't be read"),
+    ],
+)
+def test_refused_with_the_reason(desk: Desk, option: str, value: str, why: str) -> None:
+    options: Any = {option: value}
+    with pytest.raises(Exception, match=why):
+        desk.start("refused", f"refused-{option}", **options).awaitTermination()

@@ -1,0 +1,194 @@
+"""A Spark session in the test's own process, and queries over ``kafka-sharegroup`` in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import psutil
+import pyarrow.parquet as pq
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import headgate
+from controlplane.embedded.home import PROJECT
+from headgate.sharegroup.failpoints import VARIABLE
+from tests.support.house import House, wait_for
+
+
+@contextmanager
+def spark_session(folder: Path, master: str = "local[4]", **conf: str) -> Iterator[SparkSession]:
+    """One with the data sources, whose failpoints are in ``failpoints.json`` of the folder."""
+    failpoints = folder / "failpoints.json"
+    failpoints.write_text("{}")
+    os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
+    os.environ[VARIABLE] = str(failpoints)
+    os.environ["PYTHONPATH"] = str(PROJECT)
+    usual = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    builder = SparkSession.builder.master(master)
+    for key, value in {**usual, **conf}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    headgate.register(spark)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        os.environ.pop(VARIABLE)
+
+
+class Desk:
+    """Queries of one session; each of them has a folder for its checkpoint and its rows."""
+
+    def __init__(self, house: House, spark: SparkSession, folder: Path) -> None:
+        self.house, self.spark, self.folder = house, spark, folder
+
+    def options(self, topic: str, name: str, **more: Any) -> dict[str, str]:
+        """Of a reader whose group is the topic's, unless it is named."""
+        usual = {
+            "kafka.bootstrap.servers": self.house.bootstrap,
+            "subscribe": topic,
+            "shareGroupId": f"group-{topic}",
+            "groupAutoOffsetReset": "earliest",
+            "checkpointLocation": self.checkpoint(name),
+            "numReaders": 2,
+        }
+        return {key: str(value) for key, value in {**usual, **more}.items()}
+
+    def checkpoint(self, name: str) -> str:
+        return str(self.folder / name / "checkpoint")
+
+    def stream(self, topic: str, name: str, **more: Any) -> DataFrame:
+        reader = self.spark.readStream.format("kafka-sharegroup").options(**self.options(topic, name, **more))
+        return reader.load()
+
+    def start(self, topic: str, name: str, available_now: bool = False, **more: Any) -> StreamingQuery:
+        """From the group into Parquet. It has begun: of several at once, Spark gives each ten seconds."""
+        writer = self.stream(topic, name, **more).writeStream.format("parquet")
+        writer = writer.option("path", str(self.folder / name / "rows"))
+        writer = writer.option("checkpointLocation", self.checkpoint(name))
+        query = writer.trigger(availableNow=True).start() if available_now else writer.start()
+        begun = "its source has been started"
+        wait_for(begun, lambda: query.exception() or "Initializing" not in query.status["message"], 60)
+        return query
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Those that a query has committed, by the log of its sink: files that no commit names don't count."""
+        return committed_rows(self.folder / name / "rows")
+
+    def numbers(self, name: str) -> list[int]:
+        """``n`` of each of these rows, sorted."""
+        return sorted(json.loads(row["value"])["n"] for row in self.rows(name))
+
+    def await_numbers(self, query: StreamingQuery, name: str, wanted: range | list[int], seconds: float = 60) -> None:
+        """Wait for so many rows, and compare them."""
+
+        def enough() -> bool:
+            if query.exception() is not None:
+                raise AssertionError(str(query.exception()))
+            return len(self.numbers(name)) >= len(wanted)
+
+        wait_for(
+            f"{len(wanted)} rows of {name}", enough, seconds, lambda: (len(self.numbers(name)), query.lastProgress)
+        )
+        assert self.numbers(name) == list(wanted)
+
+    def await_rows_or_end(self, query: StreamingQuery, name: str, many: int) -> None:
+        """Wait until there are so many rows, or the query has failed."""
+        wait_for(
+            f"{many} rows of {name}, or its end",
+            lambda: query.exception() or len(self.numbers(name)) >= many,
+            60,
+            lambda: (len(self.numbers(name)), query.lastProgress),
+        )
+
+    def await_release(self) -> None:
+        """Wait until the processes of readers whose query was stopped have ended: a moment after ``stop`` returns."""
+
+        def none_left() -> bool:
+            lines = [p.info["cmdline"] or [] for p in psutil.process_iter(["cmdline"])]
+            return not any("headgate.sharegroup.process" in line for line in lines)
+
+        wait_for("the readers have left", none_left, 30)
+
+    def configure(self, group: str, **settings: Any) -> None:
+        """A group's own settings in Kafka; ``_`` for ``.``."""
+        entries = [
+            ConfigEntry(name.replace("_", "."), str(value), incremental_operation=AlterConfigOpType.SET)
+            for name, value in settings.items()
+        ]
+        resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
+        for future in self.house.admin.incremental_alter_configs([resource]).values():
+            future.result(30)
+
+    @contextmanager
+    def failing(self, **places: str) -> Iterator[list[Path]]:
+        """``kill`` or ``sleep:<seconds>`` at places, once each; yields files that are there once it happened."""
+        marks = []
+        wanted: dict[str, str] = {}
+        for place, what in places.items():
+            mark = self.folder / f"{place}-{uuid.uuid4().hex}"
+            action, _, seconds = what.partition(":")
+            wanted[place] = f"{action}:{mark}:{seconds}"
+            marks.append(mark)
+        file = Path(os.environ[VARIABLE])
+        file.write_text(json.dumps(wanted))
+        try:
+            yield marks
+        finally:
+            file.write_text("{}")
+
+
+def committed_rows(folder: Path) -> list[dict[str, Any]]:
+    """Of Spark's file sink, by its log."""
+    lines = [
+        json.loads(line)
+        for file in _since_compaction(folder / "_spark_metadata")
+        for line in file.read_text().splitlines()[1:]
+    ]
+    files = [unquote(urlsplit(line["path"]).path) for line in lines]
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def _since_compaction(log: Path) -> list[Path]:
+    """The files of a sink's log that count: every tenth holds those before it."""
+    try:
+        names = sorted((f.name for f in log.iterdir() if not f.name.startswith(".")), key=_batch)
+    except FileNotFoundError:
+        return []
+    compact = [n for n in names if n.endswith(".compact")]
+    first = _batch(compact[-1]) if compact else 0
+    return [log / n for n in names if _batch(n) >= first]
+
+
+def _batch(name: str) -> int:
+    return int(name.removesuffix(".compact"))
+
+
+def metrics_of(query: StreamingQuery) -> Mapping[str, Any]:
+    """The last of a query that has made progress."""
+    return wait_for("a progress with metrics", lambda: headgate.metrics(query))[0]
+
+
+@contextmanager
+def stopped(query: StreamingQuery) -> Iterator[StreamingQuery]:
+    """Stopped at the end, however it went."""
+    try:
+        yield query
+    finally:
+        with suppress(Exception):
+            query.stop()
