@@ -9,7 +9,7 @@ from celery import shared_task
 from celery.utils.log import get_task_logger
 from django.conf import settings
 
-from controlplane.segments import folding, lag_store, orphans, quarantine, receipts
+from controlplane.segments import causes, days, folding, lag_store, orphans, quarantine, receipts
 
 CLEAN_UP_S = 200.0  # under the time limit of tasks; the next run goes on elsewhere
 FOLDED_LATE = timedelta(seconds=20)  # several rounds of ``fold``
@@ -26,6 +26,18 @@ def fold() -> int:
 def fold_everywhere() -> int:
     """Join settled neighbours that a fold has missed."""
     return folding.fold()
+
+
+@shared_task(name="controlplane.segments.tasks.fold_causes")
+def fold_causes() -> int:
+    """Join what the quarantine's triggers have counted."""
+    return causes.fold()
+
+
+@shared_task(name="controlplane.segments.tasks.sum_up_days")
+def sum_up_days() -> int:
+    """Sum up the days whose intervals have changed."""
+    return days.sum_up()
 
 
 @shared_task(name="controlplane.segments.tasks.drop_old_lag")

@@ -11,8 +11,20 @@ from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import ArrayField, BigIntegerRangeField, RangeOperators
 from django.contrib.postgres.indexes import GistIndex
 from django.db import models
+from django.db.models.functions import MD5
 
+from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
+from controlplane.segments.cause_models import CauseSum as CauseSum
+from controlplane.segments.cause_models import QuarantineCause as QuarantineCause
+from controlplane.segments.feed_models import Feed as Feed
+from controlplane.segments.feed_models import FeedEntry as FeedEntry
+from controlplane.segments.interval_models import DaySum as DaySum
+from controlplane.segments.interval_models import Interval as Interval
+from controlplane.segments.interval_models import IntervalChange as IntervalChange
+from controlplane.segments.interval_models import IntervalDay as IntervalDay
+from controlplane.segments.replacement_models import Replacement as Replacement
+from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.source_traits import SHARE_GROUPS, Progress
 from ingestion.specs.sources import all_traits, progress_of
 
@@ -22,33 +34,11 @@ OFFSET_BITS = 44
 MAX_OFFSET = (1 << OFFSET_BITS) - 1
 
 
-class Interval(models.Model):
-    """A datasource's interval: its current version and the next partition number, handed out under a row lock.
-
-    Under the same lock it sums the interval's used segments, so that lists and the timeline need not: a datasource has
-    a million segments sooner than a hundred thousand intervals.
-    """
-
-    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="intervals")
-    start = models.DateTimeField()
-    end = models.DateTimeField()
-    version = models.CharField(max_length=30)
-    next_partition = models.IntegerField(default=0)
-    segments = models.BigIntegerField(default=0)
-    rows = models.BigIntegerField(default=0)
-    size_bytes = models.BigIntegerField(default=0)
-    min_time = models.DateTimeField(null=True)
-    max_time = models.DateTimeField(null=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["datasource", "start", "end"], name="one_row_per_interval")]
-
-
 class Segment(models.Model):
     """One immutable Parquet file."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
-    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="segments")
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="segments", db_index=False)
     interval_start = models.DateTimeField()
     interval_end = models.DateTimeField()
     version = models.CharField(max_length=30)
@@ -56,12 +46,14 @@ class Segment(models.Model):
     rows = models.BigIntegerField()
     size_bytes = models.BigIntegerField()
     sha256 = models.CharField(max_length=64)
-    path = models.CharField(max_length=1000, unique=True)
+    path = models.CharField(max_length=1000)
     min_time = models.DateTimeField()
     max_time = models.DateTimeField()
     columns = models.JSONField()
     task_id = models.CharField(max_length=300)
     used = models.BooleanField(default=True)  # false once something replaced it
+    unused_at = models.DateTimeField(null=True)
+    replaced_by = models.UUIDField(null=True)  # the replacement whose segments hold its rows since
     created_at = models.DateTimeField()
 
     class Meta:
@@ -69,7 +61,9 @@ class Segment(models.Model):
             models.UniqueConstraint(
                 fields=["datasource", "interval_start", "interval_end", "version", "partition_num"],
                 name="one_segment_per_partition_number",
-            )
+            ),
+            # Not the field's own: that would have a second index, for LIKE, as large as this one.
+            models.UniqueConstraint(fields=["path"], name="one_segment_per_path"),
         ]
         indexes = [
             models.Index(fields=["datasource", "interval_start"], name="segment_by_interval"),
@@ -106,6 +100,9 @@ class Source(models.Model):
     looked_at = models.DateTimeField(null=True)
     bounds = models.JSONField(default=dict)
     undecided = models.BigIntegerField(default=0)
+    # All that Kafka held before this time has ended; None until that was once seen. ``marks``: see ``completeness``.
+    complete_until = models.DateTimeField(null=True)
+    marks = models.JSONField(default=dict)
 
     class Meta:
         constraints = [
@@ -209,9 +206,13 @@ class IndexerFence(models.Model):
     started_at = models.DateTimeField(null=True)
     first_publish_at = models.DateTimeField(null=True)
     last_publish_at = models.DateTimeField(null=True)
+    # Rows published on the day (of UTC) of the last publish: for quotas.
+    published_on = models.DateField(null=True)
+    published_today = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task_id", "number"], name="one_fence_per_indexer")]
+        indexes = [models.Index(fields=["published_on", "datasource"], name="fence_by_day")]
 
 
 class Publish(models.Model):
@@ -267,6 +268,9 @@ class QuarantinedRecord(models.Model):
     delivery_count = models.IntegerField()
     reason = models.CharField(max_length=20)
     error = models.TextField()
+    cause = models.CharField(
+        max_length=FINGERPRINT_LENGTH, default="", db_default=""
+    )  # fingerprint; see ``ingestion.specs.causes``
     key = models.BinaryField(null=True)
     payload = models.BinaryField(null=True)
     headers = models.BinaryField(default=b"[]")  # JSON, a list of [name, base64 or null]
@@ -279,6 +283,9 @@ class QuarantinedRecord(models.Model):
     produced_offset = models.BigIntegerField(null=True)
     created_at = models.DateTimeField()
 
+    objects = ConcealingQuerySet["QuarantinedRecord"].as_manager()
+    concealed_for = ""
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["source", "partition", "offset"], name="a_record_is_quarantined_once")
@@ -286,8 +293,16 @@ class QuarantinedRecord(models.Model):
         indexes = [
             models.Index(fields=["datasource", "-id"], name="quarantine_by_datasource"),
             models.Index(fields=["task_id", "-id"], name="quarantine_by_task"),
+            models.Index(fields=["datasource", "cause", "-id"], name="quarantine_by_cause"),
+            # A key may be longer than an entry of an index.
+            models.Index("source", MD5("key"), name="quarantine_by_key"),
             models.Index(fields=["replay_id", "id"], name="quarantine_by_replay", condition=~models.Q(replay_id="")),
         ]
+
+    def conceal(self, role: str) -> None:
+        """All that may hold a value goes."""
+        self.concealed_for, self.error, self.headers = role, mark(role), b"[]"
+        self.key = self.payload = self.__dict__["payload_start"] = None
 
 
 class FaultyRecord(models.Model):
@@ -303,12 +318,24 @@ class FaultyRecord(models.Model):
     timestamp_ms = models.BigIntegerField(null=True)
     delivery_count = models.IntegerField()
     error = models.TextField()
+    cause = models.CharField(max_length=FINGERPRINT_LENGTH, default="", db_default="")
     payload = models.BinaryField(null=True)  # its beginning
     payload_size = models.IntegerField(null=True)  # of the whole
     created_at = models.DateTimeField()
 
+    objects = ConcealingQuerySet["FaultyRecord"].as_manager()
+    concealed_for = ""
+
     class Meta:
-        indexes = [models.Index(fields=["task_id", "-id"], name="faulty_by_task")]
+        indexes = [
+            models.Index(fields=["task_id", "-id"], name="faulty_by_task"),
+            models.Index(fields=["task_id", "cause", "-id"], name="faulty_by_cause"),
+        ]
+
+    def conceal(self, role: str) -> None:
+        """All that may hold a value goes."""
+        self.concealed_for, self.error = role, mark(role)
+        self.payload = self.__dict__["payload_start"] = None
 
 
 class SourceEvent(models.Model):
@@ -327,6 +354,7 @@ class SourceEvent(models.Model):
         QUARANTINED = "quarantined", "Records were quarantined"
         REFUSED = "refused", "A publish was refused for a record's sake"
         FAILING = "failing", "Something fails over and over"
+        QUOTA = "quota", "A quota ended a task by hand"
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")
     source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="events")
@@ -336,5 +364,24 @@ class SourceEvent(models.Model):
     task_id = models.CharField(max_length=300, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    objects = ConcealingQuerySet["SourceEvent"].as_manager()
+    concealed_for = ""
+
     class Meta:
         ordering = ["-id"]
+
+    def conceal(self, role: str) -> None:
+        """What a task said may quote a value; what Headgate says by itself does not."""
+        if self.kind in SAID_BY_TASKS:
+            self.concealed_for, self.detail = role, mark(role)
+
+
+SAID_BY_TASKS = frozenset(
+    {
+        SourceEvent.Kind.TASK_FAILED,
+        SourceEvent.Kind.RESTARTED,
+        SourceEvent.Kind.QUARANTINED,
+        SourceEvent.Kind.REFUSED,
+        SourceEvent.Kind.FAILING,
+    }
+)

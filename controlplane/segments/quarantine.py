@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import QuarantinedRecord, SourceEvent
 from controlplane.segments.selectors.quarantine import (
@@ -42,6 +43,7 @@ def export(*, user: User, datasource: Datasource, wanted: QuarantineFilter) -> I
     Raises ``NotAllowed``.
     """
     require(user, Action.VIEW, datasource.team)
+    require_records(user, datasource, "the export")
     records = filtered(datasource, wanted)
     seen = matching(records)
     record_action(

@@ -22,6 +22,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.spans import Ranges
 from ingestion.specs import offsets
+from ingestion.specs.causes import cause_of
 from ingestion.specs.protocol import Header, PublishRequest
 from ingestion.specs.replays import KeptRecord, ProducedRecord
 
@@ -50,8 +51,8 @@ _END = """
 """
 _KEEP_AGAIN = """
     UPDATE segments_quarantinedrecord q SET state = 'kept', replay_id = '', replays = q.replays + 1,
-        reason = w.reason, error = w.error, task_id = %s, publish_id = %s
-    FROM unnest(%s::int8[], %s::text[], %s::text[]) AS w(id, reason, error) WHERE q.id = w.id
+        reason = w.reason, error = w.error, cause = w.cause, task_id = %s, publish_id = %s
+    FROM unnest(%s::int8[], %s::text[], %s::text[], %s::text[]) AS w(id, reason, error, cause) WHERE q.id = w.id
 """
 
 
@@ -134,11 +135,12 @@ class Held:
         if sorted(again) != sorted(self._among({p: o.unparseable for p, o in request.outcomes.items()})):
             raise InvalidInput("What could not be read again must come with its error, each once.")
         reasons, errors = [q.reason for q in again.values()], [q.error for q in again.values()]
+        causes = [cause_of(q.reason, q.error).fingerprint for q in again.values()]
         with cursor() as c:
             c.execute(_MOVE_BOOKS, (list(self.numbers.values()),))
             c.execute(_END, (State.STORED.value, now, stored))
             c.execute(_END, (State.THROWN_AWAY.value, now, thrown_away))
-            c.execute(_KEEP_AGAIN, (task_id, request.publish_id, list(again), reasons, errors))
+            c.execute(_KEEP_AGAIN, (task_id, request.publish_id, list(again), reasons, errors, causes))
 
     def _among(self, ranges: dict[int, Ranges]) -> list[int]:
         return [self.numbers[(p, o)] for p, some in ranges.items() for o in offsets.expanded(some)]

@@ -1,8 +1,9 @@
-"""The columns that a datasource's segments have."""
+"""The columns that a datasource's segments have, and how they changed."""
 
 from __future__ import annotations
 
 from collections.abc import Set
+from datetime import datetime
 from typing import Any
 
 from controlplane.datasources.models import Datasource
@@ -12,19 +13,36 @@ SCHEMA_SEGMENTS = 1000
 
 
 def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:
-    """The columns of its latest segments (1000 at most): name, type, types, segments.
+    """The columns of its latest segments (1000 at most): name, type, types, segments, since, history.
 
     ``type`` holds the values of all of them; ``types`` are those that segments have, more than one when they differ.
+    ``since``: the first interval with the column, None if the earliest of those segments' intervals has it.
+    ``history``: by type the first and last interval's start, and segments; the latest first.
     """
     latest = Segment.objects.filter(datasource=datasource, used=True).order_by("-interval_start", "-partition_num")
-    types: dict[str, set[str]] = {}
-    counts: dict[str, int] = {}
-    for columns in latest.values_list("columns", flat=True)[:SCHEMA_SEGMENTS]:
+    found: dict[str, dict[str, list[datetime]]] = {}
+    earliest: datetime | None = None
+    for columns, start in latest.values_list("columns", "interval_start")[:SCHEMA_SEGMENTS]:
+        earliest = start
         for column in columns:
-            types.setdefault(column["name"], set()).add(column["type"])
-            counts[column["name"]] = counts.get(column["name"], 0) + 1
-    names = sorted(types, key=lambda name: (name != "__time", name))
-    return [{"name": n, "type": widest(types[n]), "types": sorted(types[n]), "segments": counts[n]} for n in names]
+            found.setdefault(column["name"], {}).setdefault(column["type"], []).append(start)
+    names = sorted(found, key=lambda name: (name != "__time", name))
+    return [_column(name, found[name], earliest) for name in names]
+
+
+def _column(name: str, types: dict[str, list[datetime]], earliest: datetime | None) -> dict[str, Any]:
+    history: list[dict[str, Any]] = [
+        {"type": t, "since": min(at), "until": max(at), "segments": len(at)} for t, at in types.items()
+    ]
+    since: datetime = min(h["since"] for h in history)
+    return {
+        "name": name,
+        "type": widest(set(types)),
+        "types": sorted(types),
+        "segments": sum(len(at) for at in types.values()),
+        "since": None if since == earliest else since,
+        "history": sorted(history, key=lambda h: (h["until"], h["since"], h["type"]), reverse=True),
+    }
 
 
 def widest(types: Set[str]) -> str:

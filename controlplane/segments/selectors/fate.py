@@ -15,10 +15,10 @@ from controlplane.segments.models import (
     ProgressKey,
     QuarantinedRecord,
     Receipt,
-    Segment,
     SettledRange,
     Source,
 )
+from controlplane.segments.selectors.lineage import holders
 from controlplane.segments.spans import span
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
@@ -57,7 +57,7 @@ class FateSource:
 
 @dataclass(frozen=True)
 class FateSegment:
-    """A segment that holds the record's row."""
+    """A segment that holds the record's row, or one of a few of which one does."""
 
     id: uuid.UUID
     identifier: str
@@ -65,6 +65,7 @@ class FateSegment:
     interval_start: datetime
     interval_end: datetime
     rows: int
+    task_id: str  # that wrote it: the one that read the record, or the compaction that merged the segment it was in
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def record_fate(user: User, *, topic: str, partition: int, offset: int, group: s
     if not sources:
         through = f" as {group!r}" if group else ""
         raise NotFound(f"No datasource of yours reads topic {topic!r}{through}.")
-    return [fate for source in sources for fate in _fates(source, partition, offset)]
+    return [fate for source in sources for fate in _fates(user, source, partition, offset)]
 
 
 def _sources(user: User, topic: str, group: str | None) -> list[Source]:
@@ -108,14 +109,14 @@ def _sources(user: User, topic: str, group: str | None) -> list[Source]:
     return list(sources.order_by("-current", "group", "-id"))
 
 
-def _fates(source: Source, partition: int, offset: int) -> list[Fate]:
+def _fates(user: User, source: Source, partition: int, offset: int) -> list[Fate]:
     shown = _shown(source)
     key = ProgressKey.objects.filter(source=source, partition=partition).first()
     if key is None:
         nothing = f"Nothing of partition {partition} has been published by this reader yet."
         return [Fate(shown, "unknown", " ".join([nothing, *_of_a_group_at_latest(source, partition)]))]
     number = (key.pk << OFFSET_BITS) + offset
-    known = list(_from_receipts(shown, source, partition, offset, number))
+    known = list(_from_receipts(user, shown, source, partition, offset, number))
     if known:
         return known
     settled = SettledRange.objects.filter(span__contains=number).first()
@@ -136,10 +137,11 @@ def _shown(source: Source) -> FateSource:
     )
 
 
-def _from_receipts(shown: FateSource, source: Source, partition: int, offset: int, number: int) -> Iterator[Fate]:
-    poison = (
-        QuarantinedRecord.objects.filter(source=source, partition=partition, offset=offset).defer("payload").first()
-    )
+def _from_receipts(
+    user: User, shown: FateSource, source: Source, partition: int, offset: int, number: int
+) -> Iterator[Fate]:
+    kept = QuarantinedRecord.objects.filter(source=source, partition=partition, offset=offset)
+    poison = kept.shown_to(user).defer("payload").first()
     for receipt in Receipt.objects.filter(hull__contains=number).order_by("created_at", "id"):
         for outcome, indexes in _outcomes(receipt, offset):
             mine = poison if outcome == "unparseable" else None
@@ -188,10 +190,10 @@ def _outcomes(receipt: Receipt, offset: int) -> Iterator[tuple[str, list[int]]]:
 
 
 def _segments(ids: list[str]) -> list[FateSegment]:
-    segments = (
-        Segment.objects.filter(pk__in=ids).select_related("datasource").order_by("interval_start", "partition_num")
-    )
-    return [FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows) for s in segments]
+    return [
+        FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows, s.task_id)
+        for s in holders(ids)
+    ]
 
 
 def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.db import connection
@@ -51,3 +51,18 @@ def rates(task_ids: Sequence[str]) -> Rates:
                 averages[task][window] = {n: float(v) / seconds for n, v in zip(IN_DRUID, values, strict=True)}
     none = dict.fromkeys(IN_DRUID, 0.0)
     return {task: {w: by.get(w, none) for w in WINDOWS} for task, by in averages.items()}
+
+
+_ROWS = """
+    SELECT f.datasource_id, sum((p.counters->>'published')::int8)::float8 / %s
+    FROM segments_indexerfence f JOIN segments_publish p ON p.fence_id = f.id
+    WHERE f.datasource_id = ANY(%s) AND f.last_publish_at > now() - make_interval(secs => %s)
+      AND p.created_at > now() - make_interval(secs => %s) GROUP BY 1
+"""
+
+
+def rows_per_s(datasources: Iterable[int], seconds: int = WINDOWS["1m"]) -> dict[int, float]:
+    """By datasource, the rows that were published a second in the last minute; without those that had none."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ROWS, [seconds, list(datasources), seconds, seconds])
+        return {datasource: rate for datasource, rate in cursor.fetchall() if rate}

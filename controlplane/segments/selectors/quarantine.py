@@ -14,6 +14,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.common.errors import InvalidInput
 from controlplane.common.text import storable
+from controlplane.datasources.concealing import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.replaying import unpacked
@@ -28,6 +29,7 @@ class QuarantineFilter:
     """Which records; what is None or empty filters nothing."""
 
     reason: str = ""
+    cause: str = ""  # a fingerprint; see ``ingestion.specs.causes``
     state: str = ""
     topic: str = ""
     partition: int | None = None
@@ -72,12 +74,12 @@ class Matching:
     upto: int  # the highest id, 0 when there is none
 
 
-def filtered(datasource: Datasource, wanted: QuarantineFilter) -> QuerySet[QuarantinedRecord]:
+def filtered(datasource: Datasource, wanted: QuarantineFilter) -> ConcealingQuerySet[QuarantinedRecord]:
     """Records that match, by columns of their own alone (see ``replaying.hold``), in no order."""
-    if not all(storable(text) for text in (wanted.reason, wanted.state, wanted.topic, wanted.task)):
+    if not all(storable(text) for text in (wanted.reason, wanted.cause, wanted.state, wanted.topic, wanted.task)):
         return QuarantinedRecord.objects.none()
     records = QuarantinedRecord.objects.filter(datasource=datasource)
-    plain = {"reason": wanted.reason, "state": wanted.state, "task_id": wanted.task}
+    plain = {"reason": wanted.reason, "cause": wanted.cause, "state": wanted.state, "task_id": wanted.task}
     records = records.filter(**{name: value for name, value in plain.items() if value})
     if wanted.topic:
         sources = datasource.sources.filter(topic=wanted.topic).values_list("pk", flat=True)
@@ -89,7 +91,7 @@ def filtered(datasource: Datasource, wanted: QuarantineFilter) -> QuerySet[Quara
     return records if wanted.until is None else records.filter(created_at__lt=wanted.until)
 
 
-def chosen(datasource: Datasource, choice: Choice) -> QuerySet[QuarantinedRecord]:
+def chosen(datasource: Datasource, choice: Choice) -> ConcealingQuerySet[QuarantinedRecord]:
     """The records of a choice, in no order. Raises ``InvalidInput`` for too many ids."""
     if choice.ids is None:
         return filtered(datasource, choice.filter).filter(pk__lte=choice.upto)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import reduce
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.db.models import Max, Min, QuerySet, Sum
 from django.db.models.functions import Coalesce
@@ -66,10 +67,23 @@ _COLUMNS = {name: columns_of(name) for name in Totals.model_fields if name not i
 
 def totals_of(fences: QuerySet[IndexerFence]) -> Totals:
     """Sum their rows in one query."""
+    return _totals(fences.aggregate(**_sums()))
+
+
+def totals_by_task(task_ids: Sequence[str]) -> dict[str, Totals]:
+    """By task, of those that have begun to read; one query for all."""
+    fences = IndexerFence.objects.filter(task_id__in=task_ids).order_by().values("task_id")
+    return {row["task_id"]: _totals(row) for row in fences.annotate(**_sums())}
+
+
+def _sums() -> dict[str, Any]:
     sums = {name: Coalesce(reduce(operator.add, map(Sum, columns)), 0) for name, columns in _COLUMNS.items()}
     times = {name: of(name) for name, of in _TIMES.items()}
-    totals = fences.aggregate(**{f"total_{name}": value for name, value in (sums | times).items()})
-    return Totals(**{name.removeprefix("total_"): value for name, value in totals.items()})
+    return {f"total_{name}": value for name, value in (sums | times).items()}
+
+
+def _totals(row: Mapping[str, Any]) -> Totals:
+    return Totals(**{n.removeprefix("total_"): value for n, value in row.items() if n.startswith("total_")})
 
 
 def totals_of_one(fence: IndexerFence | None) -> Totals:

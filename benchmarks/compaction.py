@@ -1,0 +1,223 @@
+"""Many small segments to few: Headgate's merge in Spark tasks, bare DuckDB and Spark SQL, on the same files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import psutil
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from ingestion.compaction import merge
+from ingestion.rows import TIME_TYPE
+from ingestion.segments import LocalStorage, read_segment, write_segments
+from ingestion.specs import DataSchema
+from ingestion.specs.compaction import CompactionJob, InputSegment
+from ingestion.specs.protocol import SegmentFile
+
+START = datetime(2025, 6, 1, tzinfo=UTC)
+HOUR_MS = 3_600_000
+START_MS = 1_748_736_000_000
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Sizes."""
+    parser.add_argument("--files", type=int, default=2_000)
+    parser.add_argument("--rows", type=int, default=5_000, help="of a file")
+    parser.add_argument("--intervals", type=int, default=24)
+    parser.add_argument("--cores", type=int, default=2)
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Keys as documented in benchmarks/README.md."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        jobs = _jobs(options, place)
+        rows = sum(s.rows for job in jobs for s in job.segments)
+        spark = _session(options.cores, place)
+        try:
+            found = {
+                "duckdb": _timed(lambda: _duckdb(jobs, place, options.cores)),
+                "headgate": _timed(lambda: _headgate(spark, jobs)),
+                "spark_sql": _timed(lambda: _spark_sql(spark, jobs, place)),
+            }
+        finally:
+            spark.stop()
+        written = {name: _numbers(place / name) for name in ("duckdb", "spark_sql")}
+        written["headgate"] = _numbers(place / "deep" / "bench", of="merged")
+    rates = {f"{name}_rows_per_s": rows / wall for name, (wall, _) in found.items()}
+    return {
+        "rows": rows,
+        **rates,
+        **{f"{name}_cpu_s": cpu for name, (_, cpu) in found.items()},
+        "ratio_duckdb": rates["headgate_rows_per_s"] / rates["duckdb_rows_per_s"],
+        "ratio_spark_sql": rates["headgate_rows_per_s"] / rates["spark_sql_rows_per_s"],
+        "cpu_ratio_duckdb": found["duckdb"][1] / found["headgate"][1],
+        "cpu_ratio_spark_sql": found["spark_sql"][1] / found["headgate"][1],
+        "lost": rows - written["headgate"][1],
+        "duplicated": written["headgate"][0] - written["headgate"][1],
+        "wrong": [name for name, numbers in written.items() if numbers != (rows, rows)],
+    }
+
+
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds by the clock, and of processor time of this process and all that it has started."""
+    began, before = time.monotonic(), _cpu_s()
+    work()
+    return time.monotonic() - began, _cpu_s() - before
+
+
+def _cpu_s() -> float:
+    total = 0.0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def _schema() -> DataSchema:
+    return DataSchema.model_validate(
+        {
+            "dataSource": "bench",
+            "timestampSpec": {"column": "time"},
+            "granularitySpec": {"segmentGranularity": "HOUR", "rollup": False},
+            "metricsSpec": [],
+        }
+    )
+
+
+def _jobs(options: argparse.Namespace, place: Path) -> list[CompactionJob]:
+    """One for each hour; a file in ten has a column more."""
+    storage, schema, dice = LocalStorage(place / "deep", fsync=False), _schema(), np.random.default_rng(1)
+    files: dict[datetime, list[SegmentFile]] = {}
+    for number in range(options.files):
+        rows = _rows(dice, number, number % options.intervals, options.rows)
+        [file] = write_segments(
+            rows,
+            np.zeros(options.rows, np.int32),
+            np.arange(options.rows),
+            schema=schema,
+            version="small",
+            storage=storage,
+            scratch=place / "scratch",
+        )
+        files.setdefault(file.interval_start, []).append(file)
+    return [_job(start, some, schema, place) for start, some in sorted(files.items())]
+
+
+def _rows(dice: np.random.Generator, file: int, hour: int, rows: int) -> pa.Table:
+    times = pa.array(START_MS + hour * HOUR_MS + np.sort(dice.integers(0, HOUR_MS, rows)), pa.int64())
+    columns = {
+        "kind": pa.array([f"kind {n}" for n in dice.integers(0, 50, rows)]),
+        "user": pa.array([f"{n:012x}" for n in dice.integers(0, 2**40, rows)]),
+        "value": pa.array(dice.random(rows)),
+        "n": pa.array(np.arange(file * rows, (file + 1) * rows)),
+        **({"late": pa.array(dice.integers(0, 9, rows))} if file % 10 == 0 else {}),
+    }
+    lead = [pa.array(range(rows), pa.int32()), times.cast(pa.timestamp("ms", "UTC")).cast(TIME_TYPE)]
+    return pa.table([*lead, *columns.values()], names=["__row", "__time", *columns])
+
+
+def _job(start: datetime, files: list[SegmentFile], schema: DataSchema, place: Path) -> CompactionJob:
+    return CompactionJob(
+        job_id=f"compact_{start:%H}",
+        attempt=1,
+        interval_start=start,
+        interval_end=start + timedelta(hours=1),
+        version="merged",
+        data_schema=schema,
+        rollup=False,
+        segments=[
+            InputSegment(id=uuid.uuid4(), path=f.path, rows=f.rows, size_bytes=f.size_bytes, sha256=f.sha256)
+            for f in files
+        ],
+        schemas=[f.columns for f in files],
+        max_rows_per_segment=5_000_000,
+        deep_storage=str(place / "deep"),
+    )
+
+
+def _paths(job: CompactionJob) -> list[str]:
+    return [f"{job.deep_storage}/{s.path}" for s in job.segments]
+
+
+def _session(cores: int, place: Path) -> SparkSession:
+    """Started, and warm in Python: an application of compaction is, from its second job on."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master(f"local[{cores}]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
+        .config("spark.sql.files.openCostInBytes", "65536")
+        .config("spark.local.dir", str(place / "spark"))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.parallelize(range(cores), cores).mapPartitions(_warm).collect()
+    return spark
+
+
+def _warm(numbers: Iterable[int]) -> Iterator[int]:
+    yield len(merge.__name__)
+
+
+def _headgate(spark: SparkSession, jobs: list[CompactionJob]) -> None:
+    """A Spark task for each interval, as the application has it; nothing is registered."""
+    orders = [job.model_dump_json() for job in jobs]
+    spark.sparkContext.parallelize(orders, len(orders)).mapPartitions(_merged).collect()
+
+
+def _merged(orders: Iterable[str]) -> Iterator[int]:
+    for order in orders:
+        job = CompactionJob.model_validate_json(order)
+        with tempfile.TemporaryDirectory() as scratch:
+            files = merge(job, LocalStorage(Path(job.deep_storage), fsync=False), Path(scratch)).files
+        yield sum(f.rows for f in files)
+
+
+def _duckdb(jobs: list[CompactionJob], place: Path, cores: int) -> None:
+    """A COPY for each interval."""
+    folder = place / "duckdb"
+    folder.mkdir()
+    engine = duckdb.connect(":memory:", config={"threads": cores})
+    for job in jobs:
+        rows = f"read_parquet({_paths(job)!r}, union_by_name=true)"
+        target = f"{folder}/{job.job_id}.parquet"
+        engine.execute(
+            f"COPY (SELECT * FROM {rows} ORDER BY __time, kind, user, value, n)"
+            f" TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+        )
+    engine.close()
+
+
+def _spark_sql(spark: SparkSession, jobs: list[CompactionJob], place: Path) -> None:
+    """All at once: a shuffle by time, sorted within."""
+    paths = [f"file://{path}" for job in jobs for path in _paths(job)]
+    schema = "__time timestamp, kind string, user string, value double, n long, late long"
+    rows: DataFrame = spark.read.schema(schema).parquet(*paths)
+    by_range = rows.repartitionByRange(len(jobs), "__time").sortWithinPartitions("__time", "kind", "user", "value", "n")
+    by_range.write.option("compression", "zstd").parquet(f"file://{place}/spark_sql")
+
+
+def _numbers(folder: Path, of: str = "") -> tuple[int, int]:
+    """How many rows there are in all files, and how many different numbers they have."""
+    files = [p for p in folder.rglob("*.parquet") if not of or p.parent.name == of]
+    storage = LocalStorage(folder, fsync=False)
+    numbers = [read_segment(storage, str(p.relative_to(folder))).column("n").to_numpy() for p in files]
+    together = np.concatenate(numbers)
+    return len(together), len(np.unique(together))

@@ -1,0 +1,179 @@
+"""Druid's addresses of automatic compaction, which are its Coordinator's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.druid import described
+from controlplane.api.druid.base import DruidView
+from controlplane.api.druid.described import ANYTHING, NUMBER, TEXT, array, nullable, shape
+from controlplane.api.druid.shapes import instant
+from controlplane.common.errors import InvalidInput, NotFound
+from controlplane.compaction import configs, selectors
+from controlplane.compaction.selectors import Amount
+from controlplane.datasources.models import Datasource
+from controlplane.datasources.selectors import find_datasource
+from controlplane.tasks.residents import slots
+
+MOST_DATASOURCES = 1000
+COMMENT = "X-Druid-Comment"
+_TAG = ["Druid-shaped"]
+_CONFIGS = shape(
+    compactionConfigs=array(ANYTHING),
+    compactionTaskSlotRatio={"type": "number"},
+    maxCompactionTaskSlots=NUMBER,
+    engine=TEXT,
+)
+_HISTORY = array(
+    shape(
+        compactionConfig=nullable(ANYTHING),
+        auditInfo=shape(author=TEXT, comment=TEXT, ip=TEXT),
+        auditTime=described.TIME,
+    )
+)
+_AMOUNTS = {
+    f"{what}{how}": NUMBER
+    for what in ("bytes", "segmentCount", "intervalCount")
+    for how in ("AwaitingCompaction", "Compacted", "Skipped")
+}
+_STATUS = shape(latestStatus=array(shape(dataSource=TEXT, scheduleStatus=TEXT, **_AMOUNTS)))
+_PROGRESS = shape(remainingSegmentSize=NUMBER)
+
+
+class ConfigsView(DruidView):
+    @extend_schema(
+        operation_id="druid_list_compaction_configs", tags=_TAG, responses={(200, "application/json"): _CONFIGS}
+    )
+    def get(self, request: Request) -> Response:
+        """The configs in force, of each datasource whose automatic compaction is on."""
+        found = Datasource.objects.visible_to(self.actor).order_by("name")[:MOST_DATASOURCES]
+        shown = [config for d in found if (config := configs.config_of(d)) is not None]
+        return Response(
+            {
+                "compactionConfigs": shown,
+                "compactionTaskSlotRatio": settings.COMPACTION_PERCENT / 100,
+                "maxCompactionTaskSlots": slots(),
+                "engine": "native",
+            }
+        )
+
+    @extend_schema(
+        operation_id="druid_set_compaction_config",
+        tags=_TAG,
+        request={"application/json": ANYTHING},
+        responses={(200, "application/json"): ANYTHING},
+    )
+    def post(self, request: Request) -> Response:
+        """Turn a datasource's automatic compaction on, with this config."""
+        config = configs.read_config(request.data)
+        datasource = find_datasource(self.actor, config.dataSource)
+        comment = request.headers.get(COMMENT, "")
+        configs.set_config(user=self.actor, datasource=datasource, config=config, comment=comment)
+        return Response({})
+
+
+class ConfigView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_compaction_config", tags=_TAG, responses={(200, "application/json"): ANYTHING}
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """The config in force, defaults included; 404 where automatic compaction is off."""
+        config = configs.config_of(find_datasource(self.actor, name))
+        if config is None:
+            raise NotFound(f"Automatic compaction of {name!r} is off.")
+        return Response(config)
+
+    @extend_schema(
+        operation_id="druid_delete_compaction_config", tags=_TAG, responses={(200, "application/json"): ANYTHING}
+    )
+    def delete(self, request: Request, name: str) -> Response:
+        """Turn it off."""
+        datasource = find_datasource(self.actor, name)
+        configs.turn_off(user=self.actor, datasource=datasource, comment=request.headers.get(COMMENT, ""))
+        return Response({})
+
+
+class HistoryView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_compaction_history",
+        tags=_TAG,
+        parameters=[OpenApiParameter("count", int)],
+        responses={(200, "application/json"): _HISTORY},
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """What was set of it, the newest first; a null config: it was turned off."""
+        changes = selectors.list_changes(find_datasource(self.actor, name))[: _count(request)]
+        return Response(
+            [
+                {
+                    "compactionConfig": change.document,
+                    "auditInfo": {"author": change.author, "comment": change.comment, "ip": change.address},
+                    "auditTime": instant(change.created_at),
+                }
+                for change in changes
+            ]
+        )
+
+
+def _count(request: Request) -> int:
+    text = request.query_params.get("count", "100")
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_DATASOURCES:
+        raise InvalidInput(f"count must be 1 to {MOST_DATASOURCES}.")
+    return int(text)
+
+
+class StatusView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_compaction_status",
+        tags=_TAG,
+        parameters=[OpenApiParameter("dataSource", str)],
+        responses={(200, "application/json"): _STATUS},
+    )
+    def get(self, request: Request) -> Response:
+        """How much of each datasource, or of one, waits to be merged."""
+        name = request.query_params.get("dataSource")
+        if name:
+            found = [find_datasource(self.actor, name)]
+        else:
+            found = list(Datasource.objects.visible_to(self.actor).order_by("name")[:MOST_DATASOURCES])
+        return Response({"latestStatus": [_status(d) for d in found]})
+
+
+def _status(datasource: Datasource) -> dict[str, Any]:
+    standing = selectors.standing(datasource)
+    parts = {"AwaitingCompaction": standing.awaiting, "Compacted": standing.compacted, "Skipped": standing.skipped}
+    return {
+        "dataSource": datasource.name,
+        "scheduleStatus": "RUNNING" if standing.on else "NOT_ENABLED",
+        **{name: n for how, amount in parts.items() for name, n in _numbers(how, amount).items()},
+    }
+
+
+def _numbers(how: str, amount: Amount) -> dict[str, int]:
+    return {
+        f"bytes{how}": amount.size_bytes,
+        f"segmentCount{how}": amount.segments,
+        f"intervalCount{how}": amount.intervals,
+    }
+
+
+class ProgressView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_compaction_progress",
+        tags=_TAG,
+        parameters=[OpenApiParameter("dataSource", str, required=True)],
+        responses={(200, "application/json"): _PROGRESS},
+    )
+    def get(self, request: Request) -> Response:
+        """The bytes of segments that wait to be merged."""
+        name = request.query_params.get("dataSource")
+        if not name:
+            raise InvalidInput("dataSource is missing: name a datasource.")
+        return Response(
+            {"remainingSegmentSize": selectors.standing(find_datasource(self.actor, name)).awaiting.size_bytes}
+        )

@@ -1,0 +1,46 @@
+"""What compaction's application says and hears: see ``ingestion.specs.compaction`` for the messages."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+
+from controlplane.api.internal.door import for_resident, message, read
+from controlplane.compaction import jobs
+from controlplane.tasks import plausible, residents
+from ingestion.specs.compaction import (
+    DepartureRequest,
+    Done,
+    FailedRequest,
+    ReplaceAnswer,
+    ReplaceRequest,
+    WorkRequest,
+)
+
+
+@for_resident
+def work(request: HttpRequest, application: str) -> HttpResponse:
+    """Once a second: what it works on, and what there is to do."""
+    return message(jobs.work(application, read(request, WorkRequest)))
+
+
+@for_resident
+def replace(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
+    """A job's outcome: 200, or 409 with a refusal."""
+    asked = read(request, ReplaceRequest)
+    plausible.check_files(asked.segments)
+    return message(ReplaceAnswer(segment_ids=jobs.replace(application, job_id, asked)))
+
+
+@for_resident
+def failed(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
+    """An attempt came to nothing."""
+    jobs.fail(application, job_id, read(request, FailedRequest))
+    return message(Done())
+
+
+@for_resident
+def end(request: HttpRequest, application: str) -> HttpResponse:
+    """The application's last word; its token ends with it."""
+    residents.end(application, read(request, DepartureRequest).error)
+    jobs.give_back(application)
+    return message(Done())

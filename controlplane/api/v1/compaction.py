@@ -1,0 +1,46 @@
+"""How far a datasource is merged, what is next, and what was done."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, query_of
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.v1.serializers import compaction as shapes
+from controlplane.compaction import configs, selectors
+from controlplane.datasources.selectors import find_datasource
+from controlplane.tasks.residents import running
+
+
+class CompactionView(HeadgateView):
+    @extend_schema(operation_id="get_compaction", tags=["datasources"], responses=shapes.CompactionSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """How far it is merged, what is next, and why an interval is not merged."""
+        datasource, application = find_datasource(self.actor, name), running()
+        told = {
+            "standing": selectors.standing(datasource),
+            "config": configs.config_of(datasource),
+            "application": application.pk if application else None,
+            "intervals": selectors.fragmented(datasource),
+        }
+        return Response(shapes.CompactionSerializer(told).data)
+
+
+class CompactionJobsView(HeadgateView):
+    order = (Key("created_at", datetime, descending=True), Key("id", str, descending=True))
+
+    @extend_schema(
+        operation_id="list_compaction_jobs",
+        tags=["datasources"],
+        parameters=[PageQuery],
+        responses=paged(shapes.CompactionJobSerializer),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Its merges, newest first: what was replaced by how much."""
+        query = query_of(request, PageQuery)
+        jobs = selectors.list_jobs(find_datasource(self.actor, name))
+        return page_response(page_of(request, jobs, self.order, query), shapes.CompactionJobSerializer)

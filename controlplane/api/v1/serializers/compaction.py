@@ -1,0 +1,57 @@
+"""How far a datasource is merged, what is next, and what was done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.compaction.models import State
+
+
+class AmountSerializer(serializers.Serializer[Any]):
+    size_bytes = serializers.IntegerField()
+    segments = serializers.IntegerField()
+    intervals = serializers.IntegerField()
+
+
+class FragmentedSerializer(serializers.Serializer[Any]):
+    start = serializers.DateTimeField(source="interval.start")
+    end = serializers.DateTimeField(source="interval.end")
+    segments = serializers.IntegerField(source="interval.segments")
+    rows = serializers.IntegerField(source="interval.rows")
+    next = serializers.SerializerMethodField(help_text="How many segments each merge would read that is due now.")
+    reason = serializers.CharField(source="choice.reason", help_text="Why nothing is due; empty when something is.")
+
+    def get_next(self, looked: Any) -> list[int]:
+        return [len(group.segments) for group in looked.choice.groups]
+
+
+class CompactionSerializer(serializers.Serializer[Any]):
+    on = serializers.BooleanField(source="standing.on")
+    config = serializers.DictField(allow_null=True, help_text="In Druid's form, defaults included; null: it is off.")
+    awaiting = AmountSerializer(source="standing.awaiting")
+    compacted = AmountSerializer(source="standing.compacted")
+    skipped = AmountSerializer(source="standing.skipped")
+    application = serializers.CharField(allow_null=True, help_text="The one that runs, for all datasources.")
+    intervals = FragmentedSerializer(many=True, help_text="Those with the most segments, 25 at most.")
+
+
+class CompactionJobSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    interval_start = serializers.DateTimeField()
+    interval_end = serializers.DateTimeField()
+    tier = serializers.IntegerField()
+    state = serializers.ChoiceField(State.choices)
+    attempt = serializers.IntegerField()
+    application = serializers.CharField(source="application_id", allow_null=True)
+    replaced = serializers.ListField(source="inputs", child=serializers.UUIDField(), help_text="Segments, by id.")
+    rows_before = serializers.IntegerField()
+    rows_after = serializers.IntegerField(allow_null=True)
+    bytes_before = serializers.IntegerField()
+    bytes_after = serializers.IntegerField(allow_null=True)
+    segments_after = serializers.IntegerField(allow_null=True)
+    error = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)

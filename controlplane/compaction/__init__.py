@@ -1,0 +1,1 @@
+"""Small segments become large ones: what is merged, when, and by whom."""

@@ -1,0 +1,175 @@
+"""What is set of automatic compaction, by datasource: Druid's ``DataSourceCompactionConfig``, read strictly.
+
+What a config says that nothing here does is refused by name, never taken and left undone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from controlplane.common.clients import current_address
+from controlplane.common.durations import duration_of
+from controlplane.common.errors import InvalidInput, NotFound
+from controlplane.compaction.models import ConfigChange, Configured
+from controlplane.compaction.policy import TARGET_ROWS, Limits
+from controlplane.datasources.models import Datasource
+from controlplane.teams import audit
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
+
+_MOST_ROWS = 2**31 - 1
+_LONGEST_COMMENT = 500
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PartitionsSpec(_Strict):
+    """How large segments become."""
+
+    type: Literal["dynamic"]
+    maxRowsPerSegment: int | None = Field(default=None, ge=1, le=_MOST_ROWS)
+    maxTotalRows: int | None = Field(default=None, ge=1)  # Druid's: of all segments of a task, which here has one
+
+
+class CompactionTuning(_Strict):
+    """Druid's ``tuningConfig`` of a compaction, as far as it is kept."""
+
+    type: Literal["index_parallel"] = "index_parallel"
+    partitionsSpec: PartitionsSpec | None = None
+
+
+class CompactionConfig(_Strict):
+    """One datasource's config."""
+
+    dataSource: str
+    taskPriority: int = Field(default=25, ge=-1000, le=1000)
+    inputSegmentSizeInBytes: int = Field(default=100_000_000_000_000, ge=1)
+    maxRowsPerSegment: int | None = Field(default=None, ge=1, le=_MOST_ROWS)
+    skipOffsetFromLatest: str = "PT0S"
+    tuningConfig: CompactionTuning | None = None
+    engine: Literal["native"] | None = None
+
+    @field_validator("skipOffsetFromLatest")
+    @classmethod
+    def _a_period(cls, value: str) -> str:
+        if duration_of(value) is None:
+            raise ValueError("must be an ISO 8601 duration such as PT1H or P1D")
+        return value
+
+    @property
+    def target_rows(self) -> int:
+        spec = self.tuningConfig.partitionsSpec if self.tuningConfig else None
+        return (spec and spec.maxRowsPerSegment) or self.maxRowsPerSegment or TARGET_ROWS
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What follows from a config."""
+
+    limits: Limits = field(default_factory=Limits)
+    skip_offset: timedelta = timedelta(0)
+    priority: int = 25
+
+    @classmethod
+    def of(cls, config: CompactionConfig) -> Policy:
+        limits = Limits(target_rows=config.target_rows, most_input_bytes=config.inputSegmentSizeInBytes)
+        return cls(limits, duration_of(config.skipOffsetFromLatest) or timedelta(0), config.taskPriority)
+
+
+def policies() -> dict[int, Policy]:
+    """By datasource, of all whose compaction is on."""
+    found = dict.fromkeys(Datasource.objects.values_list("pk", flat=True), Policy()) if settings.AUTO_COMPACTION else {}
+    for datasource, enabled, document in Configured.objects.values_list("datasource_id", "enabled", "document"):
+        if enabled:
+            found[datasource] = Policy.of(CompactionConfig.model_validate(document))
+        else:
+            found.pop(datasource, None)
+    return found
+
+
+def config_of(datasource: Datasource) -> dict[str, Any] | None:
+    """The config in force with all its defaults, as Druid shows it; None where compaction is off."""
+    row = Configured.objects.filter(datasource=datasource).first()
+    if row is None:
+        if not settings.AUTO_COMPACTION:
+            return None
+        return CompactionConfig(dataSource=datasource.name).model_dump(mode="json", exclude_none=True)
+    if not row.enabled:
+        return None
+    return CompactionConfig.model_validate(row.document).model_dump(mode="json", exclude_none=True)
+
+
+def policy_of(datasource: Datasource) -> Policy | None:
+    """None where compaction is off."""
+    config = config_of(datasource)
+    return None if config is None else Policy.of(CompactionConfig.model_validate(config))
+
+
+def read_config(document: Any) -> CompactionConfig:
+    """Raises ``InvalidInput`` that names each field at fault."""
+    try:
+        return CompactionConfig.model_validate(document)
+    except ValidationError as error:
+        raise InvalidInput("; ".join(_fault(e) for e in error.errors()[:10])) from None
+
+
+def _fault(error: Any) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"{where} is not supported by automatic compaction here: leave it out."
+    if where.endswith("partitionsSpec.type"):
+        return f"{where} must be dynamic: segments are not partitioned by hash or range."
+    return f"{where or 'the config'}: {error['msg']}."
+
+
+@transaction.atomic
+def set_config(*, user: User, datasource: Datasource, config: CompactionConfig, comment: str = "") -> None:
+    """Turn it on, with these settings."""
+    require(user, Action.OPERATE, datasource.team)
+    document = config.model_dump(mode="json", exclude_unset=True)
+    Configured.objects.update_or_create(
+        datasource=datasource, defaults={"enabled": True, "document": document, "updated_at": timezone.now()}
+    )
+    _note(user, datasource, document, comment)
+
+
+@transaction.atomic
+def turn_off(*, user: User, datasource: Datasource, comment: str = "") -> None:
+    """No job of it is made any more; those that run end. Raises ``NotFound`` where it is off already."""
+    require(user, Action.OPERATE, datasource.team)
+    if config_of(datasource) is None:
+        raise NotFound(f"Automatic compaction of {datasource.name!r} is off.")
+    Configured.objects.update_or_create(
+        datasource=datasource,
+        defaults={"enabled": False, "document": {"dataSource": datasource.name}, "updated_at": timezone.now()},
+    )
+    _note(user, datasource, None, comment)
+
+
+def _note(user: User, datasource: Datasource, document: dict[str, Any] | None, comment: str) -> None:
+    ConfigChange.objects.create(
+        datasource=datasource,
+        document=document,
+        author=user.get_username(),
+        comment=comment[:_LONGEST_COMMENT],
+        address=current_address() or "",
+        created_at=timezone.now(),
+    )
+    action = "turn_off_compaction" if document is None else "set_compaction"
+    audit.record(
+        user=user,
+        team=datasource.team,
+        target="datasource",
+        target_id=datasource.name,
+        action=action,
+        **({} if document is None else {"config": document}),
+    )

@@ -1,0 +1,92 @@
+"""Jobs of compaction, what users have set of it, and its applications."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from controlplane.datasources.models import Datasource
+from controlplane.tasks.models import Resident as Resident
+
+
+class State(models.TextChoices):
+    """What has become of a job. REFUSED: its segments were no longer those in use; it is planned anew."""
+
+    WAITING = "waiting", "waits for a place"
+    RUNNING = "running", "runs"
+    DONE = "done", "done"
+    REFUSED = "refused", "refused, as its segments had changed"
+    FAILED = "failed", "failed"
+
+
+OPEN = (State.WAITING, State.RUNNING)
+
+
+class Job(models.Model):
+    """Some segments of one interval that become fewer."""
+
+    id = models.CharField(primary_key=True, max_length=300)
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="compactions")
+    interval_start = models.DateTimeField()
+    interval_end = models.DateTimeField()
+    tier = models.IntegerField()
+    priority = models.IntegerField(default=0)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
+    # Who runs it: its attempts are numbered, and only the newest may replace anything.
+    application = models.ForeignKey(Resident, on_delete=models.SET_NULL, null=True, related_name="jobs")
+    attempt = models.IntegerField(default=0)
+    inputs = ArrayField(models.UUIDField())
+    data_schema = models.JSONField()  # of those who wrote the segments
+    index_spec = models.JSONField(default=dict)
+    rollup = models.BooleanField()
+    max_rows_per_segment = models.IntegerField()
+    rows_before = models.BigIntegerField()
+    bytes_before = models.BigIntegerField()
+    rows_after = models.BigIntegerField(null=True)
+    bytes_after = models.BigIntegerField(null=True)
+    segments_after = models.IntegerField(null=True)
+    error = models.TextField(blank=True)
+    permanent = models.BooleanField(default=False)  # tried again unchanged, it would fail again
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["datasource", "interval_start", "interval_end", "tier"],
+                condition=models.Q(state__in=OPEN),
+                name="one_open_job_per_interval_and_tier",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["datasource", "-created_at", "-id"], name="job_by_datasource"),
+            models.Index(fields=["state", "-priority", "created_at"], name="job_by_state"),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class Configured(models.Model):
+    """What was set of a datasource's automatic compaction. Without a row it is on, as nobody has said anything else."""
+
+    datasource = models.OneToOneField(Datasource, on_delete=models.CASCADE, related_name="compaction")
+    enabled = models.BooleanField(default=True)
+    document = models.JSONField()  # Druid's compaction config, as it was given
+    updated_at = models.DateTimeField()
+
+
+class ConfigChange(models.Model):
+    """One change of what was set."""
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="compaction_changes")
+    document = models.JSONField(null=True)  # None: it was turned off
+    author = models.CharField(max_length=150)
+    comment = models.CharField(max_length=500, blank=True)
+    address = models.CharField(max_length=45, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]

@@ -1,0 +1,180 @@
+"""What there is to merge: the most fragmented intervals first, as many jobs as the application can take up soon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Max, Value
+from django.db.models.functions import Greatest
+from django.utils import timezone
+
+from controlplane.common.ids import task_id
+from controlplane.compaction.configs import Policy, policies
+from controlplane.compaction.models import OPEN, Job, State
+from controlplane.compaction.policy import LARGE, REST, Choice, Group, Seen, choose
+from controlplane.compaction.schemas import Written, written_by
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Interval, Segment
+
+LOOKED_AT, PASSED = 50, 5_000  # intervals a round: looked at, and passed over as nothing was due there a moment ago
+RESTS = timedelta(seconds=30)
+WAITING = 16  # jobs at most that no application has taken up
+FAILURES = 20  # of late, that a back-off looks at
+FIRST_PAUSE, LONGEST_PAUSE, FOR_GOOD = timedelta(seconds=30), timedelta(hours=1), timedelta(hours=6)
+
+
+# Interval → revision, policy, and until when nothing is due then. Of this process: another looks for itself.
+_resting: dict[int, tuple[int, Policy, datetime]] = {}
+
+
+@dataclass(frozen=True)
+class Looked:
+    """An interval, what is to be done with it, and if that is nothing, why."""
+
+    interval: Interval
+    choice: Choice
+    written: dict[str, Written]
+    rests: bool = False  # until something is added, or time has passed
+
+
+def plan() -> int:
+    """Make jobs of what is due; returns how many."""
+    room = WAITING - Job.objects.filter(state=State.WAITING).count()
+    made = looked_at = 0
+    on, now = policies(), timezone.now()
+    for interval in _fragmented(on):
+        policy = on[interval.datasource_id]
+        if _is_resting(interval, policy, now):
+            continue
+        if made >= room or looked_at >= LOOKED_AT:
+            break
+        looked, looked_at = look_at(interval, policy, now), looked_at + 1
+        for group in looked.choice.groups[: room - made]:
+            made += _make(looked, group, policy)
+        if looked.rests:
+            _resting[interval.pk] = (interval.revision, policy, now + RESTS)
+    return made
+
+
+def _fragmented(on: dict[int, Policy]) -> Iterable[Interval]:
+    """Of datasources whose compaction is on, those with the most segments beyond what they need first."""
+    _forget_rested()
+    for policy in sorted(set(on.values()), key=lambda p: p.priority, reverse=True):
+        mine = [pk for pk, p in on.items() if p == policy]
+        needed = Greatest(
+            F("rows") / Value(policy.limits.target_rows * LARGE),
+            F("size_bytes") / Value(policy.limits.target_bytes * LARGE),
+        )
+        found = Interval.objects.filter(datasource__in=mine, segments__gt=1).select_related("datasource")
+        yield from found.annotate(excess=F("segments") - needed).filter(excess__gt=1).order_by("-excess")[:PASSED]
+
+
+def _is_resting(interval: Interval, policy: Policy, now: datetime) -> bool:
+    revision, under, until = _resting.get(interval.pk, (None, policy, now))
+    return revision == interval.revision and under == policy and now < until
+
+
+def _forget_rested() -> None:
+    if len(_resting) > 2 * PASSED:
+        _resting.clear()
+
+
+def look_at(interval: Interval, policy: Policy, now: datetime | None = None) -> Looked:
+    """What would be merged of it now."""
+    now = now or timezone.now()
+    if _is_skipped(interval, policy):
+        reason = "It is within skipOffsetFromLatest of the latest interval."
+        return Looked(interval, Choice(reason=reason), {})
+    rows = _segments(interval)
+    written = written_by(s.task_id for s in rows)
+    jobs = list(_jobs(interval))
+    kinds = {task: w.kind for task, w in written.items()}
+    open_jobs = [j for j in jobs if j.state in OPEN]
+    choice = choose(
+        [_seen(s, kinds) for s in rows],
+        now,
+        policy.limits,
+        busy={j.tier for j in open_jobs},
+        taken={i for j in open_jobs for i in j.inputs},
+    )
+    waits = {tier: why for tier in range(REST + 1) if (why := _backs_off([j for j in jobs if j.tier == tier], now))}
+    groups = tuple(g for g in choice.groups if g.tier not in waits)
+    if choice.groups and not groups:
+        return Looked(interval, Choice(reason=next(iter(waits.values()))), written)
+    return Looked(interval, Choice(groups, choice.reason), written, rests=not groups and not open_jobs)
+
+
+def _is_skipped(interval: Interval, policy: Policy) -> bool:
+    if not policy.skip_offset:
+        return False
+    latest = Interval.objects.filter(datasource=interval.datasource_id, segments__gt=0).aggregate(end=Max("end"))
+    return latest["end"] is not None and interval.end > latest["end"] - policy.skip_offset
+
+
+def _segments(interval: Interval) -> Sequence[Segment]:
+    return list(
+        Segment.objects.filter(
+            datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end, used=True
+        ).only("id", "rows", "size_bytes", "created_at", "task_id")
+    )
+
+
+def _seen(segment: Segment, kinds: dict[str, str]) -> Seen:
+    kind = kinds.get(segment.task_id)
+    return Seen(segment.pk, segment.rows, segment.size_bytes, segment.created_at, kind)
+
+
+def _jobs(interval: Interval) -> Iterable[Job]:
+    mine = Job.objects.filter(
+        datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end
+    )
+    return mine.order_by("-created_at")[: FAILURES * (REST + 1)]
+
+
+def _backs_off(jobs: Sequence[Job], now: datetime) -> str:
+    """``jobs``: of one interval and tier, the newest first. What has failed is tried again later and later."""
+    failed = 0
+    for job in jobs:
+        if job.state != State.FAILED:
+            break
+        failed += 1
+    if not failed:
+        return ""
+    newest = jobs[0]
+    pause = FOR_GOOD if newest.permanent else min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failed - 1, 10))
+    again = (newest.ended_at or newest.created_at) + pause
+    return "" if now >= again else f"It failed, and is tried again at {again:%H:%M:%S} UTC: {newest.error}"
+
+
+def _make(looked: Looked, group: Group, policy: Policy) -> int:
+    """1 for a job made; 0 when there is one already."""
+    interval = looked.interval
+    datasource: Datasource = interval.datasource
+    newest = max(group.segments, key=lambda s: s.created_at)
+    tasks = {s.pk: s.task_id for s in Segment.objects.filter(pk=newest.id).only("id", "task_id")}
+    written = looked.written[tasks[newest.id]]
+    now = timezone.now()
+    try:
+        with transaction.atomic():
+            Job.objects.create(
+                pk=task_id("compact", datasource.name, now),
+                datasource=datasource,
+                interval_start=interval.start,
+                interval_end=interval.end,
+                tier=group.tier,
+                priority=policy.priority,
+                inputs=[s.id for s in group.segments],
+                data_schema=written.data_schema,
+                index_spec=written.index_spec,
+                rollup=written.rolls_up,
+                max_rows_per_segment=policy.limits.target_rows,
+                rows_before=sum(s.rows for s in group.segments),
+                bytes_before=sum(s.size_bytes for s in group.segments),
+                created_at=now,
+            )
+    except IntegrityError:
+        return 0
+    return 1

@@ -1,0 +1,163 @@
+"""Which segments of an interval are merged now: by size. Pure; segments in, groups and a sentence out.
+
+A segment's size is its share of a target of rows or bytes, whichever is larger. From half of the target on it is left
+alone for good; below that, each tier holds sizes of one to eight. Sixteen segments of a tier make one of a higher tier,
+so that a row is merged once a tier at most: of a stream at full speed twice or three times, whatever comes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+TARGET_ROWS = 5_000_000
+TARGET_BYTES = 512 * 1024 * 1024
+MOST_INPUTS = 2_000
+LARGE = 0.5  # of the target: as large as wanted
+TIERS = tuple(LARGE / 8**n for n in range(7, -1, -1))  # a tier's segments are below this share, and not below the last
+REST = len(TIERS)  # the tier of an interval that nothing is added to any more
+AGE, FILES, AT_ONCE_FILES = timedelta(seconds=30), 16, 200  # so many at once; fewer when the oldest has that age
+QUIET, QUIET_FILES = timedelta(minutes=10), 4
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A segment in use."""
+
+    id: UUID
+    rows: int
+    size_bytes: int
+    created_at: datetime
+    kind: str | None  # rows of one kind can be in one segment; None for what nobody knows
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a segment is to become, and how much one job may read."""
+
+    target_rows: int = TARGET_ROWS
+    target_bytes: int = TARGET_BYTES
+    most_input_bytes: int | None = None
+
+    def share(self, segment: Seen) -> float:
+        """Of the target; 1.0 is as large as wanted."""
+        return max(segment.rows / self.target_rows, segment.size_bytes / self.target_bytes)
+
+    def tier(self, segment: Seen) -> int | None:
+        """None for one that is large enough."""
+        share = self.share(segment)
+        return next((n for n, most in enumerate(TIERS) if share < most), None)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Segments that become one."""
+
+    tier: int
+    kind: str
+    segments: tuple[Seen, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to merge of an interval now; and if it is nothing, why not."""
+
+    groups: tuple[Group, ...] = ()
+    reason: str = ""
+
+
+@dataclass
+class _Tiers:
+    by_kind: dict[tuple[int, str], list[Seen]] = field(default_factory=dict)
+    unknown: int = 0
+    large: int = 0
+
+
+def choose(
+    segments: Sequence[Seen], now: datetime, limits: Limits, busy: Collection[int] = (), taken: Collection[UUID] = ()
+) -> Choice:
+    """``busy``: tiers that have a job already; ``taken``: the segments of those jobs."""
+    if REST in busy:
+        return Choice(reason="A job is merging what there is.")
+    free = [s for s in segments if s.id not in taken]
+    tiers = _tiers(free, limits)
+    groups = [
+        _group(tier, kind, some, limits)
+        for (tier, kind), some in sorted(tiers.by_kind.items())
+        if tier not in busy and not _why_not(some, now, limits)
+    ]
+    if not groups and not busy:
+        groups = list(_at_rest(tiers, now, limits))
+    once = {g.tier: g for g in groups if len(g.segments) > 1}
+    return Choice(tuple(once.values()), "" if once else _reason(segments, tiers, now, limits, busy))
+
+
+def _tiers(segments: Iterable[Seen], limits: Limits) -> _Tiers:
+    found = _Tiers()
+    for segment in sorted(segments, key=lambda s: s.created_at):
+        tier = limits.tier(segment)
+        if tier is None:
+            found.large += 1
+        elif segment.kind is None:
+            found.unknown += 1
+        else:
+            found.by_kind.setdefault((tier, segment.kind), []).append(segment)
+    return found
+
+
+def _why_not(segments: Sequence[Seen], now: datetime, limits: Limits) -> str:
+    """Empty when it is time to merge these."""
+    count = len(segments)
+    if count >= AT_ONCE_FILES or sum(map(limits.share, segments)) >= 1:
+        return ""
+    if count < FILES:
+        return f"{count} segment{'' if count == 1 else 's'} of a like size, merged from {FILES} on"
+    wait = (AGE - (now - segments[0].created_at)).total_seconds()
+    return "" if wait <= 0 else f"{count} segments of a like size, merged in {wait:.0f} s, or from {AT_ONCE_FILES} on"
+
+
+def _at_rest(tiers: _Tiers, now: datetime, limits: Limits) -> Iterable[Group]:
+    """All that is small, once nothing has been added for a while."""
+    for kind in sorted({kind for _, kind in tiers.by_kind}):
+        some = sorted((s for (_, k), ss in tiers.by_kind.items() if k == kind for s in ss), key=lambda s: s.created_at)
+        if len(some) >= QUIET_FILES and now - some[-1].created_at >= QUIET:
+            yield _group(REST, kind, some, limits)
+            return
+
+
+def _group(tier: int, kind: str, segments: Sequence[Seen], limits: Limits) -> Group:
+    """The oldest, as many as make one segment."""
+    chosen: list[Seen] = []
+    share, size_bytes = 0.0, 0
+    for segment in segments[:MOST_INPUTS]:
+        share += limits.share(segment)
+        size_bytes += segment.size_bytes
+        too_much = limits.most_input_bytes is not None and size_bytes > limits.most_input_bytes
+        if share > 1 or too_much:
+            break
+        chosen.append(segment)
+    return Group(tier, kind, tuple(chosen))
+
+
+def _reason(segments: Sequence[Seen], tiers: _Tiers, now: datetime, limits: Limits, busy: Collection[int]) -> str:
+    if busy:
+        return "A job is at work on it."
+    if len(segments) == 1:
+        return "It has one segment."
+    if tiers.large == len(segments):
+        return "Its segments are as large as wanted."
+    parts = [_why_not(some, now, limits) for _, some in sorted(tiers.by_kind.items())]
+    if tiers.unknown:
+        parts.append(f"{tiers.unknown} segments of tasks whose schema is not known any more, which stay as they are")
+    kinds = Counter(kind for _, kind in tiers.by_kind)
+    if len(kinds) > 1:
+        parts.append("segments of different metrics or rollup are not merged with each other")
+    if sum(map(len, tiers.by_kind.values())) > 1:
+        parts.append(
+            f"what is small is merged when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes"
+        )
+    sentence = "; ".join(dict.fromkeys(p for p in parts if p)) or "there is nothing else to merge it with"
+    return f"{sentence[0].upper()}{sentence[1:]}."

@@ -1,0 +1,34 @@
+"""A round of compaction, every few seconds.
+
+1. One process at a time has a round; who comes meanwhile leaves it at that.
+2. An application that is dead or silent has ended; what it had not done waits again, for another attempt.
+3. Jobs are made of what is due (``planning``).
+4. If some wait and no application runs, one is launched when there is room (``tasks.residents``).
+"""
+
+from __future__ import annotations
+
+from controlplane.common.database import only_one
+from controlplane.compaction import jobs, planning
+from controlplane.compaction.models import Job, Resident, State
+from controlplane.tasks import residents
+
+_LOCK = 0x434F4D50
+
+
+def run() -> None:
+    """One round."""
+    with only_one(_LOCK) as won:
+        if not won:
+            return
+        residents.end_lost()
+        for application in _ended_with_jobs():
+            jobs.give_back(application)
+        planning.plan()
+        if residents.running() is None and Job.objects.filter(state=State.WAITING).exists():
+            residents.launch(jobs.NAME)
+
+
+def _ended_with_jobs() -> list[str]:
+    gone = Resident.objects.filter(ended_at__isnull=False, jobs__state=State.RUNNING)
+    return list(gone.values_list("pk", flat=True).distinct().order_by())

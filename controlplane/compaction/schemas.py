@@ -1,0 +1,63 @@
+"""Under which schema a segment was written, by the task or the job that wrote it.
+
+Rows of one segment must mean the same: whether equal ones were made one, and which columns are metrics of what kind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.compaction.models import Job
+from controlplane.tasks.models import Task
+from ingestion.specs import DataSchema, parse_task_spec
+from ingestion.specs.errors import SpecError
+from ingestion.specs.metrics import NOT_AGAIN
+
+_KEPT = {"dataSource", "metricsSpec", "granularitySpec"}
+
+
+@dataclass(frozen=True)
+class Written:
+    """How a task wrote its segments."""
+
+    data_schema: dict[str, Any]
+    index_spec: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """Equal for segments that can be merged with each other."""
+        schema = DataSchema.model_validate(self.data_schema)
+        metrics = sorted((m.name, m.how, m.kind) for m in schema.metricsSpec)
+        return json.dumps([schema.granularitySpec.rollup, metrics])
+
+    @property
+    def rolls_up(self) -> bool:
+        """Whether equal rows become one: not where a metric holds the first or last value of some records."""
+        schema = DataSchema.model_validate(self.data_schema)
+        return schema.granularitySpec.rollup and NOT_AGAIN.isdisjoint(m.how for m in schema.metricsSpec)
+
+
+def written_by(task_ids: Iterable[str]) -> dict[str, Written]:
+    """By task or job, of those that are still known."""
+    wanted = set(task_ids)
+    jobs = Job.objects.filter(pk__in=wanted).values_list("pk", "data_schema", "index_spec")
+    found = {pk: Written(schema, index) for pk, schema, index in jobs}
+    for pk, spec in Task.objects.filter(pk__in=wanted - found.keys()).values_list("pk", "spec"):
+        known = _of_spec(spec)
+        if known is not None:
+            found[pk] = known
+    return found
+
+
+def _of_spec(document: dict[str, Any]) -> Written | None:
+    try:
+        spec = parse_task_spec(document).spec
+    except SpecError:
+        return None  # of an older version
+    schema = spec.dataSchema.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    kept = {name: value for name, value in schema.items() if name in _KEPT}
+    kept["timestampSpec"] = {"column": "__time", "format": "millis"}
+    return Written(kept, spec.tuningConfig.indexSpec.model_dump(mode="json", exclude_defaults=True))

@@ -1,0 +1,100 @@
+"""Reads of compaction: jobs, how much waits to be merged, and what is next.
+
+Those that take a datasource trust the caller to have got it from a selector that filters by user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Max, QuerySet
+
+from controlplane.compaction.configs import Policy, policy_of
+from controlplane.compaction.models import ConfigChange, Job
+from controlplane.compaction.planning import Looked, look_at
+from controlplane.compaction.policy import LARGE
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Interval
+
+SHOWN_INTERVALS = 25
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Bytes, segments and the intervals they are in."""
+
+    size_bytes: int = 0
+    segments: int = 0
+    intervals: int = 0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a datasource is merged."""
+
+    on: bool  # it is done by itself
+    awaiting: Amount
+    compacted: Amount
+    skipped: Amount
+
+
+_STANDING = """
+    WITH by_interval AS (
+        SELECT interval_end > %(skipped_after)s AS skipped, count(*) AS n, sum(size_bytes) AS size,
+               count(*) FILTER (WHERE rows < %(rows)s AND size_bytes < %(bytes)s) AS small,
+               sum(size_bytes) FILTER (WHERE rows < %(rows)s AND size_bytes < %(bytes)s) AS small_size
+        FROM segments_segment WHERE datasource_id = %(datasource)s AND used GROUP BY interval_start, interval_end
+    )
+    SELECT coalesce(sum(small_size) FILTER (WHERE NOT skipped AND small > 1), 0)::int8,
+           coalesce(sum(small) FILTER (WHERE NOT skipped AND small > 1), 0)::int8,
+           count(*) FILTER (WHERE NOT skipped AND small > 1),
+           coalesce(sum(size - CASE WHEN small > 1 THEN small_size ELSE 0 END) FILTER (WHERE NOT skipped), 0)::int8,
+           coalesce(sum(n - CASE WHEN small > 1 THEN small ELSE 0 END) FILTER (WHERE NOT skipped), 0)::int8,
+           count(*) FILTER (WHERE NOT skipped AND small <= 1),
+           coalesce(sum(size) FILTER (WHERE skipped), 0)::int8, coalesce(sum(n) FILTER (WHERE skipped), 0)::int8,
+           count(*) FILTER (WHERE skipped)
+    FROM by_interval
+"""
+
+
+def standing(datasource: Datasource) -> Standing:
+    """One pass over its segments in use. Where it is off, by the default policy."""
+    found = policy_of(datasource)
+    policy = found or Policy()
+    values = {
+        "datasource": datasource.pk,
+        "rows": int(policy.limits.target_rows * LARGE),
+        "bytes": int(policy.limits.target_bytes * LARGE),
+        "skipped_after": _skipped_after(datasource, policy),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_STANDING, values)
+        numbers = cursor.fetchone()
+    return Standing(found is not None, Amount(*numbers[:3]), Amount(*numbers[3:6]), Amount(*numbers[6:]))
+
+
+def _skipped_after(datasource: Datasource, policy: Policy) -> datetime | str:
+    latest: datetime | None = Interval.objects.filter(datasource=datasource, segments__gt=0).aggregate(end=Max("end"))[
+        "end"
+    ]
+    return "infinity" if latest is None or not policy.skip_offset else latest - policy.skip_offset
+
+
+def fragmented(datasource: Datasource, most: int = SHOWN_INTERVALS) -> Sequence[Looked]:
+    """Its intervals with the most segments, and what would be done with each now, or why nothing is."""
+    policy = policy_of(datasource) or Policy()
+    intervals = Interval.objects.filter(datasource=datasource, segments__gt=1).select_related("datasource")
+    return [look_at(interval, policy) for interval in intervals.order_by("-segments", "-start")[:most]]
+
+
+def list_jobs(datasource: Datasource) -> QuerySet[Job]:
+    """The newest first."""
+    return Job.objects.filter(datasource=datasource).order_by("-created_at", "-id")
+
+
+def list_changes(datasource: Datasource) -> QuerySet[ConfigChange]:
+    """What was set of it, the newest first."""
+    return ConfigChange.objects.filter(datasource=datasource).order_by("-id")

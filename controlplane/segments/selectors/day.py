@@ -1,0 +1,79 @@
+"""Lag and stored records of many sources over the last day, summed; and how fresh datasources are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from controlplane.segments.lag_store import RESOLUTIONS
+
+DAY = timedelta(hours=24)
+FINE_SOURCES = 25  # of more than these a day's fine samples are too many to sum while a page is waited for
+
+
+@dataclass(frozen=True)
+class DayPoint:
+    """A stretch of time."""
+
+    at: datetime
+    lag: int  # the largest of each source, summed
+    records_per_s: float  # that were stored
+
+
+_DAY = """
+    WITH samples AS (
+        SELECT source_id, at, lag AS behind, date_bin(%(bin)s, at, 'epoch'::timestamptz) AS bin,
+               processed - lag(processed) OVER (PARTITION BY source_id ORDER BY at) AS stored
+        FROM segments_lagsample WHERE source_id = ANY(%(sources)s) AND resolution_s = %(resolution)s AND at >= %(since)s
+    )
+    SELECT bin, sum(behind)::int8, sum(stored)::int8
+    FROM (
+        SELECT bin, source_id, max(behind) AS behind, sum(greatest(0, coalesce(stored, 0))) AS stored
+        FROM samples GROUP BY bin, source_id
+    ) AS by_source
+    GROUP BY bin ORDER BY bin
+"""
+
+
+def day_of(sources: Sequence[int], now: datetime) -> list[DayPoint]:
+    """In the order of time: ten minutes each, or an hour each where there are many sources."""
+    fine = len(sources) <= FINE_SOURCES
+    stretch = timedelta(minutes=10) if fine else timedelta(hours=1)
+    resolution = RESOLUTIONS[1] if fine else RESOLUTIONS[2]
+    asked: dict[str, Any] = {
+        "bin": stretch,
+        "sources": list(sources),
+        "resolution": resolution.seconds,
+        "since": now - DAY,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_DAY, asked)
+        rows = cursor.fetchall()
+    return [DayPoint(at, lag, stored / stretch.total_seconds()) for at, lag, stored in rows]
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """When something was last published into a datasource."""
+
+    datasource: str
+    team: str
+    at: datetime | None
+
+
+_FRESHNESS = """
+    SELECT d.name, t.name, (SELECT max(last_publish_at) FROM segments_indexerfence WHERE datasource_id = d.id)
+    FROM datasources_datasource d JOIN teams_team t ON t.id = d.team_id
+    WHERE d.id = ANY(%s) ORDER BY 3 DESC NULLS LAST, 1
+"""
+
+
+def freshness(datasources: Sequence[int]) -> list[Freshness]:
+    """The freshest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FRESHNESS, [list(datasources)])
+        return [Freshness(*values) for values in cursor.fetchall()]

@@ -1,0 +1,113 @@
+"""Where the lags of many sources go, in a few statements for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db import connection
+
+from controlplane.segments.lag_store import RESOLUTIONS
+
+LATELY = timedelta(minutes=5)
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class LagTrend:
+    """A source's lag as it was seen last, against some minutes before."""
+
+    at: datetime
+    lag: int  # offsets that are not settled
+    unread: int  # the least, within the last minute, of those that no indexer held
+    before: int | None = None  # the lag at most five minutes earlier; None: there is no earlier sample
+    over: timedelta = timedelta()  # how much earlier
+    records_per_s: float | None = None  # that were stored over that time
+    records_per_s_now: float | None = None  # over the last minute; None: there is no sample of a minute ago
+
+
+_TRENDS = """
+    SELECT s.id, newest.observed_at, newest.lag, recent.unread, earlier.lag, newest.observed_at - earlier.observed_at,
+           greatest(0, newest.processed - earlier.processed),
+           greatest(0, newest.processed - minute.processed)
+           / extract(epoch FROM newest.observed_at - minute.observed_at)
+    FROM unnest(%(sources)s::int8[]) AS s(id),
+    LATERAL (
+        SELECT at, observed_at, lag, processed FROM segments_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s ORDER BY at DESC LIMIT 1
+    ) AS newest,
+    LATERAL (
+        SELECT min(greatest(0, lag - in_flight)) AS unread FROM segments_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s AND at > newest.at - %(minute)s
+    ) AS recent
+    LEFT JOIN LATERAL (
+        SELECT observed_at, lag, processed FROM segments_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s AND at < newest.at
+        ORDER BY at LIMIT 1
+    ) AS earlier ON true
+    LEFT JOIN LATERAL (
+        SELECT observed_at, processed FROM segments_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s
+          AND observed_at <= newest.observed_at - %(minute)s ORDER BY at DESC LIMIT 1
+    ) AS minute ON true
+"""
+
+
+def lag_trends(sources: Sequence[int]) -> dict[int, LagTrend]:
+    """By source, of those that have samples of the last hours."""
+    asked: dict[str, Any] = {
+        "sources": list(sources),
+        "finest": RESOLUTIONS[0].seconds,
+        "minute": MINUTE,
+        "lately": LATELY,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_TRENDS, asked)
+        return {source: _trend(*values) for source, *values in cursor.fetchall()}
+
+
+def _trend(
+    at: datetime,
+    lag: int,
+    unread: int,
+    before: int | None,
+    over: timedelta | None,
+    stored: int | None,
+    now: Decimal | None,
+) -> LagTrend:
+    seconds = over.total_seconds() if over else 0.0
+    if before is None or stored is None or seconds <= 0:
+        return LagTrend(at, lag, unread)
+    return LagTrend(at, lag, unread, before, over or timedelta(), stored / seconds, None if now is None else float(now))
+
+
+# Of the two coarser resolutions the finer one, as far as it has such a sample within a few hours.
+_LAST_WITHIN = """
+    SELECT s.id, coalesce(
+        (SELECT max(at) FROM segments_lagsample WHERE source_id = s.id AND resolution_s = %(fine)s
+         AND at > now() - interval '3 hours' AND lag - in_flight <= s.most),
+        (SELECT max(at) FROM segments_lagsample WHERE source_id = s.id AND resolution_s = %(coarse)s
+         AND lag - in_flight <= s.most)
+    )
+    FROM unnest(%(sources)s::int8[], %(most)s::float8[]) AS s(id, most)
+"""
+
+
+def last_within(most: Mapping[int, float]) -> dict[int, datetime | None]:
+    """When each source's lag was last no more than so much, exact to a minute, or to an hour where that is long ago.
+
+    None: never, as far back as samples go.
+    """
+    fine, coarse = RESOLUTIONS[1:]
+    asked: dict[str, Any] = {
+        "sources": list(most),
+        "most": list(most.values()),
+        "fine": fine.seconds,
+        "coarse": coarse.seconds,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_WITHIN, asked)
+        return dict(cursor.fetchall())

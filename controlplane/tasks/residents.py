@@ -1,0 +1,110 @@
+"""The life of an application that serves all datasources: launched when there is work and room, watched, ended.
+
+Ingestion comes first: it is launched when nobody waits for a place of the pool, and told to finish once somebody does.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import string
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.common.database import cursor
+from controlplane.common.text import storable
+from controlplane.tasks import capacity, hearing, launcher, spark_conf
+from controlplane.tasks.lifecycle import ERROR_LENGTH, token_hash
+from controlplane.tasks.models import Resident
+
+APPLICATION = "compact.py"
+LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
+
+
+def running() -> Resident | None:
+    """The one that has not ended."""
+    return Resident.objects.filter(ended_at=None).first()
+
+
+def slots() -> int:
+    """How many jobs it may run side by side: its share of the pool, or of this machine's cores; one at least."""
+    places = settings.WORKER_CAPACITY or os.cpu_count() or 1
+    return max(1, places * settings.COMPACTION_PERCENT // 100)
+
+
+def launch(name: str) -> Resident | None:
+    """Start one, if none runs and there is room for it."""
+    spark_conf.prepare()
+    token = secrets.token_urlsafe(32)
+    resident = _claimed(name, token)
+    if resident is None:
+        return None
+    try:
+        launcher.start_resident(resident, APPLICATION, token)
+    except OSError as error:
+        end(resident.pk, f"The application could not be started: {error}")
+        return None
+    return resident
+
+
+@transaction.atomic
+def _claimed(name: str, token: str) -> Resident | None:
+    wanted = slots()
+    if running() is not None or not capacity.has_room_for(wanted):
+        return None
+    suffix = "".join(secrets.choice(string.ascii_lowercase) for _ in range(8))
+    now = timezone.now()
+    return Resident.objects.create(
+        pk=f"{name}_{now:%Y-%m-%dT%H-%M-%S}_{suffix}", token_hash=token_hash(token), slots=wanted, launched_at=now
+    )
+
+
+def token_and_end(resident: str) -> tuple[str, bool]:
+    """The hash of its token, empty for one that is unknown; and whether it has ended."""
+    if not storable(resident):
+        return "", True
+    with cursor() as c:
+        return c.execute(
+            "SELECT token_hash, ended_at IS NOT NULL FROM tasks_resident WHERE id = %s", (resident,)
+        ).fetchone() or ("", True)
+
+
+def must_give_way() -> bool:
+    """Whether ingestion waits for the places that it has."""
+    return settings.WORKER_CAPACITY > 0 and bool(capacity.pool().waiting)
+
+
+def end(resident: str, error: str = "") -> bool:
+    """False when it had ended."""
+    open_ones = Resident.objects.filter(pk=resident, ended_at=None)
+    return bool(open_ones.update(ended_at=timezone.now(), error=error[:ERROR_LENGTH]))
+
+
+def end_lost() -> None:
+    """End the one that is dead or silent; what it left on this machine goes."""
+    resident = running()
+    if resident is None:
+        return
+    launcher.bound_log(resident.pk)
+    error = _what_is_wrong(resident, timezone.now())
+    if error:
+        launcher.terminate(resident.pk, signal.SIGKILL)
+        launcher.tidy(resident.pk)
+        end(resident.pk, error)
+
+
+def _what_is_wrong(resident: Resident, now: datetime) -> str:
+    heard = resident.last_heartbeat_at or resident.launched_at
+    if now - heard > LAST_WORD and launcher.is_dead(resident.pk):
+        return (
+            "" if launcher.was_stopped(resident.pk) and end(resident.pk) else "Its process is gone. Its log says why."
+        )
+    since = hearing.heard_since()
+    patience = settings.TASK_HEARTBEAT_TIMEOUT if resident.last_heartbeat_at else settings.TASK_START_TIMEOUT
+    if since is not None and now - max(heard, since) > patience:
+        return f"It was lost: no word of it for {(now - heard).total_seconds():.0f} s."
+    return ""

@@ -1,0 +1,161 @@
+"""Reads the segments of a job, sorts and merges their rows, and writes the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestion.compaction.inputs import Inputs, united
+from ingestion.errors import IngestionError
+from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME, TIME_TYPE
+from ingestion.segments import DeepStorage
+from ingestion.segments.shape import Shape
+from ingestion.segments.writer import Target, write_interval
+from ingestion.specs.compaction import CompactionJob
+from ingestion.specs.metrics import NOT_AGAIN
+from ingestion.specs.protocol import SegmentFile
+
+MEMORY_BYTES = 512 * 1024 * 1024  # for sorting and grouping; what is more goes to disk
+_BATCH_ROWS = 65_536
+_WHOLE = "(((sum({0})::HUGEINT % {1} + {1} + {2}) % {1}) - {2})::BIGINT"  # as in Druid, it wraps around
+_MODULUS = "18446744073709551616::HUGEINT"
+_HALF = "9223372036854775808::HUGEINT"
+
+
+class MergeFailed(IngestionError):
+    """The rows can't be merged."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge has written and read: rows by segment, and of each count metric the sum before and after."""
+
+    files: list[SegmentFile]
+    read: dict[UUID, int]
+    counted: dict[str, tuple[int, int]]
+
+
+def merge(job: CompactionJob, storage: DeepStorage, scratch: Path, memory_bytes: int = MEMORY_BYTES) -> Merged:
+    """Write the rows of the job's segments as files of ``max_rows_per_segment`` rows at most.
+
+    ``scratch``: a folder for what does not fit into memory, and files on their way. Raises ``DeepStorageError``,
+    ``DamagedSegment`` for a file that is not what was registered, and ``MergeFailed``.
+    """
+    how = {m.name: m.how for m in job.data_schema.metricsSpec}
+    fields = united(job.schemas)
+    if job.rollup:
+        _check_mergeable(how)
+    counts = [name for name, what in how.items() if what == "count"] if job.rollup else []
+    inputs = Inputs(storage, job.segments, fields, counts)
+    written = _Sums(counts, fields)
+    target = Target(job.data_schema, job.version, storage, scratch, job.max_rows_per_segment, job.index_spec)
+    engine = _engine(scratch, memory_bytes)
+    try:
+        engine.register("rows", inputs.reader())
+        statement = rolled_up(fields, how) if job.rollup else sorted_rows(fields, how)
+        tables = (written.of(t) for t in _tables(engine.sql(statement), fields))
+        interval = (job.interval_start, job.interval_end)
+        files = write_interval(tables, interval, Shape(rollup=False, how=how, lead=0), target)
+    except duckdb.Error as error:
+        if inputs.problem is not None:
+            raise inputs.problem from error
+        raise MergeFailed(f"DuckDB can't merge the rows: {error}") from error
+    finally:
+        engine.close()
+    if not files:
+        raise MergeFailed("the segments have no rows")
+    return Merged(files, inputs.rows, {name: (inputs.sums[name], written.sums[name]) for name in counts})
+
+
+def _check_mergeable(how: Mapping[str, str]) -> None:
+    names = unmergeable(how)
+    if names:
+        raise MergeFailed(f"{', '.join(names)}: rows that hold a first or last value can't be rolled up again", True)
+
+
+def unmergeable(how: Mapping[str, str]) -> list[str]:
+    """The metrics of which rows can't be merged, as the times of what they hold are not stored."""
+    return [name for name, what in how.items() if what in NOT_AGAIN]
+
+
+def sorted_rows(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
+    """By time, then by the dimensions in their order, nulls last; JSON and lists have none."""
+    keys = [f"c{i}" for i, f in enumerate(fields, 1) if f.name not in how and not _has_no_order(f.type)]
+    return f"SELECT * FROM rows ORDER BY {_ascending(['c0', *keys])}"  # noqa: S608 - of our own names
+
+
+def rolled_up(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
+    """A row for each time and dimensions, in the same order; in the end the texts of JSON and lists decide."""
+    named = list(enumerate(fields, 1))
+    values = ["c0", *(_value(f"c{i}", f, how.get(f.name, "")) for i, f in named)]
+    dimensions = [(f"c{i}", f.type) for i, f in named if f.name not in how]
+    keys = ["c0", *(c for c, _ in dimensions)]
+    ordered = ["c0", *(c for c, kind in dimensions if not _has_no_order(kind))]
+    texts = [f"CAST({c} AS VARCHAR)" for c, kind in dimensions if _has_no_order(kind)]
+    selected = ", ".join(values)
+    order = _ascending([*ordered, *texts])
+    return f"SELECT {selected} FROM rows GROUP BY {', '.join(keys)} ORDER BY {order}"  # noqa: S608 - likewise
+
+
+def _value(column: str, field: pa.Field, how: str) -> str:
+    if not how:
+        return column
+    if how in ("count", "sum"):
+        whole = field.type == pa.int64()
+        merged = _WHOLE.format(column, _MODULUS, _HALF) if whole else f"sum({column})"
+    else:
+        merged = f"{'any_value' if how == 'any' else how}({column})"
+    return f"{merged} AS {column}"
+
+
+def _ascending(keys: Sequence[str]) -> str:
+    return ", ".join(f"{key} ASC NULLS LAST" for key in keys)
+
+
+def _has_no_order(kind: pa.DataType) -> bool:
+    return bool(kind in (JSON_TYPE, LIST_TYPE))
+
+
+def _engine(scratch: Path, memory_bytes: int) -> duckdb.DuckDBPyConnection:
+    folder = scratch / "sorting"
+    folder.mkdir(parents=True, exist_ok=True)
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{memory_bytes}B",
+            "threads": 1,
+            "temp_directory": str(folder),
+            "preserve_insertion_order": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
+        },
+    )
+
+
+def _tables(rows: duckdb.DuckDBPyRelation, fields: Sequence[pa.Field]) -> Iterator[pa.Table]:
+    """Under their own names and in their own types again."""
+    names = [TIME, *(f.name for f in fields)]
+    for batch in rows.to_arrow_reader(_BATCH_ROWS):
+        columns = pa.Table.from_batches([batch]).columns
+        times = columns[0].cast(TIME_TYPE)
+        yield pa.table([times, *(c.cast(f.type) for c, f in zip(columns[1:], fields, strict=True))], names=names)
+
+
+class _Sums:
+    """Adds up the counts of what is written."""
+
+    def __init__(self, counts: Sequence[str], fields: Sequence[pa.Field]) -> None:
+        self._places = {f.name: i for i, f in enumerate(fields, 1) if f.name in counts}
+        self.sums = dict.fromkeys(counts, 0)
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        for name, place in self._places.items():
+            self.sums[name] += pc.sum(rows.column(place)).as_py() or 0
+        return rows

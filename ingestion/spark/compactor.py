@@ -1,0 +1,174 @@
+"""The driver of compaction: asks for jobs once a second, and runs each as a Spark task of its own.
+
+A job that fails takes no other with it, and is told to the control plane, which decides when to try again. The task
+itself has its segments replaced: of a driver that dies at that time nothing is needed.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from pyspark import SparkContext
+
+from ingestion.client import ClientError, PublishRefused, TaskOver
+from ingestion.client.compaction import CompactionControlPlane
+from ingestion.compaction import run
+from ingestion.errors import IngestionError
+from ingestion.spark.restarts import python_said
+from ingestion.specs.compaction import CompactionJob, DepartureRequest, FailedRequest, WorkAnswer, WorkRequest
+from ingestion.task.ending import Ending
+from ingestion.task.log import Trouble, configure, logger_for
+from ingestion.task.scratch import scratch_folder
+
+BEAT_S = 1.0
+ALONE_S = 600.0  # without an answer for so long it is over
+_MOST_SAID = 4000
+
+
+@dataclass(frozen=True)
+class Order:
+    """All that a Spark task needs; it travels in the task's closure."""
+
+    job: str  # JSON of CompactionJob
+    url: str
+    application: str
+    token: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Empty when the job is done, or was somebody else's by then; else why it failed."""
+
+    error: str = ""
+    permanent: bool = False
+
+
+class Compactor:
+    """Runs until it is told to finish, or by a signal."""
+
+    def __init__(
+        self,
+        spark: SparkContext,
+        client: CompactionControlPlane,
+        url: str,
+        name: str,
+        token: str,
+        ending: Ending,
+    ) -> None:
+        self._spark = spark
+        self._client = client
+        self._url = url
+        self._name = name
+        self._token = token
+        self._ending = ending
+        self._running: dict[str, tuple[int, threading.Thread]] = {}
+        self._log = logger_for(task=name)
+        self._silence = Trouble(self._log, "the control plane does not answer")
+        self._heard_at = time.monotonic()
+
+    def run(self) -> None:
+        """Take up jobs until there is nothing more to do; those that run are waited for."""
+        while True:
+            began = time.monotonic()
+            self._running = {j: held for j, held in self._running.items() if held[1].is_alive()}
+            try:
+                answer = self._ask()
+            except TaskOver as over:
+                self._log.info("the application is over", reason=str(over))
+                return
+            if answer is not None:
+                self._follow(answer)
+            finish = self._ending.asked or (answer is not None and answer.directive != "continue")
+            if self._ending.overdue or (finish and not self._running):
+                self._say_end()
+                return
+            time.sleep(max(0.0, BEAT_S - (time.monotonic() - began)))
+
+    def _ask(self) -> WorkAnswer | None:
+        """None without an answer. Raises ``TaskOver``, also after too long a silence."""
+        free = 0 if self._ending.asked else self._spark.defaultParallelism - len(self._running)
+        running = {job: attempt for job, (attempt, _) in self._running.items()}
+        try:
+            answer = self._client.work(WorkRequest(running=running, free=max(0, free)))
+        except TaskOver:
+            raise
+        except ClientError as error:
+            self._silence.met(str(error))
+            if time.monotonic() - self._heard_at > ALONE_S:
+                raise TaskOver(f"the control plane has not answered for {ALONE_S:.0f} s: {error}") from None
+            return None
+        self._silence.over()
+        self._heard_at = time.monotonic()
+        return answer
+
+    def _follow(self, answer: WorkAnswer) -> None:
+        for gone in answer.dropped:
+            self._spark.cancelJobGroup(gone)
+        for job in answer.jobs:
+            thread = threading.Thread(target=self._work, args=(job,), name=job.job_id, daemon=True)
+            self._running[job.job_id] = (job.attempt, thread)
+            thread.start()
+
+    def _work(self, job: CompactionJob) -> None:
+        began = time.monotonic()
+        self._log.info("a job begins", job=job.job_id, attempt=job.attempt, segments=len(job.segments))
+        outcome = self._spark_job(job)
+        self._log.info("a job ended", job=job.job_id, seconds=round(time.monotonic() - began, 1), error=outcome.error)
+        if not outcome.error:
+            return
+        told = FailedRequest(attempt=job.attempt, error=outcome.error[:_MOST_SAID], permanent=outcome.permanent)
+        try:
+            self._client.failed(job.job_id, told)
+        except ClientError as error:  # the job is then found missing among those that run
+            self._log.warning("a failure could not be told", job=job.job_id, reason=str(error))
+
+    def _spark_job(self, job: CompactionJob) -> Outcome:
+        order = Order(job.model_dump_json(), self._url, self._name, self._token)
+        self._spark.setJobGroup(job.job_id, job.job_id)
+        try:
+            [outcome] = self._spark.parallelize([0], 1).mapPartitions(work(order)).collect()
+        except Exception as error:  # py4j wraps what a job threw; a killed Python process too
+            return Outcome(python_said(str(error)) or f"The process that merged ended: {str(error)[:500]}")
+        return outcome
+
+    def _say_end(self) -> None:
+        while not self._ending.over:
+            try:
+                self._client.end(DepartureRequest())
+                return
+            except TaskOver:
+                return
+            except ClientError as problem:
+                self._silence.met(str(problem))
+                if time.monotonic() - self._heard_at > ALONE_S:
+                    return
+                time.sleep(BEAT_S)
+
+
+def work(order: Order) -> Callable[[Iterable[int]], Iterable[Outcome]]:
+    """The function for ``mapPartitions``: yields how the job ended."""
+
+    def merged(_: Iterable[int]) -> Iterator[Outcome]:
+        yield _merged(order)
+
+    return merged
+
+
+def _merged(order: Order) -> Outcome:
+    configure(host=socket.gethostname())
+    job = CompactionJob.model_validate_json(order.job)
+    client = CompactionControlPlane(order.url, order.application, order.token)
+    try:
+        with scratch_folder() as scratch:
+            run(job, client, scratch)
+    except (PublishRefused, TaskOver) as over:
+        logger_for(job=job.job_id).info("somebody else has the job, or was quicker", reason=str(over))
+    except IngestionError as error:
+        return Outcome(str(error), error.permanent)
+    finally:
+        client.close()
+    return Outcome()

@@ -1,0 +1,226 @@
+"""Jobs of compaction on a real PostgreSQL: planned, handed out, ended once, and given back."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.utils import timezone
+
+from controlplane.common.errors import InvalidInput, NotAllowed
+from controlplane.compaction import configs, jobs, planning, selectors
+from controlplane.compaction.models import Configured, Job, State
+from controlplane.compaction.schemas import written_by
+from controlplane.segments.fence import PublishRefused
+from controlplane.segments.models import Interval, Segment, Source
+from controlplane.segments.selectors import list_segments
+from controlplane.tasks.models import Resident, Task
+from controlplane.teams.audit import AuditEntry
+from controlplane.teams.models import User
+from ingestion.specs import parse_task_spec
+from ingestion.specs.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest
+from tests.support.django_cast import spec_for
+from tests.support.publishes import TASK, make_source, request, segment, send, start
+
+ROOT = User(username="root", is_superuser=True)
+
+
+@pytest.fixture
+def source(db: None, settings: LazySettings) -> Source:
+    settings.AUTO_COMPACTION = True
+    found = make_source("flights")
+    a_task(found, TASK)
+    return found
+
+
+def a_task(source: Source, name: str, **schema: Any) -> None:
+    spec = spec_for("flights", groupId="group")
+    spec["dataSchema"] |= schema
+    document = parse_task_spec(spec).canonical()
+    Task.objects.create(
+        pk=name,
+        kind="share_group",
+        datasource=source.datasource,
+        spec=document,
+        created_at=timezone.now(),
+        status="SUCCESS",
+    )
+
+
+def an_application(**changes: Any) -> str:
+    return Resident.objects.create(
+        pk=f"compaction_{uuid.uuid4()}", token_hash="x", slots=2, launched_at=timezone.now(), **changes
+    ).pk
+
+
+def published(source: Source, count: int, size: int = 5, at: int = 0, task: str = TASK) -> None:
+    epoch = start(source, task=task)
+    for n in range(count):
+        send(request(epoch, {0: [(at + n * size, at + (n + 1) * size)]}), task=task)
+    Segment.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+
+
+def outcome(job: CompactionJob) -> ReplaceRequest:
+    rows = sum(s.rows for s in job.segments)
+    file = segment({0: [(0, rows)]}).model_copy(update={"offsets": {}})
+    return ReplaceRequest(
+        replace_id=uuid.uuid4(), attempt=job.attempt, read={s.id: s.rows for s in job.segments}, segments=[file]
+    )
+
+
+def asked(application: str, free: int = 2, **running: int) -> list[CompactionJob]:
+    return jobs.work(application, WorkRequest(running=running, free=free)).jobs
+
+
+def test_what_is_due_becomes_one_job_which_is_done_once(source: Source) -> None:
+    published(source, 20)
+    assert planning.plan() == 1
+    assert planning.plan() == 0  # one an interval and tier
+    application = an_application()
+    [job] = asked(application)
+    assert (len(job.segments), job.rollup, job.attempt) == (20, False, 1)
+    assert len(job.schemas) == 1
+    assert asked(application, **{job.job_id: 1}) == []
+    what = outcome(job)
+    made = jobs.replace(application, job.job_id, what)
+    assert jobs.replace(application, job.job_id, what) == made
+    [live] = list_segments(source.datasource)
+    assert (live.pk, live.rows, live.task_id) == (made[0], 100, job.job_id)
+    kept = Job.objects.get()
+    assert (kept.state, kept.rows_before, kept.rows_after, kept.segments_after) == (State.DONE, 100, 100, 1)
+    with pytest.raises(PublishRefused, match="is over"):
+        jobs.replace(application, job.job_id, outcome(job))
+
+
+def test_of_two_attempts_the_newer_one_counts(source: Source) -> None:
+    published(source, 20)
+    planning.plan()
+    first = an_application()
+    [old] = asked(first)
+    Resident.objects.update(ended_at=timezone.now())
+    jobs.give_back(first)
+    second = an_application()
+    [new] = asked(second)
+    assert (new.job_id, new.attempt) == (old.job_id, 2)
+    for application in (first, second):
+        with pytest.raises(PublishRefused) as refused:
+            jobs.replace(application, old.job_id, outcome(old))
+        assert refused.value.refusal.code == "fenced"
+    assert jobs.work(first, WorkRequest(running={old.job_id: 1}, free=0)).dropped == [old.job_id]
+    jobs.replace(second, new.job_id, outcome(new))
+    assert Interval.objects.get().segments == 1
+
+
+def test_a_job_whose_segments_are_gone_is_over_and_planned_anew(source: Source) -> None:
+    published(source, 20)
+    planning.plan()
+    application = an_application()
+    [job] = asked(application)
+    Segment.objects.filter(pk=job.segments[0].id).update(used=False)
+    with pytest.raises(PublishRefused) as refused:
+        jobs.replace(application, job.job_id, outcome(job))
+    assert refused.value.refusal.code == "changed"
+    assert Job.objects.get().state == State.REFUSED
+    assert Segment.objects.filter(used=True).count() == 19
+    assert planning.plan() == 1
+
+
+def test_what_fails_is_tried_again_later_and_the_reason_is_shown(source: Source) -> None:
+    published(source, 20)
+    planning.plan()
+    application = an_application()
+    [job] = asked(application)
+    jobs.fail(application, job.job_id, FailedRequest(attempt=1, error="the disk is full"))
+    assert planning.plan() == 0
+    [looked] = selectors.fragmented(source.datasource)
+    assert "the disk is full" in looked.choice.reason
+    Job.objects.update(ended_at=timezone.now() - planning.FIRST_PAUSE)
+    assert planning.plan() == 1
+
+
+def test_segments_of_different_metrics_are_not_merged_with_each_other(source: Source) -> None:
+    a_task(source, "task-2", metricsSpec=[{"type": "count", "name": "n"}], granularitySpec={"rollup": True})
+    a_task(source, "task-3", metricsSpec=[{"type": "longLast", "name": "n", "fieldName": "n"}])
+    published(source, 20)
+    published(source, 20, at=1000, task="task-2")
+    published(source, 5, at=2000, task="nobody knows")
+    known = written_by(["task-2", "task-3", TASK, "nobody knows"])
+    assert {name: w.rolls_up for name, w in known.items()} == {TASK: False, "task-2": True, "task-3": False}
+    assert len({w.kind for w in known.values()}) == 3
+    planning.plan()
+    [job] = asked(an_application())
+    assert len(job.segments) == 20
+    writers = set(Segment.objects.filter(pk__in=[s.id for s in job.segments]).values_list("task_id", flat=True))
+    assert len(writers) == 1
+
+
+def test_a_config_is_read_strictly_and_says_what_is_merged(source: Source) -> None:
+    datasource = source.datasource
+    root = User.objects.create(username="root", is_superuser=True)
+    for document, fault in (
+        ({"dataSource": "flights", "granularitySpec": {}}, "granularitySpec is not supported"),
+        ({"dataSource": "flights", "skipOffsetFromLatest": "a day"}, "skipOffsetFromLatest: .*duration"),
+        ({"dataSource": "flights", "tuningConfig": {"partitionsSpec": {"type": "hashed"}}}, "must be dynamic"),
+        ({"dataSource": "flights", "engine": "msq"}, "engine"),
+        ([], "config"),
+    ):
+        with pytest.raises(InvalidInput, match=fault):
+            configs.read_config(document)
+    published(source, 20)
+    late = {"dataSource": "flights", "skipOffsetFromLatest": "P1D", "tuningConfig": {"type": "index_parallel"}}
+    configs.set_config(user=root, datasource=datasource, config=configs.read_config(late), comment="why")
+    assert planning.plan() == 0
+    assert selectors.standing(datasource).skipped.segments == 20
+    [looked] = selectors.fragmented(datasource)
+    assert "skipOffsetFromLatest" in looked.choice.reason
+    few = {"dataSource": "flights", "tuningConfig": {"partitionsSpec": {"type": "dynamic", "maxRowsPerSegment": 40}}}
+    configs.set_config(user=root, datasource=datasource, config=configs.read_config(few))
+    assert selectors.standing(datasource).awaiting == selectors.Amount(1000, 20, 1)
+    planning.plan()
+    [job] = asked(an_application())
+    assert (len(job.segments), job.max_rows_per_segment) == (8, 40)
+    configs.turn_off(user=root, datasource=datasource)
+    assert configs.config_of(datasource) is None
+    assert [c.document for c in selectors.list_changes(datasource)] == [None, few, late]
+    actions = AuditEntry.objects.filter(target="datasource").order_by("id").values_list("action", flat=True)
+    assert list(actions) == ["set_compaction", "set_compaction", "turn_off_compaction"]
+
+
+def test_it_is_off_where_the_site_says_so_and_on_where_it_was_turned_on(source: Source, settings: LazySettings) -> None:
+    settings.AUTO_COMPACTION = False
+    published(source, 20)
+    assert planning.plan() == 0
+    Configured.objects.create(
+        datasource=source.datasource, document={"dataSource": "flights"}, updated_at=timezone.now()
+    )
+    assert planning.plan() == 1
+
+
+def test_who_may_only_look_sets_nothing(source: Source) -> None:
+    viewer = User.objects.create(username="viewer")
+    with pytest.raises(NotAllowed):
+        configs.set_config(
+            user=viewer, datasource=source.datasource, config=configs.read_config({"dataSource": "flights"})
+        )
+    assert not Configured.objects.exists()
+
+
+def test_the_application_ends_when_idle_and_gives_way_to_ingestion(source: Source, settings: LazySettings) -> None:
+    application = an_application()
+    assert jobs.work(application, WorkRequest(free=2)).directive == "continue"
+    Resident.objects.update(idle_since=timezone.now() - settings.COMPACTION_IDLE)
+    assert jobs.work(application, WorkRequest(free=2)).directive == "finish"
+    Resident.objects.update(ended_at=timezone.now())
+    settings.WORKER_CAPACITY = 2
+    busy = an_application()
+    spec = parse_task_spec(spec_for("flights", groupId="group")).canonical()
+    Task.objects.create(
+        pk="waits", kind="share_group", datasource=source.datasource, spec=spec, created_at=timezone.now()
+    )
+    assert jobs.work(busy, WorkRequest(free=2)).directive == "finish"
+    published(source, 20)
+    planning.plan()
+    assert asked(busy) == []
