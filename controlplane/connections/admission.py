@@ -17,9 +17,10 @@ from django.conf import settings
 
 from controlplane.common.problems import invalid_spec
 from controlplane.connections.kafka import check_configuration
-from controlplane.connections.resolving import PropertyProblem, client_properties, resolved
+from controlplane.connections.resolving import PropertyProblem, client_properties, kafka_values, resolved
 from ingestion.specs import SpecError
 from ingestion.specs.addresses import AddressRefused, AddressUnknown, servers_of
+from ingestion.specs.connection import Kind
 from ingestion.specs.errors import issue_at
 from ingestion.specs.input_format import InputFormat, RegistryDecoder, registries_of
 from ingestion.specs.kafka_properties import insecure, missing
@@ -42,19 +43,14 @@ class Named:
     port: int
 
 
-def check_connections(document: Any, properties: Mapping[str, Value], input_format: InputFormat) -> None:
-    """Check the brokers, Kafka properties and schema registries of a spec that has been read.
+def faults_of(properties: Mapping[str, Value], input_format: InputFormat) -> list[Fault]:
+    """Every fault of the brokers, Kafka properties and schema registries that a spec leads to, by place in ioConfig.
 
-    ``document``: what the user sent, for the faults' pointers. ``properties``: none when Kafka is not asked.
-    Secrets may be missing: see ``check_complete``. A name that can't be resolved now is let through: it may be known
-    where indexers run, and is judged there. Blocks for some seconds at most. Raises ``InvalidInput`` with every fault.
+    ``properties``: none when Kafka is not asked. Secrets may be missing: see ``check_complete``. A name that can't be
+    resolved now is let through: it may be known where indexers run, and is judged there. Blocks for some seconds at
+    most.
     """
-    registries = list(registries_of(input_format))
-    faults = [*_insecure(properties), *_registry_faults(registries)]
-    faults += _refused([*_brokers(properties), *_registries(registries)])
-    if properties and not missing(properties):
-        faults += _unusable(properties)
-    _raise_any(document, faults)
+    return _faults(properties, list(registries_of(input_format)))
 
 
 def check_complete(document: Any, properties: Mapping[str, Value]) -> None:
@@ -62,14 +58,41 @@ def check_complete(document: Any, properties: Mapping[str, Value]) -> None:
 
     Asks nobody. Raises ``InvalidInput`` with every fault.
     """
+    raise_any(document, _incomplete(properties))
+
+
+def connection_faults(kind: Kind, properties: dict[str, Any]) -> list[Fault]:
+    """What ``faults_of`` finds in a connection's properties, secrets included; by place in them."""
+    if kind is Kind.KAFKA:
+        return [(place[1:], reason) for place, reason in _faults(kafka_values(properties), [])]
+    decoder = RegistryDecoder.model_validate({"type": "schema_registry", **properties})
+    return _faults({}, [((), decoder)])
+
+
+def incomplete(kind: Kind, properties: dict[str, Any]) -> list[Fault]:
+    """What ``check_complete`` finds in a connection's properties, secrets included; by place in them."""
+    found = _incomplete(kafka_values(properties)) if kind is Kind.KAFKA else []
+    return [(place[1:], reason) for place, reason in found]
+
+
+def _faults(properties: Mapping[str, Value], registries: list[tuple[Place, RegistryDecoder]]) -> list[Fault]:
+    faults = [*_insecure(properties), *_registry_faults(registries)]
+    faults += _refused([*_brokers(properties), *_registries(registries)])
+    if properties and not missing(properties):
+        faults += _unusable(properties)
+    return faults
+
+
+def _incomplete(properties: Mapping[str, Value]) -> list[Fault]:
     hint = "Secrets are kept only while the connection stays the same"
     absent: list[Fault] = [
         ((_PROPERTIES, name), f"is missing: {reason}. {hint}") for name, reason in missing(properties).items()
     ]
-    _raise_any(document, absent or list(_unusable(properties)))
+    return absent or list(_unusable(properties))
 
 
-def _raise_any(document: Any, faults: list[Fault]) -> None:
+def raise_any(document: Any, faults: list[Fault]) -> None:
+    """Raise ``InvalidInput`` with these faults, each by its place in the ioConfig of a spec, if there are any."""
     if faults:
         before = ["spec", "ioConfig"] if "spec" in document else ["ioConfig"]
         raise invalid_spec(SpecError([issue_at([*before, *place], reason) for place, reason in faults]))

@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     OffsetSpec,
     ResourceType,
 )
 from django.conf import settings
+from django.utils import timezone
 
 from controlplane.connections.resolving import PropertyProblem, client_properties
 from ingestion.specs.addresses import AddressProblem, AddressRefused, AddressUnknown
@@ -43,6 +46,7 @@ class TopicOffsets:
     ends: dict[int, int]
     written: dict[int, int]  # the end of all there is, behind transactions that are still open
     cluster_id: str = ""
+    asked_at: datetime | None = None  # before Kafka was asked: all that it held then lies below ``written``
 
     @property
     def undecided(self) -> int:
@@ -68,6 +72,7 @@ def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
 
 def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets | None:
     """The topic's id and offsets; None when there is no such topic. ``ends`` is the end of what is committed."""
+    asked_at = timezone.now()
     with _admin(properties, topic) as (admin, causes, cluster_id):
         try:
             described = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic].result()
@@ -79,7 +84,7 @@ def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets |
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise KafkaProblem(_reason(error, admin, causes)) from None
-    return TopicOffsets(str(described.topic_id), starts, ends, written, cluster_id)
+    return TopicOffsets(str(described.topic_id), starts, ends, written, cluster_id, asked_at)
 
 
 def _listed(
@@ -180,8 +185,23 @@ def set_share_group_config(properties: Mapping[str, Value], topic: str, group: s
 
 
 @contextmanager
+def cluster(properties: Mapping[str, Value]) -> Iterator[tuple[AdminClient, ClusterMetadata]]:
+    """A client, and the metadata of the cluster, whose brokers may be asked, with all topics that may be described."""
+    with _asking(properties, None) as (admin, _, metadata):
+        yield admin, metadata
+
+
+@contextmanager
 def _admin(properties: Mapping[str, Value], topic: str) -> Iterator[tuple[AdminClient, list[str], str]]:
     """A client, the causes of its trouble as they come in, and the id of the cluster, whose brokers may be asked."""
+    with _asking(properties, topic) as (admin, causes, metadata):
+        yield admin, causes, str(metadata.cluster_id)
+
+
+@contextmanager
+def _asking(
+    properties: Mapping[str, Value], topic: str | None
+) -> Iterator[tuple[AdminClient, list[str], ClusterMetadata]]:
     causes: list[str] = []
     config = {
         **_config(properties),
@@ -218,22 +238,22 @@ def _config(properties: Mapping[str, Value]) -> dict[str, object]:
         raise KafkaProblem(str(problem)) from None
 
 
-def _checked_cluster(admin: AdminClient, topic: str) -> str:
-    """The cluster's id. A broker that may be spoken to can name others that may not: these are looked at first.
+def _checked_cluster(admin: AdminClient, topic: str | None) -> ClusterMetadata:
+    """The cluster's metadata. A broker that may be spoken to can name others that may not: these are looked at first.
 
     Raises ``KafkaProblem``, ``KafkaException``.
 
     Metadata come from a bootstrap server; all other questions may go to a broker that it has named.
     """
-    cluster = admin.list_topics(topic, timeout=TIMEOUT_S)
-    for broker in cluster.brokers.values():
+    metadata = admin.list_topics(topic, timeout=TIMEOUT_S)
+    for broker in metadata.brokers.values():
         try:
             settings.ADDRESS_POLICY.resolve(broker.host, broker.port)
         except AddressUnknown:
             continue  # left to the client
         except AddressRefused as refused:
             raise KafkaProblem(f"Kafka's broker {broker.id} is advertised as {refused}") from None
-    return str(cluster.cluster_id)
+    return metadata
 
 
 def _reason(error: KafkaException, admin: AdminClient, causes: list[str]) -> str:

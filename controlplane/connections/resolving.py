@@ -15,8 +15,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from django.conf import settings
 
 from controlplane.common.errors import Conflict
-from controlplane.connections.secrets import unseal
-from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.kafka_properties import librdkafka_properties
 from ingestion.specs.providers import EnvironmentVariable, Value, value_of
 
@@ -33,12 +31,8 @@ class PropertyProblem(Conflict):
         super().__init__(f"{name}: {reason}")
 
 
-def stored_properties(properties: Mapping[str, Any], sealed: str) -> dict[str, Value]:
-    """A stored spec's consumer properties, with the secrets that were sealed apart from it; not yet resolved.
-
-    Never shown or logged. Raises ``SecretsLost``.
-    """
-    written = {**properties, **spec_secrets.of_kafka(unseal(sealed))}
+def kafka_values(written: Mapping[str, Any]) -> dict[str, Value]:
+    """Kafka's properties as they stand in JSON or in a model: texts and references; not yet resolved."""
     return {n: v if isinstance(v, EnvironmentVariable) else value_of(v) for n, v in written.items()}
 
 
@@ -62,13 +56,9 @@ def client_properties(properties: Mapping[str, Value]) -> dict[str, str]:
         raise PropertyProblem("consumerProperties", str(error)) from None
 
 
-def with_registry_secrets(document: dict[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
-    """A stored spec with all that its schema registries' clients need. Raises ``PropertyProblem``."""
-
-    def all_resolved(values: Mapping[str, Any]) -> dict[str, str]:
-        return resolved({name: value_of(value) for name, value in values.items()})
-
-    return spec_secrets.with_registry_secrets(document, secrets, all_resolved)
+def registry_resolved(values: Mapping[str, Any]) -> dict[str, str]:
+    """A registry's config or headers as they stand in JSON, resolved. Raises ``PropertyProblem``."""
+    return resolved({name: value_of(value) for name, value in values.items()})
 
 
 def _variable(name: str, variable: str) -> str:

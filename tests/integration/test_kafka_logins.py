@@ -3,128 +3,34 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
+from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    NewTopic,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 
 from controlplane.connections import kafka
 from controlplane.connections.resolving import client_properties
-from controlplane.embedded.home import temporary_home
-from controlplane.embedded.kafka import Kafka
 from controlplane.supervisors import services, streams
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import TopicWatch, configure_group
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.kafka_properties import admitted
-from tests.support.certificates import Identity, authority
 from tests.support.django_cast import Cast
 from tests.support.formats import HERE
 from tests.support.house import House, wait_for
+from tests.support.secured_kafka import PLAIN, SCRAM, Secured, login, mutual, read, secured
 from tests.unit.test_specs import changed
 
-PASSWORD = 'p"4711\\, ;=x'
-ESCAPED = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
-ELSEWHERE = "ELSEWHERE://169.254.169.254:9092"  # what one listener says of itself
-MODULES = "org.apache.kafka.common.security"
-PLAIN = f'{MODULES}.plain.PlainLoginModule required username="me" password="{ESCAPED}";'
-SCRAM = f'{MODULES}.scram.ScramLoginModule required\n  username="me"\n  password="{ESCAPED}";'
-
-
-@dataclass(frozen=True)
-class Secured:
-    """The broker's addresses by listener, and who may come in."""
-
-    addresses: dict[str, str]
-    root: Identity
-    client: Identity
-    topic: str
-
-
-@pytest.fixture(scope="module")
-def secured() -> Iterator[Secured]:
-    root = authority()
-    client = root.signs("the signer", authority=True).signs("me")  # with an authority between
-    with temporary_home() as home:
-        broker = Kafka(home)
-        ports = {name: home.ports.assign(name) for name in ("LOGIN", "LOGINTLS", "TLS", "ELSEWHERE")}
-        broker.extra_properties = _properties(broker, ports, root)
-        with broker:
-            addresses = {name: f"localhost:{port}" for name, port in ports.items()}
-            yield Secured(addresses, root, client, _topic_for_a_user(broker.bootstrap))
-
-
-def _properties(broker: Kafka, ports: dict[str, int], root: Identity) -> dict[str, str]:
-    identity, pem, trusted = root.signs("broker"), broker.home.path / "broker.pem", broker.home.path / "root.pem"
-    pem.write_text(identity.key_pem() + identity.pem)
-    trusted.write_text(root.pem)
-    listeners = ",".join([f"PLAINTEXT://{broker.bootstrap}", *(f"{n}://localhost:{p}" for n, p in ports.items())])
-    plain = f'{MODULES}.plain.PlainLoginModule required user_me="{ESCAPED}";'.replace("\\", "\\\\")
-    scram = f"{MODULES}.scram.ScramLoginModule required;"
-    protocols = (
-        "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT,LOGINTLS:SASL_SSL,TLS:SSL,ELSEWHERE:PLAINTEXT"
-    )
-    return {
-        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{broker.controller_port}",
-        "advertised.listeners": listeners.replace(f"ELSEWHERE://localhost:{ports['ELSEWHERE']}", ELSEWHERE),
-        "listener.security.protocol.map": protocols,
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
-        **{f"listener.name.{n}.plain.sasl.jaas.config": plain for n in ("login", "logintls")},
-        **{f"listener.name.{n}.scram-sha-512.sasl.jaas.config": scram for n in ("login", "logintls")},
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(pem),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(trusted),
-        "listener.name.tls.ssl.client.auth": "required",
-    }
-
-
-def _topic_for_a_user(bootstrap: str) -> str:
-    """The name of a topic with ten records; a user who may log in with SCRAM is made too."""
-    admin, topic = AdminClient({"bootstrap.servers": bootstrap}), f"topic-{uuid.uuid4().hex[:8]}"
-    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
-    for future in admin.alter_user_scram_credentials(
-        [UserScramCredentialUpsertion("me", info, PASSWORD.encode())]
-    ).values():
-        future.result(30)
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for number in range(10):
-        producer.produce(topic, value=str(number).encode())
-    assert producer.flush(30) == 0
-    return topic
-
-
-def read(properties: dict[str, Any]) -> dict[str, Any]:
-    """Properties in the form that a spec keeps."""
-    return parse_task_spec(changed(("ioConfig/consumerProperties", properties))).spec.ioConfig.consumerProperties
-
-
-def login(secured: Secured, listener: str, mechanism: str, jaas: Any) -> dict[str, Any]:
-    found = {"bootstrap.servers": secured.addresses[listener], "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
-    if listener == "LOGIN":
-        return {**found, "security.protocol": "SASL_PLAINTEXT"}
-    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": secured.root.pem.replace("\n", " ")}
-    return {**found, **trust, "security.protocol": "SASL_SSL", "ssl.endpoint.identification.algorithm": "https"}
-
-
-def mutual(secured: Secured, **store: Any) -> dict[str, Any]:
-    return {"bootstrap.servers": secured.addresses["TLS"], "security.protocol": "SSL", **store}
+__all__ = ["secured"]  # a fixture
 
 
 def check_reads(secured: Secured, properties: dict[str, Any]) -> None:

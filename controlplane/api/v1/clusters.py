@@ -1,0 +1,134 @@
+"""Connections tried out, and what is in their clusters: topics, records, groups."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
+from controlplane.api.v1.serializers import clusters as shapes
+from controlplane.connections import browsing, trying
+from controlplane.connections.newest import newest_records
+from controlplane.connections.selectors import get_cluster, get_connection
+from controlplane.teams.permissions import team_for_new
+from ingestion.specs.connection import Kind
+from ingestion.specs.newest import NewestRecord
+from ingestion.specs.sampling import Bytes
+
+
+class TestView(HeadgateView):
+    __test__ = False  # pytest takes it for one of its own
+
+    @extend_schema(
+        operation_id="test_connection",
+        tags=["connections"],
+        request=shapes.TestBody,
+        responses=shapes.VerdictSerializer,
+    )
+    def post(self, request: Request, team: str, name: str) -> Response:
+        """Does it work, and if not, why? Takes ten seconds at most. Needs the role operator."""
+        connection = get_connection(self.actor, team, name)
+        topic = body_of(request, shapes.TestBody)["topic"]
+        verdict = trying.try_connection(user=self.actor, connection=connection, topic=topic)
+        return Response(shapes.VerdictSerializer(verdict).data)
+
+
+class DraftTestView(HeadgateView):
+    @extend_schema(
+        operation_id="test_connection_draft",
+        tags=["connections"],
+        parameters=[TEAM_PARAMETER],
+        request=shapes.DraftTestBody,
+        responses=shapes.VerdictSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        """Test properties that are not stored, or not like this. Takes ten seconds at most. Needs the role admin."""
+        team, body = team_for_new(self.actor, self.team_name), body_of(request, shapes.DraftTestBody)
+        like = get_connection(self.actor, team.name, body["like"]) if body["like"] else None
+        verdict = trying.try_draft(
+            user=self.actor,
+            team=team,
+            kind=Kind(body["kind"]),
+            properties=body["properties"],
+            like=like,
+            topic=body["topic"],
+        )
+        return Response(shapes.VerdictSerializer(verdict).data)
+
+
+class TopicsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_topics",
+        tags=["connections"],
+        parameters=[shapes.TopicsQuery],
+        responses=shapes.TopicListSerializer,
+    )
+    def get(self, request: Request, team: str, name: str) -> Response:
+        """The topics of a Kafka cluster that its login may describe, by name."""
+        connection = get_cluster(self.actor, team, name)
+        listing = browsing.list_topics(connection, **query_of(request, shapes.TopicsQuery))
+        return Response(shapes.TopicListSerializer(listing).data)
+
+
+class TopicView(HeadgateView):
+    @extend_schema(operation_id="get_topic", tags=["connections"], responses=shapes.TopicSerializer)
+    def get(self, request: Request, team: str, name: str, topic: str) -> Response:
+        """A topic's partitions and configuration."""
+        found = browsing.get_topic(get_cluster(self.actor, team, name), topic)
+        return Response(shapes.TopicSerializer(found).data)
+
+
+class NewestView(HeadgateView):
+    @extend_schema(
+        operation_id="list_newest_records",
+        tags=["connections"],
+        parameters=[shapes.NewestQuery],
+        responses=shapes.NewestSerializer,
+    )
+    def get(self, request: Request, team: str, name: str, topic: str) -> Response:
+        """A topic's newest records, or its first. No group is joined. Needs the role operator."""
+        query = query_of(request, shapes.NewestQuery)
+        answer = newest_records(user=self.actor, connection=get_cluster(self.actor, team, name), topic=topic, **query)
+        said = {"records": [_told(record) for record in answer.records], "stopped_by": answer.stopped_by}
+        return Response(shapes.NewestSerializer(said).data)
+
+
+class GroupsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_groups",
+        tags=["connections"],
+        parameters=[shapes.ListingQuery],
+        responses=shapes.GroupListSerializer,
+    )
+    def get(self, request: Request, team: str, name: str) -> Response:
+        """The consumer groups of a Kafka cluster that its login may describe, by name."""
+        connection = get_cluster(self.actor, team, name)
+        listing = browsing.list_groups(connection, **query_of(request, shapes.ListingQuery))
+        return Response(shapes.GroupListSerializer(listing).data)
+
+
+class GroupView(HeadgateView):
+    @extend_schema(operation_id="get_group", tags=["connections"], responses=shapes.GroupSerializer)
+    def get(self, request: Request, team: str, name: str, group: str) -> Response:
+        """A consumer group's members, and how far it has read."""
+        found = browsing.get_group(get_cluster(self.actor, team, name), group)
+        return Response(shapes.GroupSerializer(found).data)
+
+
+def _told(record: NewestRecord) -> dict[str, Any]:
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "key": _piece(record.key),
+        "payload": _piece(record.payload),
+        "headers": [{"name": name, "value": _piece(value)} for name, value in record.headers],
+    }
+
+
+def _piece(data: Bytes | None) -> dict[str, Any] | None:
+    return None if data is None else {"base64": base64.b64encode(data.start).decode(), "size_bytes": data.size}

@@ -1,0 +1,150 @@
+"""Named connections: what they are, who uses them, and a team's rule."""
+
+from __future__ import annotations
+
+import re
+
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
+from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.v1.serializers import connections as shapes
+from controlplane.common.errors import InvalidInput
+from controlplane.connections import selectors, services
+from controlplane.connections.models import Connection
+from controlplane.supervisors import connections as users
+from controlplane.teams.selectors import get_team
+
+GONE = OpenApiResponse(description="There is no such connection any more.")
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="The `ETag` of the version that is meant; 412 when it is not the present one.",
+)
+_ETAG = re.compile(r'(?:W/)?"(\d{1,9})"')
+
+
+class ConnectionsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_connections",
+        tags=["connections"],
+        parameters=[shapes.ConnectionsQuery],
+        responses=paged(shapes.ConnectionSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Your teams' connections, by team and name."""
+        query = query_of(request, shapes.ConnectionsQuery)
+        wanted = {name: query.get(name, "") for name in ("search", "kind", "team")}
+        found = selectors.list_connections(self.actor, **wanted)
+        page = page_of(request, found, [Key("team_name", str), Key("name", str)], query)
+        return page_response(page, shapes.ConnectionSerializer)
+
+    @extend_schema(
+        operation_id="create_connection",
+        tags=["connections"],
+        parameters=[TEAM_PARAMETER],
+        request=shapes.ConnectionBody,
+        responses={201: shapes.ConnectionDetailSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """A new connection. Needs the role admin. Its secrets are never shown again."""
+        body = body_of(request, shapes.ConnectionBody)
+        made = services.create_connection(user=self.actor, team_name=self.team_name, **body)
+        address = reverse("api:connection", args=[made.team.name, made.name])
+        return _told(made, status.HTTP_201_CREATED, {"Location": address})
+
+
+class ConnectionView(HeadgateView):
+    @extend_schema(operation_id="get_connection", tags=["connections"], responses=shapes.ConnectionDetailSerializer)
+    def get(self, request: Request, team: str, name: str) -> Response:
+        """One of them, without its secrets. `ETag` is its version."""
+        return _told(selectors.get_connection(self.actor, team, name))
+
+    @extend_schema(
+        operation_id="change_connection",
+        tags=["connections"],
+        parameters=[IF_MATCH],
+        request=shapes.ChangeBody,
+        responses=shapes.ConnectionDetailSerializer,
+    )
+    def put(self, request: Request, team: str, name: str) -> Response:
+        """Other properties, for every spec that names it: from its next task on, or at once after `restart`.
+
+        Needs the role admin.
+        """
+        connection = selectors.get_connection(self.actor, team, name)
+        body, version = body_of(request, shapes.ChangeBody), _version_of(request)
+        changed = services.change_connection(user=self.actor, connection=connection, version=version, **body)
+        return _told(changed)
+
+    @extend_schema(operation_id="delete_connection", tags=["connections"], responses={204: GONE})
+    def delete(self, request: Request, team: str, name: str) -> Response:
+        """Delete one that nobody uses; 409 names those who do. Needs the role admin."""
+        users.delete_connection(user=self.actor, connection=selectors.get_connection(self.actor, team, name))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class UsesView(HeadgateView):
+    @extend_schema(operation_id="list_connection_uses", tags=["connections"], responses=shapes.UsesSerializer)
+    def get(self, request: Request, team: str, name: str) -> Response:
+        """The supervisors that are not terminated, and the tasks by hand that run, whose specs name it."""
+        uses = users.uses_of(selectors.get_connection(self.actor, team, name))
+        return Response(shapes.UsesSerializer({"uses": uses}).data)
+
+
+class RestartView(HeadgateView):
+    @extend_schema(
+        operation_id="restart_connection_users",
+        tags=["connections"],
+        request=None,
+        responses=shapes.RestartedSerializer,
+    )
+    def post(self, request: Request, team: str, name: str) -> Response:
+        """Have the supervisors that use it hand over now, so that they read its present properties.
+
+        Needs the role operator.
+        """
+        connection = selectors.get_connection(self.actor, team, name)
+        return Response({"supervisors": users.restart_users(user=self.actor, connection=connection)})
+
+
+class RuleView(HeadgateView):
+    @extend_schema(operation_id="get_connection_rule", tags=["connections"], responses=shapes.RuleSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """Whether the team's specs may say themselves where they connect."""
+        return Response({"own_properties": selectors.own_properties_allowed(get_team(self.actor, name))})
+
+    @extend_schema(
+        operation_id="set_connection_rule",
+        tags=["connections"],
+        request=shapes.ConnectionRuleBody,
+        responses=shapes.RuleSerializer,
+    )
+    def put(self, request: Request, name: str) -> Response:
+        """Say so, for specs that are submitted from now on. Needs the role admin."""
+        body = body_of(request, shapes.ConnectionRuleBody)
+        rule = services.set_rule(user=self.actor, team=get_team(self.actor, name), **body)
+        return Response(shapes.RuleSerializer(rule).data)
+
+
+def _told(connection: Connection, code: int = status.HTTP_200_OK, headers: dict[str, str] | None = None) -> Response:
+    etag = {"ETag": f'"{connection.version}"'}
+    return Response(
+        shapes.ConnectionDetailSerializer(connection).data, status=code, headers={**etag, **(headers or {})}
+    )
+
+
+def _version_of(request: Request) -> int | None:
+    """The version that ``If-Match`` names; None for any. Raises ``InvalidInput``."""
+    given = request.headers.get("If-Match", "").strip()
+    if given in ("", "*"):
+        return None
+    match = _ETAG.fullmatch(given)
+    if match is None:
+        raise InvalidInput('If-Match must be one ETag of this connection, such as "3".')
+    return int(match[1])

@@ -1,0 +1,320 @@
+"""What a cluster holds: its topics with their sizes, its groups with what they have left to read. Asked anew each time.
+
+Members of the connection's team may look; what records hold is another thing, see ``newest``. All calls block for some
+seconds at most, and raise ``Unavailable`` with Kafka's reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from django.core.cache import cache
+
+from controlplane.common.errors import NotFound, Unavailable
+from controlplane.connections import kafka, reaching
+from controlplane.connections.models import Connection
+from controlplane.connections.named import properties_of
+from controlplane.connections.resolving import PropertyProblem
+from controlplane.connections.verdict import Clock, Failed
+from ingestion.specs.addresses import servers_of
+
+LOOK_S = 5.0  # for a first line to one of the servers
+MOST_SERVERS = 4
+PAGE = 50
+MOST_PAGE = 200
+MOST_PARTITIONS = 5_000  # whose ends are asked for, for one page
+RATE_S = (2.0, 600.0)  # between two looks that say a rate
+INTERNAL = "__"
+
+
+@dataclass(frozen=True)
+class TopicRow:
+    """A topic in a list."""
+
+    name: str
+    partitions: int
+    records: int | None  # from first to end: some more than there are if it is compacted; None: not known
+    per_second: float | None  # since the last look at it, if that was not long ago
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One page of a list, by name."""
+
+    rows: list[Any]
+    next: str  # the name to go on after; empty on the last page
+    total: int  # all that match the search
+
+
+@dataclass(frozen=True)
+class PartitionRow:
+    """A partition: its leader and replicas are brokers' numbers; ``end`` is exclusive. None: not known."""
+
+    number: int
+    leader: int | None
+    replicas: list[int]
+    in_sync: list[int]
+    start: int | None
+    end: int | None
+
+    @property
+    def records(self) -> int | None:
+        return None if self.start is None or self.end is None else max(0, self.end - self.start)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One value of a topic's configuration."""
+
+    name: str
+    value: str | None  # None for what Kafka does not tell
+    is_default: bool
+
+
+@dataclass(frozen=True)
+class TopicDetail:
+    """A topic in full."""
+
+    name: str
+    topic_id: str
+    partitions: list[PartitionRow]
+    settings: list[Setting] = field(default_factory=list)
+    settings_problem: str = ""  # why they are not known
+
+    @property
+    def records(self) -> int:
+        return sum(p.records or 0 for p in self.partitions)
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """A consumer group in a list."""
+
+    name: str
+    state: str
+    type: str
+
+
+@dataclass(frozen=True)
+class GroupMember:
+    client_id: str
+    host: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class GroupOffset:
+    """How far a group has read a partition; ``lag``: to the end of what is committed there."""
+
+    topic: str
+    partition: int
+    offset: int
+    end: int | None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.end is None else max(0, self.end - self.offset)
+
+
+@dataclass(frozen=True)
+class GroupDetail:
+    name: str
+    state: str
+    type: str
+    assignor: str
+    members: list[GroupMember]
+    offsets: list[GroupOffset]
+    offsets_problem: str = ""
+
+    @property
+    def lag(self) -> int:
+        return sum(o.lag or 0 for o in self.offsets)
+
+
+def list_topics(
+    connection: Connection, *, search: str = "", after: str = "", limit: int = PAGE, internal: bool = False
+) -> Listing:
+    """A page of ``TopicRow``: topics that this login may describe, whose name contains ``search``, by name.
+
+    ``after``: the ``next`` of the page before. ``internal``: Kafka's own too, whose names begin with two underscores.
+    The number of records and the rate are asked for this page alone.
+    """
+    with _asking(connection) as (admin, cluster):
+        known = cluster.topics
+        names = sorted(n for n in known if search.lower() in n.lower() and (internal or not n.startswith(INTERNAL)))
+        shown, following = _page(names, after, limit)
+        counts = _counts(admin, {n: list(known[n].partitions) for n in shown if known[n].error is None})
+    rows = []
+    for name in shown:
+        found, count = known[name], counts.get(name)
+        rate = None if count is None else _rate(connection, name, count[1])
+        problem = "" if found.error is None else str(found.error.str())
+        rows.append(TopicRow(name, len(found.partitions), None if count is None else count[0], rate, problem))
+    return Listing(rows, following, len(names))
+
+
+def get_topic(connection: Connection, topic: str) -> TopicDetail:
+    """A topic's partitions and configuration. Raises ``NotFound``, ``Unavailable``."""
+    with _asking(connection) as (admin, _):
+        asked = admin.describe_topics(TopicCollection([topic]), request_timeout=kafka.TIMEOUT_S)
+        try:
+            described = asked[topic].result()
+        except KafkaException as error:
+            if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "TOPIC_AUTHORIZATION_FAILED", "TOPIC_EXCEPTION"):
+                raise NotFound(f"There is no topic {topic!r} in this cluster, or this login may not see it.") from None
+            raise
+        numbers = [p.id for p in described.partitions]
+        starts = _ends(admin, topic, numbers, OffsetSpec.earliest())
+        ends = _ends(admin, topic, numbers, OffsetSpec.latest())
+        settings, problem = _settings(admin, topic)
+    partitions = [
+        PartitionRow(
+            number=p.id,
+            leader=p.leader.id if p.leader else None,
+            replicas=[r.id for r in p.replicas],
+            in_sync=[r.id for r in p.isr],
+            start=starts.get(p.id),
+            end=ends.get(p.id),
+        )
+        for p in sorted(described.partitions, key=lambda p: p.id)
+    ]
+    return TopicDetail(topic, str(described.topic_id), partitions, settings, problem)
+
+
+def list_groups(connection: Connection, *, search: str = "", after: str = "", limit: int = PAGE) -> Listing:
+    """A page of ``GroupRow``: consumer groups, by name. Kafka's client does not list share groups."""
+    with _asking(connection) as (admin, _):
+        found = admin.list_consumer_groups(request_timeout=kafka.TIMEOUT_S).result()
+    by_name = {g.group_id: g for g in found.valid if search.lower() in g.group_id.lower()}
+    shown, following = _page(sorted(by_name), after, limit)
+    rows = [GroupRow(n, _word(by_name[n].state), _word(by_name[n].type)) for n in shown]
+    return Listing(rows, following, len(by_name))
+
+
+def get_group(connection: Connection, group: str) -> GroupDetail:
+    """A consumer group's members and lag. Raises ``NotFound``, ``Unavailable``."""
+    with _asking(connection) as (admin, _):
+        try:
+            found = admin.describe_consumer_groups([group], request_timeout=kafka.TIMEOUT_S)[group].result()
+        except KafkaException as error:
+            if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
+                raise NotFound(f"There is no group {group!r} in this cluster, or this login may not see it.") from None
+            raise
+        if _word(found.state) == "dead":
+            raise NotFound(f"There is no consumer group {group!r} in this cluster.")
+        offsets, problem = _offsets(admin, group)
+    members = [
+        GroupMember(m.client_id, m.host, len(m.assignment.topic_partitions) if m.assignment else 0)
+        for m in found.members
+    ]
+    return GroupDetail(
+        group, _word(found.state), _word(found.type), str(found.partition_assignor or ""), members, offsets, problem
+    )
+
+
+@contextmanager
+def _asking(connection: Connection) -> Iterator[tuple[AdminClient, Any]]:
+    properties = properties_of(connection)
+    try:
+        reaching.check_reached(servers_of(str(properties["bootstrap.servers"]))[:MOST_SERVERS], Clock(LOOK_S))
+        with kafka.cluster(properties) as asked:
+            yield asked
+    except Failed as failed:
+        raise Unavailable(f"{failed.message} {failed.advice}") from None
+    except (kafka.KafkaProblem, PropertyProblem) as problem:
+        raise Unavailable(f"The cluster does not answer: {problem}.") from None
+
+
+def _page(names: Sequence[str], after: str, limit: int) -> tuple[list[str], str]:
+    limit = max(1, min(limit, MOST_PAGE))
+    behind = [name for name in names if name > after] if after else list(names)
+    shown = behind[:limit]
+    return shown, shown[-1] if len(behind) > limit else ""
+
+
+def _counts(admin: AdminClient, partitions: dict[str, list[int]]) -> dict[str, tuple[int, int]]:
+    """Topic → how many records lie between first and end, and the sum of its ends; without those not known."""
+    if sum(map(len, partitions.values())) > MOST_PARTITIONS:
+        return {}
+    places = [TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers]
+    starts, ends = (_listed(admin, places, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))
+    found = {}
+    for topic, numbers in partitions.items():
+        keys = [(topic, number) for number in numbers]
+        if all(key in starts and key in ends for key in keys):
+            end = sum(ends[key] for key in keys)
+            found[topic] = (end - sum(starts[key] for key in keys), end)
+    return found
+
+
+def _ends(admin: AdminClient, topic: str, numbers: Sequence[int], spec: OffsetSpec) -> dict[int, int]:
+    if len(numbers) > MOST_PARTITIONS:
+        return {}
+    found = _listed(admin, [TopicPartition(topic, number) for number in numbers], spec)
+    return {number: offset for (_, number), offset in found.items()}
+
+
+def _listed(admin: AdminClient, places: list[TopicPartition], spec: OffsetSpec) -> dict[tuple[str, int], int]:
+    """Without those that have no leader just now."""
+    if not places:
+        return {}
+    found = {}
+    futures = admin.list_offsets(dict.fromkeys(places, spec), request_timeout=kafka.TIMEOUT_S)
+    for place, future in futures.items():
+        try:
+            found[place.topic, place.partition] = future.result().offset
+        except KafkaException:
+            continue
+    return found
+
+
+def _settings(admin: AdminClient, topic: str) -> tuple[list[Setting], str]:
+    [future] = admin.describe_configs(
+        [ConfigResource(ResourceType.TOPIC, topic)], request_timeout=kafka.TIMEOUT_S
+    ).values()
+    try:
+        entries = future.result()
+    except KafkaException as error:
+        return [], str(error.args[0].str())
+    found = [Setting(n, None if e.is_sensitive else e.value, bool(e.is_default)) for n, e in entries.items()]
+    return sorted(found, key=lambda s: (s.is_default, s.name)), ""
+
+
+def _offsets(admin: AdminClient, group: str) -> tuple[list[GroupOffset], str]:
+    try:
+        asked = admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)], request_timeout=kafka.TIMEOUT_S
+        )
+        found = [p for p in asked[group].result().topic_partitions if p.offset >= 0]
+    except KafkaException as error:
+        return [], str(error.args[0].str())
+    places = [TopicPartition(p.topic, p.partition) for p in found[:MOST_PARTITIONS]]
+    ends = _listed(admin, places, OffsetSpec.latest())
+    offsets = [GroupOffset(p.topic, p.partition, p.offset, ends.get((p.topic, p.partition))) for p in found]
+    return sorted(offsets, key=lambda o: (o.topic, o.partition)), ""
+
+
+def _rate(connection: Connection, topic: str, end: int) -> float | None:
+    """Records a second since the look before; that is kept so long that two quick ones do not make up a rate."""
+    key = f"topic-look:{connection.pk}:{connection.version}:{topic}"
+    now, before = time.time(), cache.get(key)
+    shortest, longest = RATE_S
+    if before is None or now - before[0] > longest or end < before[1]:
+        cache.set(key, (now, end), longest)
+        return None
+    if now - before[0] < shortest:
+        return None
+    if now - before[0] > longest / 10:
+        cache.set(key, (now, end), longest)
+    return float((end - before[1]) / (now - before[0]))
+
+
+def _word(value: Any) -> str:
+    return str(value.name).lower().replace("_", " ") if value is not None else ""

@@ -1,0 +1,162 @@
+"""What a spec connects to: by its own properties, or by the name of its team's connection. The one place that asks.
+
+A name is looked up when a spec is admitted, and again whenever an application gets its assignment or the control plane
+asks Kafka: a changed connection reaches all who name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from controlplane.common.errors import Conflict
+from controlplane.connections.admission import Fault, Place, faults_of, raise_any
+from controlplane.connections.models import Connection
+from controlplane.connections.resolving import kafka_values, registry_resolved
+from controlplane.connections.secrets import unseal
+from controlplane.connections.selectors import own_properties_allowed
+from controlplane.teams.models import Team
+from ingestion.specs import IOConfig
+from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.connection import Document, Kind, with_secrets
+from ingestion.specs.input_format import InputFormat, registries_of
+from ingestion.specs.providers import Value
+from ingestion.specs.stored import read_io_config
+
+
+class NoSuchConnection(Conflict):
+    """The team has no connection of this name and kind. ``name``: the one that was named."""
+
+    def __init__(self, name: str, kind: Kind) -> None:
+        self.name = name
+        super().__init__(f"There is no connection {name!r} to {kind.what} in the datasource's team.")
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a spec connects to, secrets included, references not yet resolved. Never shown or logged."""
+
+    properties: dict[str, Value] = field(repr=False)
+    input_format: InputFormat = field(repr=False)
+
+
+def admit(document: Any, team: Team | None, io_config: IOConfig, *, asks_kafka: bool = True) -> Reached:
+    """Judge what a spec connects to, before anything is stored or tried; see ``admission.faults_of``.
+
+    ``document``: what the user sent, for the faults' pointers. ``team``: whose connections it may name; None while that
+    is not known. Raises ``InvalidInput`` with every fault, ``SecretsLost``.
+    """
+    faults = [*_unnamed(team, io_config, asks_kafka), *_unknown(team, io_config, asks_kafka)]
+    raise_any(document, faults)
+    found = reached(team.pk if team else None, io_config) if asks_kafka else _format_only(team, io_config)
+    raise_any(document, [_at_its_name(io_config, fault) for fault in faults_of(found.properties, found.input_format)])
+    return found
+
+
+def _unnamed(team: Team | None, io_config: IOConfig, asks_kafka: bool) -> Iterator[Fault]:
+    """Where the spec says itself what it connects to, though its team takes connections by name only."""
+    own = unnamed_in(io_config, asks_kafka=asks_kafka)
+    if own and team is not None and not own_properties_allowed(team):
+        for place in own:
+            yield place, f"team {team.name} takes connections by their names only: give one in connection"
+
+
+def unnamed_in(io_config: IOConfig, *, asks_kafka: bool = True) -> list[Place]:
+    """Where an ioConfig says itself what it connects to."""
+    own: list[Place] = [("consumerProperties",)] if asks_kafka and io_config.connection is None else []
+    return own + [place for place, registry in registries_of(io_config.inputFormat) if registry.connection is None]
+
+
+def _unknown(team: Team | None, io_config: IOConfig, asks_kafka: bool) -> Iterator[Fault]:
+    for place, name, kind in names_in(io_config):
+        if not asks_kafka and kind is Kind.KAFKA:
+            continue
+        if team is None:
+            yield place, "say whose connection it is: name the team (over REST: header X-Headgate-Team)"
+        elif not Connection.objects.filter(team=team, name=name, kind=kind).exists():
+            yield place, f"team {team.name} has no connection {name!r} to {kind.what}"
+
+
+def names_in(io_config: IOConfig) -> Iterator[tuple[Place, str, Kind]]:
+    """Every connection that an ioConfig names, with its place in it and its kind."""
+    if io_config.connection is not None:
+        yield ("connection",), io_config.connection, Kind.KAFKA
+    for place, registry in registries_of(io_config.inputFormat):
+        if registry.connection is not None:
+            yield (*place, "connection"), registry.connection, Kind.SCHEMA_REGISTRY
+
+
+def hold(team: Team, io_config: IOConfig) -> None:
+    """Keep the connections that a spec names from being deleted until the transaction ends, in which it is stored.
+
+    Raises ``NoSuchConnection``.
+    """
+    for _, name, kind in names_in(io_config):
+        # Whoever deletes one locks its row first, and looks then who names it.
+        if not Connection.objects.select_for_update().filter(team=team, name=name, kind=kind).exists():
+            raise NoSuchConnection(name, kind)
+
+
+def _at_its_name(io_config: IOConfig, fault: Fault) -> Fault:
+    """A fault of what a connection holds is told where the spec names the connection."""
+    place, reason = fault
+    of_kafka = place[0] == "consumerProperties" and len(place) > 1
+    if io_config.connection and of_kafka and place[1] not in io_config.consumerProperties:
+        return ("connection",), f"its {place[1]}: {reason}"
+    for where, name, _ in names_in(io_config):
+        if where[:-1] and place[: len(where) - 1] == where[:-1]:
+            return where, f"the {'.'.join(place[len(where) - 1 :])} of {name}: {reason}"
+    return fault
+
+
+def _format_only(team: Team | None, io_config: IOConfig) -> Reached:
+    plain = io_config.model_copy(update={"connection": None, "consumerProperties": {}})
+    return reached(team.pk if team else None, plain)
+
+
+def reached(team_id: int | None, io_config: IOConfig, secrets: Mapping[str, str] | None = None) -> Reached:
+    """``secrets``: the spec's own. Raises ``NoSuchConnection``, ``SecretsLost``."""
+    own = spec_secrets.of_kafka(secrets or {})
+    properties = {**connected_properties(team_id, io_config.connection), **own, **io_config.consumerProperties}
+    if not any(registry.connection for _, registry in registries_of(io_config.inputFormat)):
+        return Reached(properties, io_config.inputFormat)
+    # Read by the models: the addresses are looked at by those who judge them.
+    written = {"spec": {"ioConfig": io_config.model_dump(mode="json", exclude_none=True)}}
+    filled = spec_secrets.with_named_registries(written, lambda name: _holding(team_id, name, Kind.SCHEMA_REGISTRY))
+    return Reached(properties, read_io_config(filled).inputFormat)
+
+
+def kafka_properties(team_id: int | None, io_config: IOConfig, sealed: str) -> dict[str, Value]:
+    """Everything that a stored spec's Kafka clients need; not yet resolved. Never shown or logged.
+
+    Raises ``NoSuchConnection``, ``SecretsLost``.
+    """
+    own = kafka_values({**io_config.consumerProperties, **spec_secrets.of_kafka(unseal(sealed))})
+    return {**connected_properties(team_id, io_config.connection), **own}
+
+
+def with_registries(team_id: int | None, document: Document, secrets: Mapping[str, str]) -> Document:
+    """A stored spec with all that its schema registries' clients need. ``secrets``: the spec's own.
+
+    Raises ``NoSuchConnection``, ``SecretsLost``, ``PropertyProblem``.
+    """
+    filled = spec_secrets.with_named_registries(document, lambda name: _holding(team_id, name, Kind.SCHEMA_REGISTRY))
+    return spec_secrets.with_registry_secrets(filled, secrets, registry_resolved)
+
+
+def properties_of(connection: Connection) -> dict[str, Value]:
+    """Of a connection to Kafka, with its secrets; not yet resolved. Never shown or logged. Raises ``SecretsLost``."""
+    return kafka_values(with_secrets(Kind.KAFKA, connection.properties, unseal(connection.secrets)))
+
+
+def connected_properties(team_id: int | None, name: str | None) -> dict[str, Value]:
+    """Those of a team's connection to Kafka; none where no name is given. Raises ``NoSuchConnection``."""
+    return {} if name is None else kafka_values(_holding(team_id, name, Kind.KAFKA))
+
+
+def _holding(team_id: int | None, name: str, kind: Kind) -> dict[str, Any]:
+    found = Connection.objects.filter(team_id=team_id, name=name, kind=kind).first() if team_id is not None else None
+    if found is None:
+        raise NoSuchConnection(name, kind)
+    return with_secrets(kind, found.properties, unseal(found.secrets))

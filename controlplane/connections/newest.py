@@ -1,0 +1,91 @@
+"""A topic's newest records, read by a process of the data plane that is killed when it does not answer in time."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+from django.conf import settings
+from pydantic import ValidationError
+
+from controlplane.common.errors import InvalidInput, NotFound, Unavailable
+from controlplane.common.fair_places import NoPlace
+from controlplane.common.processes import bare, spoken_to
+from controlplane.connections import reaching
+from controlplane.connections.browsing import LOOK_S, MOST_SERVERS
+from controlplane.connections.models import Connection
+from controlplane.connections.named import properties_of
+from controlplane.connections.resolving import client_properties
+from controlplane.connections.trying import WAIT_S, places
+from controlplane.connections.verdict import Clock, Failed
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
+from ingestion.specs.addresses import servers_of
+from ingestion.specs.newest import MOST_ROWS, NewestAnswer, NewestOrder
+
+MODULE = "ingestion.task.newest"
+READ_MS = 5_000
+START_S = 10.0
+
+# Who may not see a topic's records is known to an app above this one: each raises ``NotAllowed``.
+Guard = Callable[[User, str], None]
+_guards: list[Guard] = []
+
+
+def guarded_by(guard: Guard) -> Guard:
+    """From now on it is asked before a topic is read; a decorator."""
+    _guards.append(guard)
+    return guard
+
+
+def newest_records(
+    *, user: User, connection: Connection, topic: str, rows: int = 20, earliest: bool = False
+) -> NewestAnswer:
+    """The topic's newest records (or its first), newest first: ``rows`` of them at most, 50 at the very most.
+
+    Of each: partition, offset, time, key, payload and headers; of a key, payload or header the first 4 KiB with the
+    size of all. ``stopped_by`` says if there would be more. Nothing is joined or committed. Needs the role operator, as
+    a sample does. Raises ``NotAllowed``, ``NotFound`` (no such topic), ``InvalidInput``, ``Unavailable``,
+    ``SecretsLost``.
+    """
+    require(user, Action.OPERATE, connection.team)
+    for guard in _guards:
+        guard(user, topic)
+    if not 1 <= rows <= MOST_ROWS:
+        raise InvalidInput(f"1 to {MOST_ROWS} records can be read.")
+    order = NewestOrder(
+        topic=topic,
+        rows=rows,
+        earliest=earliest,
+        timeout_ms=READ_MS,
+        consumer_properties=client_properties(properties_of(connection)),
+        address_policy=settings.ADDRESS_POLICY,
+    )
+    try:
+        with places.place(user.pk, WAIT_S):
+            reaching.check_reached(servers_of(connection.properties["bootstrap.servers"])[:MOST_SERVERS], Clock(LOOK_S))
+            answer = _asked(order)
+    except Failed as failed:
+        raise Unavailable(f"{failed.message} {failed.advice}") from None
+    except NoPlace:
+        raise Unavailable("Too much is being read already; try again in a few seconds.") from None
+    if answer.missing:
+        raise NotFound(f"{answer.failure[:1].upper()}{answer.failure[1:]}, or this login may not see it.")
+    if answer.failure:
+        raise Unavailable(f"The topic can't be read: {answer.failure}.")
+    return answer
+
+
+def _asked(order: NewestOrder) -> NewestAnswer:
+    seconds = order.timeout_ms / 1000 + START_S
+    with spoken_to(MODULE, bare()) as process:
+        try:
+            told, _ = process.communicate(order.model_dump_json(), timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"The topic was not read within {seconds:.0f} s.") from None
+        finally:
+            process.kill()
+    try:
+        return NewestAnswer.model_validate_json(told)
+    except ValidationError:
+        raise Unavailable("The process that reads the topic failed; its log, on standard error, says why.") from None

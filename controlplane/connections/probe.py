@@ -1,0 +1,257 @@
+"""Does a connection work, and if not, why? Name, address, TCP, TLS, login, rights, each tried by itself, in seconds.
+
+librdkafka tells all of these as one lost connection; so what comes before the login is tried here, on a socket, and the
+client is asked only then. Blocks for ``TEST_S`` at most.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient
+from django.conf import settings
+
+from controlplane.connections import reaching, wire
+from controlplane.connections.resolving import PropertyProblem, client_properties
+from controlplane.connections.verdict import Cause, Clock, Failed, Step, Verdict
+from ingestion.specs.addresses import AddressProblem, servers_of
+from ingestion.specs.kafka_properties import admitted
+from ingestion.specs.providers import Value
+
+TEST_S = 10.0
+MOST_SERVERS = 4  # of those that are named or advertised
+T = TypeVar("T")
+
+
+@dataclass
+class Steps:
+    """What was tried so far."""
+
+    clock: Clock = field(default_factory=lambda: Clock(TEST_S))
+    taken: list[Step] = field(default_factory=list)
+
+    def take(self, name: str, do: Callable[[], T], detail: Callable[[T], str] = lambda _: "") -> T:
+        """Try one. Raises ``Failed``."""
+        if self.clock.is_over:
+            message = f"The test was not done within {TEST_S:.0f} s: {name} was not tried any more."
+            raise Failed("other", message, "Something answers slowly; try again.")
+        try:
+            result = do()
+        except Failed as failed:
+            self.taken.append(Step(name, False, failed.message))
+            raise
+        self.taken.append(Step(name, True, detail(result)))
+        return result
+
+    def verdict(self, do: Callable[[Steps], str]) -> Verdict:
+        """``do`` takes the steps, and may leave a remark."""
+        try:
+            return Verdict(True, "", do(self), "", self.taken)
+        except Failed as failed:
+            return Verdict(False, failed.cause, failed.message, failed.advice, self.taken)
+
+
+def try_kafka(properties: Mapping[str, Value], topic: str = "") -> Verdict:
+    """Of a cluster by properties with their secrets, not yet resolved; with a topic whether it may be read."""
+    return Steps().verdict(lambda steps: _cluster(steps, properties, topic))
+
+
+def _cluster(steps: Steps, properties: Mapping[str, Value], topic: str) -> str:
+    config = steps.take("Properties", lambda: config_of(properties))
+    failure: Failed | None = None
+    reached = 0
+    for host, port in servers_of(config["bootstrap.servers"])[:MOST_SERVERS]:
+        try:
+            _server(steps, host, port, config)
+            reached += 1
+        except Failed as failed:
+            failure = failure or failed
+    if not reached and failure is not None:
+        raise failure
+    remark = "" if failure is None else f"One of the bootstrap servers does not work: {failure.message} "
+    return remark + _as_client(steps, properties, config, topic)
+
+
+def config_of(properties: Mapping[str, Value]) -> dict[str, str]:
+    """librdkafka's properties. Raises ``Failed``."""
+    try:
+        return client_properties(properties)
+    except PropertyProblem as problem:
+        raise Failed("properties", f"{problem}.", "Mend this property.") from None
+
+
+def _server(steps: Steps, host: str, port: int, config: Mapping[str, str]) -> None:
+    place, clock = f"{host}:{port}", steps.clock
+    addresses = steps.take(f"DNS {host}", lambda: reaching.resolved(host, port, clock), ", ".join)
+    line = steps.take(f"TCP {place}", lambda: reaching.connected(host, addresses, port, clock))
+    try:
+        if config.get("security.protocol", "PLAINTEXT").upper().endswith("SSL"):
+            plain = line
+            line = steps.take(f"TLS {place}", lambda: reaching.secured(plain, host, config, clock), _told_of_tls)
+        steps.take(f"Kafka {place}", lambda: _greeted(line, place, config, clock), _told_of_login)
+    finally:
+        reaching.ended(line)
+
+
+def _told_of_tls(line: socket.socket) -> str:
+    return (line.version() or "") if isinstance(line, ssl.SSLSocket) else ""
+
+
+def _told_of_login(offered: tuple[str, ...]) -> str:
+    return f"asks for a login: {', '.join(offered)}" if offered else "asks for no login"
+
+
+def _greeted(line: socket.socket, place: str, config: Mapping[str, str], clock: Clock) -> tuple[str, ...]:
+    """The mechanisms for a login that the broker offers; none: it asks for none. Raises ``Failed``."""
+    line.settimeout(clock.at_most(3.0))
+    secure = isinstance(line, ssl.SSLSocket)
+    try:
+        wire.hello(line)
+        mechanism = config.get("sasl.mechanisms", "")
+        shaken = wire.handshake(line, mechanism or "PLAIN")
+    except wire.NotKafka as other:
+        raise _other_speech(place, other.speaks) from None
+    except ssl.SSLError as error:
+        raise reaching.alerted(error, config) from None
+    except TimeoutError:
+        advice = "Check that the port is a Kafka listener; a proxy may stand between."
+        raise Failed("protocol", f"{place} takes the connection, and says nothing.", advice) from None
+    except OSError:
+        if secure and not config.get("ssl.certificate.pem"):
+            advice = "The broker may want a client's certificate: give ssl.certificate.pem and ssl.key.pem."
+            raise Failed("tls", f"{place} ends the connection after the TLS handshake.", advice) from None
+        if not secure and wire.speaks_tls((line.getpeername()[0], line.getpeername()[1]), clock.at_most(2.0)):
+            raise _other_speech(place, "TLS") from None
+        raise Failed(
+            "protocol", f"{place} ends the connection when it is spoken to.", "See the broker's log."
+        ) from None
+    return _login_offered(place, config, shaken)
+
+
+def _other_speech(place: str, speaks: str) -> Failed:
+    if speaks == "TLS":
+        message = f"{place} speaks TLS, and the connection does not."
+        return Failed("tls", message, "Set security.protocol to SSL or SASL_SSL, or use the port without TLS.")
+    what = "a web server" if speaks == "HTTP" else "no Kafka broker"
+    return Failed(
+        "protocol", f"{place} is {what}.", "Check host and port: bootstrap.servers are Kafka's own listeners."
+    )
+
+
+def _login_offered(place: str, config: Mapping[str, str], shaken: wire.Handshake) -> tuple[str, ...]:
+    logs_in = config.get("security.protocol", "").upper().startswith("SASL")
+    offered = ", ".join(shaken.mechanisms)
+    if shaken.error == wire.ILLEGAL_STATE:
+        if logs_in:
+            plain = "SSL" if config["security.protocol"].upper().endswith("SSL") else "PLAINTEXT"
+            message = f"{place} asks for no login, and the connection has one."
+            raise Failed("login", message, f"Set security.protocol to {plain}, or use the port with a login.")
+        return ()
+    if not logs_in:
+        name = "SASL_SSL" if config.get("security.protocol", "").upper() == "SSL" else "SASL_PLAINTEXT"
+        advice = f"Set security.protocol to {name}, with sasl.mechanism, sasl.username and sasl.password."
+        raise Failed("login", f"{place} asks for a login ({offered}), and the connection has none.", advice)
+    if shaken.error == wire.UNSUPPORTED_MECHANISM:
+        message = f"{place} does not offer {config.get('sasl.mechanisms')}."
+        raise Failed("login", message, f"Set sasl.mechanism to one that it offers: {offered}.")
+    return shaken.mechanisms
+
+
+# With the client
+
+
+def _as_client(steps: Steps, properties: Mapping[str, Value], config: Mapping[str, str], topic: str) -> str:
+    errors: list[Any] = []
+    admin = steps.take("Client", lambda: _client(config, errors))
+    cluster = steps.take("Login and metadata", lambda: _metadata(admin, errors, config, steps.clock), _told_of_cluster)
+    for broker in list(cluster.brokers.values())[:MOST_SERVERS]:
+        name = f"Broker {broker.id} at {broker.host}:{broker.port}"
+        steps.take(name, lambda b=broker: _advertised(b, steps.clock))  # type: ignore[misc]
+    if topic:
+        steps.take(f"Topic {topic}", lambda: _readable(admin, topic, steps.clock))
+        return ""
+    if all(name.startswith("__") for name in cluster.topics):
+        return "No topic is to be seen: there is none, or this login may describe none (DESCRIBE)."
+    return ""
+
+
+def _client(config: Mapping[str, str], errors: list[Any]) -> AdminClient:
+    try:
+        checked = admitted(config, settings.ADDRESS_POLICY)
+        return AdminClient({**checked, "error_cb": errors.append, "log_level": 0})
+    except (AddressProblem, ValueError) as problem:
+        raise Failed("address", f"{problem}.", "Use other addresses.") from None
+    except KafkaException as error:
+        raise Failed("properties", f"{error.args[0].str()}.", "Mend the properties.") from None
+
+
+def _metadata(admin: AdminClient, errors: list[Any], config: Mapping[str, str], clock: Clock) -> Any:
+    """The cluster's. Asked for in short turns: why it does not come is known before the time is over."""
+    until = Clock(clock.at_most(6.0))
+    while True:
+        try:
+            return admin.list_topics(timeout=min(1.0, until.left))
+        except KafkaException as error:
+            admin.poll(0)
+            failed = _client_failure(errors, config)
+            if failed is not None:
+                raise failed from None
+            if until.is_over:
+                reason = str(error.args[0].str())
+                raise Failed("other", f"Kafka does not answer: {reason}.", "See the broker's log.") from None
+            time.sleep(0.05)
+
+
+def _client_failure(errors: list[Any], config: Mapping[str, str]) -> Failed | None:
+    by_name: dict[str, str] = {error.name(): str(error.str()) for error in reversed(errors)}
+    if "_AUTHENTICATION" in by_name:
+        user = config.get("sasl.username", "")
+        advice = "Write the password in anew; check the user's name, the mechanism, and that the broker knows the user."
+        return Failed("login", f"The broker refuses the login of {user!r}: name or password is wrong.", advice)
+    if "_SSL" in by_name:
+        return Failed("tls", f"{by_name['_SSL'][:300]}.", "Look at the certificates of both sides.")
+    return None
+
+
+def _told_of_cluster(cluster: Any) -> str:
+    topics = sum(not name.startswith("__") for name in cluster.topics)
+    return f"cluster {cluster.cluster_id}; brokers: {len(cluster.brokers)}; topics to be seen: {topics}"
+
+
+def _advertised(broker: Any, clock: Clock) -> None:
+    advice = "Set the broker's advertised.listeners to a name and port that Headgate reaches."
+    try:
+        addresses = reaching.resolved(broker.host, broker.port, clock)
+        reaching.ended(reaching.connected(broker.host, addresses, broker.port, clock))
+    except Failed as failed:
+        message = f"Broker {broker.id} is advertised at {broker.host}:{broker.port}. {failed.message}"
+        raise Failed(failed.cause, message, advice) from None
+
+
+def _readable(admin: AdminClient, topic: str, clock: Clock) -> None:
+    asked = admin.describe_topics(
+        TopicCollection([topic]), include_authorized_operations=True, request_timeout=clock.at_most(3.0)
+    )
+    try:
+        described = asked[topic].result()
+    except KafkaException as error:
+        raise _no_topic(topic, error.args[0]) from None
+    allowed = described.authorized_operations
+    if allowed and AclOperation.READ not in allowed and AclOperation.ALL not in allowed:
+        advice = f"Have the operation READ on topic {topic} allowed to this login."
+        raise Failed("authorisation", f"The login may see the topic {topic!r}, and not read it.", advice)
+
+
+def _no_topic(topic: str, error: Any) -> Failed:
+    cause: Cause = "authorisation" if error.name() == "TOPIC_AUTHORIZATION_FAILED" else "other"
+    if cause == "authorisation" or error.name() == "UNKNOWN_TOPIC_OR_PART":
+        advice = f"Check the name; have DESCRIBE and READ on topic {topic} allowed to this login."
+        message = f"There is no topic {topic!r}, or this login may not describe it."
+        return Failed("authorisation", message, advice)
+    return Failed(cause, f"Kafka says of topic {topic!r}: {error.str()}.", "See the broker's log.")

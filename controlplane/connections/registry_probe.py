@@ -1,0 +1,107 @@
+"""Does a connection to a schema registry work, and if not, why? As ``probe`` does for Kafka."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import socket
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from controlplane.connections import reaching
+from controlplane.connections.probe import Steps
+from controlplane.connections.resolving import PropertyProblem, registry_resolved
+from controlplane.connections.verdict import Clock, Failed, Verdict
+
+MOST_BYTES = 1024 * 1024
+
+
+def try_registry(properties: Mapping[str, Any]) -> Verdict:
+    """Of a registry by its properties with their secrets, not yet resolved: of the first address that answers."""
+    return Steps().verdict(lambda steps: _registry(steps, properties))
+
+
+def _registry(steps: Steps, properties: Mapping[str, Any]) -> str:
+    headers = steps.take("Properties", lambda: _headers(properties))
+    failure: Failed | None = None
+    for address in properties.get("urls") or [properties["url"]]:
+        try:
+            count = _answered(steps, address, headers)
+        except Failed as failed:
+            failure = failure or failed
+            continue
+        remark = "" if failure is None else f"One of the addresses does not work: {failure.message} "
+        return remark + ("" if count else "The registry has no subjects yet.")
+    raise failure or Failed("properties", "There is no address.", "Give url.")
+
+
+def _headers(properties: Mapping[str, Any]) -> dict[str, str]:
+    try:
+        config = registry_resolved(properties.get("config", {}))
+        headers = registry_resolved(properties.get("headers", {}))
+    except PropertyProblem as problem:
+        raise Failed("properties", f"{problem}.", "Mend this property.") from None
+    if "basic.auth.user.info" in config:
+        login = base64.b64encode(config["basic.auth.user.info"].encode()).decode()
+        return {"Authorization": f"Basic {login}", **headers}
+    if "bearer.auth.token" in config:
+        return {"Authorization": f"Bearer {config['bearer.auth.token']}", **headers}
+    return headers
+
+
+def _answered(steps: Steps, address: str, headers: Mapping[str, str]) -> int:
+    """How many subjects it tells. Raises ``Failed``."""
+    parts, clock = urlsplit(address), steps.clock
+    secure = parts.scheme == "https"
+    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+    addresses = steps.take(f"DNS {host}", lambda: reaching.resolved(host, port, clock), ", ".join)
+    line = steps.take(f"TCP {host}:{port}", lambda: reaching.connected(host, addresses, port, clock))
+    try:
+        if secure:
+            plain = line
+            line = steps.take(f"TLS {host}:{port}", lambda: reaching.secured(plain, host, {}, clock))
+        path = f"{parts.path.rstrip('/')}/subjects"
+        return steps.take(f"GET {path}", lambda: _subjects(line, parts.netloc, path, headers, clock), _counted)
+    finally:
+        reaching.ended(line)
+
+
+def _counted(count: int) -> str:
+    return f"{count} subjects"
+
+
+def _subjects(line: socket.socket, host: str, path: str, headers: Mapping[str, str], clock: Clock) -> int:
+    line.settimeout(clock.at_most(4.0))
+    asking = http.client.HTTPConnection(host)
+    asking.sock = line
+    try:
+        asking.request("GET", path, headers={"Accept": "application/json", **headers})
+        answer = asking.getresponse()
+        status, told = answer.status, answer.read(MOST_BYTES)
+    except TimeoutError:
+        raise Failed("protocol", f"{host} takes the connection, and says nothing.", "Check the port.") from None
+    except (OSError, http.client.HTTPException):
+        advice = "Check the port, and whether it wants https."
+        raise Failed("protocol", f"{host} does not speak HTTP on this port.", advice) from None
+    return _understood(host, status, told)
+
+
+def _understood(host: str, status: int, told: bytes) -> int:
+    if status == 401:
+        advice = "Write basic.auth.user.info (or bearer.auth.token) in anew."
+        raise Failed("login", f"{host} refuses the login.", advice)
+    if status == 403:
+        advice = "Have the reading of subjects and schemas allowed to this login."
+        raise Failed("authorisation", f"{host} does not let this login read subjects.", advice)
+    if 300 <= status < 400:
+        raise Failed("protocol", f"{host} sends its callers elsewhere ({status}).", "Give the address that it names.")
+    try:
+        subjects = json.loads(told) if status == 200 else None
+    except ValueError:
+        subjects = None
+    if not isinstance(subjects, list):
+        message = f"{host} answers {status}, and not as a schema registry does."
+        raise Failed("protocol", message, "Check the address, its path too.")
+    return len(subjects)

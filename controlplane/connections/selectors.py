@@ -1,0 +1,42 @@
+"""Reads of connections. Nothing here gives out a secret."""
+
+from __future__ import annotations
+
+from django.db.models import F, QuerySet
+
+from controlplane.common.errors import InvalidInput, NotFound
+from controlplane.common.text import storable
+from controlplane.connections.models import Connection, ConnectionRule
+from controlplane.teams.models import Team, User
+
+
+def list_connections(user: User, *, search: str = "", kind: str = "", team: str = "") -> QuerySet[Connection]:
+    """Those of the user's teams, by team and name; each with ``team_name``."""
+    found = Connection.objects.visible_to(user).select_related("team", "created_by", "changed_by")
+    found = found.annotate(team_name=F("team__name")).order_by("team_name", "name")
+    if not storable(search) or not storable(team):
+        return found.none()
+    wanted = {"name__icontains": search, "kind": kind, "team__name": team}
+    return found.filter(**{field: value for field, value in wanted.items() if value})
+
+
+def get_connection(user: User, team: str, name: str) -> Connection:
+    """One of ``list_connections``. Raises ``NotFound``: another team's is as one that there is not."""
+    found = list_connections(user, team=team).filter(name=name).first() if storable(name) and team else None
+    if found is None:
+        raise NotFound(f"There is no connection {name!r} in a team {team!r} of yours.")
+    return found
+
+
+def get_cluster(user: User, team: str, name: str) -> Connection:
+    """One of ``list_connections`` that is a Kafka cluster. Raises ``NotFound``, ``InvalidInput`` for a registry."""
+    found = get_connection(user, team, name)
+    if not found.is_kafka:
+        raise InvalidInput(f"The connection {name!r} is a schema registry: it has no topics and groups.")
+    return found
+
+
+def own_properties_allowed(team: Team) -> bool:
+    """Whether the team's specs may say themselves where and how they connect."""
+    rule = ConnectionRule.objects.filter(team=team).first()
+    return rule is None or rule.own_properties

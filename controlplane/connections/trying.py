@@ -1,0 +1,58 @@
+"""Connections tried out for users: who may, and no more at once than the web process bears."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.common.errors import InvalidInput, Unavailable
+from controlplane.common.fair_places import FairPlaces, NoPlace
+from controlplane.connections.models import Connection
+from controlplane.connections.probe import try_kafka
+from controlplane.connections.registry_probe import try_registry
+from controlplane.connections.resolving import kafka_values
+from controlplane.connections.secrets import unseal
+from controlplane.connections.services import checked_draft
+from controlplane.connections.verdict import Verdict
+from controlplane.teams.models import Team, User
+from controlplane.teams.permissions import Action, require
+from ingestion.specs.connection import Document, Kind, with_secrets
+
+AT_ONCE = 6  # of one web process: each waits for others' machines, ten seconds at most
+OWN_AT_ONCE = 2
+WAIT_S = 5.0
+LONGEST_TOPIC = 249
+places = FairPlaces(places=AT_ONCE, own=OWN_AT_ONCE, waiting=4)
+
+
+def try_connection(*, user: User, connection: Connection, topic: str = "") -> Verdict:
+    """Test a stored one; with a topic also whether that may be read. Needs the role operator.
+
+    Raises ``NotAllowed``, ``SecretsLost``, ``Unavailable`` (too many at once).
+    """
+    require(user, Action.OPERATE, connection.team)
+    kind = connection.typed_kind
+    return _tried(user, kind, with_secrets(kind, connection.properties, unseal(connection.secrets)), topic)
+
+
+def try_draft(
+    *, user: User, team: Team, kind: Kind, properties: Any, like: Connection | None = None, topic: str = ""
+) -> Verdict:
+    """Test one that is not stored yet. ``like``: the stored one whose secrets may be left out. Needs the role admin.
+
+    Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Unavailable``.
+    """
+    require(user, Action.ADMINISTER, team)
+    draft = checked_draft(kind, properties, like)
+    return _tried(user, kind, with_secrets(kind, draft.properties, draft.secrets), topic)
+
+
+def _tried(user: User, kind: Kind, properties: Document, topic: str) -> Verdict:
+    if len(topic) > LONGEST_TOPIC:
+        raise InvalidInput(f"A topic's name has at most {LONGEST_TOPIC} characters.")
+    try:
+        with places.place(user.pk, WAIT_S):
+            return try_kafka(kafka_values(properties), topic) if kind is Kind.KAFKA else try_registry(properties)
+    except NoPlace:
+        raise Unavailable(
+            f"{AT_ONCE} connections are being tested already, or {OWN_AT_ONCE} for you; try again in a few seconds."
+        ) from None

@@ -1,0 +1,172 @@
+"""What a connection's cluster holds, on a real Kafka: topics, records, groups, over REST and on the pages."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from django.test import Client
+
+from controlplane.connections import browsing
+from controlplane.connections.models import Connection
+from controlplane.loading.models import Draft
+from tests.support.django_cast import Cast, browsing_as, spec_for
+from tests.support.house import House
+
+BINARY = bytes(range(256))
+
+
+@pytest.fixture
+def cluster(cast: Cast, house: House) -> Connection:
+    """A connection of team alpha's to the house's Kafka."""
+    return Connection.objects.create(
+        team=cast.alpha, name="house", kind="kafka", properties={"bootstrap.servers": house.kafka.bootstrap}
+    )
+
+
+@pytest.fixture
+def topic(house: House) -> str:
+    """Two partitions with three and one records; the last in time is an odd one."""
+    name, admin = f"browse-{uuid.uuid4().hex[:8]}", AdminClient({"bootstrap.servers": house.kafka.bootstrap})
+    admin.create_topics([NewTopic(name, 2)])[name].result(30)
+    producer = Producer({"bootstrap.servers": house.kafka.bootstrap})
+    for number in range(3):
+        producer.produce(
+            name, json.dumps({"n": number}).encode(), key=f"k{number}".encode(), partition=0, timestamp=1000 + number
+        )
+    producer.produce(name, BINARY, partition=1, timestamp=5000, headers=[("trace", b"<b>"), ("none", None)])
+    assert producer.flush(30) == 0
+    return name
+
+
+def test_topics_are_listed_and_searched_page_by_page(cluster: Connection, topic: str) -> None:
+    listing = browsing.list_topics(cluster, search=topic.upper())
+    assert [(r.name, r.partitions, r.records, r.problem) for r in listing.rows] == [(topic, 2, 4, "")]
+    assert (listing.total, listing.next) == (1, "")
+    everything = browsing.list_topics(cluster, limit=200)
+    names: list[str] = []
+    after = ""
+    while True:
+        page = browsing.list_topics(cluster, after=after, limit=1)
+        names += [row.name for row in page.rows]
+        after = page.next
+        if not after or len(names) > 3:
+            break
+    assert names == [row.name for row in everything.rows][: len(names)]
+    assert not any(row.name.startswith("__") for row in everything.rows)
+
+
+def test_a_rate_is_told_at_the_second_look(cluster: Connection, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert browsing.list_topics(cluster, search=topic).rows[0].per_second is None
+    monkeypatch.setattr(browsing, "RATE_S", (0.0, 600.0))
+    assert browsing.list_topics(cluster, search=topic).rows[0].per_second == 0.0
+
+
+def test_a_topic_in_full(cluster: Connection, topic: str) -> None:
+    found = browsing.get_topic(cluster, topic)
+    assert [(p.number, p.start, p.end, p.records) for p in found.partitions] == [(0, 0, 3, 3), (1, 0, 1, 1)]
+    assert all(p.leader is not None and p.leader in p.replicas for p in found.partitions)
+    assert "retention.ms" in {setting.name for setting in found.settings}
+
+
+def test_its_newest_records_come_first_and_whole_within_bounds(
+    cluster: Connection, topic: str, clients: dict[str, Client]
+) -> None:
+    address = f"/api/v1/connections/alpha/house/topics/{topic}/records/"
+    said = clients["operator"].get(address).json()["records"]
+    assert [(r["partition"], r["offset"], r["timestamp_ms"]) for r in said] == [
+        (1, 0, 5000),
+        (0, 2, 1002),
+        (0, 1, 1001),
+        (0, 0, 1000),
+    ]
+    assert base64.b64decode(said[0]["payload"]["base64"]) == BINARY and said[0]["payload"]["size_bytes"] == 256
+    assert [(h["name"], h["value"]) for h in said[0]["headers"]] == [
+        ("trace", {"base64": base64.b64encode(b"<b>").decode(), "size_bytes": 3}),
+        ("none", None),
+    ]
+    assert base64.b64decode(said[1]["key"]["base64"]) == b"k2"
+    first = clients["owner"].get(address, {"rows": "1", "earliest": "true"}).json()["records"]
+    assert len(first) == 1 and first[0]["offset"] == 0
+    assert clients["viewer"].get(address).status_code == 403
+    assert clients["outsider"].get(address).status_code == 404
+    assert clients["owner"].get(address, {"rows": "51"}).status_code == 400
+
+
+def test_what_there_is_not(cluster: Connection, house: House, clients: dict[str, Client]) -> None:
+    start = "/api/v1/connections/alpha/house/"
+    for path in ("topics/no-such-topic/", "topics/no-such-topic/records/", "groups/no-such-group/"):
+        assert clients["owner"].get(start + path).status_code == 404, path
+    Connection.objects.update(kind="kafka", properties={"bootstrap.servers": "127.0.0.1:1"})
+    away = clients["owner"].get(f"{start}topics/")
+    assert away.status_code == 503 and "refuses the connection" in away.json()["detail"]
+
+
+def test_groups_with_their_lag(cluster: Connection, topic: str, house: House) -> None:
+    group = f"group/{uuid.uuid4().hex[:8]}"
+    consumer = Consumer({"bootstrap.servers": house.kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1), TopicPartition(topic, 1, 1)], asynchronous=False)
+    consumer.close()
+    assert [row.name for row in browsing.list_groups(cluster, search=group).rows] == [group]
+    found = browsing.get_group(cluster, group)
+    assert [(o.topic, o.partition, o.offset, o.end, o.lag) for o in found.offsets] == [
+        (topic, 0, 1, 3, 2),
+        (topic, 1, 1, 1, 0),
+    ]
+    assert (found.lag, found.members) == (2, [])
+
+
+def test_the_pages_show_them_as_text(cluster: Connection, topic: str, cast: Cast) -> None:
+    client, start = browsing_as(cast, "operator"), "/connections/alpha/house/"
+    listed = client.get(f"{start}topics/", {"search": topic}).content.decode()
+    assert f'data-topic="{topic}"' in listed
+    page = client.get(f"{start}topics/{topic}/").content.decode()
+    assert "broker" in page and "retention.ms" in page
+    owner = browsing_as(cast, "owner").get("/supervisors/-/new/", {"connection": "house", "topic": topic})
+    assert "&quot;connection&quot;: &quot;house&quot;" in owner.content.decode()
+    assert f"&quot;topic&quot;: &quot;{topic}&quot;" in owner.content.decode()
+    records = client.get(f"{start}topics/{topic}/records/").content.decode()
+    assert 'data-place="1:0"' in records and "&lt;b&gt;" in records and "<b>" not in records
+    indented = client.get(f"{start}topics/{topic}/records/", {"form": "json", "from": "first"}).content.decode()
+    assert "&quot;n&quot;: 0" in indented
+    assert "No group is like that." in client.get(f"{start}groups/", {"search": "nothing-like-it"}).content.decode()
+    assert browsing_as(cast, "viewer").get(f"{start}topics/{topic}/records/").status_code == 403
+
+
+def test_a_spec_that_names_it_is_checked_and_sampled_there(
+    cluster: Connection, topic: str, clients: dict[str, Client]
+) -> None:
+    spec = spec_for("flights", connection="house", topic=topic)
+    del spec["ioConfig"]["consumerProperties"]
+    answer = clients["operator"].post("/api/v1/sampler/", json.dumps(spec), content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    assert len(answer.json()["records"]) == 4
+
+
+def test_a_page_of_a_cluster_that_is_away_says_why(cast: Cast) -> None:
+    Connection.objects.create(
+        team=cast.alpha, name="away", kind="kafka", properties={"bootstrap.servers": "127.0.0.1:1"}
+    )
+    client: Any = browsing_as(cast, "owner")
+    for path in ("topics/", "topics/t/", "topics/t/records/", "groups/", "groups/g/"):
+        page = client.get(f"/connections/alpha/away/{path}")
+        assert page.status_code == 200 and "refuses the connection" in page.content.decode(), path
+
+
+def test_the_wizard_offers_the_topics_of_its_connection(cast: Cast, cluster: Connection, topic: str) -> None:
+    owner = browsing_as(cast, "owner")
+    begun = owner.post("/load/", {"connection": "house"})
+    address = begun["Location"].replace("/connection/", "/topic/")
+    assert f'data-topic="{topic}"' in owner.get(address).content.decode()
+    assert owner.post(address, {"guess": json.dumps({"topic": topic})}).status_code == 302
+    draft = Draft.objects.get()
+    assert draft.document["spec"]["ioConfig"]["topic"] == draft.document["spec"]["dataSchema"]["dataSource"] == topic
+    assert '"n": 2' in owner.get(address).content.decode().replace("&quot;", '"')  # its records take the list's place
+    assert owner.post(address, {"guess": json.dumps({"topic": "a\0b"})}).status_code == 400
+    assert owner.post(address, {"guess": json.dumps({"topic": ""})}).status_code == 400
+    assert Draft.objects.get().document == draft.document
