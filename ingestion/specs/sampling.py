@@ -26,8 +26,26 @@ STORED = ("stored", "processed_with_error")
 Place = Literal["topic", "consumerProperties", "inputFormat", "dataSchema", "decoder"]
 
 
+# "rows": what a spec makes of the records; "records": these alone, whole, to be kept; "formats": how they may be
+# written; "times": which of their fields may hold their time.
+Wanted = Literal["rows", "records", "formats", "times"]
+
+
+class KeptRecord(Message):
+    """A record as Kafka has it, kept so that Kafka is not asked at each step."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int | None = None
+    key: Base64Bytes | None = None
+    headers: list[tuple[str, Base64Bytes | None]] = Field(default_factory=list)
+    payload: Base64Bytes | None = None
+
+
 class SampleOrder(Message):
     """What to sample and how to read it."""
+
+    wanted: Wanted = "rows"
 
     data_schema: DataSchema
     io_config: AnyIOConfig
@@ -35,7 +53,9 @@ class SampleOrder(Message):
     timed: bool  # whether the timestampSpec is meant
     # What was pasted; None reads the topic of ``io_config``, with ``consumer_properties``, secrets included.
     records: list[Base64Bytes] | None = None
+    kept: list[KeptRecord] | None = None  # what an earlier order has read, instead of either
     rows: int
+    most_bytes: int = MOST_INPUT_BYTES  # of keys and payloads
     timeout_ms: int
     schema_folder: str = ""
     consumer_properties: dict[str, str] = Field(default_factory=dict)
@@ -83,13 +103,38 @@ class SampleFailure(Message):
     permanent: bool  # the spec has to be mended; else trying again may help
 
 
+class FormatGuess(Message):
+    """A way in which the records may be written."""
+
+    input_format: dict[str, Any]  # as far as it can be told: a schema registry's address is for who knows it
+    share: float  # of the records that have a value, those that can be read so
+    why: str
+    lacks: str = ""  # what must be added before it can be used
+
+
+class TimeGuess(Message):
+    """A field that may hold the records' time."""
+
+    column: str
+    format: str
+    share: float  # of all records, those whose time it says
+    distance_ms: int | None  # the median of what lies between it and Kafka's own time
+    example: str
+    example_ms: int
+    nodes: list[str] = Field(default_factory=list)  # where it is nested: the names that lead to it
+
+
 class SampleAnswer(Message):
-    """A sample in the order of its records' times, or why there is none."""
+    """A sample in the order of its records' times, or why there is none. Only what was wanted is there."""
 
     failure: SampleFailure | None = None
+    kept: list[KeptRecord] = Field(default_factory=list)
+    formats: list[FormatGuess] = Field(default_factory=list)  # the likeliest first
+    times: list[TimeGuess] = Field(default_factory=list)  # the best first
     records: list[SampledRecord] = Field(default_factory=list)
     # What ended the reading early: the timeout, the input's size, or the answer's own; empty when all is there.
     stopped_by: Literal["", "time", "bytes", "answer"] = ""
     fields: list[Column] = Field(default_factory=list)  # the columns that discovery makes of the records' fields
     columns: list[Column] = Field(default_factory=list)  # those of a segment of the rows
     rollup: list[RolledUpRow] | None = None  # None when the spec does not ask for it
+    stored_bytes: int = 0  # what the rows, after rollup, take in a segment, without its footer

@@ -6,18 +6,22 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.api.base import HeadgateView
+from controlplane.api.base import TEAM_PARAMETER, HeadgateView
 from controlplane.api.v1.serializers import sampling as shapes
 from controlplane.datasources.sampling import take_sample
 
 
 class SamplerView(HeadgateView):
     @extend_schema(
-        operation_id="sample", tags=["records"], request=shapes.SampleBody, responses=shapes.SampleSerializer
+        operation_id="sample",
+        tags=["records"],
+        parameters=[TEAM_PARAMETER],
+        request=shapes.SampleBody,
+        responses=shapes.SampleSerializer,
     )
     def post(self, request: Request) -> Response:
         """Read some records, of a topic or pasted, as a spec that may be unfinished says. Needs the role operator."""
-        _, answer = take_sample(user=self.actor, document=request.data)
+        _, answer = take_sample(user=self.actor, document=request.data, team_name=self.team_name)
         return Response(shapes.SampleSerializer(answer).data)
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, decoded_whole, row_indexes
 from ingestion.decode.engine import Engine
@@ -53,6 +54,7 @@ class Outcomes:
     field_columns: list[Column] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
     rollup: list[RolledUpRow] | None = None
+    stored_bytes: int = 0
 
 
 def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
@@ -67,9 +69,17 @@ def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
     rows = _told(decoded.rows, order)
     outcomes.columns = columns_of(rows.schema)
     outcomes.rows = dict(zip(row_indexes(decoded.rows).tolist(), json_rows(rows), strict=True))
+    stored = rows
     if order.data_schema.granularitySpec.rollup:
-        outcomes.rollup = list(_merged(decoded.rows, order)) if len(rows) else []
+        stored = _merged(decoded.rows, order)
+        outcomes.rollup = list(_rolled_up(stored, order)) if len(rows) else []
+    outcomes.stored_bytes = _stored_bytes(stored)
     return outcomes
+
+
+def fields_of(order: SampleOrder, records: Records) -> list[Any]:
+    """What the input format reads of each record; None where it can't. Raises ``Unusable``, ``RegistryUnreachable``."""
+    return [None if text is None else json_value(text) for text in _texts(order, records).to_pylist()]
 
 
 def open_registry(spec: RegistryDecoder, policy: AddressPolicy) -> Registry:
@@ -141,9 +151,24 @@ def _told(rows: pa.Table, order: SampleOrder) -> pa.Table:
     return rows.select(range(1 if order.timed else 2, len(names) - own))
 
 
-def _merged(rows: pa.Table, order: SampleOrder) -> Iterator[RolledUpRow]:
+def _merged(rows: pa.Table, order: SampleOrder) -> pa.Table:
     shape = Shape.of(order.data_schema)
-    merged = rolled_up(shape.taken_in(rows), shape)
+    return rolled_up(shape.taken_in(rows), shape) if len(rows) else rows
+
+
+def _rolled_up(merged: pa.Table, order: SampleOrder) -> Iterator[RolledUpRow]:
+    shape = Shape.of(order.data_schema)
     told = merged.select(range(shape.lead if order.timed else shape.lead + 1, merged.num_columns))
     for row, records in zip(json_rows(told), merged.column(0).to_pylist(), strict=True):
         yield RolledUpRow.model_construct(row=row, records=sorted(records))
+
+
+def _stored_bytes(rows: pa.Table) -> int:
+    """Of their columns in Parquet: of few rows the footer would be most of it."""
+    if not len(rows):
+        return 0
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd")
+    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    groups = (footer.row_group(g) for g in range(footer.num_row_groups))
+    return sum(group.column(c).total_compressed_size for group in groups for c in range(group.num_columns))

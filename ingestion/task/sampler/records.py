@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ingestion.decode import Envelope
 from ingestion.sources.peek import Limits, Place, peek
 from ingestion.sources.topic import admissible
-from ingestion.specs.sampling import MOST_INPUT_BYTES, SHOWN_BYTES, Bytes, SampleOrder
+from ingestion.specs.sampling import SHOWN_BYTES, Bytes, KeptRecord, SampleOrder
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -34,6 +34,20 @@ class Records:
     def envelope(self) -> Envelope:
         return Envelope(self.topic, self.keys, self.timestamps_ms, self.headers)
 
+    def to_keep(self) -> list[KeptRecord]:
+        """All of those that come from a topic, whole."""
+        return [
+            KeptRecord.model_construct(
+                partition=partition,
+                offset=offset,
+                timestamp_ms=self.timestamps_ms[index],
+                key=self.keys[index],
+                headers=list(self.headers[index]),
+                payload=self.payloads[index],
+            )
+            for index, (partition, offset) in enumerate(self.places)
+        ]
+
     def shown(self, index: int) -> dict[str, Any]:
         """What a ``SampledRecord`` says of the record itself."""
         partition, offset = self.places[index]
@@ -48,6 +62,8 @@ class Records:
 
 def records_of(order: SampleOrder) -> Records:
     """Those of the order. Raises ``NoSuchTopic``, ``SourceProblem``."""
+    if order.kept is not None:
+        return _kept(order.kept[: order.rows], order.io_config.topic)
     if order.records is None:
         return _from_topic(order)
     count = len(order.records)
@@ -62,9 +78,20 @@ def records_of(order: SampleOrder) -> Records:
     )
 
 
+def _kept(kept: Sequence[KeptRecord], topic: str) -> Records:
+    return Records(
+        payloads=[r.payload for r in kept],
+        keys=[r.key for r in kept],
+        timestamps_ms=[r.timestamp_ms for r in kept],
+        headers=[r.headers for r in kept],
+        topic=topic,
+        places=[(r.partition, r.offset) for r in kept],
+    )
+
+
 def _from_topic(order: SampleOrder) -> Records:
     io_config = order.io_config
-    limits = Limits(order.rows, MOST_INPUT_BYTES, time.monotonic() + order.timeout_ms / 1000)
+    limits = Limits(order.rows, order.most_bytes, time.monotonic() + order.timeout_ms / 1000)
     properties = admissible(order.consumer_properties, order.address_policy)
     place = Place(properties, io_config.topic, order.address_policy, io_config.isolation)
     peeked = peek(place, earliest=io_config.useEarliestOffset, limits=limits)

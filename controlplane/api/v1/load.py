@@ -1,0 +1,147 @@
+"""The wizard's steps: drafts, and what can be told of their records. See ``controlplane.loading``."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, body_of, query_of
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.v1.serializers import loading as shapes
+from controlplane.loading import looking, services
+from controlplane.loading.models import Draft
+from controlplane.loading.profile import nested_fields, profiles
+from controlplane.loading.selectors import drafts_of, get_draft
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.selectors import get_supervisor
+
+TAGS = ["load data"]
+
+
+class DraftsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_drafts", tags=TAGS, parameters=[PageQuery], responses=paged(shapes.DraftSerializer)
+    )
+    def get(self, request: Request) -> Response:
+        """Your own drafts, the one that was changed last first."""
+        query = query_of(request, PageQuery)
+        keys = [Key("created_at", datetime, descending=True), Key("id", uuid.UUID, descending=True)]
+        return page_response(page_of(request, drafts_of(self.actor), keys, query), shapes.DraftSerializer)
+
+    @extend_schema(
+        operation_id="begin_draft", tags=TAGS, request=shapes.BeginBody, responses={201: shapes.DraftSerializer}
+    )
+    def post(self, request: Request) -> Response:
+        """Begin a draft. Needs the role operator in a team."""
+        body = body_of(request, shapes.BeginBody)
+        if body.get("supervisor"):
+            draft = services.begin_change(user=self.actor, supervisor=get_supervisor(self.actor, body["supervisor"]))
+        else:
+            draft = services.begin_draft(user=self.actor, team_name=body.get("team"), document=body.get("document"))
+        return Response(
+            shapes.DraftSerializer(draft).data,
+            status=status.HTTP_201_CREATED,
+            headers={"Location": reverse("api:draft", args=[draft.pk])},
+        )
+
+
+class OneDraftView(HeadgateView):
+    """Base: a draft that the caller may work on."""
+
+    def draft(self, draft_id: uuid.UUID) -> Draft:
+        return get_draft(self.actor, draft_id)
+
+
+class DraftView(OneDraftView):
+    @extend_schema(operation_id="get_draft", tags=TAGS, responses=shapes.DraftSerializer)
+    def get(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """One draft of a team of yours."""
+        return Response(shapes.DraftSerializer(self.draft(draft_id)).data)
+
+    @extend_schema(
+        operation_id="change_draft", tags=TAGS, request=shapes.DraftChangeBody, responses=shapes.DraftSerializer
+    )
+    def put(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """Write its spec anew, finished or not."""
+        document = body_of(request, shapes.DraftChangeBody)["document"]
+        draft = services.change_draft(user=self.actor, draft=self.draft(draft_id), document=document)
+        return Response(shapes.DraftSerializer(draft).data)
+
+    @extend_schema(operation_id="delete_draft", tags=TAGS, responses={204: None})
+    def delete(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """Throw it away, with the records that are kept for it. The owner may, and admins of the team."""
+        services.delete_draft(user=self.actor, draft=self.draft(draft_id))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class RecordsView(OneDraftView):
+    @extend_schema(operation_id="read_draft_records", tags=TAGS, request=None, responses=shapes.ReadSerializer)
+    def post(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """Read the topic's newest records: 500 at most, 2 MiB, of all partitions alike. They are kept for an hour."""
+        return Response(shapes.ReadSerializer(looking.read_records(self.actor, self.draft(draft_id))).data)
+
+
+class FormatsView(OneDraftView):
+    @extend_schema(operation_id="guess_formats", tags=TAGS, responses=shapes.GuessesSerializer)
+    def get(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """How the records may be written, and how sure that is."""
+        formats = looking.formats_of(self.actor, self.draft(draft_id))
+        return Response(shapes.GuessesSerializer({"formats": formats}).data)
+
+
+class TimesView(OneDraftView):
+    @extend_schema(operation_id="guess_times", tags=TAGS, responses=shapes.TimesSerializer)
+    def get(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """Which fields may hold the records' time, ranked."""
+        times = looking.times_of(self.actor, self.draft(draft_id))
+        return Response(shapes.TimesSerializer({"times": times}).data)
+
+
+class RowsView(OneDraftView):
+    @extend_schema(operation_id="try_draft", tags=TAGS, responses=shapes.TriedSerializer)
+    def get(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """What the spec, as far as it is written, makes of the records, and what their fields are like."""
+        _, answer = looking.rows_of(self.actor, self.draft(draft_id))
+        fields = [record.fields for record in answer.records]
+        told = dict(shapes.SampleSerializer(answer).data)
+        more = shapes.FieldsSerializer({"profiles": profiles(answer.fields, fields), "nested": nested_fields(fields)})
+        return Response({**told, **more.data})
+
+
+class OutlookView(OneDraftView):
+    @extend_schema(operation_id="get_outlook", tags=TAGS, responses=shapes.OutlookSerializer)
+    def get(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """What a first minute would write, and how many indexers that takes, judged by the newest records."""
+        return Response(shapes.OutlookSerializer(looking.outlook_of(self.actor, self.draft(draft_id))).data)
+
+
+class DryRunView(OneDraftView):
+    @extend_schema(operation_id="dry_run", tags=TAGS, responses=shapes.DryRunSerializer)
+    def get(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """What the change of a supervisor's spec would do to the newest records."""
+        return Response(shapes.DryRunSerializer(looking.dry_run_of(self.actor, self.draft(draft_id))).data)
+
+
+class SubmitView(OneDraftView):
+    @extend_schema(
+        operation_id="submit_draft",
+        tags=TAGS,
+        request=shapes.SubmitDraftBody,
+        responses={201: shapes.SubmittedSerializer},
+    )
+    def post(self, request: Request, draft_id: uuid.UUID) -> Response:
+        """Make a supervisor of it (role admin), or a task that runs once (operator). The draft is gone then."""
+        as_task = body_of(request, shapes.SubmitDraftBody)["as_task"]
+        made = services.submit_draft(user=self.actor, draft=self.draft(draft_id), as_task=as_task)
+        kind = "supervisor" if isinstance(made, Supervisor) else "task"
+        return Response(
+            shapes.SubmittedSerializer({"kind": kind, "id": made.pk}).data,
+            status=status.HTTP_201_CREATED,
+            headers={"Location": reverse(f"api:{kind}", args=[made.pk])},
+        )

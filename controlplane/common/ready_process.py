@@ -1,0 +1,112 @@
+"""A module of the data plane that has loaded all it needs, and waits: see ``ingestion.task.sampler.ready``."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from django.conf import settings
+
+_PIECE = 256 * 1024
+
+
+class Died(Exception):
+    """The process that took the order ended without an answer."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code  # negative: the signal that killed it
+        super().__init__(f"ended with {code}")
+
+
+class ReadyProcess:
+    """Started when it is first needed, once more when it is found dead; it ends with this process. Thread-safe."""
+
+    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+        self._module = module
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._orders: socket.socket | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """None when none runs."""
+        with self._lock:
+            return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def start(self) -> None:
+        """Have it load what it needs; it need not be waited for."""
+        with self._lock:
+            self._started()
+
+    def stop(self) -> None:
+        """It, and all that it has forked, end."""
+        with self._lock:
+            if self._orders is not None and self._process is not None:
+                self._orders.close()
+                self._process.wait()
+            self._orders = self._process = None
+
+    def ask(self, order: str, within_s: float) -> str:
+        """The answer to an order of one line. Raises ``Died``, ``TimeoutError``, ``OSError`` when it does not start."""
+        until = time.monotonic() + within_s
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                self._hand_over(theirs)
+            ours.settimeout(within_s)
+            with suppress(BrokenPipeError, ConnectionResetError):  # its exit code is waiting then
+                ours.sendall(order.encode() + b"\n")
+            return _read(ours, until)
+
+    def _hand_over(self, connection: socket.socket) -> None:
+        with self._lock:
+            try:
+                socket.send_fds(self._started(), [b"+"], [connection.fileno()])
+            except (BrokenPipeError, ConnectionResetError):
+                self._orders = None
+                socket.send_fds(self._started(), [b"+"], [connection.fileno()])
+
+    def _started(self) -> socket.socket:
+        """The socket for orders. With the lock held."""
+        if self._orders is not None and self._process is not None and self._process.poll() is None:
+            return self._orders
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self._module],
+                cwd=settings.BASE_DIR,
+                env={**self._environment, "PYTHONPATH": str(settings.BASE_DIR)},
+                stdin=theirs.fileno(),
+            )
+        self._orders = ours
+        return ours
+
+
+def _read(connection: socket.socket, until: float) -> str:
+    told = bytearray()
+    while not told.endswith(b"\n"):
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
+        try:
+            piece = connection.recv(_PIECE)
+        except ConnectionResetError:
+            piece = b""
+        if not piece:
+            raise Died(_code(told))
+        told += piece
+    return told.decode()
+
+
+def _code(told: bytearray) -> int:
+    try:
+        return int(told[-4:])
+    except ValueError:
+        return 1  # the process that forks is gone too, or the answer was half written

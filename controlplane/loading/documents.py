@@ -1,0 +1,106 @@
+"""A draft's document: a spec as far as it is written, in its nested form, with its secrets apart.
+
+The form of each step edits what it knows of it and leaves the rest as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from controlplane.common.errors import FieldError, InvalidInput
+from ingestion.specs import secrets as spec_secrets
+
+Document = dict[str, Any]
+PARTS = ("dataSchema", "ioConfig", "tuningConfig")
+LARGEST = 1_000_000  # characters of its JSON
+_OBJECTS = (
+    ("spec",),
+    ("spec", "dataSchema"),
+    ("spec", "ioConfig"),
+    ("spec", "tuningConfig"),
+    ("spec", "ioConfig", "consumerProperties"),
+    ("spec", "ioConfig", "inputFormat"),
+)
+
+
+def nested(written: Any) -> Document:
+    """A document in the form in which drafts are kept. Raises ``InvalidInput`` where it has no such form."""
+    if not isinstance(written, dict):
+        raise InvalidInput("The spec must be a JSON object.", [FieldError("", "must be a JSON object")])
+    document = {k: v for k, v in written.items() if k not in PARTS}
+    if "spec" not in written:
+        document["spec"] = {part: written[part] for part in PARTS if part in written}
+    for path in _OBJECTS:
+        _check_object(document, path)
+    for part in ("dataSchema", "ioConfig"):
+        document = put(document, ("spec", part), value_at(document, ("spec", part)) or {})
+    if "parser" in document["spec"]["dataSchema"]:
+        raise InvalidInput(
+            "A draft has an inputFormat instead of the older parser.",
+            [FieldError("/spec/dataSchema/parser", "write it as ioConfig.inputFormat", "spec.dataSchema.parser")],
+        )
+    if len(json.dumps(document)) > LARGEST:
+        raise InvalidInput(f"The spec is larger than {LARGEST:,} characters.")
+    return document
+
+
+def _check_object(document: Document, path: Sequence[str]) -> None:
+    value = value_at(document, path)
+    if value is not None and not isinstance(value, dict):
+        fault = FieldError("/" + "/".join(path), "must be a JSON object", ".".join(path))
+        raise InvalidInput("The spec can't be kept as it is written.", [fault])
+
+
+def value_at(document: Any, path: Sequence[str]) -> Any:
+    """What stands there; None when nothing does."""
+    for name in path:
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document
+
+
+def put(document: Document, path: Sequence[str], value: Any) -> Document:
+    """The document with ``value`` there, all else as it was; None takes it out. What is in the way is replaced."""
+    name, *rest = path
+    inner = document.get(name)
+    if rest:
+        value = put(inner if isinstance(inner, dict) else {}, rest, value)
+    if value is None:
+        return {k: v for k, v in document.items() if k != name}
+    return {**document, name: value}
+
+
+def apart(document: Document) -> tuple[Document, dict[str, str]]:
+    """The document without its secrets, and these."""
+    shown, secrets = spec_secrets.split(_filled(document))
+    return _as_written(document, shown), secrets
+
+
+def whole(document: Document, secrets: Mapping[str, str]) -> Document:
+    """The document with its secrets again: for clients and for submission, never for a page."""
+    filled = spec_secrets.with_registry_secrets(_filled(document), secrets, lambda values: values)
+    path = ("spec", "ioConfig", "consumerProperties")
+    properties = {**value_at(filled, path), **spec_secrets.of_kafka(secrets)}
+    return _as_written(document, put(filled, path, properties), keep=bool(properties))
+
+
+def kept_secrets(before: Document, secrets: Mapping[str, str], after: Document) -> dict[str, str]:
+    """Of the secrets those that a changed document may go on with: who is spoken to is the same."""
+    return spec_secrets.kept(_filled(before), secrets, _filled(after))
+
+
+def _filled(document: Document) -> Document:
+    io_config = document["spec"]["ioConfig"]
+    return put(document, ("spec", "ioConfig"), {"consumerProperties": {}, "inputFormat": {}, **io_config})
+
+
+def _as_written(document: Document, filled: Document, keep: bool = False) -> Document:
+    """Without what ``_filled`` has added."""
+    before = document["spec"]["ioConfig"]
+    for name in ("consumerProperties", "inputFormat"):
+        if name not in before and not (keep and name == "consumerProperties"):
+            filled = put(filled, ("spec", "ioConfig", name), None)
+    return filled

@@ -1,0 +1,80 @@
+"""What a change of a spec would do to the newest records: two samples of the same records, side by side. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ingestion.specs.sampling import STORED, SampleAnswer, SampledRecord
+
+MOST_CELLS = 50  # of one record, that are shown
+
+
+@dataclass(frozen=True)
+class ChangedCell:
+    """A column whose value differs; None where there is none."""
+
+    column: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
+class ChangedRecord:
+    """A record that fares otherwise."""
+
+    before: SampledRecord
+    after: SampledRecord
+    cells: list[ChangedCell]
+
+    @property
+    def kind(self) -> str:
+        """``changes`` its row, is ``gained`` as a row, or no longer one: it ``fails`` or is ``dropped``."""
+        had, has = self.before.outcome in STORED, self.after.outcome in STORED
+        if had and has:
+            return "changes"
+        if has:
+            return "gained"
+        return "fails" if self.after.outcome == "unparseable" else "dropped"
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """The records that fare otherwise, and how many there are of each kind."""
+
+    records: int
+    changed: list[ChangedRecord]
+    counts: dict[str, int]
+    rows_before: int
+    rows_after: int
+
+
+def compared(before: SampleAnswer, after: SampleAnswer) -> DryRun:
+    """Of the records that both show."""
+    pairs = list(zip(before.records, after.records, strict=False))
+    changed = [changed for pair in pairs if (changed := _changed(*pair)) is not None]
+    counts = Counter(record.kind for record in changed)
+    return DryRun(len(pairs), changed, dict(counts), _rows(before), _rows(after))
+
+
+def _rows(answer: SampleAnswer) -> int:
+    if answer.rollup is not None:
+        return len(answer.rollup)
+    return sum(record.outcome in STORED for record in answer.records)
+
+
+def _changed(before: SampledRecord, after: SampledRecord) -> ChangedRecord | None:
+    cells = list(_cells(before.row or {}, after.row or {}))
+    if before.outcome == after.outcome and not cells:
+        return None
+    if before.outcome not in STORED and after.outcome not in STORED and before.outcome == after.outcome:
+        return None
+    return ChangedRecord(before, after, cells[:MOST_CELLS])
+
+
+def _cells(before: dict[str, Any], after: dict[str, Any]) -> Iterator[ChangedCell]:
+    for column in dict.fromkeys([*before, *after]):
+        if before.get(column) != after.get(column):
+            yield ChangedCell(column, before.get(column), after.get(column))

@@ -1,0 +1,66 @@
+"""The records that a draft is tried on: read from Kafka once, kept on the server for an hour, sealed as secrets are.
+
+They never reach a browser but for what a page shows of them. A draft that reads another topic forgets them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.cache import cache
+from django.utils import timezone
+
+from controlplane.connections.secrets import SecretsLost, seal, unseal
+from controlplane.loading.models import Draft
+from ingestion.specs.sampling import KeptRecord
+
+KEPT_S = 3600
+MOST_RECORDS = 500
+MOST_BYTES = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Newest records of all partitions alike, in the order of their times."""
+
+    records: list[KeptRecord]
+    read_at: datetime
+    stopped_by: str  # why there are fewer than there could be: "time", "bytes", or empty
+
+
+def keep(draft: Draft, records: list[KeptRecord], stopped_by: str) -> Sample:
+    """Instead of those that there were."""
+    sample = Sample(records, timezone.now(), stopped_by)
+    written = [record.model_dump(mode="json") for record in records]
+    text = json.dumps({"records": written, "read_at": sample.read_at.isoformat(), "stopped_by": stopped_by})
+    packed = base64.b64encode(zlib.compress(text.encode(), 1)).decode()
+    cache.set(_key(draft), seal({"sample": packed}), KEPT_S)
+    return sample
+
+
+def kept(draft: Draft) -> Sample | None:
+    """None when there are none any more, or they were sealed with a key that is gone."""
+    sealed = cache.get(_key(draft))
+    if sealed is None:
+        return None
+    try:
+        packed = unseal(sealed)["sample"]
+    except SecretsLost:
+        return None
+    told: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
+    records = [KeptRecord.model_validate(record) for record in told["records"]]
+    return Sample(records, datetime.fromisoformat(told["read_at"]), told["stopped_by"])
+
+
+def forget(draft: Draft) -> None:
+    """There are none any more."""
+    cache.delete(_key(draft))
+
+
+def _key(draft: Draft) -> str:
+    return f"load-sample:{draft.pk}"

@@ -1,0 +1,27 @@
+"""Reads of drafts: one's own in the list, a team's by its id."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db.models import QuerySet
+
+from controlplane.common.errors import NotFound
+from controlplane.loading.models import Draft
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require, visible
+
+
+def drafts_of(user: User) -> QuerySet[Draft]:
+    """The user's own, of teams that the user still is in, the latest first."""
+    return Draft.objects.filter(visible(user, "team"), owner=user).select_related("team", "supervisor")
+
+
+def get_draft(user: User, draft_id: uuid.UUID) -> Draft:
+    """A draft of one of the user's teams, whose operators share it. Raises ``NotFound``, ``NotAllowed``."""
+    drafts = Draft.objects.filter(visible(user, "team")).select_related("team", "owner", "supervisor__datasource__team")
+    draft = drafts.filter(pk=draft_id).first()
+    if draft is None:
+        raise NotFound(f"There is no draft {draft_id}.")
+    require(user, Action.OPERATE, draft.team)
+    return draft

@@ -1,0 +1,105 @@
+"""The forms of the wizard's first steps, and what all of them are: a part of the document, edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+
+from controlplane.loading.documents import Document, put, value_at
+from frontend.load.fields import area, json_object, json_text, select, text
+
+IO, SCHEMA = ("spec", "ioConfig"), ("spec", "dataSchema")
+AS_WRITTEN = "as_written"
+
+
+class StepForm(forms.Form):
+    """Base. ``document``: what the draft holds; ``edited`` is what it holds with this form's values."""
+
+    def __init__(self, data: Any, document: Document) -> None:
+        self.document = document
+        super().__init__(data, initial=self.shown(document))
+
+    def shown(self, document: Document) -> dict[str, Any]:
+        """The values that the form begins with."""
+        raise NotImplementedError
+
+    def edited(self) -> Document:
+        """Of a valid form."""
+        raise NotImplementedError
+
+
+def offer(field: forms.Field, value: Any) -> None:
+    """A choice that the document has made, and the form does not know, stays one."""
+    known = [(k, v) for k, v in field.choices]  # type: ignore[attr-defined]  # a ChoiceField's
+    if isinstance(value, str) and value not in dict(known):
+        field.choices = [*known, (value, value)]  # type: ignore[attr-defined]
+
+
+class ConnectionForm(StepForm):
+    connection = forms.ChoiceField(label="Connection", required=False, widget=select())
+    servers = forms.CharField(
+        label="Servers (bootstrap.servers)",
+        required=False,
+        max_length=4000,
+        widget=text("kafka-broker:9092"),
+        help_text="Brokers to ask first, with commas between them. A connection has its own.",
+    )
+    properties = forms.CharField(
+        label="Other properties (JSON)",
+        required=False,
+        max_length=100_000,
+        widget=area(5),
+        help_text="Such as security.protocol and sasl.mechanism. Passwords are sealed, and never shown again.",
+    )
+
+    def __init__(self, data: Any, document: Document, names: Iterable[str] = ()) -> None:
+        super().__init__(data, document)
+        choices = [("", "None: say below which servers"), *((name, name) for name in names)]
+        self.fields["connection"].choices = choices  # type: ignore[attr-defined]
+        offer(self.fields["connection"], self.initial["connection"])
+
+    def shown(self, document: Document) -> dict[str, Any]:
+        properties = dict(value_at(document, (*IO, "consumerProperties")) or {})
+        servers = properties.pop("bootstrap.servers", "")
+        connection = value_at(document, (*IO, "connection")) or ""
+        return {"connection": connection, "servers": servers, "properties": json_text(properties)}
+
+    def clean_properties(self) -> dict[str, Any]:
+        return json_object(self.cleaned_data["properties"])
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if not data.get("connection") and not data.get("servers"):
+            self.add_error("servers", "Choose a connection, or say which servers to ask.")
+        return data
+
+    def edited(self) -> Document:
+        data = self.cleaned_data
+        own = {} if data["connection"] else {"bootstrap.servers": data["servers"].strip()}
+        document = put(self.document, (*IO, "connection"), data["connection"] or None)
+        return put(document, (*IO, "consumerProperties"), {**data["properties"], **own} or None)
+
+
+class TopicForm(StepForm):
+    topic = forms.CharField(label="Topic", max_length=249, widget=text("orders"))
+
+    def shown(self, document: Document) -> dict[str, Any]:
+        return {"topic": value_at(document, (*IO, "topic")) or ""}
+
+    def edited(self) -> Document:
+        return with_topic(self.document, self.cleaned_data["topic"].strip())
+
+
+def with_topic(document: Document, topic: str) -> Document:
+    """It reads that one; its datasource has the topic's name until it is given another one."""
+    before, name = value_at(document, (*IO, "topic")), value_at(document, (*SCHEMA, "dataSource"))
+    document = put(document, (*IO, "topic"), topic)
+    if name and name != _named_after(before):
+        return document
+    return put(document, (*SCHEMA, "dataSource"), _named_after(topic))
+
+
+def _named_after(topic: Any) -> str | None:
+    return str(topic or "").lstrip("._-") or None

@@ -1,0 +1,258 @@
+"""What becomes of the records, and who reads them: time, transforms, columns, source, name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from django import forms
+from django.http import QueryDict
+
+from controlplane.loading.documents import Document, put, value_at
+from frontend.load.fields import area, check, metric_lines, metrics_of, number, select, text, transforms_of
+from frontend.load.forms import AS_WRITTEN, IO, SCHEMA, StepForm, offer
+from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
+
+_GRANULARITIES = ("MINUTE", "FIFTEEN_MINUTE", "HOUR", "SIX_HOUR", "DAY", "WEEK", "MONTH", "YEAR")
+_CUTS = ("NONE", "SECOND", "MINUTE", "FIFTEEN_MINUTE", "HOUR", "DAY")
+
+
+def _choices(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(name, name.replace("_", " ").capitalize()) for name in names]
+
+
+class TimeForm(StepForm):
+    column = forms.CharField(label="Field", max_length=1000, widget=text("timestamp"))
+    form = forms.CharField(
+        label="Format", max_length=200, widget=text("auto"),
+        help_text="auto, iso, millis, micro, nano, posix, or a pattern such as yyyy-MM-dd HH:mm:ss.",
+    )  # fmt: skip
+    missing = forms.CharField(
+        label="Time of records without one", required=False, max_length=40, widget=text("they go to quarantine")
+    )
+    segments = forms.ChoiceField(label="A segment holds", choices=_choices(_GRANULARITIES), widget=select())
+
+    def __init__(self, data: Any, document: Document) -> None:
+        super().__init__(data, document)
+        offer(self.fields["segments"], self.initial["segments"])
+
+    def shown(self, document: Document) -> dict[str, Any]:
+        written = value_at(document, (*SCHEMA, "timestampSpec")) or {}
+        segments = value_at(document, (*SCHEMA, "granularitySpec", "segmentGranularity")) or "DAY"
+        return {
+            "column": written.get("column", ""),
+            "form": written.get("format", "auto"),
+            "missing": written.get("missingValue") or "",
+            "segments": segments.upper() if isinstance(segments, str) else AS_WRITTEN,
+        }
+
+    def edited(self) -> Document:
+        data = self.cleaned_data
+        place = (*SCHEMA, "timestampSpec")
+        spec = {"column": data["column"], "format": data["form"]}
+        document = put(self.document, place, {**(value_at(self.document, place) or {}), **spec})
+        document = put(document, (*place, "missingValue"), data["missing"] or None)
+        if data["segments"] == AS_WRITTEN:
+            return document
+        return put(document, (*SCHEMA, "granularitySpec", "segmentGranularity"), data["segments"])
+
+
+WORDS = "expression-words"  # the element that holds the names of the fields
+
+
+class TransformForm(StepForm):
+    language = forms.ChoiceField(
+        label="Language", choices=[("druid", "Druid's expressions"), ("sql", "SQL (DuckDB's)")], widget=select()
+    )
+    condition = forms.CharField(
+        label="Keep records for which this is true",
+        required=False,
+        max_length=10_000,
+        widget=text("amount > 0", **{"data-expressions": WORDS}),
+    )
+    transforms = forms.CharField(
+        label="Columns to make, one a line: name = expression", required=False, max_length=100_000,
+        widget=area(5, "total = price * amount", **{"data-expressions": WORDS}),
+    )  # fmt: skip
+
+    def with_nonce(self, nonce: str) -> TransformForm:
+        """Its editors bring styles with them, which the page's policy must know."""
+        for name in ("condition", "transforms"):
+            self.fields[name].widget.attrs["data-nonce"] = nonce
+        return self
+
+    def shown(self, document: Document) -> dict[str, Any]:
+        spec = value_at(document, (*SCHEMA, "transformSpec")) or {}
+        made = spec.get("transforms") or []
+        condition = spec.get("filter") or {}
+        written = [t for t in [*made, condition] if isinstance(t, dict) and t.get("type") == "expression"]
+        lines = [f"{t.get('name')} = {t.get('expression')}" for t in made if isinstance(t, dict)]
+        return {
+            "language": written[0].get("language", "druid") if written else "druid",
+            "condition": condition.get("expression", "") if condition.get("type") == "expression" else "",
+            "transforms": "\n".join(lines),
+        }
+
+    @property
+    def other_filter(self) -> str:
+        """The filter that this form can't show; it stays while the field is left empty."""
+        condition = value_at(self.document, (*SCHEMA, "transformSpec", "filter"))
+        return json.dumps(condition) if condition and condition.get("type") != "expression" else ""
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        try:
+            data["transforms"] = transforms_of(data.get("transforms", ""), data.get("language", "druid"))
+        except forms.ValidationError as error:
+            self.add_error("transforms", error)
+        return data
+
+    def edited(self) -> Document:
+        data = self.cleaned_data
+        document = put(self.document, (*SCHEMA, "transformSpec", "transforms"), data["transforms"] or None)
+        place = (*SCHEMA, "transformSpec", "filter")
+        if data["condition"]:
+            condition = {"type": "expression", "expression": data["condition"], "language": data["language"]}
+            return put(document, place, condition)
+        return document if self.other_filter else put(document, place, None)
+
+
+class SchemaForm(StepForm):
+    discover = forms.BooleanField(
+        label="Every field becomes a column, those that come later too", required=False, widget=check()
+    )
+    cut = forms.ChoiceField(label="Cut times down to", choices=_choices(_CUTS), widget=select())
+    rollup = forms.BooleanField(label="Equal rows become one (rollup)", required=False, widget=check())
+    metrics = forms.CharField(
+        label="Metrics, one a line: type name field", required=False, max_length=100_000,
+        widget=area(3, "count rows\nlongSum bytes size"),
+    )  # fmt: skip
+
+    def __init__(self, data: Any, document: Document) -> None:
+        super().__init__(data, document)
+        offer(self.fields["cut"], self.initial["cut"])
+        if self.initial["metrics"] is None:
+            self.fields["metrics"].disabled = True
+            self.fields["metrics"].help_text = "These metrics have more than this form shows; the last step has them."
+
+    def shown(self, document: Document) -> dict[str, Any]:
+        granularity = value_at(document, (*SCHEMA, "granularitySpec")) or {}
+        cut = granularity.get("queryGranularity") or "NONE"
+        return {
+            "discover": self.discovers,
+            "cut": cut.upper() if isinstance(cut, str) else AS_WRITTEN,
+            "rollup": granularity.get("rollup", True),
+            "metrics": metric_lines(value_at(document, (*SCHEMA, "metricsSpec")) or []),
+        }
+
+    column_types = ("string", "long", "float", "double", "json", "auto")
+
+    @property
+    def discovers(self) -> bool:
+        spec = value_at(self.document, (*SCHEMA, "dimensionsSpec")) or {}
+        return bool(spec.get("useSchemaDiscovery") or spec.get("includeAllDimensions") or not spec.get("dimensions"))
+
+    @property
+    def named(self) -> dict[str, dict[str, Any]]:
+        """The columns that the document names."""
+        written = value_at(self.document, (*SCHEMA, "dimensionsSpec", "dimensions")) or []
+        schemas = [{"name": d, "type": "string"} if isinstance(d, str) else d for d in written]
+        return {d["name"]: d for d in schemas if isinstance(d, dict) and isinstance(d.get("name"), str)}
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.fields["metrics"].disabled:
+            try:
+                data["metrics"] = metrics_of(data.get("metrics", ""))
+            except forms.ValidationError as error:
+                self.add_error("metrics", error)
+        if not data.get("discover") and not self._columns():
+            self.add_error("discover", "Name the columns below, or let every field become one.")
+        return data
+
+    def edited(self) -> Document:
+        data, place = self.cleaned_data, (*SCHEMA, "dimensionsSpec")
+        columns = [self._column(name) for name in self._columns()]
+        before = {k: v for k, v in (value_at(self.document, place) or {}).items() if k != "includeAllDimensions"}
+        dimensions = {**before, "useSchemaDiscovery": data["discover"], "dimensions": columns}
+        document = put(self.document, place, dimensions)
+        document = put(document, (*SCHEMA, "granularitySpec", "rollup"), data["rollup"])
+        if data["cut"] != AS_WRITTEN:
+            document = put(document, (*SCHEMA, "granularitySpec", "queryGranularity"), data["cut"])
+        if self.fields["metrics"].disabled:
+            return document
+        return put(document, (*SCHEMA, "metricsSpec"), data["metrics"] or None)
+
+    def _columns(self) -> list[str]:
+        return cast(QueryDict, self.data).getlist("column")
+
+    def _column(self, name: str) -> dict[str, Any]:
+        return {**self.named.get(name, {}), "name": name, "type": self.data.get(f"type:{name}") or "string"}
+
+
+class ReadingForm(StepForm):
+    source = forms.ChoiceField(label="Who reads", widget=forms.RadioSelect({"class": "form-check-input"}))
+    group = forms.CharField(label="Share group (groupId)", required=False, max_length=249, widget=text("orders-group"))
+    earliest = forms.ChoiceField(
+        label="Begin with",
+        choices=[("1", "the topic's first records"), ("0", "what comes from now on")],
+        widget=select(),
+    )
+    indexers = forms.IntegerField(label="Indexers (taskCount)", min_value=1, max_value=1000, widget=number())
+
+    def __init__(self, data: Any, document: Document) -> None:
+        super().__init__(data, document)
+        self.fields["source"].choices = [  # type: ignore[attr-defined]
+            (OFFSET_RANGE.kind, "Stored offsets: exactly once, at most one indexer for each partition"),
+            (SHARE_GROUP.kind, "A share group: any number of indexers, in no order; Kafka 4.2 or newer"),
+        ]
+
+    def shown(self, document: Document) -> dict[str, Any]:
+        io_config = document["spec"]["ioConfig"]
+        shared = document.get("type") in (SHARE_GROUP.task_type, "kafka_share_group")
+        name = value_at(document, (*SCHEMA, "dataSource")) or io_config.get("topic") or ""
+        return {
+            "source": SHARE_GROUP.kind if shared else OFFSET_RANGE.kind,
+            "group": io_config.get("groupId") or (f"{name}-group" if name else ""),
+            "earliest": "1" if io_config.get("useEarliestOffset", shared) else "0",
+            "indexers": io_config.get("taskCount", 1),
+        }
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if data.get("source") == SHARE_GROUP.kind and not data.get("group"):
+            self.add_error("group", "A share group needs a name.")
+        return data
+
+    def edited(self) -> Document:
+        data = self.cleaned_data
+        shared = data["source"] == SHARE_GROUP.kind
+        was_shared = self.initial["source"] == SHARE_GROUP.kind
+        document = self.document
+        if shared != was_shared:
+            document = _of_another_source(document)
+        traits = SHARE_GROUP if shared else OFFSET_RANGE
+        document = put(document, ("type",), traits.supervisor_type)
+        if shared:
+            document = put(document, (*IO, "groupId"), data["group"])
+        document = put(document, (*IO, "useEarliestOffset"), data["earliest"] == "1")
+        return put(document, (*IO, "taskCount"), data["indexers"])
+
+
+def _of_another_source(document: Document) -> Document:
+    """Without what only the source has that it was for."""
+    for name in ("type", "groupId", "groupConfig", "consumersPerIndexer", "assignment", "replicas", "pollTimeout"):
+        document = put(document, (*IO, name), None)
+    return put(document, ("spec", "tuningConfig", "type"), None) if "tuningConfig" in document["spec"] else document
+
+
+class ReviewForm(StepForm):
+    """The whole document: see ``frontend.forms.SpecForm`` for how its text is read."""
+
+    datasource = forms.CharField(label="Datasource", max_length=200, widget=text("orders"))
+
+    def shown(self, document: Document) -> dict[str, Any]:
+        return {"datasource": value_at(document, (*SCHEMA, "dataSource")) or ""}
+
+    def edited(self) -> Document:
+        return put(self.document, (*SCHEMA, "dataSource"), self.cleaned_data["datasource"].strip())

@@ -1,0 +1,158 @@
+"""The wizard's steps, in their order, and what each shows of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from controlplane.common.errors import HeadgateError, InvalidInput
+from controlplane.loading import looking
+from controlplane.loading.documents import put, value_at
+from controlplane.loading.models import Draft
+from controlplane.loading.profile import NestedField, nested_fields, profiles
+from controlplane.teams.models import User
+from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm, with_topic
+from frontend.load.parse_form import ParseForm, flatten_choice, flatten_field, with_format
+from frontend.load.row_forms import ReadingForm, ReviewForm, SchemaForm, TimeForm, TransformForm
+from frontend.preview import Preview, preview_of
+from ingestion.specs.sampling import STORED, SampleAnswer
+
+MOST_LINES = 30  # of records that are shown, and as many of those that have faults
+Look = Callable[[User, Draft], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One page of the wizard."""
+
+    name: str
+    label: str
+    form: type[StepForm]
+    look: Look  # what its page shows beside the form; it may raise what the sampler raises
+
+
+def _nothing(user: User, draft: Draft) -> dict[str, Any]:
+    return {}
+
+
+def _records(user: User, draft: Draft) -> dict[str, Any]:
+    """Kafka's own, without any spec."""
+    if not value_at(draft.document, (*IO, "topic")):
+        return {"topics": looking.topics_of(user, draft), "cluster": value_at(draft.document, (*IO, "connection"))}
+    raw = put(put(draft.document, (*IO, "inputFormat"), None), SCHEMA, {})
+    spec, answer = looking.rows_of(user, draft, raw)
+    return {"sample": looking.records_of(user, draft), "preview": _shortened(preview_of(spec, answer), answer)}
+
+
+def _formats(user: User, draft: Draft) -> dict[str, Any]:
+    found: dict[str, Any] = {"formats": looking.formats_of(user, draft)}
+    return found | (_rows(user, draft) if value_at(draft.document, (*IO, "inputFormat")) else _records(user, draft))
+
+
+def _times(user: User, draft: Draft) -> dict[str, Any]:
+    return {"times": looking.times_of(user, draft)} | _rows(user, draft)
+
+
+def _rows(user: User, draft: Draft) -> dict[str, Any]:
+    """Left as they came, right as they would be stored."""
+    spec, answer = looking.rows_of(user, draft)
+    fields = [record.fields for record in answer.records]
+    return {
+        "sample": looking.records_of(user, draft),
+        "preview": _shortened(preview_of(spec, answer), answer),
+        "profiles": profiles(answer.fields, fields),
+        "nested": [
+            flatten_choice(n.nodes, f"{'.'.join(n.nodes)} ({n.share:.0%}): {n.example}") for n in nested_fields(fields)
+        ],
+        "ratio": _ratio(answer),
+    }
+
+
+def _choice(nested: NestedField) -> tuple[str, str]:
+    return flatten_choice(nested.nodes, f"{'.'.join(nested.nodes)} ({nested.share:.0%}): {nested.example}")
+
+
+def _review(user: User, draft: Draft) -> dict[str, Any]:
+    found: dict[str, Any] = {"outlook": looking.outlook_of(user, draft)}
+    return found | ({"dry_run": looking.dry_run_of(user, draft)} if draft.supervisor is not None else {})
+
+
+def _ratio(answer: SampleAnswer) -> float | None:
+    stored = sum(record.outcome in STORED for record in answer.records)
+    return stored / len(answer.rollup) if answer.rollup else None
+
+
+def _shortened(preview: Preview, answer: SampleAnswer) -> Preview:
+    """Records with faults first: they are what is looked for."""
+    fine = [line for line in preview.lines if not line.record.error and line.record.outcome != "unparseable"]
+    bad = [line for line in preview.lines if line.record.error or line.record.outcome == "unparseable"]
+    rollup = None if preview.rollup is None else preview.rollup[:MOST_LINES]
+    return replace(preview, lines=[*bad[:MOST_LINES], *fine[:MOST_LINES]], rollup=rollup)
+
+
+STEPS = (
+    Step("connection", "Connection", ConnectionForm, _nothing),
+    Step("topic", "Topic", TopicForm, _records),
+    Step("parse", "Parse", ParseForm, _formats),
+    Step("time", "Time", TimeForm, _times),
+    Step("transform", "Filter, transform", TransformForm, _rows),
+    Step("schema", "Columns", SchemaForm, _rows),
+    Step("reading", "Reading", ReadingForm, _nothing),
+    Step("review", "Review", ReviewForm, _review),
+)
+BY_NAME = {step.name: step for step in STEPS}
+
+
+def next_of(step: Step) -> Step:
+    """The last one has none after it."""
+    return STEPS[min(STEPS.index(step) + 1, len(STEPS) - 1)]
+
+
+def before(step: Step) -> Step | None:
+    place = STEPS.index(step)
+    return STEPS[place - 1] if place else None
+
+
+def looked(step: Step, user: User, draft: Draft) -> dict[str, Any]:
+    """What its page shows of the records, or why it can show nothing."""
+    try:
+        return step.look(user, draft)
+    except HeadgateError as error:
+        return {"look_problem": error}
+
+
+def with_guess(draft: Draft, guess: Any) -> dict[str, Any]:
+    """The document with what a button offered: a topic, a format, or a field with its time. Raises ``InvalidInput``."""
+    document = draft.document
+    if isinstance(guess, dict) and isinstance(guess.get("input_format"), dict):
+        wrapped = value_at(document, (*IO, "inputFormat", "type")) == "kafka"
+        return with_format(document, guess["input_format"], wrapped)
+    if isinstance(guess, dict) and isinstance(guess.get("topic"), str) and guess["topic"]:
+        return with_topic(document, guess["topic"])
+    if isinstance(guess, dict) and isinstance(guess.get("column"), str):
+        spec = {**(value_at(document, (*SCHEMA, "timestampSpec")) or {}), "column": guess["column"]}
+        document = put(document, (*SCHEMA, "timestampSpec"), {**spec, "format": str(guess.get("format", "auto"))})
+        if guess.get("kafka"):
+            return _of_kafka(document)
+        nodes = guess.get("nodes")
+        return _flattened(document, nodes) if isinstance(nodes, list) and nodes else document
+    raise InvalidInput("That is no guess of this page.")
+
+
+def _of_kafka(document: dict[str, Any]) -> dict[str, Any]:
+    """Kafka's own time is a field of the wrapping format."""
+    written = value_at(document, (*IO, "inputFormat")) or {"type": "json"}
+    if written.get("type") == "kafka":
+        return document
+    return with_format(document, written, wrapped=True)
+
+
+def _flattened(document: dict[str, Any], nodes: list[Any]) -> dict[str, Any]:
+    """The nested value as a field of its own."""
+    written = value_at(document, (*IO, "inputFormat")) or {"type": "json"}
+    place = (*IO, "inputFormat", "valueFormat") if written.get("type") == "kafka" else (*IO, "inputFormat")
+    field = flatten_field([str(node) for node in nodes])
+    spec = value_at(document, (*place, "flattenSpec")) or {}
+    fields = [f for f in spec.get("fields") or [] if not (isinstance(f, dict) and f.get("name") == field["name"])]
+    return put(document, (*place, "flattenSpec"), {**spec, "fields": [*fields, field]})

@@ -1,0 +1,69 @@
+"""How the wizard's pages write shares, spans of time, and what a guess's button sends."""
+
+from __future__ import annotations
+
+import json as json_module
+from datetime import timedelta
+from typing import Any
+
+from django import template
+from pydantic import BaseModel
+
+from controlplane.loading.profile import FieldProfile
+from frontend.templatetags.headgate import duration
+
+register = template.Library()
+_TYPES = {"long": "long", "double": "double", "boolean": "long", "json": "json"}
+
+
+@register.filter
+def guess(value: BaseModel) -> str:
+    """What its button sends."""
+    return value.model_dump_json(include={"input_format", "column", "format", "nodes"})
+
+
+@register.filter
+def topic_guess(name: str) -> str:
+    """What the button of a topic sends."""
+    return json_module.dumps({"topic": name})
+
+
+@register.filter
+def json(value: Any) -> str:
+    """A value on one line."""
+    return json_module.dumps(value, ensure_ascii=False)
+
+
+@register.filter
+def field_names(profiles: list[FieldProfile] | None) -> list[str]:
+    """What an expression may name."""
+    return [profile.name for profile in profiles or ()]
+
+
+@register.filter
+def percent(share: float) -> str:
+    """Never 100 % where one is missing, never 0 % where there is one."""
+    shown = round(share * 100)
+    if 0 < share < 1:
+        shown = min(99, max(1, shown))
+    return f"{shown} %"
+
+
+@register.filter
+def span(milliseconds: int) -> str:
+    """A length of time."""
+    return "less than a second" if milliseconds < 1000 else duration(timedelta(seconds=milliseconds // 1000))
+
+
+@register.filter
+def rounded(rate: float) -> str:
+    """Two digits that count: more would promise too much."""
+    return f"{float(f'{rate:.2g}'):,.10g}"
+
+
+@register.filter
+def chosen_type(profile: FieldProfile, named: dict[str, dict[str, Any]]) -> str:
+    """The type of a column of its own: the one that it has, else the one that its values suggest."""
+    if profile.name in named:
+        return str(named[profile.name].get("type", "string"))
+    return _TYPES.get(profile.type, "string")

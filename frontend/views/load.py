@@ -1,0 +1,244 @@
+"""Load data: from a topic to a supervisor, step by step. It works without scripts; with them a result is live."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from controlplane.common.errors import HeadgateError, InvalidInput
+from controlplane.common.specdiff import spec_diff
+from controlplane.common.specjson import spec_text
+from controlplane.common.strictjson import strict_json
+from controlplane.connections.secrets import SecretsLost, unseal
+from controlplane.connections.selectors import list_connections
+from controlplane.loading import samples, services
+from controlplane.loading.documents import put, value_at
+from controlplane.loading.models import Draft
+from controlplane.loading.selectors import drafts_of, get_draft
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.selectors import get_supervisor
+from frontend.forms import SpecForm
+from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm
+from frontend.load.parse_form import ParseForm
+from frontend.load.row_forms import TransformForm
+from frontend.load.steps import BY_NAME, STEPS, Step, before, looked, next_of, with_guess
+from frontend.views.common import PageRequest, page, told
+from ingestion.specs.connection import Kind
+
+LIST = "frontend:load"
+
+
+@page
+def index(request: PageRequest) -> HttpResponse:
+    """One's drafts, and where a new one begins; ``supervisor`` begins the change of that one's spec."""
+    asked = {name: request.GET.get(name, "") for name in ("supervisor", "connection", "topic", "servers")}
+    if request.method == "POST":
+        return _begun(request)
+    drafts = [_Listed(draft) for draft in drafts_of(request.user)]
+    return render(request, "load/index.html", {"drafts": drafts, "asked": asked, "rest": reverse("api:drafts")})
+
+
+class _Listed:
+    """A draft in the list."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.topic = value_at(draft.document, (*IO, "topic")) or ""
+        self.datasource = value_at(draft.document, (*SCHEMA, "dataSource")) or ""
+        self.step = draft.step if draft.step in BY_NAME else STEPS[0].name
+        self.label = BY_NAME[self.step].label
+
+
+def _begun(request: PageRequest) -> HttpResponse:
+    supervisor = request.POST.get("supervisor", "")
+    try:
+        if supervisor:
+            draft = services.begin_change(user=request.user, supervisor=get_supervisor(request.user, supervisor))
+            return redirect("frontend:load-step", draft.pk, "review")
+        draft = services.begin_draft(user=request.user, document=_beginning(request))
+    except InvalidInput as error:
+        messages.error(request, told(error))
+        return redirect(LIST)
+    known = draft.document["spec"]["ioConfig"].get("topic")
+    return redirect("frontend:load-step", draft.pk, "topic" if known else "connection")
+
+
+def _beginning(request: PageRequest) -> dict[str, Any]:
+    document = services.beginning()
+    topic, servers, connection = (request.POST.get(name, "").strip() for name in ("topic", "servers", "connection"))
+    if topic:
+        document = put(put(document, (*IO, "topic"), topic), (*SCHEMA, "dataSource"), topic.lstrip("._-") or None)
+    if connection:
+        return put(put(document, (*IO, "connection"), connection), (*IO, "consumerProperties"), None)
+    if servers:
+        document = put(document, (*IO, "consumerProperties", "bootstrap.servers"), servers)
+    return document
+
+
+@page
+def step(request: PageRequest, draft_id: uuid.UUID, step_name: str) -> HttpResponse:
+    """One step: its form, and what the draft makes of the records."""
+    if step_name not in BY_NAME:
+        raise Http404
+    draft, chosen = get_draft(request.user, draft_id), BY_NAME[step_name]
+    if request.method == "POST":
+        return _edited(request, draft, chosen)
+    return _shown(request, draft, chosen)
+
+
+def _edited(request: PageRequest, draft: Draft, chosen: Step) -> HttpResponse:
+    go = request.POST.get("go", "next")
+    if chosen.name == "review":
+        return _reviewed(request, draft, go)
+    try:
+        if "guess" in request.POST:
+            document = with_guess(draft, _guess(request.POST["guess"]))
+            go = "stay"
+        else:
+            form = _form(request, draft, chosen, request.POST)
+            if not form.is_valid():
+                return _shown(request, draft, chosen, form, status=400)
+            document = form.edited()
+        draft = services.change_draft(user=request.user, draft=draft, document=document, step=chosen.name)
+        if go == "again":
+            samples.forget(draft)  # the page that follows reads them anew, or says why it can't
+    except InvalidInput as error:
+        return _shown(request, draft, chosen, problem=error, status=400)
+    except HeadgateError as error:
+        return _shown(request, draft, chosen, problem=error, status=error.status)
+    if request.htmx:
+        return _shown(request, draft, chosen)
+    where = {"next": next_of(chosen), "back": before(chosen) or chosen}.get(go, BY_NAME.get(go, chosen))
+    return redirect("frontend:load-step", draft.pk, where.name)
+
+
+def _form(request: PageRequest, draft: Draft, chosen: Step, data: Any, nested: Any = None) -> StepForm:
+    """The step's form, with what it offers."""
+    if chosen.form is ConnectionForm:
+        connections = list_connections(request.user, kind=Kind.KAFKA, team=draft.team.name)
+        return ConnectionForm(data, draft.document, connections.values_list("name", flat=True))
+    if chosen.form is ParseForm:
+        return ParseForm(data, draft.document, nested)
+    if chosen.form is TransformForm:
+        return TransformForm(data, draft.document).with_nonce(str(request.csp_nonce))
+    return chosen.form(data, draft.document)
+
+
+def _guess(written: str) -> Any:
+    try:
+        return strict_json(written)
+    except ValueError:
+        return None
+
+
+def _reviewed(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
+    """The last step: the name, or all of the document as JSON; and its submission."""
+    chosen, form, spec = BY_NAME["review"], None, None
+    try:
+        if "datasource" in request.POST:
+            form = chosen.form(request.POST, draft.document)
+            if not form.is_valid():
+                return _shown(request, draft, chosen, form, status=400)
+            document = form.edited()
+        else:
+            spec = SpecForm(request.POST, user=request.user, nonce=str(request.csp_nonce))
+            if not spec.is_valid():
+                return _shown(request, draft, chosen, spec=spec, status=400)
+            document = spec.cleaned_data["document"]
+        draft = services.change_draft(user=request.user, draft=draft, document=document, step=chosen.name)
+        if go in ("supervisor", "task"):
+            return _submitted(request, draft, go)
+    except HeadgateError as error:
+        return _shown(request, draft, chosen, spec=spec, problem=error, status=error.status)
+    if go == "back":
+        return redirect("frontend:load-step", draft.pk, "reading")
+    messages.success(request, "The draft is saved.")
+    return redirect("frontend:load-step", draft.pk, chosen.name)
+
+
+def _submitted(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
+    made = services.submit_draft(user=request.user, draft=draft, as_task=go == "task")
+    kind = "supervisor" if isinstance(made, Supervisor) else "task"
+    messages.success(request, f"{kind.capitalize()} submitted.")
+    return redirect(f"frontend:{kind}", made.pk)
+
+
+def _shown(
+    request: PageRequest,
+    draft: Draft,
+    chosen: Step,
+    form: StepForm | None = None,
+    spec: SpecForm | None = None,
+    problem: HeadgateError | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    found = looked(chosen, request.user, draft)
+    form = form or _form(request, draft, chosen, None, found.get("nested"))
+    context: dict[str, Any] = {
+        "draft": draft,
+        "title": _title(draft),
+        "under": f"A draft of {draft.owner.username} in team {draft.team.name}, whose operators may open this address. "
+        "It is kept at each step; nothing runs until it is submitted.",
+        "rest": reverse("api:draft", args=[draft.pk]),
+        "crumbs": [("Load data", reverse(LIST))],
+        "step": chosen,
+        "steps": STEPS,
+        "before": before(chosen),
+        "after": next_of(chosen),
+        "form": form,
+        "problem": problem,
+        "kept_secrets": _secret_names(draft),
+        "asked": [],
+        **found,
+    }
+    if request.htmx:
+        return render(request, "load/_result.html", context)  # a part is swapped in only with 200
+    if chosen.name == "review":
+        context |= _review_context(request, draft, spec, problem)
+    return render(request, "load/step.html", context, status=status)
+
+
+def _title(draft: Draft) -> str:
+    if draft.supervisor_id is not None:
+        return f"Change of {draft.supervisor_id}"
+    return str(value_at(draft.document, (*SCHEMA, "dataSource")) or "Load data")
+
+
+def _review_context(
+    request: PageRequest, draft: Draft, spec: SpecForm | None, problem: HeadgateError | None
+) -> dict[str, Any]:
+    initial = {"document": spec_text(draft.document)}
+    faults = [{"pointer": f.pointer, "message": f.message} for f in problem.errors] if problem else []
+    spec = spec or SpecForm(None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
+    spec.fields.pop("team", None)  # the draft has its team
+    return {"spec_form": spec, "faults": faults, "diff": _diff(draft)}
+
+
+def _diff(draft: Draft) -> list[Any]:
+    if draft.supervisor is None:
+        return []
+    now, then = (
+        {k: v for k, v in spec.items() if k != "suspended"} for spec in (draft.supervisor.current.spec, draft.document)
+    )
+    return list(spec_diff(now, then))
+
+
+def _secret_names(draft: Draft) -> list[str]:
+    try:
+        return sorted(unseal(draft.secrets))
+    except SecretsLost:
+        return []
+
+
+@page
+@require_POST
+def delete(request: PageRequest, draft_id: uuid.UUID) -> HttpResponse:
+    services.delete_draft(user=request.user, draft=get_draft(request.user, draft_id))
+    messages.success(request, "The draft is thrown away.")
+    return redirect(LIST)

@@ -1,0 +1,155 @@
+"""One order, one answer, and the limits of the process that gives it.
+
+It reads what anybody may have written into a topic: it has bounded memory, ends itself when it takes too
+long, and has nothing that is worth taking but the properties of the one order.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, TextIO
+
+from ingestion.decode import DecodeError, RegistryUnreachable
+from ingestion.errors import IngestionError
+from ingestion.sources import SourceProblem
+from ingestion.sources.peek import NoSuchTopic
+from ingestion.specs.sampling import (
+    MOST_ANSWER_BYTES,
+    Place,
+    RolledUpRow,
+    SampleAnswer,
+    SampledRecord,
+    SampleFailure,
+    SampleOrder,
+    Wanted,
+)
+from ingestion.task.sampler.decoding import Outcomes, Unusable, fields_of, outcomes_of
+from ingestion.task.sampler.format_guess import format_guesses
+from ingestion.task.sampler.records import Records, records_of
+from ingestion.task.sampler.time_guess import time_guesses
+
+MOST_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
+GRACE_S = 30
+LARGE_BYTES = MOST_ANSWER_BYTES // 8
+
+
+def answer_to(order: SampleOrder) -> SampleAnswer:
+    """The sample, or why there is none."""
+    try:
+        records = records_of(order)
+        return _ANSWERS[order.wanted](order, records)
+    except Unusable as error:
+        return _failure(error.place, error)
+    except NoSuchTopic as error:
+        return _failure("topic", error)
+    except SourceProblem as error:
+        return _failure("consumerProperties", error)
+    except RegistryUnreachable as error:
+        return _failure("inputFormat", error)
+    except DecodeError as error:
+        return _failure("decoder", error)
+
+
+def _failure(place: Place, error: IngestionError) -> SampleAnswer:
+    return SampleAnswer(failure=SampleFailure(place=place, message=str(error), permanent=error.permanent))
+
+
+def _to_keep(order: SampleOrder, records: Records) -> SampleAnswer:
+    """A record that is larger than all may be is left out: the others tell more."""
+    kept, left = [], order.most_bytes
+    for record in records.to_keep():
+        size = len(record.payload or b"") + len(record.key or b"")
+        if size <= left:
+            kept.append(record)
+            left -= size
+    stopped_by = records.stopped_by if len(kept) == len(records) else "bytes"
+    return SampleAnswer.model_construct(kept=kept, stopped_by=stopped_by)
+
+
+def _formats(order: SampleOrder, records: Records) -> SampleAnswer:
+    return SampleAnswer.model_construct(formats=format_guesses(records.payloads))
+
+
+def _times(order: SampleOrder, records: Records) -> SampleAnswer:
+    return SampleAnswer.model_construct(times=time_guesses(fields_of(order, records), records.timestamps_ms))
+
+
+def _rows(order: SampleOrder, records: Records) -> SampleAnswer:
+    """The part of the sample that an answer may hold."""
+    outcomes = outcomes_of(order, records)
+    budget = _Budget(MOST_ANSWER_BYTES)
+    shown = list(budget.kept(_bearable(_sampled(records, outcomes, index)) for index in range(len(records))))
+    rollup = None if outcomes.rollup is None else list(budget.kept(_still_shown(outcomes.rollup, len(shown))))
+    return SampleAnswer.model_construct(
+        records=shown,
+        stopped_by="answer" if budget.spent else records.stopped_by,
+        fields=outcomes.field_columns,
+        columns=outcomes.columns,
+        rollup=rollup,
+        stored_bytes=outcomes.stored_bytes,
+    )
+
+
+def _sampled(records: Records, outcomes: Outcomes, index: int) -> SampledRecord:
+    return SampledRecord.model_construct(
+        **records.shown(index),
+        outcome=outcomes.outcomes.get(index, "raw"),
+        error=outcomes.errors.get(index, ""),
+        fields=outcomes.fields.get(index),
+        row=outcomes.rows.get(index),
+    )
+
+
+def _bearable(record: SampledRecord) -> SampledRecord:
+    """A record that takes much of the answer for itself is shown without what was read of it."""
+    if record.payload is None or record.payload.size < LARGE_BYTES or len(record.model_dump_json()) < LARGE_BYTES:
+        return record
+    error = "; ".join(filter(None, [record.error, "it is too large to be shown"]))
+    return record.model_copy(update={"fields": None, "row": None, "error": error})
+
+
+def _still_shown(rollup: list[RolledUpRow], count: int) -> Iterator[RolledUpRow]:
+    return (row for row in rollup if row.records[-1] < count)
+
+
+_ANSWERS: dict[Wanted, Callable[[SampleOrder, Records], SampleAnswer]] = {
+    "rows": _rows,
+    "records": _to_keep,
+    "formats": _formats,
+    "times": _times,
+}
+
+
+class _Budget:
+    """Keeps what comes until all of it would be too much."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._left = size_bytes
+        self.spent = False
+
+    def kept(self, parts: Iterator[Any]) -> Iterator[Any]:
+        for part in parts:
+            self._left -= len(part.model_dump_json())
+            if self._left < 0:
+                self.spent = True
+                return
+            yield part
+
+
+def answered(given: TextIO, told: TextIO) -> None:
+    """Take one order, a line, and give its answer, a line."""
+    order = SampleOrder.model_validate_json(given.readline())
+    # Whoever asked may be gone: a record that hangs the decoder must not stay for ever.
+    signal.setitimer(signal.ITIMER_REAL, order.timeout_ms / 1000 + GRACE_S)
+    told.write(answer_to(order).model_dump_json() + "\n")
+    told.flush()
+
+
+def be_bounded() -> None:
+    """Limits on this process's memory, which those that it forks inherit."""
+    with suppress(ValueError, OSError):  # not every system has these limits
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

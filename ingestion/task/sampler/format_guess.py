@@ -1,0 +1,166 @@
+"""How records are written, as far as their bytes tell it. Pure: bytes in, guesses out.
+
+A guess is an ``inputFormat`` with the share of the records that it reads, and the reason in words. Records without a
+value say nothing and are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ingestion.specs.sampling import FormatGuess
+
+LOOKED_AT = 200  # records; more would tell the same
+LONGEST = 256 * 1024  # bytes: a record that is larger is left out, unless all are
+MOST_SCHEMAS = 16  # ids of a registry: bytes that only look like them have more
+_DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
+_REGISTRY = {"type": "schema_registry"}
+_NO_ADDRESS = "the address of the schema registry"
+
+
+def format_guesses(payloads: Sequence[bytes | None]) -> list[FormatGuess]:
+    """The likeliest first; empty when nothing fits, or there is nothing to look at."""
+    present = [p for p in payloads if p]
+    records = ([p for p in present if len(p) <= LONGEST] or present)[:LOOKED_AT]
+    if not records:
+        return []
+    guesses = [*_registry(records), *_json(records), *_delimited(records)]
+    return sorted((g for g in guesses if g.share > 0), key=lambda g: -g.share)
+
+
+def _registry(records: list[bytes]) -> Iterator[FormatGuess]:
+    """Confluent's framing: a byte 0, four bytes of the schema's id, and for Protobuf the path of the message."""
+    framed = [r for r in records if len(r) > 5 and r[0] == 0]
+    ids = sorted({int.from_bytes(r[1:5], "big") for r in framed})
+    if not framed or len(ids) > MOST_SCHEMAS:
+        return
+    share = len(framed) / len(records)
+    why = f"{_of(len(framed), len(records))} begin with a byte 0 and the number of a schema ({_listed(ids)})"
+    proto = {"type": "protobuf", "protoBytesDecoder": _REGISTRY}
+    avro = {"type": "avro_stream", "avroBytesDecoder": _REGISTRY}
+    by_path = all(_is_protobuf(r[6:]) for r in framed if r[5] == 0) and all(r[5] == 0 for r in framed)
+    first, second = (proto, avro) if by_path else (avro, proto)
+    says = "what follows reads as Protobuf" if by_path else "what follows does not read as Protobuf"
+    yield FormatGuess(input_format=first, share=share, why=f"{why}; {says}", lacks=_NO_ADDRESS)
+    yield FormatGuess(input_format=second, share=share / 2, why=f"{why}; less likely, but it can't be told for sure",
+                      lacks=_NO_ADDRESS)  # fmt: skip
+
+
+def _is_protobuf(data: bytes) -> bool:
+    """Whether these bytes are fields of Protobuf, one after the other, up to the end."""
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        kind = tag & 7
+        if tag >> 3 == 0 or kind not in (0, 1, 2, 5):
+            return False
+        if kind == 0:
+            _, place = _varint(data, place)
+        elif kind == 2:
+            length, place = _varint(data, place)
+            place += length
+        else:
+            place += 8 if kind == 1 else 4
+    return place == len(data)
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while place < len(data) and shift < 64:
+        byte = data[place]
+        value |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if not byte & 128:
+            return value, place
+    return 0, len(data) + 1  # it has no end: what comes after it can't be read
+
+
+def _json(records: list[bytes]) -> Iterator[FormatGuess]:
+    kinds = Counter(_kind(r) for r in records)
+    objects = kinds["object"]
+    if not objects:
+        return
+    others = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common() if kind != "object")
+    why = f"{_of(objects, len(records))} are JSON objects"
+    yield FormatGuess(
+        input_format={"type": "json"},
+        share=objects / len(records),
+        why=f"{why}; the others: {others}" if others else why,
+    )
+
+
+def _kind(record: bytes) -> str:
+    """Which kind of JSON a record is; in words, as it is shown."""
+    try:
+        value = json.loads(record)
+    except RecursionError:
+        return "nested too deeply"
+    except ValueError:
+        return _broken(record)
+    return "object" if isinstance(value, dict) else "JSON but no object"
+
+
+def _broken(record: bytes) -> str:
+    lines = record.split(b"\n")
+    if len(lines) > 1 and all(line.strip().startswith(b"{") for line in lines[:2]):
+        return "several JSON objects in one record, which can't be read"
+    return "broken JSON" if record.lstrip()[:1] in (b"{", b"[") else "not JSON"
+
+
+def _delimited(records: list[bytes]) -> Iterator[FormatGuess]:
+    texts = [text for text in map(_text, records) if text is not None and text.lstrip()[:1] not in ("{", "[", "")]
+    for delimiter, name in _DELIMITERS.items():
+        lines = [text.splitlines()[-1] for text in texts]
+        counts = Counter(_count(line, delimiter) for line in lines)
+        counts.pop(0, None)
+        if not counts:
+            continue
+        [(most, fitting)] = counts.most_common(1)
+        if most == 1 and delimiter == "," and fitting < len(texts):
+            continue  # a comma in a sentence
+        form = {"type": "csv"} if delimiter == "," else {"type": "tsv", "delimiter": delimiter}
+        columns, how = _columns(texts, delimiter, most + 1)
+        why = f"{_of(fitting, len(records))} are lines with {most} {name} each; {how}"
+        yield FormatGuess(input_format=form | columns, share=0.99 * fitting / len(records), why=why)
+
+
+def _columns(texts: list[str], delimiter: str, count: int) -> tuple[dict[str, Any], str]:
+    """Where the names of the columns come from."""
+    heads = Counter(text.splitlines()[0] for text in texts if len(text.splitlines()) == 2)
+    if heads.total() == len(texts) and len(heads) == 1:
+        return {"findColumnsFromHeader": True}, "each begins with the same line of names"
+    for text in texts:
+        names = [part.strip().strip('"') for part in text.split(delimiter)]
+        if len(names) == count and len(set(names)) == count and all(map(_is_name, names)) and text != texts[-1]:
+            return {"columns": names}, "one of them looks like a line of names (it will be read as a record, too)"
+    return {"columns": [f"column_{n}" for n in range(1, count + 1)]}, "their columns have no names yet"
+
+
+def _is_name(text: str) -> bool:
+    return text.replace("_", "a").replace("-", "a").replace(" ", "a").isalnum() and text[:1].isalpha()
+
+
+def _count(line: str, delimiter: str) -> int:
+    """How often it stands outside of quotes, which mean something with commas only."""
+    if delimiter != "," or '"' not in line:
+        return line.count(delimiter)
+    return sum(part.count(delimiter) for part in line.split('"')[::2])
+
+
+def _text(record: bytes) -> str | None:
+    try:
+        text = record.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text.strip() and not any(ord(c) < 9 for c in text[:1000]) else None
+
+
+def _of(some: int, all_: int) -> str:
+    return f"all {all_}" if some == all_ else f"{some} of {all_}"
+
+
+def _listed(ids: list[int]) -> str:
+    return ", ".join(map(str, ids[:3])) + (" …" if len(ids) > 3 else "")

@@ -1,0 +1,183 @@
+"""The pure parts of the wizard: documents, profiles of fields, the outlook, the dry run of a change."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from controlplane.common.errors import InvalidInput
+from controlplane.loading.documents import apart, kept_secrets, nested, put, whole
+from controlplane.loading.dry_run import compared
+from controlplane.loading.outlook import INDEXER_ROWS_PER_S, outlook, rate_of
+from controlplane.loading.profile import MOST_NESTED, nested_fields, profiles
+from ingestion.specs import Granularity
+from ingestion.specs.protocol import Column
+from ingestion.specs.sampling import KeptRecord, RolledUpRow, SampleAnswer, SampledRecord
+
+PASSWORD = {"sasl.username": "u", "sasl.password": "canary"}
+SERVERS = {"bootstrap.servers": "kafka:9092"}
+
+
+def of_kafka(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "kafka", "spec": {"dataSchema": {}, "ioConfig": {"consumerProperties": properties, **more}}}
+
+
+def test_a_flat_document_is_kept_nested_and_what_nobody_knows_stays() -> None:
+    flat = {"type": "kafka", "ioConfig": {"topic": "t", "mine": 1}, "context": {"a": 1}}
+    assert nested(flat) == {
+        "type": "kafka",
+        "context": {"a": 1},
+        "spec": {"ioConfig": {"topic": "t", "mine": 1}, "dataSchema": {}},
+    }
+    assert nested(nested(flat)) == nested(flat)
+
+
+@pytest.mark.parametrize(
+    ("written", "pointer"),
+    [
+        ([], ""),
+        (None, ""),
+        ({"spec": 1}, "/spec"),
+        ({"spec": {"ioConfig": []}}, "/spec/ioConfig"),
+        ({"ioConfig": {"consumerProperties": "x"}}, "/spec/ioConfig/consumerProperties"),
+        ({"spec": {"dataSchema": {"parser": {}}}}, "/spec/dataSchema/parser"),
+    ],
+)
+def test_what_no_spec_can_be_made_of_is_refused_at_its_place(written: Any, pointer: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        nested(written)
+    assert [e.pointer for e in caught.value.errors] == [pointer]
+
+
+def test_putting_and_taking_out_leave_the_rest() -> None:
+    document = {"a": {"b": 1, "c": 2}, "d": 3}
+    assert put(document, ("a", "b"), 9) == {"a": {"b": 9, "c": 2}, "d": 3}
+    assert put(document, ("a", "b"), None) == {"a": {"c": 2}, "d": 3}
+    assert put(document, ("d", "e"), 1) == {"a": {"b": 1, "c": 2}, "d": {"e": 1}}
+    assert document == {"a": {"b": 1, "c": 2}, "d": 3}
+
+
+REGISTRY = {
+    "type": "avro_stream",
+    "avroBytesDecoder": {"type": "schema_registry", "url": "http://r:1", "config": {}, "headers": {"X-Key": "canary"}},
+}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        of_kafka({**SERVERS, **PASSWORD}),
+        of_kafka(SERVERS, inputFormat=REGISTRY),
+        of_kafka({}),
+        nested({"type": "kafka"}),
+    ],
+)
+def test_secrets_are_taken_apart_and_put_back(document: dict[str, Any]) -> None:
+    shown, secrets = apart(document)
+    assert "canary" not in json.dumps(shown)
+    assert whole(shown, secrets) == document
+
+
+def test_secrets_stay_while_the_connection_does() -> None:
+    shown, secrets = apart(of_kafka({**SERVERS, **PASSWORD}, topic="a"))
+    assert kept_secrets(shown, secrets, put(shown, ("spec", "ioConfig", "topic"), "b")) == secrets
+    elsewhere = put(shown, ("spec", "ioConfig", "consumerProperties", "bootstrap.servers"), "other:9092")
+    assert kept_secrets(shown, secrets, elsewhere) == {}
+
+
+def test_what_fields_are_like() -> None:
+    records = [{"a": 1, "b": "x"}, {"a": 2}, None, {"a": 1, "b": None}]
+    a, b = profiles([Column(name="a", type="long"), Column(name="b", type="string")], records)
+    assert (a.null_share, a.examples, a.distinct) == (0.0, ["1", "2"], 2)
+    assert (round(b.null_share, 2), b.examples) == (0.67, ["x"])
+    assert profiles([Column(name="a", type="long")], [])[0].null_share == 0.0
+
+
+def test_nested_values_are_offered_the_most_common_first() -> None:
+    found = nested_fields([{"x": {"y": 1, "z": {"w": [1]}}, "top": 1}, {"x": {"y": 2, "e": {}}}, None, 7])
+    assert [(f.name, f.nodes, f.share, f.example) for f in found] == [
+        ("x_y", ["x", "y"], 1.0, "1"),
+        ("x_e", ["x", "e"], 0.5, "{}"),
+        ("x_z_w", ["x", "z", "w"], 0.5, "[1]"),
+    ]
+
+
+def test_very_many_and_very_deep_fields_are_bounded() -> None:
+    assert len(nested_fields([{"many": {f"f{i}": i for i in range(10_000)}}])) == MOST_NESTED
+    assert nested_fields([{"x": {"y": {"z": {"a": {"b": {"c": {"d": 1}}}}}}}])[0].nodes == [
+        "x",
+        "y",
+        "z",
+        "a",
+        "b",
+        "c",
+    ]
+    assert len(nested_fields([{"x": {"y": "v" * 9000}}])[0].example) < 100
+
+
+def kept(partition: int, *times_ms: int) -> list[KeptRecord]:
+    return [KeptRecord(partition=partition, offset=i, timestamp_ms=t) for i, t in enumerate(times_ms)]
+
+
+@pytest.mark.parametrize(
+    ("records", "rate"),
+    [
+        ([], None),
+        (kept(0, 5), None),
+        (kept(0, 5, 5), None),
+        (kept(0, 0, 500, 1000), 2.0),
+        (kept(0, 0, 1000) + kept(1, 0, 500, 1000), 3.0),
+        ([KeptRecord(partition=0, offset=0)], None),
+    ],
+)
+def test_the_rate_of_a_topic(records: list[KeptRecord], rate: float | None) -> None:
+    assert rate_of(records) == rate
+
+
+def stored(time_ms: int, **row: Any) -> SampledRecord:
+    return SampledRecord(outcome="stored", row={"__time": time_ms, **row})
+
+
+def test_what_a_first_minute_writes() -> None:
+    records = [stored(t) for t in (0, 1000, 2000)] + [SampledRecord(outcome="filtered")]
+    answer = SampleAnswer(records=records, stored_bytes=300)
+    told = outlook(kept(0, 0, 1000, 2000, 3000), answer, 2, Granularity.HOUR)
+    assert (told.records_per_s, told.stored_share, told.rollup_ratio) == (1.0, 0.75, None)
+    assert (told.rows_per_minute, told.bytes_per_minute, told.segments) == (45, 4500, 2)
+    assert told.indexers_needed == 1
+    merged = answer.model_copy(update={"rollup": [RolledUpRow(row={}, records=[0, 1, 2])]})
+    rolled = outlook(kept(0, 0, 1000, 2000, 3000), merged, 1, Granularity.SECOND)
+    assert (rolled.rollup_ratio, rolled.rows_per_minute, rolled.segments) == (3.0, 15, 3)
+
+
+def test_an_empty_sample_promises_nothing() -> None:
+    told = outlook([], SampleAnswer(), 1, Granularity.DAY)
+    assert (told.rows_per_minute, told.bytes_per_minute, told.segments, told.indexers_needed) == (
+        None,
+        None,
+        None,
+        None,
+    )
+
+
+def test_a_fast_topic_needs_more_indexers() -> None:
+    fast = kept(0, 0, 1) * (INDEXER_ROWS_PER_S // 500)
+    assert outlook(fast, SampleAnswer(), 1, Granularity.DAY).indexers_needed == 4
+
+
+def test_a_change_is_told_by_record() -> None:
+    before = [
+        stored(0, a=1),
+        stored(0, a=1),
+        stored(0),
+        SampledRecord(outcome="filtered"),
+        SampledRecord(outcome="raw"),
+    ]
+    after = [stored(0, a=1), stored(0, a=2), SampledRecord(outcome="unparseable", error="no time"), stored(0)]
+    after.append(SampledRecord(outcome="raw", error="another text"))
+    found = compared(SampleAnswer(records=before), SampleAnswer(records=after))
+    assert [c.kind for c in found.changed] == ["changes", "fails", "gained"]
+    assert [(c.column, c.before, c.after) for c in found.changed[0].cells] == [("a", 1, 2)]
+    assert (found.records, found.rows_before, found.rows_after) == (5, 3, 3)
