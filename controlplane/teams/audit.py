@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
+from controlplane.common.changes import Change, tell
 from controlplane.common.clients import current_address
 from controlplane.common.text import storable
 from controlplane.teams.models import AuditEntry, Team, User
-from controlplane.teams.permissions import Action, require
+from controlplane.teams.permissions import Action, require, require_site_admin
+from controlplane.teams.selectors import teams_administered
 
 # What there are entries for, by what is acted on.
 ACTIONS = {
@@ -26,18 +32,44 @@ ACTIONS = {
     ),
     "task": ("submit", "stop", "finish"),
     "quarantine": ("replay_ingest", "replay_produce", "purge", "export", "retention"),
-    "member": ("invite", "withdraw", "join", "decline", "set", "remove", "leave"),
-    "token": ("revoke",),
+    "member": ("invite", "invite_by_link", "withdraw", "join", "decline", "set", "remove", "leave"),
+    "team": ("create", "rename", "describe", "delete", "quota"),
+    "token": ("create", "revoke"),
+    "person": ("create", "deactivate", "activate", "password_link", "password_set", "email", "remove_second_factors"),
+    "service_account": ("create", "delete"),
+    "datasource": ("mask", "transfer", "set_compaction", "turn_off_compaction"),
+    "alert": (
+        "create_rule",
+        "change_rule",
+        "delete_rule",
+        "create_receiver",
+        "change_receiver",
+        "delete_receiver",
+        "silence",
+        "end_silence",
+        "acknowledge",
+    ),
+    "connection": ("create", "change", "delete", "rule", "transfer"),
 }
 
+_SHOWN_AS = {
+    "supervisor": "supervisor",
+    "task": "task",
+    "quarantine": "datasource",
+    "datasource": "datasource",
+}  # as pages name what changes
 
-def record(*, user: User | None, team: Team, target: str, target_id: str, action: str, **detail: Any) -> None:
+
+def record(*, user: User | None, team: Team | None, target: str, target_id: str, action: str, **detail: Any) -> None:
     """Add an entry in the caller's transaction: it is there exactly when the change is.
 
-    ``user``: None for what a rule of the site did. ``detail``: JSON, without secrets and payloads.
+    ``user``: None for what a rule of the site did. ``team``: None for what is the site's. ``detail``: JSON, without
+    secrets and payloads.
     """
     if action not in ACTIONS[target]:
         raise ValueError(f"there is no action {action!r} on a {target}")
+    named = {_SHOWN_AS[target]: target_id} if target in _SHOWN_AS else {}
+    tell(Change(team=team.pk if team else 0, urgent=True, **named))  # type: ignore[arg-type]  # they are names
     AuditEntry.objects.create(
         team=team,
         username=user.get_username() if user else "",
@@ -49,13 +81,73 @@ def record(*, user: User | None, team: Team, target: str, target_id: str, action
     )
 
 
-def list_entries(
-    user: User, team: Team, *, username: str = "", target: str = "", target_id: str = "", action: str = ""
-) -> QuerySet[AuditEntry]:
+def last_actions(target: str, target_ids: Collection[str], actions: Collection[str]) -> dict[str, AuditEntry]:
+    """The last entry of each of these things that is one of these actions.
+
+    The caller has made sure that it may be seen.
+    """
+    entries = AuditEntry.objects.filter(target=target, target_id__in=target_ids, action__in=actions)
+    return {entry.target_id: entry for entry in entries.order_by("target_id", "-id").distinct("target_id")}
+
+
+def newest_entries(user: User, team: Team | None, most: int) -> list[AuditEntry]:
+    """Of the teams in which the user is admin, or of one of them; none where the user is admin of none."""
+    teams = teams_administered(user) if team is None else teams_administered(user).filter(pk=team.pk)
+    entries = AuditEntry.objects.filter(team__in=list(teams.values_list("pk", flat=True)))
+    return list(entries.select_related("team").order_by("-id")[:most])
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    """Which entries; what is None or empty filters nothing."""
+
+    username: str = ""
+    target: str = ""
+    target_id: str = ""
+    action: str = ""
+    team: str = ""  # of the whole site's entries those of a team; SITE_ALONE for those of none
+    text: str = ""  # anywhere in who, what, to what, and the detail
+    # When it was; half-open.
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+EVERYTHING = AuditFilter()
+SITE_ALONE = "-"  # no team's name
+
+
+def list_entries(user: User, team: Team, wanted: AuditFilter = EVERYTHING) -> QuerySet[AuditEntry]:
     """A team's entries, newest first. Raises ``NotAllowed``: only its admins may read them."""
     require(user, Action.ADMINISTER, team)
-    wanted = {"username": username, "target": target, "target_id": target_id, "action": action}
-    if not all(storable(value) for value in wanted.values()):
+    return _matching(AuditEntry.objects.filter(team=team), wanted)
+
+
+def list_site_entries(user: User, wanted: AuditFilter = EVERYTHING) -> QuerySet[AuditEntry]:
+    """All teams' entries, deleted ones' too, and those of the site, newest first. Raises ``NotAllowed``."""
+    require_site_admin(user)
+    entries = AuditEntry.objects.all()
+    if wanted.team == SITE_ALONE:
+        entries = entries.filter(team=None)
+    elif wanted.team:
+        entries = entries.filter(team__name=wanted.team) if storable(wanted.team) else entries.none()
+    return _matching(entries, wanted)
+
+
+def _matching(entries: QuerySet[AuditEntry], wanted: AuditFilter) -> QuerySet[AuditEntry]:
+    plain = {name: getattr(wanted, name) for name in ("username", "target", "target_id", "action")}
+    if not all(storable(value) for value in (*plain.values(), wanted.text)):
         return AuditEntry.objects.none()
-    entries = AuditEntry.objects.filter(team=team, **{name: value for name, value in wanted.items() if value})
-    return entries.order_by("-id")
+    entries = entries.select_related("team").filter(**{name: value for name, value in plain.items() if value})
+    if wanted.since is not None:
+        entries = entries.filter(at__gte=wanted.since)
+    if wanted.until is not None:
+        entries = entries.filter(at__lt=wanted.until)
+    return (_with_text(entries, wanted.text) if wanted.text else entries).order_by("-id")
+
+
+def _with_text(entries: QuerySet[AuditEntry], text: str) -> QuerySet[AuditEntry]:
+    entries = entries.annotate(detail_text=Cast("detail", TextField()))
+    found = Q(detail_text__icontains=text)
+    for name in ("username", "action", "target", "target_id"):
+        found |= Q(**{f"{name}__icontains": text})
+    return entries.filter(found)

@@ -6,11 +6,19 @@ from collections.abc import Collection
 from typing import Any
 
 from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
 from django.db import models, transaction
 from django.db.models import F
+from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from knox.models import AbstractAuthToken
+
+from controlplane.teams.link_models import LinkInvitation as LinkInvitation
+from controlplane.teams.link_models import PasswordLink as PasswordLink
+from controlplane.teams.quota_models import Quota as Quota
+from controlplane.teams.roles import Limits, Scope
+from controlplane.teams.roles import Role as Role
 
 NAME = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}\Z", "Use lower-case letters, digits, '-' and '_'.")
 
@@ -24,6 +32,12 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names 
     """
 
     logins_ended = models.PositiveIntegerField(default=0)
+    # For a service account: the team that it works for. It has no password, is nobody's member, and may what the token
+    # that it shows may.
+    service_of = models.ForeignKey("teams.Team", on_delete=models.CASCADE, null=True, related_name="service_accounts")
+
+    # What the token of this request leaves of the user's rights; None for all of them. Never stored.
+    limits: Limits | None = None
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         with transaction.atomic():
@@ -52,19 +66,14 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names 
         return salted_hmac("controlplane.teams.session", bound, secret=secret, algorithm="sha256").hexdigest()
 
 
-class Role(models.TextChoices):
-    """In rising order: each may do what those before it may."""
-
-    VIEWER = "viewer"
-    OPERATOR = "operator"
-    ADMIN = "admin"
-
-
 class Team(models.Model):
     """Owns datasources; everything below a datasource is visible to its members only."""
 
     name = models.CharField(max_length=63, unique=True, validators=[NAME])
+    description = models.CharField(max_length=500, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    # Once it owned nothing. The row stays for the audit trail, under a name that no team can be given.
+    deleted_at = models.DateTimeField(null=True)
     members = models.ManyToManyField(User, through="Membership", related_name="teams")
 
     class Meta:
@@ -73,6 +82,11 @@ class Team(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def former_name(self) -> str:
+        """Of a deleted one: what it was called."""
+        return self.name.split("~", 2)[-1]
+
 
 class Membership(models.Model):
     """A user's role in a team; at most one each."""
@@ -80,6 +94,7 @@ class Membership(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
+    since = models.DateTimeField(default=timezone.now, null=True)  # None: from before this was kept
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "team"], name="one_role_per_team")]
@@ -105,6 +120,14 @@ class ApiToken(AbstractAuthToken):
     """A bearer token; only its hash is kept."""
 
     name = models.CharField(max_length=100, blank=True)
+    scope = models.CharField(max_length=10, choices=Scope.choices, blank=True)  # empty: whatever its user may
+    datasources = ArrayField(models.CharField(max_length=200), default=list)  # these alone; empty for all
+    last_used_at = models.DateTimeField(null=True)  # to the minute
+
+    @property
+    def limits(self) -> Limits | None:
+        """None where it may whatever its user may."""
+        return Limits(Scope(self.scope), frozenset(self.datasources)) if self.scope else None
 
 
 class AuditEntry(models.Model):
@@ -114,7 +137,8 @@ class AuditEntry(models.Model):
     """
 
     at = models.DateTimeField(auto_now_add=True)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="audit_entries")
+    # None for what is the site's: its people, and which teams there are.
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="audit_entries", null=True)
     username = models.CharField(max_length=150, blank=True)  # empty for what Headgate did by itself
     address = models.GenericIPAddressField(null=True)  # the client's; None where no request asked
     action = models.CharField(max_length=40)
@@ -123,4 +147,7 @@ class AuditEntry(models.Model):
     detail = models.JSONField(default=dict)
 
     class Meta:
-        indexes = [models.Index(fields=["team", "-id"], name="audit_by_team")]
+        indexes = [
+            models.Index(fields=["team", "-id"], name="audit_by_team"),
+            models.Index(fields=["target", "target_id", "-id"], name="audit_by_target"),
+        ]

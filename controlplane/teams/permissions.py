@@ -1,13 +1,18 @@
-"""The permission rules, in one place. A member of no team sees nothing; what can't be seen answers 404."""
+"""The permission rules, in one place. A member of no team sees nothing; what can't be seen answers 404.
+
+A request that shows a token with a scope has a user with ``limits``: they are looked at here, and nowhere else. A token
+for named datasources sees these and what belongs to them; a team, its people, connections and drafts it does not see.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from controlplane.common.errors import InvalidInput, NotAllowed
-from controlplane.teams.models import Membership, Role, Team, User
+from controlplane.teams.models import Membership, Team, User
+from controlplane.teams.roles import Role
 
 
 class Action(Enum):
@@ -21,10 +26,24 @@ class Action(Enum):
 _RANK = {Role.VIEWER: 0, Role.OPERATOR: 1, Role.ADMIN: 2}
 
 
-def role_in(user: User, team: Team) -> Role | None:
-    """The user's role; the site's administrator is admin everywhere."""
+def role_in(user: User, team: Team, datasource: str | None = None) -> Role | None:
+    """The user's role; the site's administrator is admin everywhere.
+
+    ``datasource``: of the team, where it is not known yet that the user may see it.
+    """
+    role = _role_without_limits(user, team)
+    if role is None or user.limits is None:
+        return role
+    if datasource is not None and user.limits.datasources and datasource not in user.limits.datasources:
+        return None
+    return min(role, user.limits.scope.role, key=_RANK.__getitem__)
+
+
+def _role_without_limits(user: User, team: Team) -> Role | None:
     if not user.is_active or not user.is_authenticated:
         return None
+    if user.service_of_id is not None:  # without a token's limits it may nothing
+        return Role.ADMIN if user.service_of_id == team.pk and user.limits is not None else None
     if user.is_superuser:
         return Role.ADMIN
     membership = Membership.objects.filter(user=user, team=team).first()
@@ -40,20 +59,77 @@ def may(user: User, action: Action, team: Team) -> bool:
 def require(user: User, action: Action, team: Team) -> None:
     """Raise ``NotAllowed`` with the role that is needed. The caller has made sure that the user may see it."""
     if not may(user, action, team):
-        raise NotAllowed(f"This needs the role {action.value.value} in team {team.name}.")
+        raise NotAllowed(_needs(user, action, f"team {team.name}"))
+
+
+def _needs(user: User, action: Action, where: str) -> str:
+    if user.limits is not None and _RANK[user.limits.scope.role] < _RANK[action.value]:
+        return f"This token's scope, {user.limits.scope.value}, does not allow it: that needs {action.value.value}."
+    return f"This needs the role {action.value.value} in {where}."
+
+
+def is_site_admin(user: User) -> bool:
+    """Whether the user may do what concerns the whole site: its people, and which teams there are.
+
+    No token with a scope is enough.
+    """
+    active = user.is_authenticated and user.is_active and user.service_of_id is None
+    return active and user.is_superuser and user.limits is None
+
+
+def require_site_admin(user: User) -> None:
+    """Raise ``NotAllowed`` for anybody else."""
+    if not is_site_admin(user):
+        raise NotAllowed("This needs an administrator of the site.")
+
+
+def require_person(user: User, what: str) -> None:
+    """Raise ``NotAllowed`` for a service account and for a token with a scope: who acts for somebody else."""
+    if user.limits is not None or user.service_of_id is not None:
+        raise NotAllowed(f"No token with a scope may {what}: log in, or use a token without one.")
+
+
+def teams_of(user: User) -> QuerySet[Team]:
+    """The teams that the user belongs to; the site's administrator belongs to all."""
+    teams = Team.objects.filter(deleted_at__isnull=True)
+    if not user.is_authenticated or not user.is_active or (user.limits is not None and user.limits.datasources):
+        return teams.none()
+    if user.service_of_id is not None:
+        return teams.filter(pk=user.service_of_id) if user.limits is not None else teams.none()
+    return teams if user.is_superuser else teams.filter(memberships__user=user)
 
 
 def require_somewhere(user: User, action: Action) -> None:
     """Raise ``NotAllowed`` when the user may not do this in any team: for what belongs to none yet."""
+    if user.limits is not None and user.limits.datasources:
+        raise NotAllowed("This token is for named datasources, and for nothing else.")
+    if user.limits is not None and _RANK[user.limits.scope.role] < _RANK[action.value]:
+        raise NotAllowed(_needs(user, action, "a team"))
     roles = [role for role, rank in _RANK.items() if rank >= _RANK[action.value]]
-    if not user.is_superuser and not Membership.objects.filter(user=user, role__in=roles).exists():
-        raise NotAllowed(f"This needs the role {action.value.value} in a team.")
+    everywhere = user.is_superuser or (user.service_of_id is not None and user.limits is not None)
+    if not everywhere and not Membership.objects.filter(user=user, role__in=roles).exists():
+        raise NotAllowed(_needs(user, action, "a team"))
 
 
-def visible(user: User, path: str) -> Q:
-    """The filter for rows whose team is at ``path`` (such as ``datasource__team``): those the user may see."""
+def visible(user: User, path: str, datasource: str = "") -> Q:
+    """The filter for rows whose team is at ``path`` (such as ``datasource__team``): those the user may see.
+
+    ``datasource``: where the name of their datasource is, if ``path`` does not lead over it. Rows of no datasource are
+    not for tokens of named ones.
+    """
     if not user.is_authenticated or not user.is_active:
         return Q(pk__in=[])
+    rows = _of_teams(user, path)
+    if user.limits is None or not user.limits.datasources:
+        return rows
+    over, _, last = path.rpartition("datasource__")
+    name = datasource or (f"{over}datasource__name" if last == "team" and over + last != path else "")
+    return rows & Q(**{f"{name}__in": user.limits.datasources}) if name else Q(pk__in=[])
+
+
+def _of_teams(user: User, path: str) -> Q:
+    if user.service_of_id is not None:
+        return Q(**{path: user.service_of_id}) if user.limits is not None else Q(pk__in=[])
     if user.is_superuser:
         return Q()
     return Q(**{f"{path}__memberships__user": user})
@@ -61,7 +137,9 @@ def visible(user: User, path: str) -> Q:
 
 def team_for_new(user: User, name: str | None) -> Team:
     """The team that a new datasource belongs to: the one named, else the user's only one. Admin role needed."""
-    teams = Team.objects.all() if user.is_superuser else Team.objects.filter(memberships__user=user)
+    if user.limits is not None and user.limits.datasources:
+        raise NotAllowed("This token is for named datasources, and for nothing else.")
+    teams = teams_of(user)
     if name:
         team = teams.filter(name=name).first()
         if team is None:

@@ -24,14 +24,14 @@ from django.utils import timezone
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.teams.models import ApiToken, Invitation, Membership, Role, Team, User
-from controlplane.teams.permissions import Action, require
+from controlplane.teams.permissions import Action, require, teams_of
 
 INVITATION_LIFE = timedelta(days=30)
 
 
 def list_teams(user: User) -> QuerySet[Team]:
     """The user's teams (the site's administrator's: all). Adds ``role``, the user's own, and ``member_count``."""
-    teams = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=_team_ids(user))
+    teams = Team.objects.filter(pk__in=teams_of(user).values("pk"))
     return teams.annotate(
         member_count=Count("memberships"),
         role=_role_of(user),
@@ -48,11 +48,7 @@ def get_team(user: User, name: str) -> Team:
 
 def teams_administered(user: User) -> QuerySet[Team]:
     """Those of ``list_teams`` in which the user is admin."""
-    teams = list_teams(user)
-    if user.is_superuser:
-        return teams
-    mine = Membership.objects.filter(user_id=user.pk, role=Role.ADMIN)
-    return teams.filter(pk__in=mine.values("team"))
+    return list_teams(user).filter(role=Role.ADMIN.value)  # type: ignore[misc]  # list_teams adds it
 
 
 def list_members(team: Team) -> QuerySet[Membership]:
@@ -132,12 +128,16 @@ def get_token(user: User, token_id: str) -> ApiToken:
     return token
 
 
-def _team_ids(user: User) -> QuerySet[Membership, int]:
-    return Membership.objects.filter(user_id=user.pk).values_list("team_id", flat=True)
-
-
 def _role_of(user: User) -> Case | Subquery:
-    if user.is_superuser:
-        return Case(When(pk__isnull=False, then=Value(Role.ADMIN.value)), output_field=CharField())
+    """What ``role_in`` says, for many teams at once."""
+    most = Role.ADMIN if user.limits is None else user.limits.scope.role
+    if user.is_superuser or user.service_of_id is not None:
+        return Case(When(pk__isnull=False, then=Value(most.value)), output_field=CharField())
     mine = Membership.objects.filter(user_id=user.pk, team_id=OuterRef("pk"))
-    return Subquery(mine.values("role"))
+    capped = {
+        Role.VIEWER: Case(When(pk__isnull=False, then=Value(Role.VIEWER.value)), output_field=CharField()),
+        Role.OPERATOR: Case(
+            When(role=Role.ADMIN.value, then=Value(Role.OPERATOR.value)), default=F("role"), output_field=CharField()
+        ),
+    }
+    return Subquery(mine.annotate(capped=capped[most]).values("capped") if most in capped else mine.values("role"))

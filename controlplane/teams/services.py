@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -10,11 +11,13 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.common.changes import Change, tell
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
 from controlplane.common.text import in_one_line, storable
 from controlplane.teams import audit
 from controlplane.teams.models import ApiToken, Invitation, Membership, Role, Team, User
-from controlplane.teams.permissions import Action, require
+from controlplane.teams.permissions import Action, require, require_person
+from controlplane.teams.roles import Scope
 from controlplane.teams.selectors import (
     INVITATION_LIFE,
     get_invitation,
@@ -25,6 +28,7 @@ from controlplane.teams.selectors import (
 
 LONGEST_TOKEN = timedelta(days=365)
 TOKENS_A_USER = 100
+DATASOURCES_A_TOKEN = 100
 MOST_INVITATIONS = 200
 
 
@@ -44,10 +48,10 @@ def set_member(*, user: User, team: Team, username: str, role: Role) -> Place:
     The answer tells nothing of whether there is such a user. Raises ``NotAllowed``, ``InvalidInput`` (no user name),
     ``Conflict`` (the team would be left without an admin, or too many are invited).
     """
-    _lock(team)
+    lock_team(team)
     require(user, Action.ADMINISTER, team)
-    membership = Membership.objects.select_related("user").filter(team=team, user__username=_name(username)).first()
-    if membership is None and username != user.username:
+    membership = Membership.objects.select_related("user").filter(team=team, user__username=user_name(username)).first()
+    if membership is None and (username != user.username or user.limits is not None):
         return _invite(user, team, username, role)
     if membership is not None and role is not Role.ADMIN:
         _keep_an_admin(team, without=membership.user)
@@ -57,7 +61,7 @@ def set_member(*, user: User, team: Team, username: str, role: Role) -> Place:
     return Place(username, role, "member")
 
 
-def _name(username: str) -> str:
+def user_name(username: str) -> str:
     """A name that a user may have. Raises ``InvalidInput``."""
     try:
         User.username_validator(username)
@@ -80,9 +84,10 @@ def _invite(user: User, team: Team, username: str, role: Role) -> Place:
 
 @transaction.atomic
 def accept_invitation(*, user: User, team_name: str) -> Membership:
-    """Become a member as one was invited. Raises ``NotFound``."""
+    """Become a member as one was invited. Raises ``NotFound``, ``NotAllowed``."""
+    require_person(user, "accept an invitation")
     invitation = get_invitation(user, team_name)
-    _lock(invitation.team)
+    lock_team(invitation.team)
     _take(invitation, user, "join")
     membership, _ = Membership.objects.get_or_create(
         user=user, team=invitation.team, defaults={"role": invitation.role}
@@ -92,7 +97,8 @@ def accept_invitation(*, user: User, team_name: str) -> Membership:
 
 @transaction.atomic
 def decline_invitation(*, user: User, team_name: str) -> None:
-    """Raises ``NotFound``."""
+    """Raises ``NotFound``, ``NotAllowed``."""
+    require_person(user, "decline an invitation")
     _take(get_invitation(user, team_name), user, "decline")
 
 
@@ -109,9 +115,9 @@ def _take(invitation: Invitation, user: User, action: str) -> None:
 @transaction.atomic
 def remove_member(*, user: User, team: Team, username: str) -> None:
     """Remove a member, or withdraw an invitation. Raises ``NotAllowed``, ``NotFound``, ``Conflict``."""
-    _lock(team)
+    lock_team(team)
     require(user, Action.ADMINISTER, team)
-    if team.invitations.filter(username=_name(username)).delete()[0]:
+    if team.invitations.filter(username=user_name(username)).delete()[0]:
         audit.record(user=user, team=team, target="member", target_id=username, action="withdraw")
         if not team.memberships.filter(user__username=username).exists():
             return
@@ -119,9 +125,20 @@ def remove_member(*, user: User, team: Team, username: str) -> None:
 
 
 @transaction.atomic
+def withdraw_invitation(*, user: User, team: Team, username: str) -> None:
+    """Withdraw an invitation, and nothing else. Raises ``NotAllowed``, ``NotFound``."""
+    lock_team(team)
+    require(user, Action.ADMINISTER, team)
+    if not team.invitations.filter(username=user_name(username)).delete()[0]:
+        raise NotFound(f"{username!r} is not invited any more.")
+    audit.record(user=user, team=team, target="member", target_id=username, action="withdraw")
+
+
+@transaction.atomic
 def leave(*, user: User, team: Team) -> None:
     """Be a member no longer; nobody has to allow it. Raises ``NotFound``, ``Conflict`` (the last admin stays)."""
-    _lock(team)
+    require_person(user, "leave a team")
+    lock_team(team)
     _remove(user, team, user.username, "leave")
 
 
@@ -129,6 +146,7 @@ def _remove(user: User, team: Team, username: str, action: str) -> None:
     membership = get_member(team, username)
     _keep_an_admin(team, without=membership.user)
     membership.delete()
+    tell(Change(user=membership.user_id, urgent=True))
     audit.record(user=user, team=team, target="member", target_id=username, action=action)
 
 
@@ -147,30 +165,65 @@ def revoke_member_token(*, user: User, team: Team, username: str, token_id: str)
     )
 
 
-def create_token(*, user: User, name: str = "", lifetime: timedelta = timedelta(days=30)) -> tuple[ApiToken, str]:
-    """A new token and its secret, which is never to be had again."""
+def create_token(
+    *,
+    user: User,
+    name: str = "",
+    lifetime: timedelta = timedelta(days=30),
+    scope: Scope | None = None,
+    datasources: Collection[str] = (),
+) -> tuple[ApiToken, str]:
+    """A new token and its secret, which is never to be had again.
+
+    ``scope``: None for whatever the user may. ``datasources``: these alone; needs a scope. Raises ``InvalidInput``,
+    ``Conflict``, ``NotAllowed``.
+    """
+    require_person(user, "make a token")
+    return new_token(user, name=name, lifetime=lifetime, scope=scope, datasources=datasources)
+
+
+def new_token(
+    user: User, *, name: str, lifetime: timedelta, scope: Scope | None, datasources: Collection[str]
+) -> tuple[ApiToken, str]:
+    """A token of this user, whoever asks: the caller has checked that they may."""
     if not timedelta(0) < lifetime <= LONGEST_TOKEN:
         raise InvalidInput(f"A token lives for 1 to {LONGEST_TOKEN.days} days.")
     if not storable(name) or not in_one_line(name) or len(name) > 100:
         raise InvalidInput("A token's name has at most 100 characters, in one line.")
+    if len(datasources) > DATASOURCES_A_TOKEN or not all(storable(d) and 0 < len(d) <= 200 for d in datasources):
+        raise InvalidInput(f"A token is for at most {DATASOURCES_A_TOKEN} datasources, by their names.")
+    if datasources and scope is None:
+        raise InvalidInput("A token for named datasources needs a scope.")
     if ApiToken.objects.filter(user=user).count() >= TOKENS_A_USER:
-        raise Conflict(f"You have {TOKENS_A_USER} tokens already; revoke some.")
+        raise Conflict(f"There are {TOKENS_A_USER} tokens already; revoke some.")
     # The manager comes from knox, which has no types: (row, secret).
-    token, secret = ApiToken.objects.create(user=user, expiry=lifetime, name=name)
+    token, secret = ApiToken.objects.create(
+        user=user,
+        expiry=lifetime,
+        name=name,
+        scope="" if scope is None else scope.value,
+        datasources=sorted(set(datasources)),
+    )
     return token, str(secret)
 
 
 def revoke_token(*, user: User, token_id: str) -> None:
-    """Delete one of the user's own tokens. Raises ``NotFound``."""
+    """Delete one of the user's own tokens. Raises ``NotFound``, ``NotAllowed``."""
+    require_person(user, "revoke a token")
     get_token(user, token_id).delete()
 
 
-def _lock(team: Team) -> None:
-    """One change of a team's members at a time: two admins must not remove each other at once."""
-    Team.objects.select_for_update().get(pk=team.pk)
+def lock_team(team: Team) -> Team:
+    """One change of what a team has at a time: two admins must not remove each other at once, and nothing may come to
+    a team that is being deleted. Returns it as it is now. Raises ``NotFound`` (it is deleted by now).
+    """
+    locked = Team.objects.select_for_update().filter(pk=team.pk, deleted_at=None).first()
+    if locked is None:
+        raise NotFound(f"There is no team {team.name!r} any more.")
+    return locked
 
 
 def _keep_an_admin(team: Team, *, without: User) -> None:
-    admins = Membership.objects.filter(team=team, role=Role.ADMIN)
+    admins = Membership.objects.filter(team=team, role=Role.ADMIN, user__is_active=True)
     if admins.filter(user=without).exists() and not admins.exclude(user=without).exists():
         raise Conflict(f"{without.username} is the last admin of team {team.name}; make somebody else admin first.")

@@ -1,14 +1,36 @@
-"""Logging in and out: Django's own views, with a limit on failures."""
+"""Logging in: the password, with a limit on failures, then what else the person has set up."""
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
+from urllib.parse import urlsplit
 
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login as Begun
+from allauth.mfa.base.views import AuthenticateView
+from allauth.mfa.models import Authenticator
+from allauth.mfa.webauthn.views import LoginWebAuthnView
+from allauth.socialaccount.providers.base import AuthProcess
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
+from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.views import LoginView
-from django.http import HttpRequest, HttpResponse
+from django.contrib.auth.views import LoginView, PasswordResetConfirmView
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from requests import RequestException
 
+from controlplane.common import mail
+from controlplane.login.adapters import failed, said
+from controlplane.login.oidc import PROVIDER_ID, Conversation
+from controlplane.login.resets import RESET_TOKENS, send_links
 from frontend import throttle
+from frontend.account_forms import FirstPasswordForm, ForgottenForm
 from frontend.forms import LoginForm
 
 
@@ -18,6 +40,9 @@ class Login(LoginView):
     template_name = "accounts/login.html"
     authentication_form = LoginForm
     redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(provider=settings.OIDC, provider_id=PROVIDER_ID, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         wait_s = throttle.seconds_to_wait(request)
@@ -32,9 +57,90 @@ class Login(LoginView):
         return answer
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """The password is right: a session, or the question for the second factor."""
         throttle.forget(self.request)
-        return super().form_valid(form)
+        user = form.get_user()
+        begun = Begun(user=user, redirect_url=self.get_success_url())
+        answer: HttpResponse = perform_password_login(self.request, {"username": user.get_username()}, begun)
+        return answer
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         throttle.count_failure(self.request)
         return super().form_invalid(form)
+
+
+def forgotten(request: HttpRequest) -> HttpResponse:
+    """Ask for a link by mail. The answer is one and the same, whoever has the address or nobody."""
+    form = ForgottenForm(request.POST if request.method == "POST" and mail.configured() else None)
+    asked = form.is_bound and form.is_valid()
+    if asked and throttle.may_ask(request, form.cleaned_data["email"]):
+        send_links(email=form.cleaned_data["email"], request=request)
+    shown = {"form": form, "asked": asked, "mail_works": mail.configured()}
+    return render(request, "accounts/forgotten.html", shown, status=400 if form.is_bound and not asked else 200)
+
+
+class SetPassword(PasswordResetConfirmView):
+    """The page behind the link. It logs nobody in: a second factor is asked for as ever."""
+
+    template_name = "accounts/set_password.html"
+    form_class = FirstPasswordForm
+    token_generator = RESET_TOKENS
+    success_url = reverse_lazy("frontend:login")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        messages.success(self.request, "Your password is set. All earlier sessions and tokens have ended.")
+        return super().form_valid(form)
+
+
+class SecondFactor(AuthenticateView):
+    """The question for a code or a passkey, between the password and the session."""
+
+    template_name = "accounts/second_factor.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        mine = Authenticator.objects.filter(user=self.stage.login.user).values_list("type", flat=True)
+        return {**context, "kinds": set(mine)}
+
+
+class PasskeyLogin(LoginWebAuthnView):
+    """A passkey instead of name and password. By GET, what the browser needs for it."""
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        faults = [fault for faults in form.errors.values() for fault in faults]
+        messages.error(self.request, " ".join(dict.fromkeys(faults)))
+        return redirect("frontend:login")
+
+
+@never_cache
+def to_provider(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """Send somebody to the provider, with what must come back."""
+    if settings.OIDC is None or provider_id != PROVIDER_ID:
+        raise Http404
+    if request.user.is_authenticated:
+        return redirect("frontend:home")
+    asked = request.GET.get("next", "")
+    after = asked if url_has_allowed_host_and_scheme(asked, allowed_hosts=None) else ""
+    nonce = secrets.token_urlsafe(24)
+    try:
+        conversation = Conversation(request, provider_id)
+        address = conversation.openid_config["authorization_endpoint"]
+        provider = conversation.get_provider()
+        answer = provider.redirect(
+            request, process=AuthProcess.LOGIN, next_url=after, auth_params={"nonce": nonce}, nonce=nonce
+        )
+    except (RequestException, OAuth2Error, KeyError, AttributeError, ValueError) as error:
+        return failed(request, said(error))
+    return answer if urlsplit(address).scheme in ("http", "https") else failed(request, "its address is none.")
+
+
+@never_cache
+def from_provider(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """What the provider sends back: a code, changed for who it is."""
+    if settings.OIDC is None or provider_id != PROVIDER_ID:
+        raise Http404
+    try:
+        answer: HttpResponseBase = OAuth2CallbackView.adapter_view(Conversation(request, provider_id))(request)
+    except (KeyError, AttributeError, ValueError) as error:
+        return failed(request, said(error))
+    return answer

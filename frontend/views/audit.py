@@ -1,32 +1,68 @@
-"""The audit trail of the teams that the user administers."""
+"""The audit trail of the teams that the user administers, and of the site."""
 
 from __future__ import annotations
 
-from django.http import HttpResponse
+from django.db.models import QuerySet
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
 from controlplane.common.errors import NotAllowed
-from controlplane.teams.audit import list_entries
+from controlplane.common.streaming import download
+from controlplane.teams import audit_export
+from controlplane.teams.audit import SITE_ALONE, list_entries, list_site_entries
+from controlplane.teams.models import AuditEntry, Team
+from controlplane.teams.permissions import is_site_admin
 from controlplane.teams.selectors import teams_administered
-from frontend.forms import AuditFilter
+from frontend.audit_form import AuditForm
 from frontend.paging import keyset_page
-from frontend.views.common import PageRequest, page
+from frontend.views.common import PageRequest, page, rest_address
+
+EVERYTHING = {"": "Everything", SITE_ALONE: "The site alone"}
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
-    """Who did what, the latest first; of one team at a time."""
+    """Who did what, the latest first; of one team at a time, for a site's administrator of all together."""
+    filters, team = _asked(request)
+    rows = keyset_page(_entries(request, filters, team), ["-id"], request.GET.get("cursor"))
+    asked = request.GET.copy()
+    asked.pop("cursor", None)
+    of_site = {"team": filters.wanted.team} if team is None else {}
+    context = {
+        "filters": filters,
+        "page": rows,
+        "team": team,
+        "title": f"Audit trail of {team.name}" if team else "Audit trail of the site",
+        "asked": asked.urlencode(),
+        "forms": (("csv", "CSV"), ("ndjson", "JSON lines")),
+        "rest": rest_address("api:audit", team.name) if team else rest_address("api:site-audit", **of_site),
+    }
+    return render(request, "audit/list.html", context)
+
+
+@page
+def export(request: PageRequest) -> HttpResponseBase:
+    """All that the list's filters let through, as a file."""
+    filters, team = _asked(request)
+    form = request.GET.get("as", "csv")
+    form = form if form in audit_export.FORMS else "csv"
+    lines = audit_export.chunks(_entries(request, filters, team), form)
+    return download(lines, f"audit-{team.name if team else 'site'}.{form}", audit_export.CONTENT_TYPES[form])
+
+
+def _asked(request: PageRequest) -> tuple[AuditForm, Team | None]:
+    """The filters, and the team; None for the site's trail."""
     teams = list(teams_administered(request.user))
-    if not teams:
+    of_site = EVERYTHING if is_site_admin(request.user) else {}
+    if not teams and not of_site:
         raise NotAllowed("The audit trail is for the admins of a team.")
-    filters = AuditFilter(request.GET, teams=[team.name for team in teams])
-    team = next((t for t in teams if t.name == filters.chosen("team")), teams[0])
-    entries = list_entries(
-        request.user,
-        team,
-        username=filters.chosen("user"),
-        target=filters.chosen("target"),
-        target_id=filters.chosen("target_id"),
-    )
-    rows = keyset_page(entries, ["-id"], request.GET.get("cursor"))
-    return render(request, "audit/list.html", {"filters": filters, "page": rows, "team": team})
+    choices = [*of_site.items(), *((team.name, team.name) for team in teams)]
+    filters = AuditForm(request.GET, teams=choices)
+    chosen = next((t for t in teams if t.name == filters.chosen("team")), None)
+    return filters, chosen if chosen is not None or of_site else teams[0]
+
+
+def _entries(request: PageRequest, filters: AuditForm, team: Team | None) -> QuerySet[AuditEntry]:
+    if team is None:
+        return list_site_entries(request.user, filters.wanted)
+    return list_entries(request.user, team, filters.wanted)

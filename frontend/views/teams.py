@@ -1,22 +1,102 @@
-"""The user's own teams: invitations to answer, and leaving."""
+"""Teams: the user's own with their invitations, a team's members, making and deleting one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from controlplane.common.errors import Conflict, InvalidInput, NotFound
 from controlplane.teams import selectors, services
 from controlplane.teams.models import User
-from frontend.views.common import PageRequest, act, page
+from controlplane.teams.permissions import Action, is_site_admin, require, require_site_admin
+from controlplane.teams.teams import create_team, delete_team, describe_team, rename_team
+from frontend.paging import keyset_page
+from frontend.reach import reach_of
+from frontend.team_forms import AboutForm, TeamForm
+from frontend.views.common import PageRequest, act, page, told
+from frontend.views.team_tabs import team_actions, team_page
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
-    """Which teams the user is in, and which have invited them."""
-    return render(request, "teams/list.html", {"invitations": selectors.my_invitations(request.user)})
+    """Which teams the user is in (all for the site's administrators), and which have invited them."""
+    context = {
+        "page": keyset_page(selectors.list_teams(request.user), ["name"], request.GET.get("cursor")),
+        "mine": {membership.team.name for membership in reach_of(request).memberships},
+        "invitations": selectors.my_invitations(request.user),
+        "may_make": is_site_admin(request.user),
+        "rest": reverse("api:teams"),
+    }
+    return render(request, "teams/list.html", context)
+
+
+@page
+def new(request: PageRequest) -> HttpResponse:
+    """Make a team."""
+    require_site_admin(request.user)
+    form = TeamForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            team = create_team(user=request.user, name=form.cleaned_data["name"])
+        except (InvalidInput, Conflict) as error:
+            form.add_error("name", told(error))
+        else:
+            messages.success(request, f"Team {team.name} is made. Invite who is to work in it.")
+            return redirect("frontend:team", team.name)
+    return render(request, "teams/new.html", {"form": form}, status=400 if form.errors else 200)
+
+
+@page
+def about(request: PageRequest, name: str) -> HttpResponse:
+    """What the team is about; the site's administrators may give it another name."""
+    team = selectors.get_team(request.user, name)
+    require(request.user, Action.ADMINISTER, team)
+    first = {"name": team.name, "description": team.description}
+    form = AboutForm(request.POST or None, initial=first, renames=is_site_admin(request.user))
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            with transaction.atomic():
+                team = describe_team(user=request.user, team=team, description=given["description"])
+                team = rename_team(user=request.user, team=team, name=given["name"]) if "name" in given else team
+        except (InvalidInput, Conflict) as error:
+            form.add_error(None, told(error))
+        else:
+            messages.success(request, "It is saved.")
+            return redirect("frontend:team-about", team.name)
+    status = 400 if form.errors else 200
+    return team_page(request, team, "about", "teams/about.html", {"form": form}, status=status)
+
+
+@page
+def confirm_delete(request: PageRequest, name: str) -> HttpResponse:
+    """Ask, without scripts."""
+    team = selectors.get_team(request.user, name)
+    action = team_actions(request.user, team).get("delete")
+    if action is None:
+        raise NotFound("There is nothing to confirm.")
+    back = reverse("frontend:team", args=[team.name])
+    return render(request, "confirm.html", {"action": action, "back": back})
+
+
+@require_POST
+@page
+def delete(request: PageRequest, name: str) -> HttpResponse:
+    """Delete a team that owns nothing."""
+    team = selectors.get_team(request.user, name)
+    try:
+        delete_team(user=request.user, team=team)
+    except Conflict as error:
+        messages.error(request, told(error))
+        return redirect("frontend:team", name)
+    messages.success(request, f"Team {name} is deleted.")
+    return redirect("frontend:teams")
 
 
 @require_POST

@@ -113,7 +113,7 @@ def test_the_page_answers_invitations_and_leaves(clients: dict[str, Client], cas
         assert parsed(browser.get("/teams/")).one("li", data_invitation="alpha")
         assert browser.post(f"/teams/alpha/{action}/")["Location"] == "/teams/"
         assert ("outsider" in in_alpha(cast)) is inside
-    assert parsed(browser.get("/teams/")).one("li", data_team="alpha")
+    assert parsed(browser.get("/teams/")).one("tr", data_team="alpha")
     assert browser.post("/teams/alpha/leave/").status_code == 302
     assert "outsider" not in in_alpha(cast)
     assert browser.post("/teams/alpha/leave/").status_code == 404

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpResponseBase
+from django.test import Client
 
+from controlplane.loading.models import Draft
+from ingestion.specs.causes import cause_of
+from tests.support.alerting import HOOK, alerting
 from tests.support.django_cast import Cast, browsing_as, speaking_as, spec_for
 from tests.support.routes import Route
 
@@ -26,6 +30,7 @@ ADMINISTER: Statuses = (200, 403, 403, 404, 401, 200)
 NOBODY: Statuses = (401, 401, 401, 401, 401, 401)
 # Pages: who is not logged in is sent to the login page; an action ends with a redirect.
 PAGE: Statuses = (200, 200, 200, 200, 302, 200)
+
 PAGE_SEE: Statuses = (200, 200, 200, 404, 302, 200)
 PAGE_MAY_OPERATE: Statuses = (200, 200, 404, 404, 302, 200)
 PAGE_OPERATE: Statuses = (302, 302, 403, 404, 302, 302)
@@ -53,26 +58,61 @@ class Row:
         return not self.pattern.startswith(("api/v1/", "api/sampler/", "druid/", "internal/"))
 
 
-ACTIONS = {"supervisors": "suspend", "teams": "leave"}
+ACTIONS = {"supervisors": "suspend", "teams": "leave", "connections": "restart"}
 OF_TEAMS = ("api/v1/teams/", "api/v1/invitations/", "teams/")
+OF_CONNECTIONS = ("api/v1/connections/", "connections/")
+
+
+def _name(cast: Cast, pattern: str) -> str:
+    if pattern.startswith(OF_CONNECTIONS):
+        return cast.connection.name
+    return cast.alpha.name if pattern.startswith(OF_TEAMS) else cast.datasource.name
+
+
+def draft_of(cast: Cast) -> Draft:
+    """The owner's, with nothing in it that Kafka could be asked for."""
+    document = {"type": "kafka", "spec": {"dataSchema": {"dataSource": "flights"}, "ioConfig": {}}}
+    wanted = {"owner": cast.users["owner"], "team": cast.alpha}
+    return Draft.objects.filter(**wanted).first() or Draft.objects.create(**wanted, document=document)
+
+
+def _number(cast: Cast, pattern: str) -> int:
+    if "alerts/" in pattern:
+        return alerting(cast).number(pattern) if "<int:number>" in pattern else 0
+    return 0 if pattern.startswith("internal/") else cast.quarantined.pk
 
 
 def arguments(cast: Cast, pattern: str) -> dict[str, object]:
     """Values for the parameters of any address, all of them team alpha's."""
     return {
-        "name": cast.alpha.name if pattern.startswith(OF_TEAMS) else cast.datasource.name,
+        "name": _name(cast, pattern),
+        "team": cast.alpha.name,
         "username": "viewer",
         "supervisor_id": cast.supervisor.pk,
         "task_id": cast.task.pk,
-        "number": 0 if pattern.startswith("internal/") else cast.quarantined.pk,
+        "number": _number(cast, pattern),
         "token_id": "an-id-of-a-token",
+        "secret": "no-such-secret",
+        "session_id": "an-id-of-a-session",
+        "account": "loader",
+        "provider_id": "oidc",
+        "uidb64": "MQ",
+        "token": "no-such-token",
+        "step_name": "connection",
+        **({"draft_id": draft_of(cast).pk} if "draft_id" in pattern else {}),
         "rest": "none",
+        "topic": "a-topic",
+        "application": "compaction_1",
+        "job_id": "compact_1",
+        "group": "a-group",
         "action": ACTIONS.get(pattern.partition("/")[0], "stop"),
     }
 
 
 V1, DS, SV, TASK = "api/v1/", "api/v1/datasources/", "api/v1/supervisors/", "api/v1/tasks/"
 ONE_DS, ONE_SV, ONE_TASK = f"{DS}<str:name>/", f"{SV}<str:supervisor_id>/", f"{TASK}<str:task_id>/"
+DRAFTS = f"{V1}load/drafts/"
+DRAFT = f"{DRAFTS}<uuid:draft_id>/"
 TEAM = f"{V1}teams/<str:name>/members/"
 KNOWN_DATASOURCE = spec_for("flights", groupId="another-group")
 # A spec for a datasource whose name is taken: an outsider learns no more than that.
@@ -86,32 +126,135 @@ PASTED = {
     },
 }
 
+CONNECTIONS, CONNECTION = f"{V1}connections/", f"{V1}connections/<str:team>/<str:name>/"
+CLUSTER = {"bootstrap.servers": "127.0.0.1:1"}  # nobody answers
+REGISTRY = {"url": "http://127.0.0.1:1"}
+NO_CLUSTER: Statuses = (400, 400, 400, 404, 401, 400)  # the cast's connection is a registry
+NEW_CONNECTION = {"name": "another", "kind": "kafka", "properties": CLUSTER}
+ACCOUNTS = f"{V1}teams/<str:name>/service-accounts/"
+PEOPLE = f"{V1}people/"
+SITE: Statuses = (403, 403, 403, 403, 401, 200)
+LINK = {"email": "new@example.org", "role": "viewer"}
+
+ALERTS = f"{V1}alerts/"
+NEW_RULE = {"name": "another", "kind": "behind", "datasource": "flights"}
+# An outsider's own team has no such datasource; an administrator's is the datasource's.
+MAKE_RULE: Statuses = (201, 403, 403, 400, 401, 201)
+DELETE: Statuses = (204, 403, 403, 404, 401, 204)
+
 REST = [
+    Row("GET", ALERTS, LOGGED_IN),
+    Row("GET", f"{ALERTS}kinds/", LOGGED_IN),
+    Row("GET", f"{ALERTS}history/", LOGGED_IN),
+    Row("POST", f"{ALERTS}<int:number>/acknowledge/", OPERATE),
+    Row("GET", f"{ALERTS}rules/", LOGGED_IN),
+    Row("POST", f"{ALERTS}rules/", MAKE_RULE, NEW_RULE),
+    Row("GET", f"{ALERTS}rules/<int:number>/", SEE),
+    Row("PUT", f"{ALERTS}rules/<int:number>/", ADMINISTER, {"name": "other"}),
+    Row("DELETE", f"{ALERTS}rules/<int:number>/", DELETE),
+    Row("GET", f"{ALERTS}receivers/", LOGGED_IN),
+    Row("POST", f"{ALERTS}receivers/", (201, 403, 403, 201, 401, 400), {"name": "x", "kind": "webhook", **HOOK}),
+    Row("GET", f"{ALERTS}receivers/<int:number>/", SEE),
+    Row("PUT", f"{ALERTS}receivers/<int:number>/", ADMINISTER, {"name": "other"}),
+    Row("DELETE", f"{ALERTS}receivers/<int:number>/", DELETE),
+    Row("POST", f"{ALERTS}receivers/<int:number>/test/", ADMINISTER),
+    Row("GET", f"{ALERTS}silences/", LOGGED_IN),
+    Row(
+        "POST",
+        f"{ALERTS}silences/",
+        instead(OPERATE, success=201),
+        {"reason": "r", "datasource": "flights", "for_s": 60},
+    ),
+    Row("GET", f"{ALERTS}silences/<int:number>/", SEE),
+    Row("DELETE", f"{ALERTS}silences/<int:number>/", (204, 204, 403, 404, 401, 204)),
     Row("POST", f"{V1}auth/login/", (401, 401, 401, 401, 401, 401), {"username": "nobody", "password": "x"}),
     Row("POST", f"{V1}auth/logout/", instead(LOGGED_IN, success=204)),
+    Row("GET", f"{V1}audit/", SITE),
+    Row("GET", f"{V1}audit/export/", SITE),
+    Row("GET", f"{V1}account/", LOGGED_IN),
+    Row("PUT", f"{V1}account/email/", (403, 403, 403, 403, 401, 403), {"email": "new@example.org", "secret": "wrong"}),
+    Row("GET", f"{V1}account/sessions/", LOGGED_IN),
+    Row("DELETE", f"{V1}account/sessions/", instead(LOGGED_IN, success=204)),
+    Row("DELETE", f"{V1}account/sessions/<str:session_id>/", (404, 404, 404, 404, 401, 404)),
+    Row("GET", f"{V1}account/second-factors/", LOGGED_IN),
+    Row("DELETE", f"{V1}users/<str:username>/second-factors/", (403, 403, 403, 403, 401, 200)),
     Row("GET", f"{V1}tokens/", LOGGED_IN),
     Row("POST", f"{V1}tokens/", instead(LOGGED_IN, success=201), {"name": "t"}),
     Row("DELETE", f"{V1}tokens/<str:token_id>/", (404, 404, 404, 404, 401, 404)),
     Row("GET", f"{V1}teams/", LOGGED_IN),
+    Row("POST", f"{V1}teams/", (403, 403, 403, 403, 401, 201), {"name": "gamma"}),
+    Row("GET", f"{V1}teams/<str:name>/", SEE),
+    Row("PUT", f"{V1}teams/<str:name>/", ADMINISTER, {"description": "x"}),
+    Row("PUT", f"{V1}teams/<str:name>/", (403, 403, 403, 404, 401, 200), {"name": "gamma"}),
+    Row("DELETE", f"{V1}teams/<str:name>/", (403, 403, 403, 404, 401, 409)),  # it owns something
     Row("GET", TEAM, SEE),
     Row("PUT", f"{TEAM}<str:username>/", ADMINISTER, {"role": "operator"}),
     Row("DELETE", f"{TEAM}<str:username>/", (204, 403, 204, 404, 401, 204)),  # it is the viewer, who may leave
     Row("GET", f"{V1}teams/<str:name>/tokens/", ADMINISTER),
     Row("DELETE", f"{TEAM}<str:username>/tokens/<str:token_id>/", (404, 403, 403, 404, 401, 404)),
     Row("GET", f"{V1}teams/<str:name>/invitations/", ADMINISTER),
+    Row("GET", ACCOUNTS, ADMINISTER),
+    Row("POST", ACCOUNTS, instead(ADMINISTER, success=201), {"name": "another"}),
+    Row("DELETE", f"{ACCOUNTS}<str:account>/", instead(ADMINISTER, success=204)),
+    Row("GET", f"{ACCOUNTS}<str:account>/tokens/", ADMINISTER),
+    Row("POST", f"{ACCOUNTS}<str:account>/tokens/", instead(ADMINISTER, success=201), {"scope": "read"}),
+    Row("DELETE", f"{ACCOUNTS}<str:account>/tokens/<str:token_id>/", (404, 403, 403, 404, 401, 404)),
+    Row("GET", f"{V1}teams/<str:name>/invitation-links/", ADMINISTER),
+    Row("POST", f"{V1}teams/<str:name>/invitation-links/", instead(ADMINISTER, success=201), LINK),
+    Row("DELETE", f"{V1}teams/<str:name>/invitation-links/<int:number>/", (404, 403, 403, 404, 401, 404)),
+    Row("GET", PEOPLE, SITE),
+    Row("POST", PEOPLE, instead(SITE, success=201), {"username": "new"}),
+    Row("GET", f"{PEOPLE}<str:username>/", SITE),
+    *(
+        Row("POST", f"{PEOPLE}<str:username>/{action}/", instead(SITE, success=204))
+        for action in ("deactivate", "activate")
+    ),
+    Row("POST", f"{PEOPLE}<str:username>/password-link/", SITE),
     Row("GET", f"{V1}invitations/", LOGGED_IN),
     Row("POST", f"{V1}invitations/<str:name>/", (404, 404, 404, 404, 401, 404)),
     Row("DELETE", f"{V1}invitations/<str:name>/", (404, 404, 404, 404, 401, 404)),
+    Row("GET", f"{V1}teams/<str:name>/quotas/", ADMINISTER),
+    Row("PUT", f"{V1}teams/<str:name>/quotas/", (403, 403, 403, 404, 401, 200), {"indexers": 4}),
     Row("GET", f"{V1}teams/<str:name>/audit/", ADMINISTER),
+    Row("GET", f"{V1}teams/<str:name>/audit/export/", ADMINISTER),
+    Row("GET", f"{V1}teams/<str:name>/connection-rule/", SEE),
+    Row("PUT", f"{V1}teams/<str:name>/connection-rule/", ADMINISTER, {"own_properties": False}),
+    Row("GET", CONNECTIONS, LOGGED_IN),
+    Row("POST", CONNECTIONS, (201, 403, 403, 201, 401, 400), NEW_CONNECTION),  # 400: of two teams
+    Row("GET", CONNECTION, SEE),
+    Row("PUT", CONNECTION, ADMINISTER, {"properties": REGISTRY}),
+    Row("DELETE", CONNECTION, (204, 403, 403, 404, 401, 204)),
+    Row("GET", f"{CONNECTION}uses/", SEE),
+    Row("POST", f"{CONNECTION}transfer/", (404, 403, 403, 404, 401, 200), {"team": "beta"}),
+    Row("POST", f"{CONNECTION}restart/", OPERATE),
+    Row("POST", f"{CONNECTION}test/", OPERATE, {}),
+    Row(
+        "POST",
+        f"{CONNECTIONS}-/test/",
+        (200, 403, 403, 200, 401, 400),
+        {"kind": "schema_registry", "properties": REGISTRY},
+    ),
+    *(Row("GET", f"{CONNECTION}{part}/", NO_CLUSTER) for part in ("topics", "topics/<str:topic>")),
+    *(Row("GET", f"{CONNECTION}{part}/", NO_CLUSTER) for part in ("groups", "groups/<path:group>")),
+    Row("GET", f"{CONNECTION}topics/<str:topic>/records/", NO_CLUSTER),
     Row("GET", DS, LOGGED_IN),
     Row("GET", ONE_DS, SEE),
     Row("GET", f"{ONE_DS}segments/", SEE),
     Row("GET", f"{ONE_DS}timeline/", SEE),
+    Row("GET", f"{ONE_DS}completeness/", SEE),
+    Row("GET", f"{ONE_DS}manifest/", SEE),
+    Row("GET", f"{ONE_DS}manifest/addresses/", SEE),
+    Row("GET", f"{ONE_DS}publishes/", SEE),
+    Row("GET", f"{ONE_DS}rows/", SEE, query="?from=2030-01-01"),
+    Row("POST", f"{ONE_DS}transfer/", (404, 403, 403, 404, 401, 200), {"team": "beta"}),  # beta is not the owner's
+    Row("GET", f"{ONE_DS}masks/", SEE),
+    Row("PUT", f"{ONE_DS}masks/", ADMINISTER, {"columns": [{"column": "email"}]}),
     Row("GET", f"{ONE_DS}quarantine/", SEE),
     Row("GET", f"{ONE_DS}quarantine/<int:number>/", SEE),
     Row("GET", f"{ONE_DS}quarantine/export/", SEE),
     Row("POST", f"{ONE_DS}quarantine/replay/", instead(OPERATE, success=202), {"mode": "ingest", "filter": {}}),
     Row("POST", f"{ONE_DS}quarantine/purge/", ADMINISTER, {"filter": {}}),
+    Row("GET", f"{V1}quarantine/causes/", LOGGED_IN),
     Row("GET", f"{ONE_DS}events/", SEE),
     Row("GET", f"{ONE_DS}progress/", SEE),
     Row("GET", SV, LOGGED_IN),
@@ -142,13 +285,30 @@ REST = [
     Row("GET", f"{ONE_TASK}log/", SEE),
     Row("POST", f"{ONE_TASK}stop/", OPERATE, {"finish": True}),
     Row("GET", f"{V1}capacity/", LOGGED_IN),
+    Row("GET", f"{ONE_DS}compaction/", SEE),
+    Row("GET", f"{ONE_DS}compaction/jobs/", SEE),
+    Row("GET", f"{V1}overview/", LOGGED_IN),
+    Row("GET", f"{V1}overview/", SEE, query="?team=alpha"),
+    Row("GET", f"{V1}records/search/", SEE, query="?topic=flights-topic&partition=0&offset=0"),
+    Row("GET", f"{V1}records/rows/", (503, 503, 403, 404, 401, 503), query="?topic=flights-topic&partition=0&offset=0"),
     Row("GET", f"{V1}records/", SEE, query="?topic=flights-topic&partition=0&offset=0"),
     Row("POST", f"{V1}sampler/", SAMPLE, PASTED),
     Row("POST", "api/sampler/", SAMPLE, PASTED),
+    Row("GET", DRAFTS, LOGGED_IN),
+    Row("POST", DRAFTS, (201, 201, 403, 201, 401, 201), {}),
+    Row("GET", DRAFT, OPERATE),
+    Row("PUT", DRAFT, OPERATE, {"document": {"type": "kafka"}}),
+    Row("DELETE", DRAFT, (204, 403, 403, 404, 401, 204)),  # the owner's
+    Row("POST", f"{DRAFT}records/", instead(OPERATE, success=400)),
+    *(Row("GET", f"{DRAFT}{part}/", instead(OPERATE, success=400)) for part in ("formats", "times", "rows", "outlook")),
+    Row("GET", f"{DRAFT}dry-run/", instead(OPERATE, success=409)),
+    Row("POST", f"{DRAFT}submit/", instead(OPERATE, success=400), {}),
     Row("POST", f"{V1}validate/", LOGGED_IN, {"kind": "task", "spec": KNOWN_DATASOURCE}),
 ]
 
 D = "druid/indexer/v1/"
+C = "druid/coordinator/v1/"
+COMPACTION = {"dataSource": "flights", "skipOffsetFromLatest": "PT1H"}
 RESET = {"type": "kafka", "partitions": {"type": "end", "stream": "flights-topic", "partitionOffsetMap": {"0": 1}}}
 D_TASK, D_SV = f"{D}task/<str:task_id>", f"{D}supervisor/<str:supervisor_id>"
 DRUID = [
@@ -178,9 +338,17 @@ DRUID = [
     Row("POST", f"{D_SV}/suspend", OPERATE),
     Row("POST", f"{D_SV}/resume", instead(OPERATE, success=400)),
     Row("POST", f"{D_SV}/terminate", ADMINISTER),
+    Row("GET", f"{C}config/compaction", LOGGED_IN),
+    Row("POST", f"{C}config/compaction", OPERATE, COMPACTION),
+    Row("GET", f"{C}config/compaction/<str:name>", instead(SEE, success=404)),  # in tests it is off
+    Row("DELETE", f"{C}config/compaction/<str:name>", instead(OPERATE, success=404)),
+    Row("GET", f"{C}config/compaction/<str:name>/history", SEE),
+    Row("GET", f"{C}compaction/status", SEE, query="?dataSource=flights"),
+    Row("GET", f"{C}compaction/progress", SEE, query="?dataSource=flights"),
 ]
 
 # Only the task's own token opens these: no user's does.
+COMPACTOR = "internal/compaction/<str:application>/"
 INDEXER = "internal/tasks/<str:task_id>/indexers/<int:number>/"
 INTERNAL = [
     Row("GET", "internal/tasks/<str:task_id>/assignment", NOBODY),
@@ -193,6 +361,10 @@ INTERNAL = [
     Row("POST", f"{INDEXER}settled", NOBODY, {}),
     Row("POST", f"{INDEXER}publish", NOBODY, {}),
     Row("POST", f"{INDEXER}abandon", NOBODY, {}),
+    Row("POST", f"{COMPACTOR}work", NOBODY),
+    Row("POST", f"{COMPACTOR}jobs/<str:job_id>/replace", NOBODY),
+    Row("POST", f"{COMPACTOR}jobs/<str:job_id>/failed", NOBODY),
+    Row("POST", f"{COMPACTOR}end", NOBODY),
 ]
 
 OPEN = [
@@ -204,40 +376,115 @@ OPEN = [
 ]
 
 P_DS, P_SV, P_TASK = "datasources/<str:name>/", "supervisors/<str:supervisor_id>/", "tasks/<str:task_id>/"
+PAGE_SITE: Statuses = (403, 403, 403, 403, 302, 200)
+P_TEAM, P_ACCOUNTS = "teams/<str:name>/", "teams/<str:name>/service-accounts/"
+P_CONNECTION = "connections/<str:team>/<str:name>/"
+CONNECTION_FORM = {"team": "alpha", "name": "another", "servers": "127.0.0.1:1", "protocol": "PLAINTEXT"}
+NO_CLUSTER_PAGE: Statuses = (400, 400, 400, 404, 302, 400)
 SPEC_FORM = {"document": json.dumps(KNOWN_DATASOURCE), "team": "alpha"}
+NO_PROVIDER: Statuses = (404, 404, 404, 404, 404, 404)
 REDIRECT: Statuses = (302, 302, 302, 302, 302, 302)
+OF_THE_CAUSE = f"?cause={cause_of('unparseable', 'Malformed JSON at byte 12').fingerprint}"  # the cast's
+P_RULE, P_RECEIVER = "alerts/rules/<int:number>/", "alerts/receivers/<int:number>/"
+NEW_PAGE: Statuses = (200, 403, 403, 200, 302, 200)
+ADMIN_PAGE: Statuses = (200, 403, 403, 404, 302, 200)
+RULE_FORM = {"name": "another", "hold_s": "0", "clear_s": "0", "enabled": "on"}
+MAIL_FORM = {"name": "another", "addresses": "one@example.com"}
+QUIET = {"length": "3600", "reason": "we know"}
+OF_FLIGHTS = "?datasource=flights"
 PAGES = [
-    *(Row(method, "", REDIRECT) for method in ("GET", "POST", "PUT", "PATCH", "DELETE")),
+    *(Row("GET", f"alerts/{part}", PAGE) for part in ("", "rules/", "receivers/", "history/", "silences/")),
+    Row("POST", "alerts/<int:number>/acknowledge/", PAGE_OPERATE),
+    Row("GET", "alerts/rules/-/new/", NEW_PAGE),
+    # Alpha is not the outsider's.
+    Row("POST", "alerts/rules/-/new/", (302, 403, 403, 400, 302, 302), {**RULE_FORM, "team": "alpha"}),
+    Row("GET", P_RULE, PAGE_SEE),
+    Row("POST", P_RULE, PAGE_ADMINISTER, RULE_FORM),
+    Row("GET", f"{P_RULE}delete/", ADMIN_PAGE),
+    Row("POST", f"{P_RULE}delete/", PAGE_ADMINISTER),
+    Row("GET", "alerts/receivers/-/new/", NEW_PAGE),
+    Row("POST", "alerts/receivers/-/new/", (302, 403, 403, 400, 302, 302), {**MAIL_FORM, "team": "alpha"}),
+    Row("GET", P_RECEIVER, ADMIN_PAGE),
+    Row("POST", P_RECEIVER, PAGE_ADMINISTER, {"name": "renamed"}),
+    Row("GET", f"{P_RECEIVER}delete/", ADMIN_PAGE),
+    Row("POST", f"{P_RECEIVER}delete/", PAGE_ADMINISTER),
+    Row("POST", f"{P_RECEIVER}test/", PAGE_ADMINISTER),
+    Row("GET", "alerts/silences/-/new/", (200, 200, 403, 404, 302, 200), query=OF_FLIGHTS),
+    Row("POST", "alerts/silences/-/new/", PAGE_OPERATE, QUIET, OF_FLIGHTS),
+    Row("POST", "alerts/silences/<int:number>/end/", PAGE_OPERATE),
+    Row("GET", "", PAGE),
     Row("GET", "favicon.ico", (301, 301, 301, 301, 301, 301)),
     Row("GET", "login/", (302, 302, 302, 302, 200, 302)),
     Row("POST", "login/", (302, 302, 302, 302, 200, 302), {"username": "nobody", "password": "x"}),
+    Row("GET", "login/second-factor/", REDIRECT),  # without a password before it
+    Row("POST", "login/second-factor/", REDIRECT, {"code": "000000"}),
+    Row("GET", "login/by/<str:provider_id>/", NO_PROVIDER),
+    Row("GET", "login/by/<str:provider_id>/callback/", NO_PROVIDER),
+    Row("GET", "login/passkey/", REDIRECT),  # without the header for JSON
+    Row("POST", "login/passkey/", REDIRECT, {"credential": "[1]"}),
+    Row("PUT", "login/passkey/", REDIRECT),
+    Row("GET", "account/passkey/", REDIRECT),  # the login is not fresh
+    Row("GET", "login/forgotten/", EVERYBODY),
+    *(
+        Row(method, "login/forgotten/<str:uidb64>/<str:token>/", EVERYBODY)  # the link is worth nothing, which it says
+        for method in ("GET", "POST", "PUT")
+    ),
     Row("PUT", "login/", (302, 302, 302, 302, 200, 302)),
     Row("POST", "logout/", REDIRECT),
+    Row("GET", "connections/", PAGE),
+    Row("GET", "connections/-/new/", (200, 403, 403, 200, 302, 200)),
+    Row("POST", "connections/-/new/", (302, 403, 403, 400, 302, 302), CONNECTION_FORM),  # alpha is not the outsider's
+    Row("GET", P_CONNECTION, PAGE_SEE),
+    Row("GET", f"{P_CONNECTION}change/", (200, 403, 403, 404, 302, 200)),
+    Row("POST", f"{P_CONNECTION}change/", PAGE_ADMINISTER, {"urls": "http://127.0.0.1:1"}),
+    Row("GET", f"{P_CONNECTION}transfer/", (200, 403, 403, 404, 302, 200)),
+    Row("POST", f"{P_CONNECTION}transfer/", (400, 403, 403, 404, 302, 302), {"team": "beta"}),
+    Row("POST", f"{P_CONNECTION}test/", (200, 200, 403, 404, 302, 200)),
+    Row("GET", f"{P_CONNECTION}confirm/<str:action>/", PAGE_MAY_OPERATE),
+    Row("POST", f"{P_CONNECTION}restart/", PAGE_OPERATE),
+    Row("POST", f"{P_CONNECTION}delete/", PAGE_ADMINISTER),
+    *(Row("GET", f"{P_CONNECTION}{part}/", NO_CLUSTER_PAGE) for part in ("topics", "topics/<str:topic>", "groups")),
+    Row("GET", f"{P_CONNECTION}topics/<str:topic>/records/", NO_CLUSTER_PAGE),
+    Row("GET", f"{P_CONNECTION}groups/<path:group>/", NO_CLUSTER_PAGE),
     Row("GET", "datasources/", PAGE),
     Row("GET", P_DS, PAGE_SEE),
     Row("GET", f"{P_DS}totals/", PAGE_SEE),
     Row("GET", f"{P_DS}timeline.json", PAGE_SEE),
     Row("GET", f"{P_DS}intervals/", PAGE_SEE),
+    Row("GET", f"{P_DS}rows/", PAGE_SEE),
+    Row("GET", f"{P_DS}rows/table/", PAGE_SEE, query="?from=2030-01-01"),
     Row("GET", f"{P_DS}segments/", PAGE_SEE),
+    Row("GET", "quarantine/", PAGE),
     Row("GET", f"{P_DS}quarantine/", PAGE_SEE),
     Row("GET", f"{P_DS}quarantine/export/", PAGE_SEE),
     Row("POST", f"{P_DS}quarantine/confirm/", (200, 403, 403, 404, 302, 200), {"action": "purge", "scope": "matching"}),
     Row("POST", f"{P_DS}quarantine/replay/", PAGE_OPERATE, {"action": "ingest", "scope": "matching"}),
     Row("POST", f"{P_DS}quarantine/purge/", PAGE_ADMINISTER, {"action": "purge", "scope": "matching"}),
+    Row("GET", f"{P_DS}quarantine/fix/", PAGE_SEE, query=OF_THE_CAUSE),
+    Row("POST", f"{P_DS}quarantine/fix/", (400, 400, 403, 404, 302, 400), {"document": "{}"}, OF_THE_CAUSE),
+    Row("POST", f"{P_DS}quarantine/fix/submit/", (400, 403, 403, 404, 302, 400), {"document": "{}"}, OF_THE_CAUSE),
     Row("GET", f"{P_DS}quarantine/<int:number>/", PAGE_SEE),
     Row("GET", f"{P_DS}quarantine/<int:number>/payload", PAGE_SEE),
+    Row("GET", f"{P_DS}transfer/", (200, 403, 403, 404, 302, 200)),
+    Row("POST", f"{P_DS}transfer/", (400, 403, 403, 404, 302, 302), {"team": "beta"}),
     Row("GET", f"{P_DS}columns/", PAGE_SEE),
+    Row("POST", f"{P_DS}columns/mask/", PAGE_ADMINISTER, {"column": "email", "role": "admin"}),
     Row("GET", f"{P_DS}progress/", PAGE_SEE),
     Row("GET", f"{P_DS}events/", PAGE_SEE),
+    Row("GET", f"{P_DS}compaction/", PAGE_SEE),
     Row("GET", "supervisors/", PAGE),
     Row("GET", "supervisors/-/new/", PAGE),
     Row("GET", "supervisors/-/new/", PAGE_SEE, query="?from=flights"),
     Row("POST", "supervisors/-/new/", (302, 403, 403, 409, 302, 302), SPEC_FORM),
+    Row("GET", "supervisors/-/schema.json", PAGE),
     Row("GET", P_SV, PAGE_SEE),
     Row("GET", f"{P_SV}live/", PAGE_SEE),
     Row("GET", f"{P_SV}lag/", PAGE_SEE),
     Row("GET", f"{P_SV}lag.json", PAGE_SEE),
     Row("GET", f"{P_SV}spec/", PAGE_SEE),
+    Row("GET", f"{P_SV}spec/<int:number>/confirm/", (404, 403, 403, 404, 302, 404)),  # there is no such version
+    Row("POST", f"{P_SV}spec/<int:number>/", (404, 403, 403, 404, 302, 404)),
+    Row("GET", f"{P_SV}autoscaler/", PAGE_SEE),
     Row("GET", f"{P_SV}share-group/", PAGE_SEE),
     Row("GET", f"{P_SV}share-group/config/", PAGE_SEE),
     Row("POST", f"{P_SV}share-group/apply/", PAGE_OPERATE),
@@ -258,9 +505,73 @@ PAGES = [
     Row("GET", f"{P_TASK}confirm/<str:action>/", PAGE_MAY_OPERATE),
     Row("POST", f"{P_TASK}stop/", PAGE_OPERATE),
     Row("POST", f"{P_TASK}finish/", PAGE_OPERATE),
+    Row("GET", "load/", PAGE),
+    Row("POST", "load/", (302, 302, 403, 302, 302, 302), {}),
+    Row("GET", "load/<uuid:draft_id>/<slug:step_name>/", (200, 200, 403, 404, 302, 200)),
+    Row("POST", "load/<uuid:draft_id>/<slug:step_name>/", PAGE_OPERATE, {"servers": "kafka-broker:9092"}),
+    Row("POST", "load/<uuid:draft_id>/delete/", PAGE_ADMINISTER),
+    Row("GET", "login/again/", PAGE),
+    Row("POST", "login/again/", (400, 400, 400, 400, 302, 400), {"secret": "wrong"}),
+    Row("GET", "account/", PAGE),
+    Row("POST", "account/name/", REDIRECT, {"first_name": "Ann", "last_name": "Oldman"}),
+    Row("POST", "account/email/", REDIRECT, {"email": "new@example.org"}),  # the login is not fresh
+    Row("GET", "account/email/<str:secret>/", (404, 404, 404, 404, 302, 404)),
+    Row("POST", "account/email/<str:secret>/", (404, 404, 404, 404, 302, 404)),
+    Row("POST", "account/password/", (400, 400, 400, 400, 302, 400), {"old_password": "wrong"}),
+    Row("GET", "account/app/", REDIRECT),  # the login is not fresh
+    Row("GET", "account/codes/", REDIRECT),
+    Row("POST", "account/factors/<int:number>/remove/", REDIRECT),
+    Row("POST", "account/sessions/<str:session_id>/end/", (404, 404, 404, 404, 302, 404)),
+    Row("POST", "account/tokens/", instead(PAGE, success=201), {"name": "ci", "days": "7"}),
+    Row("POST", "account/tokens/<str:token_id>/revoke/", (404, 404, 404, 404, 302, 404)),
     Row("GET", "teams/", PAGE),
+    Row("GET", "teams/-/new/", (403, 403, 403, 403, 302, 200)),
+    Row("POST", "teams/-/new/", (403, 403, 403, 403, 302, 302), {"name": "gamma"}),
+    Row("GET", P_TEAM, PAGE_SEE),
+    Row("POST", f"{P_TEAM}invite/", PAGE_ADMINISTER, {"username": "new", "role": "viewer"}),
+    Row("POST", f"{P_TEAM}invite-by-link/", (200, 403, 403, 404, 302, 200), LINK),
+    Row("POST", f"{P_TEAM}links/<int:number>/withdraw/", (404, 403, 403, 404, 302, 404)),
+    Row("POST", f"{P_TEAM}members/<str:username>/role/", PAGE_ADMINISTER, {"role": "operator"}),
+    Row("GET", f"{P_TEAM}members/<str:username>/remove/", (200, 403, 403, 404, 302, 200)),
+    Row("POST", f"{P_TEAM}members/<str:username>/remove/", PAGE_ADMINISTER),
+    Row("POST", f"{P_TEAM}members/<str:username>/withdraw/", (404, 403, 403, 404, 302, 404)),
+    Row("GET", "people/", PAGE_SITE),
+    Row("GET", "people/-/new/", PAGE_SITE),
+    Row("POST", "people/-/new/", (403, 403, 403, 403, 302, 302), {"username": "new"}),
+    Row("GET", "people/<str:username>/", PAGE_SITE),
+    Row("GET", "people/<str:username>/switch/", PAGE_SITE),
+    Row("POST", "people/<str:username>/switch/", (403, 403, 403, 403, 302, 302)),
+    Row("GET", "people/<str:username>/second-factors/", PAGE_SITE),
+    Row("POST", "people/<str:username>/second-factors/", (403, 403, 403, 403, 302, 302)),
+    Row("POST", "people/<str:username>/password-link/", PAGE_SITE),
+    Row("GET", "password/<str:secret>/", (404, 404, 404, 404, 404, 404)),
+    Row("POST", "password/<str:secret>/", (404, 404, 404, 404, 404, 404), {"password": "x"}),
+    Row("GET", "join/<str:secret>/", (404, 404, 404, 404, 404, 404)),  # there is no such secret
+    Row("POST", "join/<str:secret>/", (404, 404, 404, 404, 404, 404), {"username": "new"}),
+    Row("GET", f"{P_TEAM}about/", (200, 403, 403, 404, 302, 200)),
+    Row("POST", f"{P_TEAM}about/", (302, 403, 403, 404, 302, 302), {"description": "x", "name": "alpha"}),
+    Row("GET", f"{P_TEAM}limits/", (200, 403, 403, 404, 302, 200)),
+    Row("POST", f"{P_TEAM}limits/", (403, 403, 403, 404, 302, 302), {"indexers": 4}),
+    Row("GET", f"{P_TEAM}tokens/", (200, 403, 403, 404, 302, 200)),
+    Row("POST", f"{P_TEAM}tokens/<str:username>/<str:token_id>/", (404, 403, 403, 404, 302, 404)),
+    Row("GET", P_ACCOUNTS, (200, 403, 403, 404, 302, 200)),
+    Row("POST", P_ACCOUNTS, PAGE_ADMINISTER, {"name": "another"}),
+    Row("GET", f"{P_ACCOUNTS}<str:account>/", (200, 403, 403, 404, 302, 200)),
+    Row("POST", f"{P_ACCOUNTS}<str:account>/", (200, 403, 403, 404, 302, 200), {"scope": "read", "days": 1}),
+    Row("GET", f"{P_ACCOUNTS}<str:account>/delete/", (200, 403, 403, 404, 302, 200)),
+    Row("POST", f"{P_ACCOUNTS}<str:account>/delete/", PAGE_ADMINISTER),
+    Row("POST", f"{P_ACCOUNTS}<str:account>/revoke/<str:token_id>/", (404, 403, 403, 404, 302, 404)),
+    Row("GET", f"{P_TEAM}delete/confirm/", (404, 404, 404, 404, 302, 200)),
+    Row("POST", f"{P_TEAM}delete/", (403, 403, 403, 404, 302, 302)),
     Row("POST", "teams/<str:name>/<str:action>/", (302, 302, 302, 404, 302, 404)),  # the owner is told to stay
+    Row("GET", "-/go.json", PAGE, query="?q=fli"),
+    Row("POST", "-/team/", (302, 302, 302, 400, 302, 302), {"team": "alpha"}),
+    Row("GET", "-/styleguide/", (403, 403, 403, 403, 302, 200)),
+    # The tests' client is no stream's: it is let in, and gets nothing.
+    Row("GET", "-/live/", (204, 204, 204, 404, 401, 204), query="?t=supervisor:flights&t=team"),
+    Row("GET", "-/live/", (204, 204, 204, 204, 401, 204), query="?t=team"),
     Row("GET", "audit/", (200, 403, 403, 200, 302, 200)),
+    Row("GET", "audit/export/", (200, 403, 403, 200, 302, 200)),
     Row("GET", "records/", PAGE),
     Row("GET", "records/", PAGE_SEE, query="?topic=flights-topic&partition=0&offset=0"),
 ]
@@ -270,7 +581,11 @@ TABLE = [*REST, *DRUID, *INTERNAL, *OPEN, *PAGES]
 
 def ask(row: Row, role: str, cast: Cast) -> HttpResponseBase:
     """The answer to a row, asked by somebody of the cast."""
-    client = browsing_as(cast, role) if row.is_page else speaking_as(cast, role)
+    return ask_by(browsing_as(cast, role) if row.is_page else speaking_as(cast, role), row, cast)
+
+
+def ask_by(client: Client, row: Row, cast: Cast) -> HttpResponseBase:
+    """The answer to a row, asked by a client."""
     path = Route(row.pattern, frozenset(), None).path(**arguments(cast, row.pattern)) + row.query
     if row.is_page and row.method == "POST":
         return client.post(path, row.body or {})

@@ -27,8 +27,11 @@ from controlplane.api.v1.serializers.teams import (
     TokenSerializer,
 )
 from controlplane.common.clients import client_address, counted_as
+from controlplane.login.codes import Verdict, has_second_factor, try_code
+from controlplane.login.demanding import must_set_up
 from controlplane.teams import selectors, services
 from controlplane.teams.models import ApiToken, User
+from controlplane.teams.roles import Scope
 
 GONE = OpenApiResponse(description="Done.")
 
@@ -54,14 +57,35 @@ class LoginView(HeadgateView):
 
     @extend_schema(operation_id="login", tags=["auth"], request=LoginBody, responses=LoginSerializer, auth=[])
     def post(self, request: Request) -> Response:
-        """HTTP basic authentication, or the name and password as JSON. At most 20 attempts a minute."""
+        """HTTP basic authentication, or the name and password as JSON. At most 20 attempts a minute.
+
+        Who has a second factor gives a code of it, too: as ``code``, or with basic authentication in the header
+        ``X-Headgate-Code``.
+        """
         given = _credentials(request)
+        code = str(given.pop("code", "") or request.headers.get("X-Headgate-Code", ""))
         user = authenticate(request._request, **given)
         if not isinstance(user, User):
             raise AuthenticationFailed("The user name or the password is wrong.")
+        _second_factor(user, code)
         token, secret = services.create_token(user=user, name="login")
         user_logged_in.send(sender=User, request=request._request, user=user)
         return Response(LoginSerializer({"token": secret, "expiry": token.expiry}).data)
+
+
+def _second_factor(user: User, code: str) -> None:
+    """A password alone opens nothing for who has a second factor, here as on the pages."""
+    if must_set_up(user):
+        raise AuthenticationFailed(
+            "This site wants a second factor of you: log in on its pages and set one up.", code="second_factor_required"
+        )
+    if not has_second_factor(user):
+        return
+    if not code:
+        raise AuthenticationFailed("A code of the second factor is needed, too.", code="second_factor_required")
+    verdict, _ = try_code(user, code)
+    if verdict is not Verdict.RIGHT:
+        raise AuthenticationFailed(verdict.value, code="second_factor_required")
 
 
 def _credentials(request: Request) -> dict[str, Any]:
@@ -90,6 +114,12 @@ class LogoutView(HeadgateView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
+def new_token_response(token: ApiToken, secret: str) -> Response:
+    """The one answer that has a token's secret."""
+    token.secret = secret  # shown once, kept nowhere
+    return Response(NewTokenSerializer(token).data, status=status.HTTP_201_CREATED)
+
+
 class TokensView(HeadgateView):
     @extend_schema(operation_id="list_tokens", tags=["auth"], parameters=[PageQuery], responses=paged(TokenSerializer))
     def get(self, request: Request) -> Response:
@@ -102,15 +132,14 @@ class TokensView(HeadgateView):
     def post(self, request: Request) -> Response:
         """A new token. Its secret is in this answer and never again."""
         body = body_of(request, TokenBody)
-        token, secret = services.create_token(user=self.actor, name=body["name"], lifetime=timedelta(days=body["days"]))
-        shown = {
-            "token_key": token.token_key,
-            "name": token.name,
-            "created": token.created,
-            "expiry": token.expiry,
-            "secret": secret,
-        }
-        return Response(NewTokenSerializer(shown).data, status=status.HTTP_201_CREATED)
+        token, secret = services.create_token(
+            user=self.actor,
+            name=body["name"],
+            lifetime=timedelta(days=body["days"]),
+            scope=Scope(body["scope"]) if "scope" in body else None,
+            datasources=body.get("datasources", ()),
+        )
+        return new_token_response(token, secret)
 
 
 class TokenView(HeadgateView):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.db import transaction
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
@@ -12,18 +13,21 @@ from rest_framework.response import Response
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers.teams import (
-    AuditQuery,
-    AuditSerializer,
     InvitationSerializer,
     MemberBody,
     MemberSerializer,
     MemberTokenSerializer,
     MyInvitationSerializer,
     PlaceSerializer,
+    TeamBody,
+    TeamChangeBody,
     TeamSerializer,
 )
-from controlplane.teams import audit, selectors, services
+from controlplane.common.errors import InvalidInput
+from controlplane.teams import selectors, services
 from controlplane.teams.models import Role
+from controlplane.teams.permissions import Action, require
+from controlplane.teams.teams import create_team, delete_team, describe_team, rename_team
 
 GONE = OpenApiResponse(description="No member any more.")
 
@@ -34,6 +38,42 @@ class TeamsView(HeadgateView):
         """Your teams."""
         teams = selectors.list_teams(self.actor)
         return page_response(page_of(request, teams, [Key("name", str)], query_of(request, PageQuery)), TeamSerializer)
+
+    @extend_schema(operation_id="create_team", tags=["teams"], request=TeamBody, responses={201: TeamSerializer})
+    def post(self, request: Request) -> Response:
+        """Make a team; it has no members yet. Needs an administrator of the site."""
+        made = create_team(user=self.actor, name=body_of(request, TeamBody)["name"])
+        team = selectors.get_team(self.actor, made.name)
+        return Response(TeamSerializer(team).data, status=status.HTTP_201_CREATED)
+
+
+class TeamView(HeadgateView):
+    @extend_schema(operation_id="get_team", tags=["teams"], responses=TeamSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """One of your teams."""
+        return Response(TeamSerializer(selectors.get_team(self.actor, name)).data)
+
+    @extend_schema(operation_id="change_team", tags=["teams"], request=TeamChangeBody, responses=TeamSerializer)
+    @transaction.atomic
+    def put(self, request: Request, name: str) -> Response:
+        """Change a team's `description` (needs the role admin) or its `name` (needs an administrator of the site).
+
+        What is left out stays. With another name its addresses change, and its service accounts are called by it.
+        """
+        team, body = selectors.get_team(self.actor, name), body_of(request, TeamChangeBody)
+        require(self.actor, Action.ADMINISTER, team)
+        if not body:
+            raise InvalidInput("Say what is to change: name or description.")
+        if "description" in body:
+            describe_team(user=self.actor, team=team, description=body["description"])
+        renamed = rename_team(user=self.actor, team=team, name=body["name"]) if "name" in body else team
+        return Response(TeamSerializer(selectors.get_team(self.actor, renamed.name)).data)
+
+    @extend_schema(operation_id="delete_team", tags=["teams"], responses={204: OpenApiResponse(description="Deleted.")})
+    def delete(self, request: Request, name: str) -> Response:
+        """Delete a team that owns nothing. Needs an administrator of the site."""
+        delete_team(user=self.actor, team=selectors.get_team(self.actor, name))
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class MembersView(HeadgateView):
@@ -138,16 +178,3 @@ class MemberTokenView(HeadgateView):
         team = selectors.get_team(self.actor, name)
         services.revoke_member_token(user=self.actor, team=team, username=username, token_id=token_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-class AuditView(HeadgateView):
-    @extend_schema(
-        operation_id="list_audit_entries", tags=["teams"], parameters=[AuditQuery], responses=paged(AuditSerializer)
-    )
-    def get(self, request: Request, name: str) -> Response:
-        """Who did what to what the team owns, newest first. Needs the role admin."""
-        query = query_of(request, AuditQuery)
-        wanted = {key: query.get(key, "") for key in ("target", "target_id", "action")}
-        team = selectors.get_team(self.actor, name)
-        entries = audit.list_entries(self.actor, team, username=query.get("user", ""), **wanted)
-        return page_response(page_of(request, entries, [Key("id", int, descending=True)], query), AuditSerializer)

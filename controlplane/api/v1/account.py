@@ -1,0 +1,96 @@
+"""One's own sessions and second factors, and what a site admin does about another person's."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, body_of
+from controlplane.api.v1.auth import LoginThrottle
+from controlplane.api.v1.serializers.account import (
+    EmailBody,
+    EmailSerializer,
+    FactorsSerializer,
+    MyselfSerializer,
+    RemovedSerializer,
+    SessionsSerializer,
+)
+from controlplane.common import mail
+from controlplane.common.errors import NotAllowed
+from controlplane.login import addresses, second_factors, sessions
+from controlplane.login.proving import fault_of
+from controlplane.teams.permissions import require_person
+
+GONE = OpenApiResponse(description="Done.")
+
+
+class MyselfView(HeadgateView):
+    @extend_schema(operation_id="get_account", tags=["auth"], responses=MyselfSerializer)
+    def get(self, request: Request) -> Response:
+        """Who you are."""
+        return Response(MyselfSerializer(self.actor).data)
+
+
+class EmailView(HeadgateView):
+    throttle_classes = [LoginThrottle]
+
+    @extend_schema(operation_id="change_email", tags=["auth"], request=EmailBody, responses=EmailSerializer)
+    def put(self, request: Request) -> Response:
+        """Change your own e-mail address, with your password. At most 20 attempts a minute.
+
+        Where a mail server is set, a link goes to the new one, and it is yours when you have opened that.
+        """
+        require_person(self.actor, "change an e-mail address")
+        body = body_of(request, EmailBody)
+        fault = fault_of(self.actor, body["secret"])
+        if fault:
+            raise NotAllowed(fault)
+        mailed = addresses.change_address(
+            user=self.actor,
+            email=body["email"],
+            address=lambda secret: mail.link(
+                reverse("frontend:account-email-confirm", args=[secret]), request._request
+            ),
+        )
+        answer = {"email": self.actor.email, "mailed_to": body["email"] if mailed else ""}
+        return Response(EmailSerializer(answer).data)
+
+
+class SessionsView(HeadgateView):
+    @extend_schema(operation_id="list_sessions", tags=["auth"], responses=SessionsSerializer)
+    def get(self, request: Request) -> Response:
+        """Your own sessions, the last used first."""
+        found = sessions.list_sessions(self.actor, request.session.session_key)
+        return Response(SessionsSerializer({"results": found}).data)
+
+    @extend_schema(operation_id="end_sessions", tags=["auth"], responses={204: GONE})
+    def delete(self, request: Request) -> Response:
+        """End all of your sessions but the one that asks."""
+        sessions.end_other_sessions(user=self.actor, current_key=request.session.session_key)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class SessionView(HeadgateView):
+    @extend_schema(operation_id="end_session", tags=["auth"], responses={204: GONE})
+    def delete(self, request: Request, session_id: str) -> Response:
+        """End one of your own sessions."""
+        sessions.end_session(user=self.actor, session_id=session_id)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class FactorsView(HeadgateView):
+    @extend_schema(operation_id="list_second_factors", tags=["auth"], responses=FactorsSerializer)
+    def get(self, request: Request) -> Response:
+        """Your own second factors. They are set up and removed on the page of your account, by a fresh login."""
+        return Response(FactorsSerializer({"results": second_factors.list_factors(self.actor)}).data)
+
+
+class PersonsFactorsView(HeadgateView):
+    @extend_schema(operation_id="remove_second_factors", tags=["auth"], responses=RemovedSerializer)
+    def delete(self, request: Request, username: str) -> Response:
+        """For site admins: remove a person's second factors, and end their sessions and tokens."""
+        removed = second_factors.remove_all_factors(user=self.actor, username=username)
+        return Response(RemovedSerializer({"removed": removed}).data)

@@ -1,0 +1,90 @@
+"""Audit trails, a team's and the site's: listed, and as a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, query_of
+from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.v1.serializers.teams import (
+    AuditExportQuery,
+    AuditQuery,
+    AuditSerializer,
+    SiteAuditExportQuery,
+    SiteAuditQuery,
+)
+from controlplane.common.streaming import download
+from controlplane.teams import audit, audit_export, selectors
+from controlplane.teams.models import AuditEntry
+
+
+def wanted_of(query: dict[str, Any]) -> audit.AuditFilter:
+    """The filter that an address asks for."""
+    plain = {name: query.get(name, "") for name in ("target", "target_id", "action", "team", "text")}
+    return audit.AuditFilter(username=query.get("user", ""), since=query.get("from"), until=query.get("to"), **plain)
+
+
+class AuditView(HeadgateView):
+    @extend_schema(
+        operation_id="list_audit_entries", tags=["teams"], parameters=[AuditQuery], responses=paged(AuditSerializer)
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Who did what to what the team owns, newest first. Needs the role admin."""
+        query = query_of(request, AuditQuery)
+        entries = audit.list_entries(self.actor, selectors.get_team(self.actor, name), wanted_of(query))
+        return page_response(page_of(request, entries, [Key("id", int, descending=True)], query), AuditSerializer)
+
+
+class AuditExportView(HeadgateView):
+    @extend_schema(
+        operation_id="export_audit_entries",
+        tags=["teams"],
+        parameters=[AuditExportQuery],
+        responses={(200, "text/csv"): OpenApiTypes.STR, (200, "application/x-ndjson"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request, name: str) -> HttpResponseBase:
+        """All entries that match, newest first, as CSV or with `as=ndjson` as newline-delimited JSON.
+
+        Needs the role admin. In CSV an apostrophe stands before what a spreadsheet would take for a formula.
+        """
+        query = query_of(request, AuditExportQuery)
+        entries = audit.list_entries(self.actor, selectors.get_team(self.actor, name), wanted_of(query))
+        return _file(entries, f"audit-{name}", query["as"])
+
+
+class SiteAuditView(HeadgateView):
+    @extend_schema(
+        operation_id="list_site_audit_entries",
+        tags=["people"],
+        parameters=[SiteAuditQuery],
+        responses=paged(AuditSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Who did what on the whole site, newest first. Needs an administrator of the site."""
+        query = query_of(request, SiteAuditQuery)
+        entries = audit.list_site_entries(self.actor, wanted_of(query))
+        return page_response(page_of(request, entries, [Key("id", int, descending=True)], query), AuditSerializer)
+
+
+class SiteAuditExportView(HeadgateView):
+    @extend_schema(
+        operation_id="export_site_audit_entries",
+        tags=["people"],
+        parameters=[SiteAuditExportQuery],
+        responses={(200, "text/csv"): OpenApiTypes.STR, (200, "application/x-ndjson"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request) -> HttpResponseBase:
+        """All entries of the site that match, newest first, in the forms of a team's. Needs a site's administrator."""
+        query = query_of(request, SiteAuditExportQuery)
+        return _file(audit.list_site_entries(self.actor, wanted_of(query)), "audit-site", query["as"])
+
+
+def _file(entries: QuerySet[AuditEntry], name: str, form: str) -> HttpResponseBase:
+    return download(audit_export.chunks(entries, form), f"{name}.{form}", audit_export.CONTENT_TYPES[form])

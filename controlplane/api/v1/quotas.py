@@ -1,0 +1,63 @@
+"""A team's quotas, and what it uses of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import BodySerializer, HeadgateView, body_of
+from controlplane.tasks.quotas import LIMITS, MOST, set_quota, shares, stopped_team
+from controlplane.teams.models import Team
+from controlplane.teams.selectors import get_team
+
+
+class ShareSerializer(serializers.Serializer[Any]):
+    limit = serializers.IntegerField(allow_null=True, help_text="Null: no limit.")
+    used = serializers.IntegerField()
+
+
+class QuotasSerializer(serializers.Serializer[Any]):
+    indexers = ShareSerializer(help_text="At once.")
+    rows_a_day = ShareSerializer(help_text="Published since 0:00 UTC.")
+    stored_bytes = ShareSerializer(help_text="Of segments in use.")
+    used_up = serializers.CharField(help_text="rows_a_day or stored_bytes, while nothing reads for want of it.")
+    since = serializers.DateTimeField(allow_null=True)
+    until = serializers.DateTimeField(allow_null=True, help_text="When it begins anew; null: not by itself.")
+    text = serializers.CharField(help_text="The same for people.")
+
+
+class QuotasBody(BodySerializer):
+    """What is left out, or null, is without a limit."""
+
+    def get_fields(self) -> dict[str, Any]:
+        limits = {
+            name: serializers.IntegerField(required=False, allow_null=True, min_value=0, max_value=MOST[name])
+            for name in LIMITS
+        }
+        return {**super().get_fields(), **limits}
+
+
+class QuotasView(HeadgateView):
+    @extend_schema(operation_id="get_quotas", tags=["teams"], responses=QuotasSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """A team's limits and what it uses. Needs the role admin."""
+        return self._answer(get_team(self.actor, name))
+
+    @extend_schema(operation_id="set_quotas", tags=["teams"], request=QuotasBody, responses=QuotasSerializer)
+    def put(self, request: Request, name: str) -> Response:
+        """Set a team's limits. Needs an administrator of the site."""
+        team = get_team(self.actor, name)
+        set_quota(user=self.actor, team=team, limits=body_of(request, QuotasBody))
+        return self._answer(team)
+
+    def _answer(self, team: Team) -> Response:
+        used = {share.name: share for share in shares(self.actor, team)}
+        stop = stopped_team(team.pk)
+        said: dict[str, Any] = {"used_up": "", "since": None, "until": None, "text": ""}
+        if stop is not None:
+            said = {"used_up": stop.limit, "since": stop.since, "until": stop.until, "text": stop.text}
+        return Response(QuotasSerializer({**used, **said}).data)

@@ -1,0 +1,101 @@
+"""A team's service accounts and their tokens."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, body_of, query_of
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.v1.auth import new_token_response
+from controlplane.api.v1.serializers.teams import (
+    AccountBody,
+    AccountSerializer,
+    AccountTokenBody,
+    NewTokenSerializer,
+    TokenSerializer,
+)
+from controlplane.teams import service_accounts as accounts
+from controlplane.teams.roles import Scope
+from controlplane.teams.selectors import get_team
+
+GONE = OpenApiResponse(description="Gone.")
+
+
+class AccountsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_service_accounts", tags=["teams"], parameters=[PageQuery], responses=paged(AccountSerializer)
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """A team's service accounts by name. Needs the role admin."""
+        found = accounts.list_accounts(self.actor, get_team(self.actor, name))
+        page = page_of(request, found, [Key("username", str)], query_of(request, PageQuery))
+        return page_response(page, AccountSerializer)
+
+    @extend_schema(
+        operation_id="create_service_account", tags=["teams"], request=AccountBody, responses={201: AccountSerializer}
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Make one; it can do nothing before it has a token. Needs the role admin."""
+        team, body = get_team(self.actor, name), body_of(request, AccountBody)
+        accounts.create_account(user=self.actor, team=team, name=body["name"])
+        made = accounts.get_account(self.actor, team, body["name"])
+        return Response(AccountSerializer(made).data, status=status.HTTP_201_CREATED)
+
+
+class AccountView(HeadgateView):
+    @extend_schema(operation_id="delete_service_account", tags=["teams"], responses={204: GONE})
+    def delete(self, request: Request, name: str, account: str) -> Response:
+        """Delete one with its tokens; what it has submitted goes on. Needs the role admin."""
+        accounts.delete_account(user=self.actor, team=get_team(self.actor, name), name=account)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class AccountTokensView(HeadgateView):
+    @extend_schema(
+        operation_id="list_service_account_tokens",
+        tags=["teams"],
+        parameters=[PageQuery],
+        responses=paged(TokenSerializer),
+    )
+    def get(self, request: Request, name: str, account: str) -> Response:
+        """A service account's tokens, newest first. Needs the role admin."""
+        found = accounts.list_account_tokens(self.actor, get_team(self.actor, name), account)
+        order = (Key("created", datetime, descending=True), Key("digest", str))
+        return page_response(page_of(request, found, order, query_of(request, PageQuery)), TokenSerializer)
+
+    @extend_schema(
+        operation_id="create_service_account_token",
+        tags=["teams"],
+        request=AccountTokenBody,
+        responses={201: NewTokenSerializer},
+    )
+    def post(self, request: Request, name: str, account: str) -> Response:
+        """A new token; its secret is in this answer and never again.
+
+        Needs the role admin; a token with a scope is not enough.
+        """
+        team, body = get_team(self.actor, name), body_of(request, AccountTokenBody)
+        token, secret = accounts.create_account_token(
+            user=self.actor,
+            team=team,
+            account=account,
+            name=body["name"],
+            scope=Scope(body["scope"]),
+            datasources=body.get("datasources", ()),
+            lifetime=timedelta(days=body["days"]),
+        )
+        return new_token_response(token, secret)
+
+
+class AccountTokenView(HeadgateView):
+    @extend_schema(operation_id="revoke_service_account_token", tags=["teams"], responses={204: GONE})
+    def delete(self, request: Request, name: str, account: str, token_id: str) -> Response:
+        """Revoke a token. Needs the role admin."""
+        team = get_team(self.actor, name)
+        accounts.revoke_account_token(user=self.actor, team=team, account=account, token_id=token_id)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,63 @@
+"""Rows that lose what their reader may not see on the way out of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, Self, TypeVar, cast
+
+from django.db import models
+
+from controlplane.datasources.masking import hidden_records
+from controlplane.teams.models import User
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class Concealed(Protocol):
+    """A row that may hold values of a datasource's masked columns."""
+
+    concealed_for: str  # the least role that sees what was taken out; empty where nothing was
+    datasource_id: int
+
+    def conceal(self, role: str) -> None:
+        """Take it out, and say for whom."""
+
+
+def mark(role: str) -> str:
+    """Instead of a text that may quote a value."""
+    return f"Hidden: its datasource has masked columns. The role {role} sees it."
+
+
+class ConcealingQuerySet(models.QuerySet[Row]):
+    """Rows of a datasource each; ``shown_to`` says who reads them."""
+
+    _hidden: Mapping[int, str] = {}
+
+    def shown_to(self, user: User | None) -> Self:
+        """Without what the user may not see. None: nobody in particular, who may see no masked value."""
+        found = self.all()
+        found._hidden = hidden_records(user)
+        return found
+
+    def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Row]:
+        """Not of rows that are to be concealed."""
+        if self._hidden:
+            raise TypeError("rows that are shown to somebody are not iterated past their concealing")
+        return super().iterator(*args, **kwargs)
+
+    def _clone(self) -> Self:
+        clone = super()._clone()  # type: ignore[misc]  # the stubs leave it out
+        clone._hidden = self._hidden
+        return cast(Self, clone)
+
+    def _fetch_all(self) -> None:
+        anew = self._result_cache is None
+        super()._fetch_all()
+        if not anew or not self._hidden:
+            return
+        for row in self._result_cache or ():
+            if isinstance(row, self.model):
+                concealed = cast(Concealed, row)
+                role = self._hidden.get(concealed.datasource_id)
+                if role is not None:
+                    concealed.conceal(role)

@@ -1,0 +1,151 @@
+"""Which values of a datasource a user may not see: decided here alone.
+
+Rows are masked by their columns. Whatever else holds values holds them in a shape that nobody knows beforehand: a
+record's bytes before they were decoded, an error that quotes one, the log of a task. Those are hidden whole, below the
+highest role that a masked column of the datasource needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from controlplane.common.errors import FieldError, InvalidInput, NotAllowed
+from controlplane.common.text import storable
+from controlplane.connections import newest
+from controlplane.datasources.mask_models import MaskedColumn
+from controlplane.datasources.models import Datasource
+from controlplane.teams import audit
+from controlplane.teams.models import Role, User
+from controlplane.teams.permissions import Action, may, require, role_in
+
+MOST_COLUMNS = 500
+TIME = "__time"  # rows lie in intervals by it
+_NEEDS = {Role.OPERATOR: Action.OPERATE, Role.ADMIN: Action.ADMINISTER}
+_MOST_LETTERS = MaskedColumn._meta.get_field("column").max_length or 0
+
+# The keys of datasources that read a topic, whatever the cluster.
+Readers = Callable[[str], Iterable[QuerySet[Any, Any]]]
+_readers: list[Readers] = []
+
+
+def read_by(readers: Readers) -> Readers:
+    """From now on these count as readers of a topic; a decorator."""
+    _readers.append(readers)
+    return readers
+
+
+def masked_columns(datasource: Datasource) -> list[MaskedColumn]:
+    """By name. Every member of the team may know them."""
+    return list(datasource.masked_columns.order_by("column"))
+
+
+def hidden_columns(user: User, datasource: Datasource) -> dict[str, str]:
+    """The columns whose values the user may not see, each with the least role that does."""
+    allowed: dict[str, bool] = {}
+    return {m.column: m.role for m in masked_columns(datasource) if not _sees(user, datasource, m.role, allowed)}
+
+
+def _sees(user: User, datasource: Datasource, role: str, known: dict[str, bool]) -> bool:
+    if role not in known:
+        known[role] = may(user, _NEEDS[Role(role)], datasource.team)
+    return known[role]
+
+
+def hidden_records(user: User | None) -> dict[int, str]:
+    """The datasources whose undecoded records, errors and logs the user may not see, each with the role that does.
+
+    ``user``: None for what is told to nobody in particular, such as a message that leaves the site.
+    """
+    hidden: dict[int, str] = {}
+    known: dict[tuple[int, str], bool] = {}
+    for masked in MaskedColumn.objects.select_related("datasource__team"):
+        of = masked.datasource.team_id, masked.role
+        if of not in known:
+            known[of] = user is not None and may(user, _NEEDS[Role(masked.role)], masked.datasource.team)
+        if not known[of] and hidden.get(masked.datasource_id) != Role.ADMIN:
+            hidden[masked.datasource_id] = masked.role
+    return hidden
+
+
+def require_records(user: User, datasource: Datasource, what: str) -> None:
+    """Raise ``NotAllowed`` where ``what`` may show values that the user may not see."""
+    hidden = set(hidden_columns(user, datasource).values())
+    if hidden:
+        raise NotAllowed(_refusal(datasource.name, datasource.team.name, hidden, what))
+
+
+def require_topic(user: User, topic: str | None, what: str) -> None:
+    """Raise ``NotAllowed`` where a topic's records may not be seen: what a masked column is made of is in them.
+
+    Datasources of teams that the user does not belong to count nothing: the user is told nothing of them. Whose
+    connection reads the topic makes no difference.
+    """
+    if not topic or not storable(topic):
+        return
+    hidden = hidden_records(user)
+    if not hidden:
+        return
+    masked = Datasource.objects.filter(pk__in=hidden).select_related("team")
+    for readers in _readers:
+        for keys in readers(topic):
+            # By the team: a token for other datasources of it is not to read the topic past this one.
+            found = next((d for d in masked.filter(pk__in=keys) if role_in(user, d.team) is not None), None)
+            if found is not None:
+                raise NotAllowed(_refusal(found.name, found.team.name, {hidden[found.pk]}, what))
+
+
+def _refusal(datasource: str, team: str, roles: Collection[str], what: str) -> str:
+    needed = Role.ADMIN if Role.ADMIN in roles else Role.OPERATOR
+    return f"Datasource {datasource} has masked columns: {what} needs the role {needed} in team {team}."
+
+
+def set_masks(*, user: User, datasource: Datasource, masks: Mapping[str, str]) -> list[MaskedColumn]:
+    """Mask these columns and no others, each up to the role that is named with it.
+
+    Needs the role admin. Raises ``NotAllowed``, ``InvalidInput`` with every fault.
+    """
+    require(user, Action.ADMINISTER, datasource.team)
+    _check(masks)
+    with transaction.atomic():
+        # Locked: of two who write at once the trail tells what each changed.
+        locked = Datasource.objects.select_for_update(of=("self",)).select_related("team").get(pk=datasource.pk)
+        before = {m.column: m.role for m in masked_columns(locked)}
+        if before != dict(masks):
+            locked.masked_columns.all().delete()
+            MaskedColumn.objects.bulk_create(
+                MaskedColumn(datasource=locked, column=name, role=role) for name, role in sorted(masks.items())
+            )
+            audit.record(
+                user=user,
+                team=locked.team,
+                target="datasource",
+                target_id=locked.name,
+                action="mask",
+                before=before,
+                after=dict(sorted(masks.items())),
+            )
+    return masked_columns(datasource)
+
+
+def _check(masks: Mapping[str, str]) -> None:
+    faults = []
+    if len(masks) > MOST_COLUMNS:
+        faults.append(FieldError("", f"at most {MOST_COLUMNS} columns can be masked"))
+    for name, role in masks.items():
+        if not name or not storable(name) or len(name) > _MOST_LETTERS:
+            faults.append(FieldError("", f"a column's name has 1 to {_MOST_LETTERS} letters", name[:100]))
+        elif name == TIME:
+            faults.append(FieldError("", "rows are found by their time: it can't be masked", name))
+        if role not in (Role.OPERATOR, Role.ADMIN):
+            faults.append(FieldError("", "the least role that sees it is operator or admin", name[:100]))
+    if faults:
+        raise InvalidInput("The masked columns have faults.", faults)
+
+
+@newest.guarded_by
+def _guard(user: User, topic: str) -> None:
+    require_topic(user, topic, "looking at its topic's records")

@@ -1,0 +1,145 @@
+"""allauth's questions to this site, answered."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.stagekit import clear_login
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base import AuthError
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.crypto import constant_time_compare
+from django.utils.http import url_has_allowed_host_and_scheme
+from requests import RequestException
+
+from controlplane.common.clients import current_address
+from controlplane.common.errors import NotAllowed
+from controlplane.connections.secrets import seal, unseal
+from controlplane.login.arrivals import newcomer
+from controlplane.login.groups import apply_groups
+from controlplane.login.oidc import PROVIDER_ID, app_of, chosen
+from controlplane.teams.models import User
+
+log = logging.getLogger(__name__)
+_BEGUN = "login_begun"  # what a login was bound to when its password was taken
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    """Nobody signs up; pages speak for themselves; a login that was begun before a new password never ends."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def add_message(self, *args: Any, **kwargs: Any) -> None:
+        """None of allauth's: our pages say what happened."""
+
+    def is_safe_url(self, url: str) -> bool:
+        """Addresses of this site only, where allauth would take every name the site answers to."""
+        return url_has_allowed_host_and_scheme(url, allowed_hosts=None)
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return current_address()
+
+    def pre_login(self, request: HttpRequest, user: User, **about: Any) -> HttpResponse | None:
+        request.session[_BEGUN] = user.get_session_auth_hash()
+        answer: HttpResponse | None = super().pre_login(request, user, **about)
+        return answer
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        begun = request.session.pop(_BEGUN, "")
+        if (
+            not user.is_active
+            or user.service_of_id is not None
+            or not constant_time_compare(begun, user.get_session_auth_hash())
+        ):
+            clear_login(request)
+            raise ImmediateHttpResponse(redirect("frontend:login"))
+        super().login(request, user)
+
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
+        messages.error(request, "This login is turned off. A site admin can turn it on again.")
+        return redirect("frontend:login")
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):
+    """Secrets of second factors are sealed as those of specs are."""
+
+    def encrypt(self, text: str) -> str:
+        return seal({"secret": text})
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return unseal(encrypted_text)["secret"]
+
+    def get_totp_label(self, user: User) -> str:
+        return user.get_username()
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        return {**super().get_public_key_credential_rp_entity(), "name": "Headgate"}
+
+    def get_public_key_credential_user_entity(self, user: User) -> dict[str, Any]:
+        entity: dict[str, Any] = super().get_public_key_credential_user_entity(user)
+        return {**entity, "name": user.get_username(), "display_name": user.get_username()}
+
+
+class ProviderAdapter(DefaultSocialAccountAdapter):
+    """Whose login it is, when the provider has said who it is; and pages for what goes wrong there."""
+
+    def list_apps(self, request: HttpRequest, provider: str | None = None, client_id: str | None = None) -> list[Any]:
+        known = settings.OIDC is not None and provider in (None, PROVIDER_ID, "openid_connect")
+        return [app_of(chosen())] if known else []
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        return False
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        expected = sociallogin.state.get("nonce")
+        if not expected or not constant_time_compare(expected, sociallogin.nonce or ""):
+            raise ImmediateHttpResponse(failed(request, "its answer belongs to another login (nonce)."))
+        try:
+            if not sociallogin.is_existing:
+                sociallogin.user = newcomer(provider=chosen(), claims=sociallogin.claims, account=sociallogin.account)
+        except NotAllowed as error:
+            raise ImmediateHttpResponse(refused(request, error.detail)) from error
+        if sociallogin.user.is_active:
+            stayed = apply_groups(user=sociallogin.user, provider=chosen(), groups=sociallogin.claims.groups)
+            for sentence in stayed:
+                messages.warning(request, sentence)
+
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, extra_context: Any = None
+    ) -> None:
+        if error == AuthError.CANCELLED:
+            raise ImmediateHttpResponse(refused(request, f"{chosen().label} says that you have stopped the login."))
+        if exception is None:
+            raise ImmediateHttpResponse(failed(request, "what came back belongs to no login that was begun here."))
+        raise ImmediateHttpResponse(failed(request, said(exception)))
+
+
+def refused(request: HttpRequest, why: str) -> HttpResponse:
+    """The page for who may not come in."""
+    return render(request, "accounts/provider.html", {"why": why}, status=403)
+
+
+def failed(request: HttpRequest, why: str) -> HttpResponse:
+    """The page for a provider that is away or whose answer is wrong."""
+    log.warning("the login by %s failed: %s", chosen().issuer, why)
+    shown = {"why": f"The login by {chosen().label} did not work: {why}", "provider_failed": True}
+    return render(request, "accounts/provider.html", shown, status=502)
+
+
+def said(error: Exception) -> str:
+    """What went wrong, without what a request may hold of secrets."""
+    if isinstance(error, RequestException):
+        answer = error.response
+        return f"it answered {answer.status_code}." if answer is not None else "it does not answer."
+    if isinstance(error, OAuth2Error) and not str(error).startswith("Error retrieving"):
+        return f"{error}."
+    return "it gave no token."

@@ -1,0 +1,213 @@
+"""Giving a datasource, with all that is its own, or a connection to another team.
+
+What runs goes on: tasks, progress, segments and quarantine are the datasource's, and nothing of them is written. Only
+whose it is changes, in one transaction: who sees it, whose connections its specs name, whose roles and limits count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from controlplane.common.changes import Change, tell
+from controlplane.common.errors import Conflict
+from controlplane.connections.models import Connection
+from controlplane.connections.named import names_in, unnamed_in
+from controlplane.connections.selectors import own_properties_allowed
+from controlplane.connections.services import MOST_CONNECTIONS
+from controlplane.datasources.groups import claim_group
+from controlplane.datasources.models import Datasource
+from controlplane.supervisors.connections import Use, uses_of
+from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.tasks.models import Task
+from controlplane.teams import audit
+from controlplane.teams.models import Team, User
+from controlplane.teams.permissions import Action, require
+from controlplane.teams.selectors import get_team
+from controlplane.teams.services import lock_team
+from ingestion.specs import IOConfig
+
+_NAMED = 10
+
+# Whoever keeps something else of a datasource for its team is told, in the transaction.
+Follower = Callable[[Datasource], None]
+_followers: list[Follower] = []
+
+
+def followed_by(follower: Follower) -> Follower:
+    """From now on it is called when a datasource has another team; a decorator."""
+    _followers.append(follower)
+    return follower
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a transfer would mean."""
+
+    supervisors: list[str]
+    tasks: int  # that have not ended
+    connections: list[Connection]  # of its team, that its specs name
+    losing: int  # members of its team
+
+
+def outlook(user: User, datasource: Datasource) -> Outlook:
+    """Raises ``NotAllowed``: it is for the team's admins."""
+    require(user, Action.ADMINISTER, datasource.team)
+    return Outlook(
+        supervisors=[s.pk for s in _supervisors(datasource)],
+        tasks=Task.objects.active().filter(datasource=datasource).count(),
+        connections=_connections(datasource),
+        losing=datasource.team.memberships.count(),
+    )
+
+
+@transaction.atomic
+def transfer_datasource(*, user: User, datasource: Datasource, team_name: str, along: bool = False) -> list[str]:
+    """Give it to a team; needs the role admin in both. Returns the names of the connections that moved along.
+
+    Raises ``NotAllowed``, ``NotFound`` (a team that the user does not see), ``Conflict`` with every reason.
+    """
+    require(user, Action.ADMINISTER, datasource.team)
+    team = get_team(user, team_name)
+    require(user, Action.ADMINISTER, team)
+    lock_team(team)  # it must not be deleted meanwhile
+    # Locked: a spec that is submitted meanwhile, or a round, sees the team before or the one after, and stays with it.
+    locked = (
+        Datasource.objects.select_for_update(of=("self",), no_key=True).select_related("team").get(pk=datasource.pk)
+    )
+    supervisors = list(_supervisors(locked).select_for_update(of=("self",)))
+    before = locked.team
+    require(user, Action.ADMINISTER, before)
+    if before.pk == team.pk:
+        raise Conflict(f"The datasource {locked.name!r} is team {team.name}'s already.")
+    named = _connections(locked)
+    problems = [*_unnamed(locked, team), *_problems(locked, team, named, along)]
+    if problems:
+        raise Conflict(" ".join(problems))
+    moving = [c for c in named if not _of(team, c)]
+    Connection.objects.filter(pk__in=[c.pk for c in moving]).update(team=team)
+    Datasource.objects.filter(pk=locked.pk).update(team=team)
+    _claim_groups(supervisors, team, before)
+    for follower in _followers:
+        follower(locked)
+    names = [c.name for c in moving]
+    for owner in (before, team):
+        detail = {"from": before.name, "to": team.name, "connections": names}
+        audit.record(user=user, team=owner, target="datasource", target_id=locked.name, action="transfer", **detail)
+        tell(Change(team=owner.pk, datasource=locked.name, urgent=True))
+    for supervisor in supervisors:
+        tell(Change(team=team.pk, datasource=locked.name, supervisor=supervisor.pk, urgent=True))
+    return names
+
+
+@transaction.atomic
+def transfer_connection(*, user: User, connection: Connection, team_name: str) -> Connection:
+    """Give one that nobody uses to a team, its secrets with it; needs the role admin in both.
+
+    Raises ``NotAllowed``, ``NotFound``, ``Conflict`` (it is used, or the name is taken).
+    """
+    require(user, Action.ADMINISTER, connection.team)
+    team = get_team(user, team_name)
+    require(user, Action.ADMINISTER, team)
+    lock_team(team)  # two of one name must not come to it at once, and none when it is being deleted
+    # Who submits a spec that names it locks the row too: one of both sees the other.
+    locked = Connection.objects.select_for_update(of=("self",)).select_related("team").get(pk=connection.pk)
+    before = locked.team
+    if before.pk == team.pk:
+        raise Conflict(f"The connection {locked.name!r} is team {team.name}'s already.")
+    uses = uses_of(locked)
+    if uses:
+        raise Conflict(
+            f"The connection {locked.name!r} is used by {_listed(uses)}. Transfer their datasource: it may take the "
+            "connection along."
+        )
+    if _of(team, locked) is not None:
+        raise Conflict(f"Team {team.name} has a connection {locked.name!r} already.")
+    if Connection.objects.filter(team=team).count() >= MOST_CONNECTIONS:
+        raise Conflict(f"Team {team.name} has {MOST_CONNECTIONS} connections already; delete some.")
+    locked.team = team
+    locked.save(update_fields=["team"])
+    for owner in (before, team):
+        detail = {"from": before.name, "to": team.name}
+        audit.record(user=user, team=owner, target="connection", target_id=locked.name, action="transfer", **detail)
+    return locked
+
+
+def _supervisors(datasource: Datasource) -> QuerySet[Supervisor]:
+    return Supervisor.objects.filter(datasource=datasource, terminated_at=None).order_by("pk")
+
+
+def _io_configs(datasource: Datasource) -> list[IOConfig]:
+    """Of all specs by which it is, or may be, filled: versions that hold, and tasks that have not ended."""
+    versions = SpecVersion.objects.filter(
+        supervisor__datasource=datasource, supervisor__terminated_at=None, version=F("supervisor__version")
+    )
+    tasks = Task.objects.active().filter(datasource=datasource)
+    return [*(version.io_config for version in versions), *(task.io_config for task in tasks)]
+
+
+def _connections(datasource: Datasource) -> list[Connection]:
+    named = {(name, kind) for io_config in _io_configs(datasource) for _, name, kind in names_in(io_config)}
+    own = Connection.objects.filter(team=datasource.team_id, name__in={name for name, _ in named}).order_by("name")
+    return [c for c in own.select_related("team") if (c.name, c.typed_kind) in named]
+
+
+def _unnamed(datasource: Datasource, team: Team) -> list[str]:
+    """What a team that takes connections by their names only would not let anybody submit."""
+    if own_properties_allowed(team):
+        return []
+    places = {".".join(map(str, place)) for io_config in _io_configs(datasource) for place in unnamed_in(io_config)}
+    return [
+        f"Team {team.name} takes connections by their names only, and a spec of the datasource says itself what it "
+        f"connects to, in {place}: name a connection there first."
+        for place in sorted(places)
+    ]
+
+
+def _problems(datasource: Datasource, team: Team, named: Iterable[Connection], along: bool) -> list[str]:
+    found = []
+    for connection in named:
+        theirs = _of(team, connection)
+        if theirs is not None and (theirs.kind, theirs.properties) != (connection.kind, connection.properties):
+            found.append(
+                f"Team {team.name} has a connection {connection.name!r} of its own that leads elsewhere, and its specs "
+                "would read by that: rename one of them first."
+            )
+        elif theirs is None and not along:
+            found.append(
+                f"Its specs name the connection {connection.name!r}, which team {team.name} does not have: let it move "
+                "along, or make one of that name there."
+            )
+        elif theirs is None:
+            others = [use for use in uses_of(connection) if use.datasource != datasource.name]
+            if others:
+                found.append(
+                    f"The connection {connection.name!r} can't move along: it is used by {_listed(others)}. Make one "
+                    f"of that name in team {team.name}."
+                )
+    return found
+
+
+def _of(team: Team, connection: Connection) -> Connection | None:
+    return Connection.objects.filter(team=team, name=connection.name).first()
+
+
+def _listed(uses: list[Use]) -> str:
+    named = ", ".join(f"{use.kind} {use.id}" for use in uses[:_NAMED])
+    return named + (f" and {len(uses) - _NAMED} more" if len(uses) > _NAMED else "")
+
+
+def _claim_groups(supervisors: Iterable[Supervisor], team: Team, before: Team) -> None:
+    """A group of Kafka's is one team's: none may be left behind with another datasource."""
+    for supervisor in supervisors:
+        try:
+            claim_group(team, supervisor.io_config.group, supervisor.pk)
+        except Conflict:
+            group = supervisor.io_config.group or supervisor.pk
+            raise Conflict(
+                f"The group {group!r} of supervisor {supervisor.pk} is another datasource's of team "
+                f"{before.name}, too: give one of them another groupId first."
+            ) from None

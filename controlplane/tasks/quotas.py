@@ -1,0 +1,221 @@
+"""What teams use of their quotas, and what is done when one is used up.
+
+Indexers at once are a place in a queue: who finds none waits (``capacity``). Rows a day and stored bytes are used up by
+what is published, which is never refused: tasks that read publish what they hold and end, none starts, and what is in
+Kafka waits there. Whether it is so is decided by ``look`` alone, and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet, Sum
+from django.utils import timezone
+
+from controlplane.common.changes import Change, tell
+from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import DaySum, IndexerFence
+from controlplane.tasks.capacity import places_by_team
+from controlplane.tasks.events import report_quota
+from controlplane.tasks.lifecycle import set_goal
+from controlplane.tasks.models import Goal, Status, Task
+from controlplane.teams import audit
+from controlplane.teams.models import Quota, Team, User
+from controlplane.teams.permissions import Action, require, require_site_admin
+from controlplane.teams.services import lock_team
+
+LIMITS = ("indexers", "rows_a_day", "stored_bytes")
+MOST = {"indexers": 1_000_000, "rows_a_day": 10**15, "stored_bytes": 10**18}
+UsedUp = Quota.UsedUp
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a team uses now, by limit."""
+
+    indexers: int  # of tasks that were launched, repairs and replays aside
+    rows_a_day: int  # published since 0:00 UTC
+    stored_bytes: int  # of segments in use
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a team has published, as far as quotas count it."""
+
+    rows_a_day: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True)
+class Share:
+    """One limit and what is used of it."""
+
+    name: str
+    used: int
+    limit: int | None
+
+    @property
+    def percent(self) -> int | None:
+        """Rounded down, 100 at most."""
+        return None if self.limit is None else 100 if not self.limit else min(100, 100 * self.used // self.limit)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A quota that is used up."""
+
+    team: str
+    limit: str  # of ``LIMITS``
+    most: int
+    since: datetime | None
+    until: datetime | None  # when it begins anew by itself; None: it does not
+
+    @property
+    def text(self) -> str:
+        """One sentence or two for people."""
+        what = f"{self.most:,} rows a day" if self.limit == UsedUp.ROWS else f"{self.most:,} stored bytes"
+        since = f" since {self.since:%Y-%m-%d %H:%M:%S} UTC" if self.since else ""
+        then = f"reads on at {self.until:%Y-%m-%d %H:%M} UTC, or" if self.until else "reads on"
+        return (
+            f"Team {self.team} has used up its quota of {what}{since}. Nothing is lost: records wait in Kafka. "
+            f"It {then} as soon as an administrator of the site raises the quota."
+        )
+
+
+def use_of(team: Team) -> Use:
+    """By sums that publishes keep: no segment is counted."""
+    published = _published({team.pk})[team.pk]
+    return Use(places_by_team().get(team.name, 0), published.rows_a_day, published.stored_bytes)
+
+
+def _published(teams: Collection[int]) -> dict[int, Published]:
+    """Of each of these teams; two statements for any number of them."""
+    today = timezone.now().astimezone(UTC).date()
+    of = {"datasource__team__in": teams}
+    rows = IndexerFence.objects.filter(published_on=today, **of).values_list("datasource__team")
+    size = DaySum.objects.filter(**of).values_list("datasource__team")
+    rows_of = dict(rows.annotate(n=Sum("published_today")).order_by())
+    size_of = dict(size.annotate(n=Sum("size_bytes")).order_by())
+    return {team: Published(rows_of.get(team) or 0, size_of.get(team) or 0) for team in teams}
+
+
+def shares(user: User, team: Team) -> list[Share]:
+    """Each limit with its use. Raises ``NotAllowed``: the team's admins see them."""
+    require(user, Action.ADMINISTER, team)
+    quota, used = quota_of(team), use_of(team)
+    return [Share(name, getattr(used, name), getattr(quota, name)) for name in LIMITS]
+
+
+def quota_of(team: Team) -> Quota:
+    """The team's, or one without limits that is not stored."""
+    return Quota.objects.filter(team=team).first() or Quota(team=team)
+
+
+def stopped_datasources(datasources: Collection[int]) -> dict[int, Stopped]:
+    """Those of these whose team has used up a quota."""
+    found = {quota.team_id: _stopped(quota) for quota in _used_up_now()}
+    if not found:
+        return {}
+    mine = Datasource.objects.filter(pk__in=datasources, team__in=found)
+    return {pk: found[team] for pk, team in mine.values_list("pk", "team_id")}
+
+
+def stopped_team(team_id: int) -> Stopped | None:
+    """The quota that a team has used up."""
+    quota = _used_up_now().filter(team=team_id).first()
+    return None if quota is None else _stopped(quota)
+
+
+def _used_up_now() -> QuerySet[Quota]:
+    return Quota.objects.exclude(used_up=UsedUp.NO).select_related("team")
+
+
+def _stopped(quota: Quota) -> Stopped:
+    tomorrow = (timezone.now().astimezone(UTC) + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    of_day = quota.used_up == UsedUp.ROWS
+    most = getattr(quota, quota.used_up) or 0
+    return Stopped(quota.team.name, quota.used_up, most, quota.used_up_since, tomorrow if of_day else None)
+
+
+def set_quota(*, user: User, team: Team, limits: Mapping[str, int | None]) -> Quota:
+    """Set all limits, those that are not named to none. Raises ``NotAllowed``, ``InvalidInput`` with every fault."""
+    require_site_admin(user)
+    _check(limits)
+    after = {name: limits.get(name) for name in LIMITS}
+    with transaction.atomic():
+        # Locked: of two who write at once the trail tells what each changed.
+        lock_team(team)
+        quota = quota_of(team)
+        before = {name: getattr(quota, name) for name in LIMITS}
+        if before != after:
+            for name, value in after.items():
+                setattr(quota, name, value)
+            quota.save()
+            audit.record(
+                user=user, team=team, target="team", target_id=team.name, action="quota", before=before, after=after
+            )
+        _look_at(quota, _published({team.pk})[team.pk])
+    return quota
+
+
+def _check(limits: Mapping[str, int | None]) -> None:
+    faults = [FieldError(f"/{name}", "is no quota", name) for name in limits if name not in LIMITS]
+    for name, value in limits.items():
+        if name in LIMITS and value is not None and not _is_number(value, MOST[name]):
+            faults.append(FieldError(f"/{name}", f"must be a whole number from 0 to {MOST[name]:,}, or null", name))
+    if faults:
+        raise InvalidInput("The quota has faults.", faults)
+
+
+def _is_number(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def check_indexers(team: Team | None, field: str, indexers: int) -> None:
+    """Raise ``InvalidInput`` when a spec alone asks for more than its team may ever run: it would wait for ever."""
+    limit = quota_of(team).indexers if team is not None else None
+    if team is not None and limit is not None and indexers > limit:
+        raise InvalidInput(
+            f"ioConfig.{field} makes {indexers} indexers, but team {team.name} may run {limit} at once; ask for fewer, "
+            "or have an administrator of the site raise the team's quota."
+        )
+
+
+def look() -> None:
+    """Whose quota is used up, or no longer. Its tasks by hand are told to finish; supervisors ask by themselves."""
+    limited = Quota.objects.filter(Q(rows_a_day__isnull=False) | Q(stored_bytes__isnull=False) | ~Q(used_up=UsedUp.NO))
+    quotas = list(limited.select_related("team"))
+    used = _published({quota.team_id for quota in quotas})
+    for quota in quotas:
+        _look_at(quota, used[quota.team_id])
+        if quota.used_up:
+            by_hand = Task.objects.reading().filter(supervisor_id="", status=Status.RUNNING, goal=Goal.RUN)
+            for task in by_hand.filter(datasource__team=quota.team_id):
+                if set_goal(task, Goal.FINISH):
+                    report_quota(task, _stopped(quota).text)
+
+
+def _look_at(quota: Quota, used: Published) -> None:
+    found = _used_up(quota, used)
+    if found == quota.used_up:
+        return
+    since = timezone.now() if found else None
+    # The row count decides who has noticed it; limits that were changed meanwhile are looked at anew.
+    same = {name: getattr(quota, name) for name in LIMITS}
+    won = Quota.objects.filter(pk=quota.pk, used_up=quota.used_up, **same).update(used_up=found, used_up_since=since)
+    if won:
+        quota.used_up, quota.used_up_since = found, since
+        tell(Change(team=quota.team_id, urgent=True))
+
+
+def _used_up(quota: Quota, used: Published) -> UsedUp:
+    if quota.stored_bytes is not None and used.stored_bytes >= quota.stored_bytes:
+        return UsedUp.BYTES
+    if quota.rows_a_day is not None and used.rows_a_day >= quota.rows_a_day:
+        return UsedUp.ROWS
+    return UsedUp.NO

@@ -1,0 +1,36 @@
+"""What somebody may be in a team, and what a token leaves of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import models
+
+
+class Role(models.TextChoices):
+    """In rising order: each may do what those before it may."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class Scope(models.TextChoices):
+    """What a token may at most, in rising order."""
+
+    READ = "read"
+    OPERATE = "operate"
+    ADMIN = "admin"
+
+    @property
+    def role(self) -> Role:
+        """The role whose rights these are."""
+        return {Scope.READ: Role.VIEWER, Scope.OPERATE: Role.OPERATOR, Scope.ADMIN: Role.ADMIN}[self]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a token leaves of its user's rights."""
+
+    scope: Scope
+    datasources: frozenset[str] = frozenset()  # these alone, and nothing else of a team; empty: all

@@ -1,0 +1,46 @@
+"""Which entries of the audit trail to list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from controlplane.teams.audit import ACTIONS, AuditFilter
+from frontend.forms import _Filter, _moment, _offer, _select, _text, _Window
+
+_ACTIONS = sorted({action for actions in ACTIONS.values() for action in actions})
+
+
+class AuditForm(_Filter, _Window):
+    """Its values are those of an ``AuditFilter``, and the team."""
+
+    team = forms.ChoiceField(required=False, widget=_select())
+    user = forms.CharField(required=False, max_length=150, widget=_text("Name"))
+    target = forms.ChoiceField(
+        required=False,
+        label="What",
+        choices=[("", "Any"), *((name, name.replace("_", " ")) for name in ACTIONS)],
+        widget=_select(),
+    )
+    target_id = forms.CharField(required=False, max_length=300, label="Its id", widget=_text("Id"))
+    action = forms.ChoiceField(
+        required=False, choices=[("", "Any"), *((name, name.replace("_", " ")) for name in _ACTIONS)], widget=_select()
+    )
+    text = forms.CharField(required=False, max_length=200, label="With the text", widget=_text("Anywhere"))
+    since = forms.DateTimeField(required=False, label="From (UTC)", widget=_moment())
+    until = forms.DateTimeField(required=False, label="to (UTC)", widget=_moment())
+
+    def __init__(self, *args: Any, teams: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _offer(self, "team", teams)
+
+    @property
+    def wanted(self) -> AuditFilter:
+        """What is chosen; a choice that can't be read filters nothing."""
+        self.is_valid()
+        given = self.cleaned_data
+        plain = {name: given.get(name) or "" for name in ("target", "target_id", "action", "team", "text")}
+        return AuditFilter(
+            username=given.get("user") or "", since=given.get("since"), until=given.get("until"), **plain
+        )

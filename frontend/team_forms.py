@@ -1,0 +1,187 @@
+"""The forms of teams and their people. Who may do what is the services' business."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, cast
+
+from django import forms
+
+from controlplane.teams.roles import Role, Scope
+from controlplane.teams.services import LONGEST_TOKEN
+
+ROLES = [(role.value, role.value) for role in Role]
+
+
+def _text(**attributes: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"class": "form-control", "autocomplete": "off", **attributes})
+
+
+class TeamForm(forms.Form):
+    """A new team."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=63,
+        help_text="Lower-case letters, digits, '-' and '_'. It stands in addresses.",
+        widget=_text(spellcheck="false", autocapitalize="none"),
+    )
+
+
+class AboutForm(TeamForm):
+    """What a team is called, for the site's administrators, and what it is about."""
+
+    description = forms.CharField(label="What it is about", required=False, max_length=500, widget=_text())
+    field_order = ("description", "name")
+
+    def __init__(self, *args: Any, renames: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if renames:
+            self.fields["name"].help_text = (
+                "It stands in addresses: with another name the old ones lead nowhere, and service accounts are called "
+                "by the new one. Lower-case letters, digits, '-' and '_'."
+            )
+        else:
+            del self.fields["name"]
+
+
+class RoleForm(forms.Form):
+    """A member's role."""
+
+    role = forms.ChoiceField(label="Role", choices=ROLES, widget=forms.Select(attrs={"class": "form-select"}))
+
+    @property
+    def chosen(self) -> Role:
+        return Role(self.cleaned_data["role"])
+
+
+class InviteForm(RoleForm):
+    """Somebody who has a login."""
+
+    username = forms.CharField(label="User name", max_length=150, widget=_text(spellcheck="false"))
+    field_order = ("username", "role")
+
+
+class InviteByLinkForm(RoleForm):
+    """Somebody who may have no login yet."""
+
+    email = forms.CharField(
+        label="E-mail address",
+        max_length=254,
+        widget=forms.EmailInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+    field_order = ("email", "role")
+
+
+class AccountForm(forms.Form):
+    """A new service account."""
+
+    name = forms.CharField(label="Name", max_length=63, widget=_text(spellcheck="false", autocapitalize="none"))
+
+
+class TokenForm(forms.Form):
+    """A new token, of a service account or, with ``own``, of oneself: that one may have no scope."""
+
+    name = forms.CharField(label="What it is for", max_length=100, required=False, widget=_text())
+    scope = forms.ChoiceField(
+        label="Scope",
+        choices=[(scope.value, scope.value) for scope in Scope],
+        help_text="What viewers, operators or admins of the team may.",
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+    days = forms.IntegerField(
+        label="Days it lives",
+        min_value=1,
+        max_value=LONGEST_TOKEN.days,
+        initial=90,
+        widget=forms.NumberInput(attrs={"class": "form-control"}),
+    )
+    datasources = forms.MultipleChoiceField(
+        label="Datasources",
+        required=False,
+        help_text="For these alone; none chosen: all.",
+        widget=forms.SelectMultiple(attrs={"class": "form-select"}),
+    )
+
+    def __init__(self, *args: Any, datasources: list[str], own: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if own:
+            scopes = cast(forms.ChoiceField, self.fields["scope"])
+            scopes.required = False
+            scopes.choices = [("", "whatever you may"), *((scope.value, scope.value) for scope in Scope)]
+            scopes.help_text = "What viewers, operators or admins may, and no more than you may yourself."
+            self.fields["datasources"].help_text = "For these alone, which needs a scope; none chosen: all."
+        if datasources:
+            cast(forms.MultipleChoiceField, self.fields["datasources"]).choices = [(name, name) for name in datasources]
+        else:
+            del self.fields["datasources"]  # there is nothing to choose from
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """What a service that makes a token is given; the form is valid."""
+        given = self.cleaned_data
+        return {
+            "name": given["name"],
+            "scope": Scope(given["scope"]) if given["scope"] else None,
+            "datasources": given.get("datasources", []),
+            "lifetime": timedelta(days=given["days"]),
+        }
+
+
+class PeopleFilter(forms.Form):
+    """Which people a list shows."""
+
+    search = forms.CharField(label="Name or address", required=False, max_length=200, widget=_text())
+    team = forms.CharField(label="Team", required=False, max_length=63, widget=_text())
+    active = forms.ChoiceField(
+        label="Active",
+        required=False,
+        choices=[("", "Any"), ("yes", "active"), ("no", "deactivated")],
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+
+
+class PersonForm(forms.Form):
+    """A new user."""
+
+    username = forms.CharField(label="User name", max_length=150, widget=_text(spellcheck="false"))
+    email = forms.CharField(
+        label="E-mail address, if any",
+        required=False,
+        max_length=254,
+        widget=forms.EmailInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+
+
+class PasswordForm(forms.Form):
+    """A password of one's own."""
+
+    password = forms.CharField(
+        label="Password",
+        max_length=1000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"class": "form-control", "autocomplete": "new-password"}),
+    )
+    again = forms.CharField(
+        label="The password again",
+        max_length=1000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"class": "form-control", "autocomplete": "new-password"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        if "password" in values and "again" in values and values["password"] != values["again"]:
+            self.add_error("again", "The two passwords are not the same.")
+        return values
+
+
+class JoinForm(PasswordForm):
+    """A login of one's own."""
+
+    username = forms.CharField(
+        label="User name",
+        max_length=150,
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "username", "spellcheck": "false"}),
+    )
+    field_order = ("username", "password", "again")

@@ -1,0 +1,310 @@
+"""One's own account: name, password, second factors, sessions, tokens."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, Concatenate
+from urllib.parse import urlencode
+
+from allauth.account.internal.flows.login import get_authentication_records
+from allauth.account.internal.flows.reauthentication import reauthenticate_by_password
+from allauth.mfa.adapter import get_adapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.forms import ActivateTOTPForm
+from allauth.mfa.totp.internal.auth import TOTP, clear_totp_secret
+from allauth.mfa.webauthn.internal.auth import WebAuthn, begin_registration
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from controlplane.common import mail
+from controlplane.common.errors import HeadgateError
+from controlplane.datasources.models import Datasource
+from controlplane.login import addresses, second_factors, sessions
+from controlplane.login.codes import NewPasskeyForm, note_first_code
+from controlplane.login.demanding import must_set_up
+from controlplane.login.models import Session
+from controlplane.teams import selectors, services
+from controlplane.teams.models import User
+from frontend import throttle
+from frontend.account_forms import AgainForm, EmailForm, NameForm, NewPasswordForm
+from frontend.team_forms import TokenForm
+from frontend.views.common import P, PageRequest, PageView, act, page, told
+
+FRESH_S = 600
+ACCOUNT = "frontend:account"
+AGAIN = "frontend:login-again"
+
+
+def fresh(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+    """Only for those who have shown lately who they are: a session that was left open changes nothing of this."""
+
+    def guarded(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if _is_fresh(request):
+            return view(request, *args, **kwargs)
+        back = request.get_full_path() if request.method == "GET" else reverse(ACCOUNT)
+        if request.method == "POST":
+            messages.warning(request, "Nothing is changed yet. Show that it is you, then do it once more.")
+        return redirect(f"{reverse(AGAIN)}?{urlencode({'next': back})}")
+
+    return page(update_wrapper(guarded, view))
+
+
+def _is_fresh(request: PageRequest) -> bool:
+    """Whether this session's person has lately given a password, a code, a passkey or a provider's word."""
+    records = get_authentication_records(request, request.user)
+    return any(time.time() - record["at"] < FRESH_S for record in records)
+
+
+@page
+def index(request: PageRequest) -> HttpResponse:
+    """Everything about the account on one page."""
+    return _index(request)
+
+
+def _index(request: PageRequest, status: int = 200, **more: Any) -> HttpResponse:
+    factors = second_factors.list_factors(request.user)
+    shown = {
+        "name_form": NameForm(instance=request.user),
+        "email_form": EmailForm(initial={"email": request.user.email}),
+        "password_form": NewPasswordForm(request.user),
+        "token_form": _token_form(request),
+        "has_password": request.user.has_usable_password(),
+        "factors": factors,
+        "has_app": any(f.kind == "totp" for f in factors),
+        "sessions": sessions.list_sessions(request.user, request.session.session_key),
+        "tokens": selectors.list_tokens(request.user),
+        "mail_works": mail.configured(),
+    }
+    return render(request, "accounts/account.html", {**shown, **more}, status=status)
+
+
+def _token_form(request: PageRequest, data: Any = None) -> TokenForm:
+    names = Datasource.objects.visible_to(request.user).order_by("name").values_list("name", flat=True)
+    return TokenForm(data, datasources=list(names), own=True, initial={"days": 30})
+
+
+@require_POST
+@page
+def name(request: PageRequest) -> HttpResponse:
+    """Change one's own first and last name."""
+    form = NameForm(request.POST, instance=User.objects.get(pk=request.user.pk))
+    if not form.is_valid():
+        return _index(request, 400, name_form=form)
+    form.save()
+    messages.success(request, "Your name is changed.")
+    return redirect(ACCOUNT)
+
+
+@require_POST
+@fresh
+def email(request: PageRequest) -> HttpResponse:
+    """Another address, which counts when it is confirmed, where mail can be sent; or none."""
+    form = EmailForm(request.POST)
+    if not form.is_valid():
+        return _index(request, 400, email_form=form)
+    wanted = form.cleaned_data["email"]
+    if wanted and mail.configured() and not throttle.may_ask(request, wanted):
+        form.add_error("email", "Too many mails were asked for. Wait five minutes, then try again.")
+        return _index(request, 429, email_form=form)
+    try:
+        mailed = addresses.change_address(
+            user=request.user,
+            email=wanted,
+            address=lambda secret: mail.link(reverse("frontend:account-email-confirm", args=[secret]), request),
+        )
+    except HeadgateError as error:
+        form.add_error("email", told(error))
+        return _index(request, error.status, email_form=form)
+    done = f"A link is on its way to {wanted}. The address is yours when you have opened it." if mailed else ""
+    messages.success(request, done or ("Your e-mail address is changed." if wanted else "You have no address now."))
+    return redirect(ACCOUNT)
+
+
+@page
+def confirm_email(request: PageRequest, secret: str) -> HttpResponse:
+    """What a mailed link leads to: make the address one's own."""
+    wanted = addresses.asked_address(request.user, secret)
+    if request.method == "POST":
+        return act(
+            request,
+            lambda: addresses.confirm_address(user=request.user, secret=secret),
+            f"Your e-mail address is {wanted}.",
+            ACCOUNT,
+        )
+    return render(request, "accounts/email.html", {"email": wanted})
+
+
+@require_POST
+@page
+def password(request: PageRequest) -> HttpResponse:
+    """Another password. It ends all other sessions, and all tokens."""
+    wait_s = throttle.seconds_to_wait(request, request.user.username)
+    form = NewPasswordForm(User.objects.get(pk=request.user.pk), request.POST)
+    if wait_s or not form.is_valid():
+        if wait_s:
+            messages.error(request, f"Too many wrong passwords. Wait {wait_s} seconds, then try again.")
+        elif "old_password" in form.errors:
+            throttle.count_failure(request, request.user.username)
+        return _index(request, 400, password_form=NewPasswordForm(request.user) if wait_s else form)
+    user = form.save()
+    update_session_auth_hash(request, user)
+    Session.objects.filter(user=user).exclude(pk=request.session.session_key or "").delete()
+    messages.success(request, "Your password is changed. Your other sessions and your tokens have ended.")
+    return redirect(ACCOUNT)
+
+
+@page
+def again(request: PageRequest) -> HttpResponseBase:
+    """Ask once more who it is, and go on."""
+    to = request.POST.get("next") or request.GET.get("next") or ""
+    to = to if url_has_allowed_host_and_scheme(to, allowed_hosts=None) else reverse(ACCOUNT)
+    wait_s = throttle.seconds_to_wait(request, request.user.username) if request.method == "POST" else 0
+    form = AgainForm(request.POST if request.method == "POST" and not wait_s else None, user=request.user)
+    if request.method == "POST" and not wait_s and form.is_valid():
+        throttle.forget(request, request.user.username)
+        reauthenticate_by_password(request)
+        return redirect(to)
+    if form.is_bound:
+        throttle.count_failure(request, request.user.username)
+    status = 429 if wait_s else 400 if form.is_bound else 200
+    possible = form.by_password or bool(second_factors.list_factors(request.user))
+    shown = {"form": form, "next": to, "wait_s": wait_s, "possible": possible}
+    return render(request, "accounts/again.html", shown, status=status)
+
+
+@fresh
+def app(request: PageRequest) -> HttpResponse:
+    """Set up an authenticator app: its key as a picture and as text, and the first code."""
+    if Authenticator.objects.filter(user=request.user, type=Authenticator.Type.TOTP).exists():
+        messages.error(request, "You have an authenticator app already. Remove it first.")
+        return redirect(ACCOUNT)
+    form = ActivateTOTPForm(user=request.user, data=request.POST or None)
+    form.fields["code"].widget.attrs |= {"class": "form-control", "placeholder": "", "maxlength": 20}
+    if request.method == "POST" and form.is_valid():
+        _take_app(request, form)
+        return redirect("frontend:account-codes")
+    adapter = get_adapter()
+    url = adapter.build_totp_url(request.user, form.secret)
+    picture = base64.b64encode(adapter.build_totp_svg(url).encode()).decode()
+    shown = {
+        "form": form,
+        "picture": f"data:image/svg+xml;base64,{picture}",
+        "key": form.secret,
+        "demanded": must_set_up(request.user),
+    }
+    return render(request, "accounts/app.html", shown, status=400 if form.is_bound else 200)
+
+
+@transaction.atomic
+def _take_app(request: PageRequest, form: Any) -> None:
+    factor = TOTP.activate(request.user, form.secret).instance
+    note_first_code(factor, form.cleaned_data["code"])
+    RecoveryCodes.activate(request.user)
+    clear_totp_secret(request)
+    messages.success(request, "Your authenticator app is set up. Keep these codes where you find them without it.")
+
+
+@fresh
+def passkey(request: PageRequest) -> HttpResponse:
+    """Add a passkey, which logs in alone or comes after the password."""
+    form = NewPasskeyForm(request.POST if request.method == "POST" else None, user=request.user)
+    if form.is_bound and form.is_valid():
+        with transaction.atomic():
+            WebAuthn.add(request.user, form.cleaned_data["name"], form.cleaned_data["credential"])
+            RecoveryCodes.activate(request.user)
+        messages.success(request, "Your passkey is added. Keep these codes where you find them without it.")
+        return redirect("frontend:account-codes")
+    shown = {
+        "form": form,
+        "options": begin_registration(request.user, True),
+        "demanded": must_set_up(request.user),
+    }
+    return render(request, "accounts/passkey.html", shown, status=400 if form.is_bound else 200)
+
+
+@fresh
+def codes(request: PageRequest) -> HttpResponse:
+    """The recovery codes that are left; asked by POST, all of them anew."""
+    mine = Authenticator.objects.filter(user=request.user)
+    if not mine.exclude(type=Authenticator.Type.RECOVERY_CODES).exists():
+        messages.error(request, "Recovery codes stand in for a second factor. Set one up first.")
+        return redirect(ACCOUNT)
+    if request.method == "POST":
+        with transaction.atomic():
+            User.objects.select_for_update().get(pk=request.user.pk)  # one at a time: a user has one set of codes
+            mine.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
+            RecoveryCodes.activate(request.user)
+        messages.success(request, "These are your new recovery codes. The earlier ones are worth nothing any more.")
+        return redirect("frontend:account-codes")
+    row = mine.filter(type=Authenticator.Type.RECOVERY_CODES).first()
+    answer = render(request, "accounts/codes.html", {"codes": row.wrap().get_unused_codes() if row else []})
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_POST
+@fresh
+def remove_factor(request: PageRequest, number: int) -> HttpResponse:
+    """Take a second factor away."""
+    return act(
+        request,
+        lambda: second_factors.remove_factor(user=request.user, factor_id=number),
+        "The second factor is removed.",
+        ACCOUNT,
+    )
+
+
+@require_POST
+@page
+def end_session(request: PageRequest, session_id: str) -> HttpResponse:
+    """End one session, or with "others" all but this one."""
+    key = request.session.session_key
+    if session_id == "others":
+        ended = sessions.end_other_sessions(user=request.user, current_key=key)
+        messages.success(request, f"Ended: {ended}. Only this session is left.")
+        return redirect(ACCOUNT)
+    return act(
+        request,
+        lambda: sessions.end_session(user=request.user, session_id=session_id),
+        "The session has ended.",
+        ACCOUNT,
+    )
+
+
+@require_POST
+@page
+def make_token(request: PageRequest) -> HttpResponse:
+    """A new token, whose secret is on the page that comes and never again."""
+    form = _token_form(request, request.POST)
+    if not form.is_valid():
+        return _index(request, 400, token_form=form)
+    try:
+        _, secret = services.create_token(user=request.user, **form.wanted)
+    except HeadgateError as error:
+        form.add_error(None, told(error))
+        return _index(request, error.status, token_form=form)
+    answer = _index(request, 201, new_token=secret, new_token_name=form.wanted["name"])
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_POST
+@page
+def revoke_token(request: PageRequest, token_id: str) -> HttpResponse:
+    """Revoke one of one's own tokens."""
+    return act(
+        request,
+        lambda: services.revoke_token(user=request.user, token_id=token_id),
+        "The token is revoked.",
+        ACCOUNT,
+    )

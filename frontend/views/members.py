@@ -1,0 +1,161 @@
+"""A team's members: who they are, inviting, changing roles, removing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from controlplane.common import mail
+from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.teams import links, selectors, services
+from controlplane.teams.models import Team
+from controlplane.teams.permissions import Action, may, require
+from controlplane.teams.roles import Role
+from frontend.actions import PageAction
+from frontend.paging import keyset_page
+from frontend.team_forms import InviteByLinkForm, InviteForm, RoleForm
+from frontend.views.common import PageRequest, act, page, rest_address
+from frontend.views.team_tabs import team_page
+
+MEMBERS = "frontend:team"
+
+
+@page
+def index(request: PageRequest, name: str) -> HttpResponse:
+    """Who is in the team with what role, and for its admins who is invited."""
+    return _page(request, selectors.get_team(request.user, name))
+
+
+def _page(request: PageRequest, team: Team, status: int = 200, **more: Any) -> HttpResponse:
+    found = keyset_page(selectors.list_members(team), ["user__username"], request.GET.get("cursor"))
+    context = {"page": found, "roles": Role.values, "rest": rest_address("api:members", team.name), "me": request.user}
+    if may(request.user, Action.ADMINISTER, team):
+        context |= {
+            "invitations": selectors.list_invitations(request.user, team),
+            "links": links.list_links(request.user, team).select_related("invited_by"),
+            "invite_form": InviteForm(auto_id="invite-%s"),
+            "link_form": InviteByLinkForm(auto_id="link-%s"),
+            "mails": mail.configured(),
+        }
+    return team_page(request, team, "members", "teams/members.html", {**context, **more}, status=status)
+
+
+@require_POST
+@page
+def invite(request: PageRequest, name: str) -> HttpResponse:
+    """Invite somebody by user name, be there such a user or not."""
+    team, form = selectors.get_team(request.user, name), InviteForm(request.POST, auto_id="invite-%s")
+    require(request.user, Action.ADMINISTER, team)
+    if not form.is_valid():
+        return _page(request, team, status=400, invite_form=form)
+    username = form.cleaned_data["username"]
+    if team.memberships.filter(user__username=username).exists():
+        return _refused(request, team, Conflict(f"{username} is in the team already; change the role below."))
+    return act(
+        request,
+        lambda: services.set_member(user=request.user, team=team, username=username, role=form.chosen),
+        f"Who is called {username} can accept the invitation under Teams.",
+        reverse(MEMBERS, args=[name]),
+    )
+
+
+@require_POST
+@page
+def invite_by_link(request: PageRequest, name: str) -> HttpResponse:
+    """Invite an e-mail address; the link is shown this once where no mail goes out."""
+    team, form = selectors.get_team(request.user, name), InviteByLinkForm(request.POST, auto_id="link-%s")
+    require(request.user, Action.ADMINISTER, team)
+    if not form.is_valid():
+        return _page(request, team, status=400, link_form=form)
+    try:
+        sent = links.invite_by_link(
+            user=request.user,
+            team=team,
+            email=form.cleaned_data["email"],
+            role=form.chosen,
+            address=lambda secret: mail.link(reverse("frontend:join", args=[secret]), request),
+        )
+    except (InvalidInput, Conflict) as error:
+        return _refused(request, team, error)
+    return _page(request, team, sent=sent)
+
+
+def _refused(request: PageRequest, team: Team, error: InvalidInput | Conflict) -> HttpResponse:
+    return _page(request, team, status=error.status, problem=error)
+
+
+@require_POST
+@page
+def withdraw_link(request: PageRequest, name: str, number: int) -> HttpResponse:
+    """Make a link void."""
+    team = selectors.get_team(request.user, name)
+    return act(
+        request,
+        lambda: links.withdraw_link(user=request.user, team=team, link_id=number),
+        "The invitation is withdrawn; its link leads nowhere.",
+        reverse(MEMBERS, args=[name]),
+    )
+
+
+@require_POST
+@page
+def withdraw(request: PageRequest, name: str, username: str) -> HttpResponse:
+    """Withdraw an invitation by name."""
+    team = selectors.get_team(request.user, name)
+    return act(
+        request,
+        lambda: services.withdraw_invitation(user=request.user, team=team, username=username),
+        f"The invitation of {username} is withdrawn.",
+        reverse(MEMBERS, args=[name]),
+    )
+
+
+@require_POST
+@page
+def change_role(request: PageRequest, name: str, username: str) -> HttpResponse:
+    """Give a member another role."""
+    team, form = selectors.get_team(request.user, name), RoleForm(request.POST)
+    require(request.user, Action.ADMINISTER, team)
+    selectors.get_member(team, username)  # who is none is not invited by this
+    if not form.is_valid():
+        return _refused(request, team, InvalidInput("Choose one of the roles."))
+    return act(
+        request,
+        lambda: services.set_member(user=request.user, team=team, username=username, role=form.chosen),
+        f"{username} is {form.chosen.value} now.",
+        reverse(MEMBERS, args=[name]),
+    )
+
+
+@page
+def remove(request: PageRequest, name: str, username: str) -> HttpResponse:
+    """Ask, and remove a member."""
+    team = selectors.get_team(request.user, name)
+    require(request.user, Action.ADMINISTER, team)
+    member = selectors.get_member(team, username)
+    back = reverse(MEMBERS, args=[name])
+    if request.method == "POST":
+        return act(
+            request,
+            lambda: services.remove_member(user=request.user, team=team, username=username),
+            f"{username} is not in the team any more.",
+            back,
+        )
+    text = (
+        "They see nothing of the team from now on, and their tokens do nothing here. "
+        "What they have submitted goes on: it belongs to the team."
+    )
+    action = PageAction(
+        "remove",
+        "Remove",
+        f"Remove {member.user.username} from team {team.name}?",
+        text,
+        request.path,
+        request.path,
+        "danger",
+    )
+    return render(request, "confirm.html", {"action": action, "back": back})

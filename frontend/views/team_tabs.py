@@ -1,0 +1,64 @@
+"""The tabs of a team's page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from controlplane.teams.models import Team, User
+from controlplane.teams.permissions import Action, is_site_admin, may
+from frontend.actions import PageAction
+from frontend.views.common import PageRequest, rest_address
+
+
+@dataclass(frozen=True)
+class Tab:
+    """One part of a team's page."""
+
+    name: str
+    label: str
+    view: str  # its address has the team's name alone
+    admins: bool = False  # shown to the team's admins alone
+
+
+# To add a tab: one line here, in the order in which the page shows them.
+TABS = (
+    Tab("members", "Members", "frontend:team"),
+    Tab("tokens", "Tokens", "frontend:team-tokens", admins=True),
+    Tab("service-accounts", "Service accounts", "frontend:team-accounts", admins=True),
+    Tab("limits", "Limits", "frontend:team-limits", admins=True),
+    Tab("about", "About", "frontend:team-about", admins=True),
+)
+
+
+def team_page(
+    request: PageRequest, team: Team, tab: str, template: str, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
+    """A tab of a team's page; its template extends ``teams/base.html``."""
+    administers = may(request.user, Action.ADMINISTER, team)
+    shown = {
+        "team": team,
+        "tab": tab,
+        "subtitle": team.description or "A team: its people, and what they may do.",
+        "tabs": [(one, reverse(one.view, args=[team.name])) for one in TABS if administers or not one.admins],
+        "may_administer": administers,
+        "audit": f"{reverse('frontend:audit')}?{urlencode({'team': team.name})}" if administers else "",
+        "actions": list(team_actions(request.user, team).values()),
+        "rest": rest_address("api:team", team.name),
+        "crumbs": [("Teams", reverse("frontend:teams"))],
+    }
+    return render(request, template, {**shown, **context}, status=status)
+
+
+def team_actions(user: User, team: Team) -> dict[str, PageAction]:
+    """By name, only what the user may do to the whole team."""
+    if not is_site_admin(user):
+        return {}
+    text = "Its members are members no longer and its invitations end. While it owns anything it stays."
+    url, ask = (reverse(view, args=[team.name]) for view in ("frontend:team-delete", "frontend:team-delete-confirm"))
+    return {"delete": PageAction("delete", "Delete team", f"Delete team {team.name}?", text, url, ask, "danger")}

@@ -1,0 +1,100 @@
+"""The questions before a datasource or a connection is another team's, and the answers."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from controlplane.common.errors import Conflict
+from controlplane.connections.selectors import get_connection
+from controlplane.supervisors.connections import uses_of
+from controlplane.supervisors.transfer import outlook, transfer_connection, transfer_datasource
+from controlplane.tasks.datasources import get_datasource
+from controlplane.teams.models import Team
+from controlplane.teams.permissions import Action, require
+from controlplane.teams.selectors import teams_administered
+from frontend.views.common import PageRequest, page
+
+DATASOURCE, CONNECTION = "datasources/transfer.html", "connections/transfer.html"
+
+
+class TransferForm(forms.Form):
+    """To which team."""
+
+    team = forms.ChoiceField(label="To team", widget=forms.Select(attrs={"class": "form-select"}))
+
+    def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        cast(forms.ChoiceField, self.fields["team"]).choices = [(name, name) for name in teams]
+
+
+class DatasourceTransferForm(TransferForm):
+    """And whether its connections come along."""
+
+    connections = forms.BooleanField(
+        label="Connections that its specs name, and the team lacks, move along",
+        required=False,
+        widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
+    )
+
+
+@page
+def datasource(request: PageRequest, name: str) -> HttpResponse:
+    """Of a datasource: what would change, and the transfer."""
+    found = get_datasource(request.user, name)
+    seen = outlook(request.user, found)
+    form = DatasourceTransferForm(request.POST or None, teams=_others(request, found.team))
+    context = {
+        "datasource": found,
+        "seen": seen,
+        "form": form,
+        "crumbs": [
+            ("Datasources", reverse("frontend:datasources")),
+            (name, reverse("frontend:datasource", args=[name])),
+        ],
+    }
+    if request.method != "POST":
+        return render(request, DATASOURCE, context)
+    if not form.is_valid():
+        return render(request, DATASOURCE, context, status=400)
+    team = form.cleaned_data["team"]
+    try:
+        moved = transfer_datasource(
+            user=request.user, datasource=found, team_name=team, along=form.cleaned_data["connections"]
+        )
+    except Conflict as error:
+        return render(request, DATASOURCE, {**context, "problem": error}, status=error.status)
+    along = f", and with it {', '.join(moved)}" if moved else ""
+    messages.success(request, f"The datasource {name} is team {team}'s now{along}.")
+    return redirect("frontend:datasource", name)
+
+
+@page
+def connection(request: PageRequest, team: str, name: str) -> HttpResponse:
+    """Of a connection."""
+    found = get_connection(request.user, team, name)
+    require(request.user, Action.ADMINISTER, found.team)
+    form = TransferForm(request.POST or None, teams=_others(request, found.team))
+    back = reverse("frontend:connection", args=[team, name])
+    crumbs = [("Connections", reverse("frontend:connections")), (name, back)]
+    context = {"connection": found, "uses": uses_of(found), "form": form, "crumbs": crumbs, "back": back}
+    if request.method != "POST":
+        return render(request, CONNECTION, context)
+    if not form.is_valid():
+        return render(request, CONNECTION, context, status=400)
+    try:
+        moved = transfer_connection(user=request.user, connection=found, team_name=form.cleaned_data["team"])
+    except Conflict as error:
+        return render(request, CONNECTION, {**context, "problem": error}, status=error.status)
+    messages.success(request, f"The connection {name} is team {moved.team.name}'s now.")
+    return redirect("frontend:connection", moved.team.name, moved.name)
+
+
+def _others(request: PageRequest, team: Team) -> list[str]:
+    """The teams that the user may give something to."""
+    return [other.name for other in teams_administered(request.user) if other.pk != team.pk]
