@@ -1,0 +1,273 @@
+"""A round over all rules: what is seen, what it means, and in one transaction how they stand and what is to be sent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from controlplane.alerts.facts import Facts, Subject
+from controlplane.alerts.kinds import KINDS, Kind
+from controlplane.alerts.models import AboutKind, Alert, Delivery, Event, Rule, Silence
+from controlplane.alerts.standing import Stand, Verdict, stood
+from controlplane.common.changes import Change, tell
+from controlplane.datasources.models import Datasource
+from controlplane.supervisors.models import Supervisor
+
+LOCK = 0x414C5254
+_FIELDS = ["state", "since", "bad_since", "good_since", "value", "text", "episode", "fired", "told", "mark"]
+_FIELDS += ["acknowledged_at", "acknowledged_by"]
+AlertKey = tuple[int, str, str]  # rule, about, subject
+
+
+@dataclass
+class _Round:
+    """What is to be written at its end."""
+
+    now: datetime
+    silences: Sequence[Silence]
+    made: list[Alert] = field(default_factory=list)
+    changed: list[Alert] = field(default_factory=list)
+    gone: list[int] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    told: list[tuple[Event, Rule]] = field(default_factory=list)  # what is to be sent
+    teams: set[int] = field(default_factory=set)  # in which something changed that a page shows
+
+    def silence(self, rule: Rule, datasource: int | None) -> str:
+        """Why nothing of it is sent now; empty: it is."""
+        for s in self.silences:
+            if s.team_id == rule.team_id and s.rule_id in (None, rule.pk) and s.datasource_id in (None, datasource):
+                return s.reason
+        return ""
+
+    def say(self, alert: Alert, rule: Rule, transition: str, text: str, **more: object) -> Event:
+        event = event_of(alert, rule, transition, text, self.now)
+        for name, value in more.items():
+            setattr(event, name, value)
+        self.events.append(event)
+        self.teams.add(rule.team_id)
+        return event
+
+
+def event_of(alert: Alert, rule: Rule, transition: str, text: str, now: datetime) -> Event:
+    """What an alert says now, not stored yet."""
+    return Event(
+        team_id=rule.team_id,
+        rule=rule,
+        rule_name=rule.name,
+        kind=rule.kind,
+        about=alert.about,
+        subject=alert.subject,
+        datasource=alert.datasource,
+        episode=alert.episode,
+        transition=transition,
+        at=now,
+        since=alert.since,
+        value=alert.value,
+        text=text,
+    )
+
+
+def evaluate() -> int:
+    """How many things were said. One at a time: whoever comes while another is at it does nothing."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
+            if not cursor.fetchone()[0]:
+                return 0
+        return _evaluated()
+
+
+def _evaluated() -> int:
+    # Locked: nobody changes or deletes a rule, or says who is told, while what it says is written.
+    locked = Rule.objects.select_for_update(of=("self",), no_key=True).select_related("team")
+    rules = list(locked.order_by("pk").prefetch_related("receivers"))
+    known = {_key(a): a for a in Alert.objects.select_related("fired")}
+    if not rules and not known:
+        return 0
+    now = timezone.now()
+    silences = list(Silence.objects.filter(begins_at__lte=now, ends_at__gt=now))
+    a_round = _Round(now, silences)
+    by_rule = {rule.pk: rule for rule in rules}
+    asked = [(rule, subject) for rule, found in _subjects(rules) for subject in found]
+    facts = Facts((KINDS[rule.kind].source, subject, rule.params) for rule, subject in asked)
+    for rule, subject in asked:
+        kind = KINDS[rule.kind]
+        fact = facts.of(kind.source, subject, rule.params)
+        verdict = kind.decide(fact, subject, rule.params, now)
+        alert = known.pop((rule.pk, subject.about, subject.name), None) or _new(rule, subject, now)
+        before = _written(alert)
+        if kind.intervals is None:
+            _stand(a_round, rule, subject, alert, verdict)
+        else:
+            _tell_intervals(a_round, rule, subject, alert, verdict, kind.intervals(fact, rule.params, alert.mark))
+        if alert.pk is None:
+            a_round.made.append(alert)
+        elif _written(alert) != before:
+            a_round.changed.append(alert)
+    for alert in known.values():
+        _end_of_gone(a_round, by_rule[alert.rule_id], alert)
+    return _write(a_round)
+
+
+def _key(alert: Alert) -> AlertKey:
+    return alert.rule_id, alert.about, alert.subject
+
+
+def _written(alert: Alert) -> tuple[object, ...]:
+    """What makes it worth writing: of one that is well, its words and numbers are not."""
+    shown = (alert.value, alert.text) if alert.state in ("firing", "unknown") else ()
+    return alert.state, alert.bad_since, alert.good_since, alert.episode, alert.told, alert.mark, *shown
+
+
+def _new(rule: Rule, subject: Subject, now: datetime) -> Alert:
+    return Alert(
+        team_id=rule.team_id,
+        rule=rule,
+        about=subject.about,
+        subject=subject.name,
+        datasource=subject.datasource.name,
+        state="unknown",
+        since=now,
+    )
+
+
+def _stand(a_round: _Round, rule: Rule, subject: Subject, alert: Alert, verdict: Verdict) -> None:
+    was = Stand(alert.state, alert.since, alert.bad_since, alert.good_since) if alert.pk else None  # type: ignore[arg-type]
+    after = stood(was, verdict, a_round.now, hold=timedelta(seconds=rule.hold_s), clear=timedelta(seconds=rule.clear_s))
+    fires, fired = after.state == "firing", alert.state == "firing"
+    if not fires or verdict.bad:  # until it has ended, its cause stays
+        alert.text, alert.value = verdict.text, verdict.value
+    if fired and not fires:
+        _ended(a_round, rule, alert, f"It is over. {verdict.text}")
+    alert.state, alert.since = after.state, after.since
+    alert.bad_since, alert.good_since = after.bad_since, after.good_since
+    if fires and not fired:
+        alert.episode, alert.told = int(a_round.now.timestamp() * 1000), False
+        alert.fired = a_round.say(alert, rule, "fired", verdict.text)
+    if fires and not alert.told:
+        _tell_fired(a_round, rule, subject.datasource.pk, alert)
+    if fires != fired or alert.pk is None:
+        a_round.teams.add(rule.team_id)
+
+
+def _tell_fired(a_round: _Round, rule: Rule, datasource: int, alert: Alert) -> None:
+    """At once, or when no silence holds it back any more."""
+    if alert.fired is None:  # its event was old enough to be dropped
+        return
+    why = a_round.silence(rule, datasource)
+    if why:
+        alert.fired.silenced = alert.fired.silenced or why
+        return
+    a_round.told.append((alert.fired, rule))
+    alert.told = True
+
+
+def _ended(a_round: _Round, rule: Rule, alert: Alert, text: str) -> None:
+    """Whoever was told that it fires is told that it is over, whatever is silent by then."""
+    event = a_round.say(alert, rule, "ended", text)
+    if alert.told:
+        a_round.told.append((event, rule))
+    else:
+        event.silenced = alert.fired.silenced if alert.fired else ""
+    alert.fired, alert.told = None, False
+    alert.acknowledged_at, alert.acknowledged_by = None, ""
+
+
+def _tell_intervals(
+    a_round: _Round,
+    rule: Rule,
+    subject: Subject,
+    alert: Alert,
+    verdict: Verdict,
+    intervals: list[tuple[datetime, datetime]],
+) -> None:
+    state = "unknown" if verdict.bad is None else "ok"
+    if alert.state != state:
+        alert.state, alert.since = state, a_round.now
+    alert.text = verdict.text
+    begins = alert.mark is None
+    for start, end in intervals:
+        alert.mark = end
+        if begins:
+            return  # what was complete before the rule saw it is not told
+        alert.episode = int(end.timestamp() * 1000)
+        text = f"{subject.name} is complete from {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC."
+        why = a_round.silence(rule, subject.datasource.pk)
+        event = a_round.say(alert, rule, "complete", text, interval_start=start, interval_end=end, silenced=why)
+        if not why:
+            a_round.told.append((event, rule))
+
+
+def _end_of_gone(a_round: _Round, rule: Rule, alert: Alert) -> None:
+    """Its subject is there no more, or is the rule's no more."""
+    if alert.state == "firing":
+        why = "is turned off" if not rule.enabled else f"is not about {alert.subject} any more, or that is gone"
+        _ended(a_round, rule, alert, f"The rule {why}.")
+    a_round.gone.append(alert.pk)
+    a_round.teams.add(rule.team_id)
+
+
+def _subjects(rules: Sequence[Rule]) -> Iterator[tuple[Rule, list[Subject]]]:
+    """Of each rule that is on and of a kind that is known.
+
+    A datasource that no supervisor fills is looked at by rules that name it alone.
+    """
+    at_work = [rule for rule in rules if rule.enabled and rule.kind in KINDS and rule.team.deleted_at is None]
+    datasources = _datasources_by_team(at_work)
+    ids = [d.pk for found in datasources.values() for d in found]
+    supervisors: defaultdict[int, list[Supervisor]] = defaultdict(list)
+    for s in (
+        Supervisor.objects.shown_to(None).filter(datasource__in=ids, terminated_at=None).order_by("id").with_current()
+    ):
+        supervisors[s.datasource_id].append(s)
+    for rule in at_work:
+        mine = [d for d in datasources.get(rule.team_id, ()) if rule.datasource_id in (None, d.pk)]
+        yield rule, list(_of(rule, KINDS[rule.kind], mine, supervisors))
+
+
+def _datasources_by_team(rules: Sequence[Rule]) -> dict[int, list[Datasource]]:
+    found: defaultdict[int, list[Datasource]] = defaultdict(list)
+    for d in Datasource.objects.filter(team__in={rule.team_id for rule in rules}).order_by("pk"):
+        found[d.team_id].append(d)
+    return found
+
+
+def _of(
+    rule: Rule, kind: Kind, datasources: Sequence[Datasource], supervisors: Mapping[int, list[Supervisor]]
+) -> Iterator[Subject]:
+    for d in datasources:
+        own = supervisors.get(d.pk, [])
+        if kind.about == AboutKind.SUPERVISOR:
+            yield from (Subject(kind.about, s.pk, d, s) for s in own)
+        elif own or rule.datasource_id is not None:
+            yield Subject(kind.about, d.name, d)
+
+
+def _write(a_round: _Round) -> int:
+    Event.objects.bulk_create(a_round.events)
+    send(a_round.told, a_round.now)
+    Alert.objects.bulk_create(a_round.made, batch_size=1000)
+    Alert.objects.bulk_update(a_round.changed, _FIELDS, batch_size=500)
+    if a_round.gone:
+        Alert.objects.filter(pk__in=a_round.gone).delete()
+    for team in a_round.teams:
+        tell(Change(team=team, urgent=True))
+    return len(a_round.events)
+
+
+def send(told: Sequence[tuple[Event, Rule]], now: datetime, but: Collection[int] = ()) -> None:
+    """A message for each receiver of the rule but these, in the caller's transaction; one that is there stays."""
+    Delivery.objects.bulk_create(
+        [
+            Delivery(event=event, receiver=receiver, created_at=now, next_at=now)
+            for event, rule in told
+            for receiver in rule.receivers.all()
+            if receiver.pk not in but
+        ],
+        ignore_conflicts=True,
+    )

@@ -1,0 +1,80 @@
+"""What is known of what rules are about, asked once for all of them: a few statements however many rules there are.
+
+None of it is worked out here: standings, completeness and counts come from those who know them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.alerts.models import AboutKind
+from controlplane.datasources.models import Datasource
+from controlplane.segments.selectors.of_late import newest_alarms, parse_errors_of, quarantined_of
+from controlplane.supervisors.completeness import completeness_of
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.standings import observed
+from controlplane.teams.models import User
+
+NOBODY = User(is_active=False)  # to whom a standing names no supervisor of others
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a rule is about."""
+
+    about: AboutKind
+    name: str
+    datasource: Datasource  # itself, or what it fills
+    supervisor: Supervisor | None = None
+
+
+Params = Mapping[str, Any]
+Key = Hashable
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where facts come from."""
+
+    key: Callable[[Subject, Params], Key]  # by what a subject's are asked for
+    read: Callable[[Sequence[Subject], Sequence[Any]], Mapping[Any, Any]]  # those of all keys, by key
+
+
+def _supervisors(subjects: Sequence[Subject], _: Sequence[Any]) -> Mapping[Any, Any]:
+    return observed(NOBODY, {s.name: s.supervisor for s in subjects if s.supervisor is not None}.values())
+
+
+def _datasources(subjects: Sequence[Subject], _: Sequence[Any]) -> Mapping[Any, Any]:
+    return completeness_of({s.datasource.pk: s.datasource for s in subjects}.values())
+
+
+SOURCES = {
+    "observed": Source(lambda s, _: s.name, _supervisors),
+    "completeness": Source(lambda s, _: s.datasource.pk, _datasources),
+    "parse_errors": Source(
+        lambda s, params: (s.datasource.pk, params["window_s"]), lambda _, keys: parse_errors_of(keys)
+    ),
+    "quarantined": Source(
+        lambda s, params: (s.datasource.pk, params["cause"], params["window_s"], params["most"]),
+        lambda _, keys: quarantined_of(keys),
+    ),
+    "alarms": Source(lambda s, _: s.datasource.pk, lambda _, keys: newest_alarms(keys)),
+}
+
+
+class Facts:
+    """``asked``: which source, of what, with which parameters."""
+
+    def __init__(self, asked: Iterable[tuple[str, Subject, Params]]) -> None:
+        self._asked: dict[str, dict[Key, Subject]] = {}
+        for source, subject, params in asked:
+            self._asked.setdefault(source, {})[SOURCES[source].key(subject, params)] = subject
+        self._read = {
+            source: SOURCES[source].read(list(by_key.values()), list(by_key)) for source, by_key in self._asked.items()
+        }
+
+    def of(self, source: str, subject: Subject, params: Params) -> Any:
+        """None where nothing is known."""
+        return self._read[source].get(SOURCES[source].key(subject, params))

@@ -1,0 +1,111 @@
+"""One message to one address of the web: judged by the address policy, within a time, and no further than there."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import SplitResult, urlsplit
+
+from controlplane.connections import reaching
+from controlplane.connections.verdict import Clock, Failed
+
+WITHIN_S = 10.0
+MOST_ANSWER_BYTES = 16 * 1024
+LONGEST_RETRY_S = 6 * 3600
+_TRY_AGAIN = (408, 425, 429)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a try."""
+
+    ok: bool
+    text: str
+    permanent: bool = False  # the answer is no, and would be again
+    retry_after_s: float | None = None  # what the receiver asks for
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], within_s: float = WITHIN_S) -> Outcome:
+    """POST JSON. No redirect is followed, and of the answer only its status is looked at."""
+    parts, clock = urlsplit(url), Clock(within_s)
+    secure = parts.scheme == "https"
+    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+    line: socket.socket | None = None
+    try:
+        line = reaching.connected(host, reaching.resolved(host, port, clock), port, clock)
+        if secure:
+            line = reaching.secured(line, host, {}, clock)
+        return _asked(line, parts, body, headers, clock)
+    except Failed as failed:
+        return Outcome(False, failed.message, permanent=failed.cause == "address")
+    finally:
+        if line is not None:
+            reaching.ended(line)
+
+
+def _asked(line: socket.socket, parts: SplitResult, body: bytes, headers: Mapping[str, str], clock: Clock) -> Outcome:
+    line.settimeout(clock.left)
+    # A server that sends a byte now and then is not waited for any longer.
+    end = threading.Timer(clock.left, _shut, [line])
+    end.daemon = True
+    end.start()
+    asking = http.client.HTTPConnection(parts.hostname or "")
+    asking.sock = line
+    path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
+    given = {"Host": parts.netloc, "Content-Type": "application/json", "User-Agent": "Headgate", "Connection": "close"}
+    try:
+        asking.request("POST", path, body=body, headers={**given, **headers})
+        answer = asking.getresponse()
+        return judged(answer.status, answer.reason or "", answer.getheader("Retry-After"), datetime.now(UTC))
+    except TimeoutError:
+        return Outcome(False, "It takes the connection, and does not answer in time.")
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        late = clock.is_over
+        said = "It does not answer in time." if late else f"It does not speak HTTP: {type(error).__name__}."
+        return Outcome(False, said)
+    finally:
+        end.cancel()
+
+
+def _shut(line: socket.socket) -> None:
+    with suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
+
+
+def judged(status: int, reason: str, retry_after: str | None, now: datetime) -> Outcome:
+    """What a status means."""
+    said = f"It answered {status} {reason[:60]}".strip()
+    if 200 <= status < 300:
+        return Outcome(True, f"{said}.")
+    if status >= 500 or status in _TRY_AGAIN:
+        return Outcome(False, f"{said}.", retry_after_s=_seconds(retry_after, now))
+    if 300 <= status < 400:
+        return Outcome(False, f"{said}: it sends its callers elsewhere. Give the address that it names.", True)
+    return Outcome(False, f"{said}: it is not tried again.", True)
+
+
+def _seconds(text: str | None, now: datetime) -> float | None:
+    """What ``Retry-After`` asks for, bounded."""
+    if not text:
+        return None
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:9]), LONGEST_RETRY_S))
+    try:
+        time_ = parsedate_to_datetime(text)
+        time_ = time_.replace(tzinfo=UTC) if time_.tzinfo is None else time_
+        return min(max(0.0, (time_ - now).total_seconds()), LONGEST_RETRY_S)
+    except (ValueError, OverflowError):
+        return None
+
+
+def stamp() -> int:
+    """Now, in seconds."""
+    return int(time.time())

@@ -1,0 +1,183 @@
+"""Writes of receivers, and their test. Team admins write them; their addresses of the web and secrets are sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from controlplane.alerts import sending
+from controlplane.alerts.messages import Message
+from controlplane.alerts.models import Receiver
+from controlplane.alerts.posting import Outcome
+from controlplane.alerts.writing import check_name, check_new, name_faults, record, refused
+from controlplane.common.errors import Conflict, FieldError, Unavailable
+from controlplane.common.fair_places import FairPlaces, NoPlace
+from controlplane.common.text import storable
+from controlplane.connections.secrets import seal, unseal
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require, team_for_new
+from controlplane.teams.services import lock_team
+from ingestion.specs.addresses import AddressRefused, AddressUnknown
+
+MOST_RECEIVERS = 100  # of a team
+MOST_ADDRESSES = 20
+LEAST_SECRET, LONGEST_SECRET, LONGEST_URL = 16, 200, 1000
+places = FairPlaces(places=6, own=2, waiting=4)
+
+
+def create_receiver(
+    *,
+    user: User,
+    team_name: str | None = None,
+    name: str,
+    kind: str,
+    addresses: Sequence[str] = (),
+    url: str = "",
+    secret: str = "",
+) -> Receiver:
+    """Where messages go. Its address of the web and its secret are sealed. Needs the role admin.
+
+    Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict`` (the name is taken).
+    """
+    team = team_for_new(user, team_name)
+    made = Receiver(team=team, kind=kind, created_by=user)
+    _write_receiver(made, name, addresses, url, secret)
+    with transaction.atomic():
+        lock_team(team)
+        check_new(Receiver, made, MOST_RECEIVERS, "receiver of alerts")
+        made.save()
+        record(user, made, "create_receiver", kind=kind)
+    return made
+
+
+def change_receiver(
+    *, user: User, receiver: Receiver, name: str, addresses: Sequence[str] = (), url: str = "", secret: str = ""
+) -> Receiver:
+    """Another name or address. An address of the web that is left out stays, and with it the secret that is left out.
+
+    What failed before says nothing now: it is tried again at once. Raises as ``create_receiver`` does.
+    """
+    require(user, Action.ADMINISTER, receiver.team)
+    with transaction.atomic():
+        lock_team(receiver.team)
+        locked = Receiver.objects.select_for_update(of=("self",)).select_related("team").get(pk=receiver.pk)
+        _write_receiver(locked, name, addresses, url, secret)
+        check_name(Receiver, locked, "receiver of alerts")
+        locked.failures, locked.last_error, locked.failing_since, locked.next_try_at = 0, "", None, None
+        locked.save()
+        locked.deliveries.filter(state="waiting", next_at__gt=timezone.now()).update(next_at=timezone.now())
+        record(user, locked, "change_receiver")
+    return locked
+
+
+@transaction.atomic
+def delete_receiver(*, user: User, receiver: Receiver) -> None:
+    """With what waits for it. Needs the role admin."""
+    require(user, Action.ADMINISTER, receiver.team)
+    record(user, receiver, "delete_receiver")
+    receiver.delete()
+
+
+def _write_receiver(receiver: Receiver, name: str, addresses: Sequence[str], url: str, secret: str) -> None:
+    faults = name_faults(name)
+    receiver.name = name
+    if receiver.kind == Receiver.Kinds.EMAIL:
+        faults += _mail_faults(addresses)
+        receiver.addresses, receiver.shown, receiver.secrets = list(addresses), "", ""
+    else:
+        kept = unseal(receiver.secrets) if not url else {}
+        url, secret = url or kept.get("url", ""), secret or kept.get("secret", "")
+        needs_secret = receiver.kind == Receiver.Kinds.WEBHOOK
+        faults += _web_faults(url) or _secret_faults(secret, needs_secret)
+        receiver.addresses, receiver.shown = [], "" if faults else _shown(url, receiver.kind)
+        receiver.secrets = seal({"url": url, "secret": secret} if needs_secret else {"url": url})
+    if faults:
+        raise refused("receiver", faults)
+
+
+def _mail_faults(addresses: Sequence[str]) -> list[FieldError]:
+    if not 1 <= len(addresses) <= MOST_ADDRESSES:
+        return [FieldError("/addresses", f"must be from 1 to {MOST_ADDRESSES} addresses", "addresses")]
+    faults = []
+    for n, address in enumerate(addresses):
+        try:
+            validate_email(address)
+        except ValidationError:
+            faults.append(FieldError(f"/addresses/{n}", "is no e-mail address", f"addresses[{n}]"))
+    return faults
+
+
+def _web_faults(url: str) -> list[FieldError]:
+    """A fault of the form, or what the address policy says; a name that is not known now may be known later."""
+    said = ""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        plain = url.isascii() and url.isprintable() and " " not in url and len(url) <= LONGEST_URL
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or not plain:
+            said = "must be an address such as https://example.com/hook, without a login"
+        else:
+            sending.check_address(parts.hostname, port)
+    except (ValueError, AddressRefused) as error:
+        said = str(error)
+    except AddressUnknown:
+        pass
+    return [FieldError("/url", said, "url")] if said else []
+
+
+def _secret_faults(secret: str, needed: bool) -> list[FieldError]:
+    if not needed and not secret:
+        return []
+    if not needed:
+        return [FieldError("/secret", "Slack checks no signature: leave it out", "secret")]
+    fits = LEAST_SECRET <= len(secret) <= LONGEST_SECRET and storable(secret)
+    message = f"must have from {LEAST_SECRET} to {LONGEST_SECRET} characters; write it in again with another address"
+    return [] if fits else [FieldError("/secret", message, "secret")]
+
+
+def _shown(url: str, kind: str) -> str:
+    """Of Slack's the path is its secret; of others what follows a question mark may be."""
+    parts = urlsplit(url)
+    path = "/…" if kind == Receiver.Kinds.SLACK else f"{parts.path}{'?…' if parts.query else ''}"
+    return f"{parts.scheme}://{parts.netloc}{path}"[:300]
+
+
+def test_receiver(*, user: User, receiver: Receiver) -> Outcome:
+    """Send it a message that says that it is a test; what came of it. Needs the role admin.
+
+    Raises ``NotAllowed``, ``Conflict`` (one was sent a moment ago), ``Unavailable`` (too many at once).
+    """
+    require(user, Action.ADMINISTER, receiver.team)
+    now = timezone.now()
+    mine = Receiver.objects.filter(Q(tested_at=None) | Q(tested_at__lt=now - timedelta(seconds=2)), pk=receiver.pk)
+    if not mine.update(tested_at=now):
+        raise Conflict("A test was sent a moment ago; wait two seconds.")
+    try:
+        with places.place(user.pk, 5.0):
+            return sending.tell_receiver(receiver, _test_message(user, receiver, now))
+    except NoPlace:
+        raise Unavailable("Other tests are under way; try again in a few seconds.") from None
+
+
+def _test_message(user: User, receiver: Receiver, now: datetime) -> Message:
+    return Message(
+        id=f"test-{receiver.pk}-{int(now.timestamp() * 1000)}",
+        at=now,
+        event="test",
+        team=receiver.team.name,
+        rule={"id": None, "name": receiver.name, "kind": "test"},
+        about="",
+        subject="",
+        datasource="",
+        episode=0,
+        since=now,
+        value=None,
+        text=f"This is a test, sent by {user.get_username()}. Nothing is wrong.",
+    )

@@ -1,0 +1,131 @@
+"""Reads of rules, receivers, alerts, silences and history. What is another team's is not found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from django.db.models import Count, F, Model, Prefetch, Q, QuerySet
+from django.utils import timezone
+
+from controlplane.alerts.models import Alert, Delivery, Event, Receiver, Rule, Silence
+from controlplane.common.errors import NotFound
+from controlplane.common.text import storable
+from controlplane.teams.models import User
+from controlplane.teams.permissions import visible
+
+M = TypeVar("M", bound=Model)
+BIGGEST_ID = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which alerts or events; what is empty filters nothing."""
+
+    team: str = ""
+    datasource: str = ""
+    subject: str = ""
+    rule: int | None = None
+    state: str = ""  # of alerts
+    event: str = ""  # a transition, of events
+
+    @property
+    def is_storable(self) -> bool:
+        return all(storable(text) for text in (self.team, self.datasource, self.subject, self.state, self.event))
+
+
+def list_alerts(user: User, wanted: Wanted = Wanted()) -> QuerySet[Alert]:
+    """How rules stand, what fires first within a team."""
+    found = Alert.objects.filter(visible(user, "team", "datasource"), team__deleted_at=None).select_related(
+        "team", "rule"
+    )
+    return _filtered(found, wanted, state=wanted.state).order_by("-since", "-id")
+
+
+def firing(user: User, team: str = "") -> QuerySet[Alert]:
+    """What fires, the newest first."""
+    return list_alerts(user, Wanted(team=team, state=Alert.State.FIRING))
+
+
+def count_firing(user: User, team: str = "") -> int:
+    """How many alerts fire that nobody has acknowledged."""
+    return firing(user, team).filter(acknowledged_at=None).order_by().count()
+
+
+def get_alert(user: User, number: int) -> Alert:
+    """Raises ``NotFound``."""
+    return _one(list_alerts(user), number, "alert")
+
+
+def list_rules(user: User, team: str = "", datasource: str = "") -> QuerySet[Rule]:
+    """By team and name; each with ``team_name`` and ``firing``, how many of its alerts fire."""
+    found = Rule.objects.filter(visible(user, "team"), team__deleted_at=None).select_related(
+        "team", "datasource", "created_by"
+    )
+    found = found.annotate(
+        team_name=F("team__name"), firing=Count("alerts", filter=Q(alerts__state=Alert.State.FIRING), distinct=True)
+    )
+    if not storable(team) or not storable(datasource):
+        return found.none()
+    wanted = {"team__name": team, "datasource__name": datasource}
+    found = found.filter(**{name: value for name, value in wanted.items() if value})
+    return found.prefetch_related("receivers").order_by("team_name", "name")
+
+
+def get_rule(user: User, number: int) -> Rule:
+    """Raises ``NotFound``."""
+    return _one(list_rules(user), number, "rule of alerts")
+
+
+def list_receivers(user: User, team: str = "") -> QuerySet[Receiver]:
+    """By team and name; each with ``team_name`` and ``waiting``, how many messages wait for it."""
+    found = Receiver.objects.filter(visible(user, "team"), team__deleted_at=None).select_related("team", "created_by")
+    waiting = Count("deliveries", filter=Q(deliveries__state=Delivery.State.WAITING), distinct=True)
+    found = found.annotate(team_name=F("team__name"), waiting=waiting)
+    if not storable(team):
+        return found.none()
+    return (found.filter(team__name=team) if team else found).order_by("team_name", "name")
+
+
+def get_receiver(user: User, number: int) -> Receiver:
+    """Raises ``NotFound``."""
+    return _one(list_receivers(user), number, "receiver of alerts")
+
+
+def list_silences(user: User, team: str = "", *, ended: bool = False) -> QuerySet[Silence]:
+    """Those that hold or are to begin, or with ``ended`` all of them; the newest first."""
+    found = Silence.objects.filter(visible(user, "team"), team__deleted_at=None).select_related(
+        "team", "rule", "datasource"
+    )
+    if not storable(team):
+        return found.none()
+    found = found.filter(team__name=team) if team else found
+    return (found if ended else found.filter(ends_at__gt=timezone.now())).order_by("-id")
+
+
+def get_silence(user: User, number: int) -> Silence:
+    """Raises ``NotFound``."""
+    return _one(list_silences(user, ended=True), number, "silence")
+
+
+def list_events(user: User, wanted: Wanted = Wanted()) -> QuerySet[Event]:
+    """What rules said, the newest first, each with its messages."""
+    found = Event.objects.filter(visible(user, "team", "datasource"), team__deleted_at=None).select_related("team")
+    sent = Delivery.objects.select_related("receiver").order_by("pk")
+    found = _filtered(found, wanted, transition=wanted.event).prefetch_related(Prefetch("deliveries", sent))
+    return found.order_by("-id")
+
+
+def _filtered(found: QuerySet[M], wanted: Wanted, **also: Any) -> QuerySet[M]:
+    if not wanted.is_storable:
+        return found.none()
+    texts = {"team__name": wanted.team, "datasource": wanted.datasource, "subject": wanted.subject, **also}
+    texts["rule_id"] = wanted.rule or ""
+    return found.filter(**{name: value for name, value in texts.items() if value})
+
+
+def _one(found: QuerySet[M], number: int, what: str) -> M:
+    one = found.filter(pk=number).first() if 0 < number <= BIGGEST_ID else None
+    if one is None:
+        raise NotFound(f"There is no {what} {number}.")
+    return one

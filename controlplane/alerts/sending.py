@@ -1,0 +1,174 @@
+"""Sends what waits: each receiver by itself, one message after the other.
+
+A worker takes a receiver by its lease, and a message by the number of its attempt: whoever was thought dead and comes
+back records nothing. One that dies between sending and recording leaves the message to be sent again, with its id.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Exists, F, OuterRef, Q
+from django.utils import timezone
+
+from controlplane.alerts import mailing, posting
+from controlplane.alerts.messages import SIGNATURE, Message, message_of, signature, slack_body, webhook_body
+from controlplane.alerts.models import Delivery, Receiver
+from controlplane.alerts.posting import Outcome
+from controlplane.common.changes import Change, tell
+from controlplane.common.database import only_one
+from controlplane.connections.secrets import SecretsLost, unseal
+
+_LOCK = 0x53454E44
+AT_ONCE = 16
+LEASE = timedelta(seconds=60)  # longer than any try
+ROUND_S = 20.0  # after that no further message is begun
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 900.0
+GIVE_UP_AFTER = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A message that this worker has taken."""
+
+    receiver: Receiver
+    delivery: Delivery
+    attempt: int
+
+
+def send_waiting() -> int:
+    """How many messages were tried. One worker at a time: others have more to do than to wait for receivers."""
+    with only_one(_LOCK) as mine:
+        return send_due() if mine else 0
+
+
+def send_due() -> int:
+    """How many messages were tried. Receivers are served side by side: a slow one holds nobody up."""
+    until, tried = time.monotonic() + ROUND_S, 0
+    with ThreadPoolExecutor(AT_ONCE, "alert") as pool:
+        at_work: dict[Future[Outcome], Taken] = {}
+        for receiver in _free_receivers():
+            taken = _take(receiver)
+            if taken is not None:
+                at_work[pool.submit(_sent, taken)] = taken
+        while at_work:
+            done, _ = wait(at_work, return_when=FIRST_COMPLETED)
+            for future in done:
+                taken, tried = at_work.pop(future), tried + 1
+                goes_on = _recorded(taken, future.result()) and time.monotonic() < until
+                following = _next(taken.receiver) if goes_on else None
+                if following is not None:
+                    at_work[pool.submit(_sent, following)] = following
+                else:
+                    _let_go(taken.receiver)
+    return tried
+
+
+def _free_receivers() -> list[Receiver]:
+    """Those with something that is due, and that nobody serves now."""
+    now = timezone.now()
+    due = Delivery.objects.filter(receiver=OuterRef("pk"), state=Delivery.State.WAITING, next_at__lte=now)
+    free = Receiver.objects.filter(_free(now), Exists(due), team__deleted_at=None).select_related("team")
+    return list(free.order_by(F("next_try_at").asc(nulls_first=True), "pk")[: 4 * AT_ONCE])
+
+
+def _free(now: datetime) -> Q:
+    leased = Q(leased_until=None) | Q(leased_until__lte=now)
+    return leased & (Q(next_try_at=None) | Q(next_try_at__lte=now))
+
+
+def _take(receiver: Receiver) -> Taken | None:
+    """The receiver, and its first message; None when another worker has it, or nothing is due."""
+    now = timezone.now()
+    if not Receiver.objects.filter(_free(now), pk=receiver.pk).update(leased_until=now + LEASE):
+        return None
+    taken = _next(receiver)
+    if taken is None:
+        _let_go(receiver)
+    return taken
+
+
+def _next(receiver: Receiver) -> Taken | None:
+    """Its next message, taken by a conditional update; of one alert they go in order."""
+    now = timezone.now()
+    before = Delivery.objects.filter(
+        receiver=receiver.pk,
+        state=Delivery.State.WAITING,
+        pk__lt=OuterRef("pk"),
+        event__rule=OuterRef("event__rule"),
+        event__about=OuterRef("event__about"),
+        event__subject=OuterRef("event__subject"),
+    )
+    waiting = Delivery.objects.filter(receiver=receiver.pk, state=Delivery.State.WAITING, next_at__lte=now)
+    waiting = waiting.exclude(Exists(before)).select_related("event__team")
+    for delivery in waiting.order_by("next_at", "pk")[:1]:
+        mine = Delivery.objects.filter(pk=delivery.pk, state=Delivery.State.WAITING, attempts=delivery.attempts)
+        if mine.update(attempts=delivery.attempts + 1, next_at=now + LEASE):
+            Receiver.objects.filter(pk=receiver.pk).update(leased_until=now + LEASE)
+            return Taken(receiver, delivery, delivery.attempts + 1)
+    return None
+
+
+def _let_go(receiver: Receiver) -> None:
+    Receiver.objects.filter(pk=receiver.pk).update(leased_until=None)
+
+
+def _sent(taken: Taken) -> Outcome:
+    """In a thread of its own: nothing here asks the database."""
+    return tell_receiver(taken.receiver, message_of(taken.delivery.event, str(taken.delivery.uuid)))
+
+
+def tell_receiver(receiver: Receiver, message: Message) -> Outcome:
+    """One try, ten seconds at most."""
+    if receiver.kind == Receiver.Kinds.EMAIL:
+        return mailing.mail(receiver.addresses, message)
+    try:
+        secrets = unseal(receiver.secrets)
+    except SecretsLost as lost:
+        return Outcome(False, lost.detail, permanent=True)
+    slack = receiver.kind == Receiver.Kinds.SLACK
+    body = slack_body(message) if slack else webhook_body(message)
+    headers = {"X-Headgate-Delivery": message.id, "X-Headgate-Event": message.event}
+    if secrets.get("secret"):
+        headers[SIGNATURE] = signature(secrets["secret"], body, posting.stamp())
+    return posting.post(secrets["url"], body, headers)
+
+
+def _recorded(taken: Taken, outcome: Outcome) -> bool:
+    """Write down what came of it, unless somebody else has taken it since. Whether the receiver may be told more."""
+    now = timezone.now()
+    mine = Delivery.objects.filter(pk=taken.delivery.pk, state=Delivery.State.WAITING, attempts=taken.attempt)
+    receiver = Receiver.objects.filter(pk=taken.receiver.pk)
+    tell(Change(team=taken.receiver.team_id, urgent=True))
+    if outcome.ok:
+        receiver.update(failures=0, last_error="", failing_since=None, next_try_at=None, sent_at=now)
+        return bool(mine.update(state=Delivery.State.SENT, ended_at=now, error=""))
+    error = outcome.text[:500]
+    if outcome.permanent:
+        receiver.update(last_error=error)
+        return bool(mine.update(state=Delivery.State.REFUSED, ended_at=now, error=error))
+    if now - taken.delivery.created_at >= GIVE_UP_AFTER:
+        mine.update(state=Delivery.State.GIVEN_UP, ended_at=now, error=error)
+    failures = (receiver.values_list("failures", flat=True).first() or 0) + 1
+    of_receiver, of_message = (_pause(n, outcome) for n in (failures, taken.attempt))
+    since = taken.receiver.failing_since or now
+    receiver.update(failures=failures, last_error=error, failing_since=since, next_try_at=now + of_receiver)
+    mine.update(error=error, next_at=now + max(of_receiver, of_message))
+    return False
+
+
+def _pause(failures: int, outcome: Outcome) -> timedelta:
+    """Twice as long each time, up to a quarter of an hour; longer if the receiver asks for it."""
+    usual = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 10))
+    spread = usual * (0.8 + 0.2 * random.random())  # noqa: S311 - so that not all come back at once
+    return timedelta(seconds=max(spread, outcome.retry_after_s or 0))
+
+
+def check_address(host: str, port: int) -> None:
+    """Raise ``AddressRefused`` where nothing may be sent; ``AddressUnknown`` while a name leads nowhere."""
+    settings.ADDRESS_POLICY.resolve(host, port)

@@ -1,0 +1,38 @@
+"""What writes of rules and receivers have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.alerts.models import Receiver, Rule
+from controlplane.common.changes import Change, tell
+from controlplane.common.errors import Conflict, FieldError, InvalidInput
+from controlplane.common.text import in_one_line, storable
+from controlplane.teams import audit
+from controlplane.teams.models import User
+
+
+def check_new(model: type[Rule] | type[Receiver], made: Rule | Receiver, most: int, what: str) -> None:
+    check_name(model, made, what)
+    if model._default_manager.filter(team=made.team).count() >= most:
+        raise Conflict(f"Team {made.team.name} has {most} already; delete some.")
+
+
+def check_name(model: type[Rule] | type[Receiver], made: Rule | Receiver, what: str) -> None:
+    if model._default_manager.filter(team=made.team, name=made.name).exclude(pk=made.pk).exists():
+        raise Conflict(f"Team {made.team.name} has a {what} {made.name!r} already; choose another name.")
+
+
+def name_faults(name: str) -> list[FieldError]:
+    fits = name.strip() and len(name) <= 100 and storable(name) and in_one_line(name)
+    return [] if fits else [FieldError("/name", "must have from 1 to 100 characters, in one line", "name")]
+
+
+def refused(what: str, faults: list[FieldError]) -> InvalidInput:
+    many = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+    return InvalidInput(f"The {what} has {many}; nothing was changed.", faults)
+
+
+def record(user: User, of: Rule | Receiver, action: str, **detail: Any) -> None:
+    tell(Change(team=of.team_id, urgent=True))
+    audit.record(user=user, team=of.team, target="alert", target_id=of.name, action=action, **detail)

@@ -1,0 +1,255 @@
+"""Alerts: how rules stand, rules, receivers, silences, and what was said."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.urls import reverse
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.alerts import receivers, selectors, services
+from controlplane.alerts.kinds import KINDS
+from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
+from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.v1.serializers import alerts as shapes
+from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.datasources.selectors import find_datasource
+from controlplane.teams.models import Team
+from controlplane.teams.selectors import get_team, list_teams
+
+GONE = OpenApiResponse(description="It is there no more.")
+BY_NAME = (Key("team_name", str), Key("name", str))
+NEWEST = (Key("id", int, descending=True),)
+
+
+class AlertsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_alerts",
+        tags=["alerts"],
+        parameters=[shapes.AlertsQuery],
+        responses=paged(shapes.AlertSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """How each rule stands for each supervisor or datasource that it is about; with `state=firing` what fires."""
+        query = query_of(request, shapes.AlertsQuery)
+        page = page_of(request, selectors.list_alerts(self.actor, shapes.wanted_of(query)), NEWEST, query)
+        return page_response(page, shapes.AlertSerializer)
+
+
+class AcknowledgeView(HeadgateView):
+    @extend_schema(operation_id="acknowledge_alert", tags=["alerts"], request=None, responses=shapes.AlertSerializer)
+    def post(self, request: Request, number: int) -> Response:
+        """Say that you see to it: it is counted no more. Needs the role operator."""
+        alert = services.acknowledge(user=self.actor, alert=selectors.get_alert(self.actor, number))
+        return Response(shapes.AlertSerializer(alert).data)
+
+
+class KindsView(HeadgateView):
+    @extend_schema(operation_id="list_alert_kinds", tags=["alerts"], responses=shapes.AlertKindsSerializer)
+    def get(self, request: Request) -> Response:
+        """The kinds of rules, with their parameters."""
+        return Response(shapes.AlertKindsSerializer({"kinds": list(KINDS.values())}).data)
+
+
+class HistoryView(HeadgateView):
+    @extend_schema(
+        operation_id="list_alert_events",
+        tags=["alerts"],
+        parameters=[shapes.HistoryQuery],
+        responses=paged(shapes.AlertEventSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """What rules said, the newest first, each with its messages and what became of them. Kept for 90 days."""
+        query = query_of(request, shapes.HistoryQuery)
+        page = page_of(request, selectors.list_events(self.actor, shapes.wanted_of(query)), NEWEST, query)
+        return page_response(page, shapes.AlertEventSerializer)
+
+
+class RulesView(HeadgateView):
+    @extend_schema(
+        operation_id="list_alert_rules",
+        tags=["alerts"],
+        parameters=[shapes.RulesQuery],
+        responses=paged(shapes.AlertRuleSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Your teams' rules, by team and name."""
+        query = query_of(request, shapes.RulesQuery)
+        found = selectors.list_rules(self.actor, query.get("team", ""), query.get("datasource", ""))
+        return page_response(page_of(request, found, BY_NAME, query), shapes.AlertRuleSerializer)
+
+    @extend_schema(
+        operation_id="create_alert_rule",
+        tags=["alerts"],
+        parameters=[TEAM_PARAMETER],
+        request=shapes.RuleBody,
+        responses={201: shapes.AlertRuleSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """A new rule. Needs the role admin."""
+        made = services.create_rule(user=self.actor, team_name=self.team_name, **body_of(request, shapes.RuleBody))
+        return _made(shapes.AlertRuleSerializer(made).data, "alert-rule", made.pk)
+
+
+class RuleView(HeadgateView):
+    @extend_schema(operation_id="get_alert_rule", tags=["alerts"], responses=shapes.AlertRuleSerializer)
+    def get(self, request: Request, number: int) -> Response:
+        """One of them."""
+        return Response(shapes.AlertRuleSerializer(selectors.get_rule(self.actor, number)).data)
+
+    @extend_schema(
+        operation_id="change_alert_rule",
+        tags=["alerts"],
+        request=shapes.RuleChangeBody,
+        responses=shapes.AlertRuleSerializer,
+    )
+    def put(self, request: Request, number: int) -> Response:
+        """All of it anew, but for its kind. Needs the role admin."""
+        body = body_of(request, shapes.RuleChangeBody)
+        rule = selectors.get_rule(self.actor, number)
+        changed = services.change_rule(user=self.actor, rule=rule, **body)
+        return Response(shapes.AlertRuleSerializer(changed).data)
+
+    @extend_schema(operation_id="delete_alert_rule", tags=["alerts"], responses={204: GONE})
+    def delete(self, request: Request, number: int) -> Response:
+        """Delete it; its history stays. Needs the role admin."""
+        services.delete_rule(user=self.actor, rule=selectors.get_rule(self.actor, number))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ReceiversView(HeadgateView):
+    @extend_schema(
+        operation_id="list_alert_receivers",
+        tags=["alerts"],
+        parameters=[shapes.TeamQuery],
+        responses=paged(shapes.AlertReceiverSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Where your teams' messages go, and how each receiver does."""
+        query = query_of(request, shapes.TeamQuery)
+        found = selectors.list_receivers(self.actor, query.get("team", ""))
+        return page_response(page_of(request, found, BY_NAME, query), shapes.AlertReceiverSerializer)
+
+    @extend_schema(
+        operation_id="create_alert_receiver",
+        tags=["alerts"],
+        parameters=[TEAM_PARAMETER],
+        request=shapes.ReceiverBody,
+        responses={201: shapes.AlertReceiverSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """A new receiver. Needs the role admin. Its secret is never shown again."""
+        body = body_of(request, shapes.ReceiverBody)
+        made = receivers.create_receiver(user=self.actor, team_name=self.team_name, **body)
+        return _made(shapes.AlertReceiverSerializer(made).data, "alert-receiver", made.pk)
+
+
+class ReceiverView(HeadgateView):
+    @extend_schema(operation_id="get_alert_receiver", tags=["alerts"], responses=shapes.AlertReceiverSerializer)
+    def get(self, request: Request, number: int) -> Response:
+        """One of them."""
+        return Response(shapes.AlertReceiverSerializer(selectors.get_receiver(self.actor, number)).data)
+
+    @extend_schema(
+        operation_id="change_alert_receiver",
+        tags=["alerts"],
+        request=shapes.ReceiverChangeBody,
+        responses=shapes.AlertReceiverSerializer,
+    )
+    def put(self, request: Request, number: int) -> Response:
+        """Another name or address. Without `url` address and secret stay; with it the secret is needed again.
+
+        What waits for it is tried again at once. Needs the role admin.
+        """
+        body = body_of(request, shapes.ReceiverChangeBody)
+        receiver = selectors.get_receiver(self.actor, number)
+        changed = receivers.change_receiver(user=self.actor, receiver=receiver, **body)
+        return Response(shapes.AlertReceiverSerializer(changed).data)
+
+    @extend_schema(operation_id="delete_alert_receiver", tags=["alerts"], responses={204: GONE})
+    def delete(self, request: Request, number: int) -> Response:
+        """Delete it, with what waits for it. Needs the role admin."""
+        receivers.delete_receiver(user=self.actor, receiver=selectors.get_receiver(self.actor, number))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class TestView(HeadgateView):
+    @extend_schema(operation_id="test_alert_receiver", tags=["alerts"], request=None, responses=shapes.TestedSerializer)
+    def post(self, request: Request, number: int) -> Response:
+        """Send it a message that says that it is a test; ten seconds at most. Needs the role admin."""
+        receiver = selectors.get_receiver(self.actor, number)
+        outcome = receivers.test_receiver(user=self.actor, receiver=receiver)
+        return Response(shapes.TestedSerializer(outcome).data)
+
+
+class SilencesView(HeadgateView):
+    @extend_schema(
+        operation_id="list_alert_silences",
+        tags=["alerts"],
+        parameters=[shapes.SilencesQuery],
+        responses=paged(shapes.SilenceSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Your teams' silences that hold, the newest first; with `ended` those of the last 90 days, too."""
+        query = query_of(request, shapes.SilencesQuery)
+        found = selectors.list_silences(self.actor, query.get("team", ""), ended=query["ended"])
+        return page_response(page_of(request, found, NEWEST, query), shapes.SilenceSerializer)
+
+    @extend_schema(
+        operation_id="create_alert_silence",
+        tags=["alerts"],
+        request=shapes.SilenceBody,
+        responses={201: shapes.SilenceSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """For a while nothing that begins to fire is sent: of a rule, a datasource, or a team.
+
+        Needs the role operator. What still fires when it ends is sent then.
+        """
+        body = body_of(request, shapes.SilenceBody)
+        made = services.silence(user=self.actor, reason=body["reason"], ends_at=_end_of(body), **self._of(body))
+        return _made(shapes.SilenceSerializer(made).data, "alert-silence", made.pk)
+
+    def _of(self, body: dict[str, Any]) -> dict[str, Any]:
+        rule = selectors.get_rule(self.actor, body["rule"]) if "rule" in body else None
+        datasource = find_datasource(self.actor, body["datasource"]) if "datasource" in body else None
+        named = rule.team if rule else datasource.team if datasource else None
+        return {"rule": rule, "datasource": datasource, "team": named or self._team(body.get("team", ""))}
+
+    def _team(self, name: str) -> Team:
+        if name:
+            return get_team(self.actor, name)
+        teams = list(list_teams(self.actor)[:2])
+        if len(teams) != 1:
+            raise InvalidInput(
+                "Say what is to be silent.", [FieldError("/team", "is needed: you have several", "team")]
+            )
+        return teams[0]
+
+
+def _end_of(body: dict[str, Any]) -> Any:
+    if ("ends_at" in body) == ("for_s" in body):
+        raise InvalidInput("Say until when.", [FieldError("", "give either ends_at or for_s")])
+    return body.get("ends_at") or timezone.now() + timedelta(seconds=body["for_s"])
+
+
+class SilenceView(HeadgateView):
+    @extend_schema(operation_id="get_alert_silence", tags=["alerts"], responses=shapes.SilenceSerializer)
+    def get(self, request: Request, number: int) -> Response:
+        """One of them."""
+        return Response(shapes.SilenceSerializer(selectors.get_silence(self.actor, number)).data)
+
+    @extend_schema(operation_id="end_alert_silence", tags=["alerts"], responses={204: GONE})
+    def delete(self, request: Request, number: int) -> Response:
+        """End it now: what still fires is sent. Needs the role operator."""
+        services.end_silence(user=self.actor, silence=selectors.get_silence(self.actor, number))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _made(told: Any, name: str, number: int) -> Response:
+    return Response(told, status.HTTP_201_CREATED, headers={"Location": reverse(f"api:{name}", args=[number])})

@@ -1,0 +1,136 @@
+"""Alerts' pages: what they say, to whom, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from controlplane.alerts.kinds import KINDS
+from controlplane.alerts.models import Alert, Delivery, Event, Receiver, Rule
+from frontend.reach import TEAM_KEY
+from tests.support.alerting import Alerting, alerting
+from tests.support.django_cast import STARTED, Cast, browsing_as
+
+SECRET = "canary-4711-canary"
+
+
+@pytest.fixture
+def there(cast: Cast) -> Alerting:
+    return alerting(cast)
+
+
+def test_what_fires_stands_with_its_cause_and_is_counted(cast: Cast, there: Alerting) -> None:
+    Alert.objects.update(text="It <b>fails</b>.")
+    page = browsing_as(cast, "viewer").get("/alerts/").content.decode()
+    assert "It &lt;b&gt;fails&lt;/b&gt;." in page
+    assert 'data-state="firing"' in page
+    assert '<span class="site-badge">1<' in page
+    assert "Acknowledge</button>" not in page  # of a viewer
+    page = browsing_as(cast, "operator").get("/alerts/").content.decode()
+    assert "Acknowledge</button>" in page
+    assert f"?rule={there.rule.pk}&amp;datasource=flights" in page
+    page = browsing_as(cast, "outsider").get("/alerts/").content.decode()
+    assert "Nothing fires" in page and "site-badge" not in page
+
+
+def test_the_badge_is_of_the_chosen_team(cast: Cast, there: Alerting) -> None:
+    client = browsing_as(cast, "superuser")
+    session = client.session
+    session[TEAM_KEY] = "beta"
+    session.save()
+    assert "Nothing fires" in client.get("/alerts/").content.decode()
+
+
+def test_home_says_what_fires(cast: Cast, there: Alerting) -> None:
+    page = browsing_as(cast, "viewer").get("/").content.decode()
+    assert "1 alert fires" in page
+
+
+def test_history_shows_what_became_of_messages(cast: Cast, there: Alerting) -> None:
+    Delivery.objects.create(
+        event=Event.objects.get(),
+        receiver=there.receiver,
+        state="refused",
+        error="It answered 410 <Gone>: it is not tried again.",
+        created_at=STARTED,
+        next_at=STARTED,
+    )
+    page = browsing_as(cast, "viewer").get("/alerts/history/").content.decode()
+    assert "It answered 410 &lt;Gone&gt;" in page
+    assert "Silenced: flights rest" in page
+    page = browsing_as(cast, "viewer").get("/alerts/history/?kind=behind").content.decode()
+    assert "Nothing in the history is like that." in page
+
+
+def test_a_receiver_that_fails_says_so(cast: Cast, there: Alerting) -> None:
+    Receiver.objects.update(failures=3, last_error="nothing listens there", failing_since=STARTED, next_try_at=STARTED)
+    page = browsing_as(cast, "viewer").get("/alerts/receivers/").content.decode()
+    assert "nothing listens there" in page
+    assert "Send a test" not in page
+    assert "Send a test" in browsing_as(cast, "owner").get("/alerts/receivers/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("address", "form", "said"),
+    [
+        (
+            "rules/-/new/?kind=no_data",
+            {"name": "n", "params_age_s": "5", "hold_s": "0", "clear_s": "0"},
+            "than or equal",
+        ),
+        ("rules/-/new/?kind=no_data", {"params_age_s": "60", "hold_s": "0", "clear_s": "0"}, "is required"),
+        (
+            "rules/-/new/?kind=behind",
+            {"name": "n", "params_age_s": "60", "hold_s": "0", "clear_s": "0", "datasource": "betas"},
+            "is no datasource of team alpha",
+        ),
+        ("receivers/-/new/?kind=email", {"name": "n", "addresses": "a@example.com, nobody"}, "is no e-mail address"),
+        (
+            "receivers/-/new/?kind=webhook",
+            {"name": "n", "url": "http://169.254.169.254/", "secret": SECRET},
+            "metadata",
+        ),
+        ("receivers/-/new/?kind=webhook", {"name": "n", "url": "http://127.0.0.1:9/", "secret": "x"}, "from 16 to 200"),
+        ("receivers/-/new/?kind=slack", {"name": "on-call", "url": "http://127.0.0.1:9/"}, "already"),
+        ("silences/-/new/?datasource=flights", {"length": "5", "reason": "r"}, "valid choice"),
+        ("silences/-/new/?datasource=flights", {"length": "3600", "reason": " "}, "is required"),
+    ],
+)
+def test_a_bad_form_is_refused_at_its_field(
+    cast: Cast, there: Alerting, address: str, form: dict[str, Any], said: str
+) -> None:
+    before = (Rule.objects.count(), Receiver.objects.count())
+    answer = browsing_as(cast, "owner").post(f"/alerts/{address}", {"team": "alpha", **form})
+    assert answer.status_code in (400, 409)
+    page = answer.content.decode()
+    assert said in page
+    assert SECRET not in page
+    assert (Rule.objects.count(), Receiver.objects.count()) == before
+
+
+def test_forms_offer_no_receiver_of_another_team(cast: Cast, there: Alerting) -> None:
+    outsider: Client = browsing_as(cast, "outsider")
+    assert "on-call" not in outsider.get("/alerts/rules/-/new/").content.decode()
+    stolen = {"team": "beta", "name": "n", "hold_s": "0", "clear_s": "0", "receivers": str(there.receiver.pk)}
+    assert outsider.post("/alerts/rules/-/new/", stolen).status_code == 400
+    assert not Rule.objects.filter(team=cast.beta).exists()
+
+
+def test_a_page_leads_to_a_rule_about_it(cast: Cast) -> None:
+    owner, viewer = browsing_as(cast, "owner"), browsing_as(cast, "viewer")
+    assert "?kind=no_data&amp;datasource=flights&amp;team=alpha" in owner.get("/datasources/flights/").content.decode()
+    assert (
+        "?kind=unhealthy&amp;datasource=flights&amp;team=alpha" in owner.get("/supervisors/flights/").content.decode()
+    )
+    assert "Alert me" not in viewer.get("/datasources/flights/").content.decode()
+
+
+def test_a_viewer_reads_a_rule_and_changes_nothing(cast: Cast, there: Alerting) -> None:
+    viewer, address = browsing_as(cast, "viewer"), f"/alerts/rules/{there.rule.pk}/"
+    assert address in viewer.get("/alerts/rules/").content.decode()
+    shown = viewer.get(address).content.decode()
+    assert all(param.label in shown for param in KINDS[there.rule.kind].params)
+    assert "change it" in shown and f'action="{address}' not in shown and "Save" not in shown
+    assert viewer.post(address, {"name": "other"}).status_code == 403
