@@ -14,6 +14,7 @@ IngestionError
 ├── SegmentError             rows can't be written or read                          ingestion.segments
 │   ├── DamagedSegment       a file is not what was written
 │   └── DeepStorageError     ask again, unless ``permanent``: the breaker does
+├── MergeFailed              segments can't be merged: with ``permanent`` never      ingestion.compaction
 ├── ClientError              between an indexer and the control plane               ingestion.client
 │   ├── Unreachable          nothing is known of the outcome: send it again
 │   ├── PublishRefused       nothing was changed; its ``refusal`` says why

@@ -35,18 +35,14 @@ TIMEOUT_S = 10.0
 ALONE_S = 600.0  # an application whose heartbeats nobody answers for so long is over
 
 
-class HttpControlPlane:
+class Speaker:
     """Thread-safe; keeps connections open. ``token`` is sent in a header and never logged.
 
-    ``alone_s``: after so many seconds without an answer to a heartbeat, a heartbeat raises ``TaskOver``.
+    ``base``: where the addresses of whoever speaks begin.
     """
 
-    def __init__(
-        self, url: str, task_id: str, token: str, timeout_s: float = TIMEOUT_S, alone_s: float = ALONE_S
-    ) -> None:
-        self._alone_s = alone_s
-        self._heard_at = time.monotonic()
-        self._base = f"/internal/tasks/{task_id}"
+    def __init__(self, url: str, base: str, token: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._base = base
         self._http = httpx2.Client(
             base_url=url,
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
@@ -54,51 +50,12 @@ class HttpControlPlane:
             trust_env=False,
         )
 
-    def assignment(self) -> Assignment:
-        return self._ask("GET", "/assignment", None, Assignment)
-
-    def start(self, number: int, request: StartRequest) -> StartAnswer:
-        return self._ask("POST", f"/indexers/{number}/start", request, StartAnswer)
-
-    def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
-        return self._ask("POST", f"/indexers/{number}/claim", request, ClaimAnswer)
-
-    def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
-        return self._ask("POST", f"/indexers/{number}/settled", request, SettledAnswer)
-
-    def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
-        return self._ask("POST", f"/indexers/{number}/publish", request, PublishAnswer)
-
-    def abandon(self, number: int, request: AbandonRequest) -> AbandonAnswer:
-        return self._ask("POST", f"/indexers/{number}/abandon", request, AbandonAnswer)
-
-    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
-        try:
-            answer = self._ask("POST", "/heartbeat", request, HeartbeatAnswer)
-        except Unreachable as error:
-            silence = time.monotonic() - self._heard_at
-            if silence > self._alone_s:
-                raise TaskOver(f"the control plane has not answered for {silence:.0f} s: {error}") from None
-            raise
-        self._heard_at = time.monotonic()
-        return answer
-
-    def end(self, request: EndRequest) -> None:
-        self._ask("POST", "/end", request, EndAnswer)
-
-    def quarantined(self, after: int) -> list[KeptRecord]:
-        """Of a replay: some of the records it holds, with numbers above ``after``; none when there are no more."""
-        return self._ask("GET", f"/quarantined?after={after}", None, KeptRecords).records
-
-    def produced(self, request: ProducedRequest) -> None:
-        """Of a replay: the broker has confirmed these. Sent again, it changes nothing."""
-        self._ask("POST", "/produced", request, ProducedAnswer)
-
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
-    def _ask(self, method: str, path: str, body: BaseModel | None, answer: type[A]) -> A:
+    def ask(self, method: str, path: str, body: BaseModel | None, answer: type[A]) -> A:
+        """Send a message. Raises what ``ingestion.client.errors`` names."""
         try:
             content = body.model_dump_json().encode() if body is not None else None
         except PydanticSerializationError as error:
@@ -110,6 +67,60 @@ class HttpControlPlane:
         if response.status_code == 200:
             return answer.model_validate_json(response.content)
         raise _error(response, path)
+
+
+class HttpControlPlane(Speaker):
+    """What a task's application says, and hears.
+
+    ``alone_s``: after so many seconds without an answer to a heartbeat, a heartbeat raises ``TaskOver``.
+    """
+
+    def __init__(
+        self, url: str, task_id: str, token: str, timeout_s: float = TIMEOUT_S, alone_s: float = ALONE_S
+    ) -> None:
+        super().__init__(url, f"/internal/tasks/{task_id}", token, timeout_s)
+        self._alone_s = alone_s
+        self._heard_at = time.monotonic()
+
+    def assignment(self) -> Assignment:
+        return self.ask("GET", "/assignment", None, Assignment)
+
+    def start(self, number: int, request: StartRequest) -> StartAnswer:
+        return self.ask("POST", f"/indexers/{number}/start", request, StartAnswer)
+
+    def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
+        return self.ask("POST", f"/indexers/{number}/claim", request, ClaimAnswer)
+
+    def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
+        return self.ask("POST", f"/indexers/{number}/settled", request, SettledAnswer)
+
+    def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
+        return self.ask("POST", f"/indexers/{number}/publish", request, PublishAnswer)
+
+    def abandon(self, number: int, request: AbandonRequest) -> AbandonAnswer:
+        return self.ask("POST", f"/indexers/{number}/abandon", request, AbandonAnswer)
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
+        try:
+            answer = self.ask("POST", "/heartbeat", request, HeartbeatAnswer)
+        except Unreachable as error:
+            silence = time.monotonic() - self._heard_at
+            if silence > self._alone_s:
+                raise TaskOver(f"the control plane has not answered for {silence:.0f} s: {error}") from None
+            raise
+        self._heard_at = time.monotonic()
+        return answer
+
+    def end(self, request: EndRequest) -> None:
+        self.ask("POST", "/end", request, EndAnswer)
+
+    def quarantined(self, after: int) -> list[KeptRecord]:
+        """Of a replay: some of the records it holds, with numbers above ``after``; none when there are no more."""
+        return self.ask("GET", f"/quarantined?after={after}", None, KeptRecords).records
+
+    def produced(self, request: ProducedRequest) -> None:
+        """Of a replay: the broker has confirmed these. Sent again, it changes nothing."""
+        self.ask("POST", "/produced", request, ProducedAnswer)
 
 
 def _error(response: httpx2.Response, path: str) -> Exception:

@@ -1,7 +1,7 @@
 """How an ``indexSpec`` is said in Parquet: a codec for each column, and which columns have a dictionary.
 
 As in Druid, ``metricCompression`` is also that of the time column, and lists are dimensions. Times, and whole numbers
-that hardly repeat, are written as differences.
+that hardly repeat, are written as differences. Times have microseconds there, as Iceberg does; rows have milliseconds.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def parquet_options(
         "compression_level": levels or None,
         "use_dictionary": sorted(codecs.keys() - map(_leaf, bare)),
         "column_encoding": dict.fromkeys(differences, "DELTA_BINARY_PACKED") or None,
+        "coerce_timestamps": "us",
     }
 
 

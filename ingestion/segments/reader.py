@@ -58,7 +58,9 @@ def _batches(storage: DeepStorage, paths: Sequence[str], fields: list[pa.Field])
     for path in paths:
         with _parquet(storage, path) as file:
             for batch in file.iter_batches():
-                yield from conformed(pa.Table.from_batches([batch]), fields, _LEAD).to_batches()
+                rows = pa.Table.from_batches([batch])
+                times = rows.column(0).cast(TIME_TYPE)  # of files of any version
+                yield from conformed(rows.set_column(0, TIME, times), fields, _LEAD).to_batches()
 
 
 @contextmanager

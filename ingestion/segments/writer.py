@@ -69,6 +69,29 @@ def write_rows(tables: Iterable[pa.Table], places: Places, target: Target) -> li
         storing.close()
 
 
+def write_interval(tables: Iterable[pa.Table], interval: Interval, shape: Shape, target: Target) -> list[SegmentFile]:
+    """Write rows of one interval that come sorted, as segments hold them, ``max_rows_per_segment`` a file.
+
+    The files tell no offsets: their rows were published before. No rows, no files. Raises ``DeepStorageError``.
+    """
+    storing = _Storing(target.storage)
+    file: _File | None = None
+    try:
+        for table in tables:
+            start = 0
+            while start < len(table):
+                if file is None or file.rows == target.max_rows_per_segment:
+                    if file is not None:
+                        storing.begin(file, file.finished({}))
+                    file = storing.awaits(_File(interval, target, shape))
+                size = min(target.max_rows_per_segment - file.rows, len(table) - start)
+                file.add(table.slice(start, size))
+                start += size
+        return [] if file is None else storing.ended(file, file.finished({}))
+    finally:
+        storing.close()
+
+
 def _pieces(tables: Iterable[pa.Table], shape: Shape, target: Target) -> Iterator[tuple[pa.Table, Interval]]:
     """The rows cut at the ends of intervals, and where a file of the interval has as many rows as it may."""
     current: Interval | None = None
@@ -239,7 +262,8 @@ def _column_type(arrow: pa.DataType) -> Any:
         pa.float64(): "double",
         pa.list_(pa.string()): "strings",
         pa.bool_(): "boolean",
-        pa.timestamp("ms", "UTC"): "timestamp",
+        pa.timestamp("ms", "UTC"): "timestamp",  # of rows, and of files of earlier versions
+        pa.timestamp("us", "UTC"): "timestamp",
     }
     if arrow not in known:
         raise SegmentError(f"a column of type {arrow} can't be stored")

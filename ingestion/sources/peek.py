@@ -7,9 +7,9 @@ where a transaction is open the topic ends. Looking at the last records, offsets
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -31,6 +31,7 @@ _UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION")
 # While a partition gets its leader: a topic that was just made.
 _PASSING = ("UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION")
 Span = tuple[int, int]
+T = TypeVar("T")
 
 
 class NoSuchTopic(SourceProblem):
@@ -76,10 +77,18 @@ class Place:
     isolation: Isolation = "read_committed"
 
 
+@dataclass(frozen=True)
+class TopicAsked:
+    """A topic as it is now."""
+
+    topic_id: str
+    log: dict[int, Span]  # start and end of what there is to read in every partition
+
+
 def peek(place: Place, *, earliest: bool, limits: Limits) -> Peek:
     """The topic's first records, or its last, of all partitions alike. Raises ``NoSuchTopic``, ``SourceProblem``."""
     properties, topic = place.properties, place.topic
-    log = _log_of(place, limits)
+    log = asking(place, limits, lambda admin, partitions: None)[0].log
     shares = shared_out({p: end - start for p, (start, end) in log.items()}, limits.rows)
     try:
         peeked = _Reader(properties, topic, place.isolation, log, shares, earliest, limits).read()
@@ -89,15 +98,16 @@ def peek(place: Place, *, earliest: bool, limits: Limits) -> Peek:
     return peeked
 
 
-def _log_of(place: Place, limits: Limits) -> dict[int, Span]:
-    """Start and end of what there is to read in every partition."""
+def asking(place: Place, limits: Limits, ask: Callable[[AdminClient, list[TopicPartition]], T]) -> tuple[TopicAsked, T]:
+    """What the topic is and holds, and what else ``ask`` asks of it. Raises ``NoSuchTopic``, ``SourceProblem``."""
     errors: list[str] = []
     admin = admin_client(place.properties, errors)
     topic = place.topic
     while True:
         try:
             checked_cluster(admin, topic, place.policy, limits.for_answer)
-            return _spans(admin, place, limits)
+            asked = _asked(admin, place, limits)
+            return asked, ask(admin, [TopicPartition(topic, p) for p in asked.log])
         except KafkaException as error:
             reason = error.args[0]
             if reason.name() in _UNKNOWN:
@@ -109,24 +119,41 @@ def _log_of(place: Place, limits: Limits) -> dict[int, Span]:
             admin.poll(0.1)
 
 
-def _spans(admin: AdminClient, place: Place, limits: Limits) -> dict[int, Span]:
+def _asked(admin: AdminClient, place: Place, limits: Limits) -> TopicAsked:
     topic = place.topic
     asked = admin.describe_topics(TopicCollection([topic]), request_timeout=limits.for_answer)
-    partitions = [TopicPartition(topic, p.id) for p in asked[topic].result().partitions]
-    starts = _listed(admin, partitions, OffsetSpec.earliest(), place.isolation, limits)
-    ends = _listed(admin, partitions, OffsetSpec.latest(), place.isolation, limits)
-    return {p: (starts[p], ends[p]) for p in starts}
+    described = asked[topic].result()
+    partitions = [TopicPartition(topic, p.id) for p in described.partitions]
+    starts = listed(admin, partitions, OffsetSpec.earliest(), place.isolation, limits)
+    ends = listed(admin, partitions, OffsetSpec.latest(), place.isolation, limits)
+    return TopicAsked(str(described.topic_id), {p: (starts[p], ends[p]) for p in starts})
 
 
-def _listed(
+def listed(
     admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec, isolation: Isolation, limits: Limits
 ) -> dict[int, int]:
+    """The offset of each partition that ``spec`` asks for. Raises ``KafkaException``."""
     futures = admin.list_offsets(
         dict.fromkeys(partitions, spec),
         isolation_level=IsolationLevel[isolation.upper()],
         request_timeout=limits.for_answer,
     )
     return {p.partition: future.result().offset for p, future in futures.items()}
+
+
+def consumer_config(properties: Mapping[str, str], isolation: Isolation, errors: list[str]) -> dict[str, Any]:
+    """Of a consumer that only looks; it keeps the causes of trouble in ``errors``."""
+    return {
+        **librdkafka_properties(properties),
+        **_MEMORY,
+        "group.id": "headgate-sampler",
+        "enable.auto.commit": False,
+        "isolation.level": isolation,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 20,
+        "error_cb": lambda error: errors.append(str(error.str())),
+        "log_level": 0,
+    }
 
 
 def shared_out(available: Mapping[int, int], wanted: int) -> dict[int, int]:
@@ -188,26 +215,13 @@ class _Reader:
         A fresh consumer: one that is assigned anew waits for the fetch it has on its way.
         """
         read: dict[int, list[Any]] = {p: [] for p in spans}
-        consumer = Consumer(self._config())
+        consumer = Consumer(consumer_config(self.properties, self.isolation, self.errors))
         try:
             consumer.assign([TopicPartition(self.topic, p, low) for p, (low, _) in spans.items()])
             self._read_spans(consumer, dict(spans), read)
         finally:
             consumer.close()
         return read
-
-    def _config(self) -> dict[str, Any]:
-        return {
-            **librdkafka_properties(self.properties),
-            **_MEMORY,
-            "group.id": "headgate-sampler",
-            "enable.auto.commit": False,
-            "isolation.level": self.isolation,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 20,
-            "error_cb": lambda error: self.errors.append(str(error.str())),
-            "log_level": 0,
-        }
 
     def _read_spans(self, consumer: Consumer, left: dict[int, Span], read: dict[int, list[Any]]) -> None:
         while left:

@@ -16,10 +16,10 @@ from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.ending import Ending
 
 
-def _conf() -> SparkConf:
+def conf() -> SparkConf:
     """A cluster's secret comes through the environment: everybody on the machine can read a command line."""
-    conf, secret = SparkConf(), os.environ.pop("HEADGATE_SPARK_SECRET", "")
-    return conf.set("spark.authenticate.secret", secret) if secret else conf
+    found, secret = SparkConf(), os.environ.pop("HEADGATE_SPARK_SECRET", "")
+    return found.set("spark.authenticate.secret", secret) if secret else found
 
 
 def main() -> int:
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def _spark() -> SparkContext:
-    spark = SparkContext.getOrCreate(_conf())
+    spark = SparkContext.getOrCreate(conf())
     spark.setLogLevel("WARN")
     return spark
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ingestion.specs.connection_name import ConnectionName
 from ingestion.specs.json_path import parse_json_path
 from ingestion.specs.limits import (
     MOST_FIELDS,
@@ -177,6 +178,7 @@ class RegistryDecoder(FormatModel):
     """Schemas come from a Confluent schema registry, by the id that every record begins with."""
 
     type: Literal["schema_registry"]
+    connection: ConnectionName | None = None  # Headgate's own: a registry that the team has named
     url: FieldName | None = None
     urls: list[FieldName] | None = Field(default=None, min_length=1, max_length=MOST_REGISTRIES)
     capacity: int = Field(default=1000, ge=1)
@@ -185,8 +187,15 @@ class RegistryDecoder(FormatModel):
 
     @model_validator(mode="after")
     def _one_address_at_least(self) -> RegistryDecoder:
+        if self.connection is not None:
+            if self.url is not None or self.urls is not None or self.config or self.headers:
+                raise ValueError(
+                    f"url, urls, config and headers belong to the connection {self.connection!r}: change them there, "
+                    "or name no connection"
+                )
+            return self
         if (self.url is None) == (self.urls is None):
-            raise ValueError("give url, or urls for several instances of one registry")
+            raise ValueError("give url, or urls for several instances of one registry, or a connection")
         for address in self.addresses:
             _check_address(address)
         return self
@@ -194,7 +203,7 @@ class RegistryDecoder(FormatModel):
     @property
     def addresses(self) -> list[str]:
         """The registry's addresses, to be tried in this order."""
-        return self.urls if self.urls is not None else [self.url or ""]
+        return self.urls if self.urls is not None else [self.url] if self.url is not None else []
 
 
 def _check_address(address: str) -> None:

@@ -11,10 +11,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, field_
 
 from ingestion.specs.auto_scaler import AutoScalerConfig
 from ingestion.specs.base import SpecModel, utc
+from ingestion.specs.connection_name import ConnectionName
 from ingestion.specs.errors import SpecError
 from ingestion.specs.group_times import faults_of
 from ingestion.specs.input_format import InputFormat
-from ingestion.specs.kafka_reading import KafkaProperties, refuse
+from ingestion.specs.kafka_reading import Absent, KafkaProperties, refuse
 from ingestion.specs.limits import one_line
 from ingestion.specs.source_traits import CONSUMER_GROUP, OFFSET_RANGE, SHARE_GROUP, SourceTraits
 
@@ -74,7 +75,8 @@ class IOConfig(SpecModel):
 
     type: str
     topic: str
-    consumerProperties: KafkaProperties
+    connection: ConnectionName | None = None  # Headgate's own: a cluster that the team has named
+    consumerProperties: KafkaProperties = Field(default_factory=Absent, validate_default=True)
     inputFormat: InputFormat
     pollTimeout: int
     useEarliestOffset: bool

@@ -19,6 +19,8 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 STORES = ("PEM", "PKCS12")
 _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
+# Who is spoken to, and how: what a named connection says for all specs that name it.
+OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.")
 _NO_GROUP = "no consumer group is joined"
 _KEPT_HERE = "how far a topic was read is kept in the metadata store"
 

@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ingestion.specs.addresses import servers_of
 from ingestion.specs.jaas import login_of
-from ingestion.specs.kafka_properties import MECHANISMS, PEM_LABELS, PROPERTIES, Property
+from ingestion.specs.kafka_properties import MECHANISMS, OF_CONNECTION, PEM_LABELS, PROPERTIES, Property
 from ingestion.specs.limits import LONGEST_PROPERTY
 from ingestion.specs.pem import pem_of
 from ingestion.specs.providers import PROVIDER, EnvironmentVariable, Value, held_by, secret_of
@@ -78,13 +78,21 @@ def _raise(faults: Iterable[tuple[Place, str]]) -> None:
     raise ValidationError.from_exception_data("consumerProperties", lines)
 
 
-def read_properties(given: Any) -> Any:
+class Absent(dict[str, Any]):
+    """Stands where a spec has no ``consumerProperties``: needed, unless it names a connection."""
+
+
+def read_properties(given: Any, info: ValidationInfo) -> Any:
     """Kafka's properties as a spec keeps them: texts, and references for secrets; one login, no provider.
 
-    Raises ``ValidationError`` with every fault at its property, without any value of one.
+    Beside a ``connection`` they say nothing of it. Raises ``ValidationError`` with every fault at its property, without
+    any value of one.
     """
     if not isinstance(given, dict):
         return given
+    connection = (info.data or {}).get("connection")
+    if isinstance(given, Absent) and connection is None:
+        raise PydanticCustomError("missing", "required field is missing")
     faults = _Faults()
     properties: dict[str, Value] = {}
     for place, name, raw in _entries(given, faults):
@@ -94,6 +102,10 @@ def read_properties(given: Any) -> Any:
         elif value is not None:
             properties[name] = value
     _take_login_apart(properties, faults)
+    if connection is None:
+        _check_servers(properties, faults)
+    else:
+        _check_beside(connection, given, faults)
     _check_together(properties, faults)
     faults.raise_any()
     return properties
@@ -174,9 +186,18 @@ def _take_login_apart(properties: dict[str, Value], faults: _Faults) -> None:
             properties["sasl.username"], properties["sasl.password"] = login
 
 
-def _check_together(properties: dict[str, Value], faults: _Faults) -> None:
+def _check_servers(properties: dict[str, Value], faults: _Faults) -> None:
     if "bootstrap.servers" not in properties and not any(p == ("bootstrap.servers",) for p, _ in faults.found):
         faults.add("'bootstrap.servers' is required, for example kafka-broker:9092")
+
+
+def _check_beside(connection: str, given: dict[str, Any], faults: _Faults) -> None:
+    for name in given:
+        if name.startswith(OF_CONNECTION) or name == PROVIDER:
+            faults.add(f"belongs to the connection {connection!r}: change it there, or name no connection", name)
+
+
+def _check_together(properties: dict[str, Value], faults: _Faults) -> None:
     protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
     if protocol.startswith("SASL_") and not {"sasl.mechanism", "sasl.mechanisms"} & set(properties):
         faults.add(f"sasl.mechanism is required with {protocol}: {', '.join(MECHANISMS)}", "security.protocol")

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ingestion.specs.limits import ColumnName, FieldName
 
+# What tells the first record from the last is not stored with a row: such rows can't be merged again.
+NOT_AGAIN = frozenset({"first", "last"})
 ValueKind = Literal["long", "double", "string"]
 
 

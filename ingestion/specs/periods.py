@@ -8,7 +8,7 @@ from the beginning of 1970 in the zone; a single week from a Monday.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cached_property
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -25,6 +25,7 @@ _PERIOD = re.compile(
     r"P(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
     r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)S)?)?"
 )
+_OFFSET = re.compile(r"([+-])([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 _LONGEST = timedelta(days=366 * 9999)
 
 
@@ -68,9 +69,11 @@ class PeriodGranularity(_Buckets):
     @classmethod
     def _a_zone(cls, value: str | None) -> str | None:
         try:
-            _zone(value)
+            zone_of(value)
         except (ValueError, OSError, LookupError):
-            raise ValueError("must be a time zone's name, such as Europe/Zurich, or UTC") from None
+            raise ValueError(
+                "must be a time zone's name, such as Europe/Zurich, UTC, or an offset such as -08:00"
+            ) from None
         return value
 
     @model_validator(mode="after")
@@ -148,7 +151,7 @@ class PeriodGranularity(_Buckets):
 
     @cached_property
     def _zone(self) -> tzinfo:
-        return _zone(self.timeZone)
+        return zone_of(self.timeZone)
 
     @cached_property
     def _origin(self) -> datetime:
@@ -191,7 +194,12 @@ def _parsed(model: type[PeriodGranularity] | type[DurationGranularity], value: d
         raise ValueError("; ".join(faults)) from None
 
 
-def _zone(name: str | None) -> tzinfo:
+def zone_of(name: str | None) -> tzinfo:
+    """A time zone by its name or offset; UTC without one. Raises ``ValueError``, ``OSError``, ``LookupError``."""
+    offset = _OFFSET.fullmatch(name or "")
+    if offset:
+        shift = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+        return timezone(-shift if offset[1] == "-" else shift)
     return UTC if name in (None, "UTC", "Etc/UTC", "Z", "GMT") else ZoneInfo(str(name))
 
 

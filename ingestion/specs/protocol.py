@@ -226,7 +226,8 @@ class PublishAnswer(Message):
 class Refusal(Message):
     """Why a message changed nothing (status 409)."""
 
-    code: Literal["fenced", "duplicates", "abandoned", "offsets", "generation", "predecessor"]
+    # changed: of a replace, what was read is no longer what there is; plan anew.
+    code: Literal["fenced", "duplicates", "abandoned", "offsets", "generation", "predecessor", "changed"]
     detail: str
     duplicates: dict[int, list[OffsetRange]] = Field(default_factory=dict)  # per partition, what is settled already
     # The partitions whose stored offset (code offsets) or generation (code generation) is not what the publish named,

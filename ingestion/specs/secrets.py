@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ingestion.specs.kafka_properties import SECRET
+from ingestion.specs.kafka_properties import OF_CONNECTION, SECRET
 from ingestion.specs.providers import MASK
 from ingestion.specs.registry_access import SECRET_CONFIG
 
 Document = dict[str, Any]
-# Who is spoken to, and how: with any of it changed, a secret that is kept could go to somebody else.
-_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.")
 _NESTED = ("avroBytesDecoder", "protoBytesDecoder", "valueFormat", "keyFormat")
 _MAPS = ("config", "headers")
 
@@ -56,8 +54,25 @@ def with_registry_secrets(
     return _with_formats(document, filled)
 
 
+def with_named_registries(document: Document, found: Callable[[str], Document]) -> Document:
+    """A stored spec with what its named schema registries are, in place of their names.
+
+    ``found``: addresses, ``config`` and ``headers`` of the connection of a name.
+    """
+
+    def filled(decoder: Document, path: str) -> Document:
+        if decoder.get("connection") is None:
+            return decoder
+        return {**{n: v for n, v in decoder.items() if n != "connection"}, **found(decoder["connection"])}
+
+    return _with_formats(document, filled)
+
+
 def kept(before: Document, secrets: Mapping[str, str], after: Document) -> dict[str, str]:
-    """Of an earlier version's secrets those that a new one may leave out: it speaks to the same, in the same way."""
+    """Of an earlier version's secrets those that a new one may leave out: it speaks to the same, in the same way.
+
+    With any of that changed, a secret that is kept could go to somebody else.
+    """
     old, new = dict(_registries(before)), dict(_registries(after))
     same = _connection(before) == _connection(after)
     return {
@@ -69,7 +84,7 @@ def kept(before: Document, secrets: Mapping[str, str], after: Document) -> dict[
 
 def _connection(document: Document) -> Document:
     properties = document["spec"]["ioConfig"]["consumerProperties"]
-    return {name: value for name, value in properties.items() if name.startswith(_CONNECTION)}
+    return {name: value for name, value in properties.items() if name.startswith(OF_CONNECTION)}
 
 
 def _rewritten(document: Document, change: Callable[[str, str], str | None]) -> Document:

@@ -15,7 +15,16 @@ from ingestion.specs.sources import AnyIOConfig, model_of
 Document = Mapping[str, Any]
 _ANY: TypeAdapter[IOConfig] = TypeAdapter(AnyIOConfig)
 # What of an ioConfig is good to know though the rest can't be read, and is as it stands in JSON.
-_PLAIN = ("topic", "groupId", "assignment", "taskCount", "replicas", "useEarliestOffset", "consumerProperties")
+_PLAIN = (
+    "topic",
+    "groupId",
+    "assignment",
+    "taskCount",
+    "replicas",
+    "useEarliestOffset",
+    "connection",
+    "consumerProperties",
+)
 _EMPTY: dict[str, Any] = {"topic": "", "groupId": "", "consumerProperties": {}}
 # What may change while a task goes on.
 _SCALING = ("taskCount", "autoScalerConfig")

@@ -104,7 +104,8 @@ def test_what_hardly_repeats_has_no_dictionary(tmp_path: Path) -> None:
     assert hardly_repeating(table) == ["n"]
     pq.write_table(table, tmp_path / "f", **parquet_options(IndexSpec(), table.schema, (), hardly_repeating(table)))
     file = pq.ParquetFile(tmp_path / "f")
-    assert file.read().equals(table)
+    assert file.read().cast(table.schema).equals(table)
+    assert file.schema_arrow.field("__time").type == pa.timestamp("us", "UTC")
     group = file.metadata.row_group(0)
     encodings = {c.path_in_schema: set(c.encodings) for c in map(group.column, range(3))}
     assert "DELTA_BINARY_PACKED" in encodings["__time"] & encodings["n"]

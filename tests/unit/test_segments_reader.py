@@ -60,6 +60,19 @@ def test_values_of_several_segments(storage: LocalStorage, order: list[str], sho
     assert rows.filter("v IS NOT NULL").project("v").fetchall() == [(v,) for v in values]
 
 
+def test_files_with_milliseconds_and_with_microseconds_are_read_together(tmp_path: Path) -> None:
+    """Files of earlier versions have the former, later ones the latter; a row's time is the same."""
+    rows = pa.table({TIME: pa.array([123, 86_400_000], pa.int64()).view(TIME_TYPE), "n": pa.array([1, 2])})
+    pq.write_table(rows, tmp_path / "earlier")
+    pq.write_table(rows, tmp_path / "later", coerce_timestamps="us")
+    kinds = [pq.read_schema(tmp_path / name).field(TIME).type.unit for name in ("earlier", "later")]
+    assert kinds == ["ms", "us"]
+    found = read_segments(LocalStorage(tmp_path), ["earlier", "later"]).read_all()
+    assert found.to_pylist() == [*rows.to_pylist(), *rows.to_pylist()]
+    for name in ("earlier", "later"):
+        assert columns_of(pq.read_schema(tmp_path / name)) == columns_of(rows.schema)
+
+
 def test_no_segments_no_rows(storage: LocalStorage) -> None:
     assert read_segments(storage, []).read_all().num_rows == 0
 

@@ -1,0 +1,69 @@
+"""What records in quarantine have in common: a cause is the reason and the message without what is the record's own.
+
+Names of fields, transforms and types stay, as does what is wrong with them; values, numbers, places and ids go. Records
+whose causes have equal fingerprints are mended together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+MOST_CHARACTERS = 300
+FINGERPRINT_LENGTH = 16
+_NUMBER, _VALUE = "#", "…"
+
+_CUT = re.compile(r" \(Only the first [\d,]+ of its [\d,]+ bytes are kept\.\)$")
+# Messages that end with what the record holds.
+_TAILS = (
+    re.compile(r"^(.*? holds no time of format .+?): .*$", re.DOTALL),
+    re.compile(r"^(.*? is not between year 1 and \d{4}-\S+Z): .*$", re.DOTALL),
+)
+_QUOTED = re.compile(r"(?<!\w)b?('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)", re.DOTALL)
+# The words before a quoted name of the spec's or the schema's; what is quoted elsewhere is a value.
+_NAMES = re.compile(r"\b(?:fields?|transforms?|columns?|dimensions?|metrics?|types?|messages?|structs?|enums?) $")
+_IDENTIFIER = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b0x[0-9a-fA-F]+\b")
+_DIGITS = re.compile(r"(?<![\w-])[-+]?\d[\d,]*(?:[.:]\d+)*(?:[eE][-+]?\d+)?(?![\w])")
+_MOMENT = re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?")
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why records are in quarantine, or have a field that is no good."""
+
+    reason: str
+    title: str  # the message without what is the record's own
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal causes have the same one, in every datasource and version."""
+        return hashlib.sha256(f"{self.reason}\n{self.title}".encode()).hexdigest()[:FINGERPRINT_LENGTH]
+
+
+def cause_of(reason: str, error: str) -> Cause:
+    """The cause of a record with this reason and message."""
+    text = _CUT.sub("", error)
+    for tail in _TAILS:
+        found = tail.match(text)
+        if found:
+            text = found[1]
+    return Cause(reason, _SPACES.sub(" ", _without_values(text)).strip()[:MOST_CHARACTERS])
+
+
+def _without_values(text: str) -> str:
+    """Names stay as they are, numbers in them too; all else is stripped."""
+    out, end = "", 0
+    for found in _QUOTED.finditer(text):
+        before = text[end : found.start()]
+        named = _NAMES.search(before) is not None
+        out += _stripped(before) + (found[0] if named else _VALUE)
+        end = found.end()
+    return out + _stripped(text[end:])
+
+
+def _stripped(text: str) -> str:
+    for pattern in (_IDENTIFIER, _MOMENT, _DIGITS):
+        text = pattern.sub(_NUMBER, text)
+    return text

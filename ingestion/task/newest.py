@@ -1,0 +1,80 @@
+"""A topic's newest records: one order on standard input, one answer on standard output.
+
+No group is joined and nothing is committed. The process ends itself when it takes too long.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Any, TextIO
+
+from ingestion.sources import SourceProblem
+from ingestion.sources.peek import Limits, NoSuchTopic, Peek, Place, peek
+from ingestion.sources.topic import admissible
+from ingestion.specs.newest import (
+    MOST_HEADERS,
+    MOST_INPUT_BYTES,
+    SHOWN_BYTES,
+    NewestAnswer,
+    NewestOrder,
+    NewestRecord,
+)
+from ingestion.specs.sampling import Bytes
+
+GRACE_S = 10
+
+
+def answer_to(order: NewestOrder) -> NewestAnswer:
+    """The records, or why there are none."""
+    try:
+        return _told(_peeked(order))
+    except NoSuchTopic as error:
+        return NewestAnswer(failure=str(error), missing=True)
+    except SourceProblem as error:
+        return NewestAnswer(failure=str(error))
+
+
+def _peeked(order: NewestOrder) -> Peek:
+    limits = Limits(order.rows, MOST_INPUT_BYTES, time.monotonic() + order.timeout_ms / 1000)
+    properties = admissible(order.consumer_properties, order.address_policy)
+    place = Place(properties, order.topic, order.address_policy, "read_committed")
+    return peek(place, earliest=order.earliest, limits=limits)
+
+
+def _told(peeked: Peek) -> NewestAnswer:
+    records = [_record(message) for message in reversed(peeked.messages)]
+    return NewestAnswer.model_construct(records=records, stopped_by=peeked.stopped_by)
+
+
+def _record(message: Any) -> NewestRecord:
+    kind, timestamp = message.timestamp()
+    headers = (message.headers() or [])[:MOST_HEADERS]
+    return NewestRecord.model_construct(
+        partition=message.partition(),
+        offset=message.offset(),
+        timestamp_ms=timestamp if kind else None,
+        key=_start(message.key()),
+        payload=_start(message.value()),
+        headers=[(name, _start(value)) for name, value in headers],
+    )
+
+
+def _start(data: bytes | None) -> Bytes | None:
+    return None if data is None else Bytes.model_construct(start=data[:SHOWN_BYTES], size=len(data))
+
+
+def main(given: TextIO, told: TextIO) -> int:
+    order = NewestOrder.model_validate_json(given.read())
+    signal.setitimer(signal.ITIMER_REAL, order.timeout_ms / 1000 + GRACE_S)
+    told.write(answer_to(order).model_dump_json())
+    told.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    told = os.fdopen(os.dup(1), "w", encoding="utf-8")  # for the answer alone: what a library prints goes elsewhere
+    os.dup2(2, 1)
+    sys.exit(main(sys.stdin, told))
