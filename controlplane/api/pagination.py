@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
@@ -36,6 +37,7 @@ class PageQuery(QuerySerializer):
 
 class SearchQuery(PageQuery):
     search = serializers.CharField(required=False, max_length=200, allow_blank=True, help_text="Part of the name.")
+    team = serializers.CharField(required=False, max_length=63, help_text="Only this team's.")
 
 
 @dataclass(frozen=True)
@@ -53,16 +55,26 @@ class Page:
     next: str | None
 
 
-def page_of(request: Request, found: QuerySet[M], keys: Sequence[Key], query: dict[str, Any]) -> Page:
-    """The page that ``query`` (a validated ``PageQuery``) asks for; ``keys`` must make every row unique."""
-    limit = min(query["limit"], MOST)
+def page_of(
+    request: Request,
+    found: QuerySet[M],
+    keys: Sequence[Key],
+    query: dict[str, Any],
+    also: dict[str, str] | None = None,
+    most: int = MOST,
+) -> Page:
+    """The page that ``query`` (a validated ``PageQuery``) asks for; ``keys`` must make every row unique.
+
+    ``also``: parameters that the next page's address is to have.
+    """
+    limit = min(query["limit"], most)
     ordered = found.order_by(*(f"-{k.field}" if k.descending else k.field for k in keys))
     if "cursor" in query:
         ordered = ordered.filter(_after(keys, _decoded(query["cursor"], keys)))
     rows = list(ordered[: limit + 1])
     more = len(rows) > limit
     rows = rows[:limit]
-    return Page(rows, _next_url(request, _encoded(rows[-1], keys)) if more else None)
+    return Page(rows, _next_url(request, _encoded(rows[-1], keys), also or {}) if more else None)
 
 
 def page_response(page: Page, item: type[serializers.BaseSerializer[Any]]) -> Response:
@@ -70,6 +82,7 @@ def page_response(page: Page, item: type[serializers.BaseSerializer[Any]]) -> Re
     return Response({"results": item(page.rows, many=True).data, "next": page.next})
 
 
+@cache
 def paged(item: type[serializers.Serializer[Any]]) -> serializers.Serializer[Any]:
     """For OpenAPI: the form of ``page_response``."""
     name = item.__name__.removesuffix("Serializer")
@@ -129,7 +142,9 @@ def _typed(value: Any, kind: type) -> Any:
     return uuid.UUID(value) if kind is uuid.UUID else value
 
 
-def _next_url(request: Request, cursor: str) -> str:
+def _next_url(request: Request, cursor: str, also: dict[str, str]) -> str:
     query = request.query_params.copy()
+    for name, value in also.items():
+        query[name] = value
     query["cursor"] = cursor
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

@@ -34,26 +34,30 @@ _NAMES = {
     404: "not-found",
     405: "method-not-allowed",
     409: "conflict",
+    412: "changed-meanwhile",
     413: "too-large",
     415: "unsupported-media-type",
     429: "too-many-requests",
     503: "unavailable",
 }
+# Answers of one status that a program must tell apart, by the code of their exception.
+SPECIAL = {"second_factor_required": "second-factor-required"}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An error on its way to the caller. ``headers`` go with it."""
+    """An error on its way to the caller. ``headers`` go with it, ``code`` is one of ``SPECIAL``."""
 
     status: int
     title: str
     detail: str
     errors: list[FieldError] = field(default_factory=list)
     headers: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
 
     @property
     def name(self) -> str:
-        return _NAMES.get(self.status, "internal" if self.status >= 500 else "invalid-input")
+        return SPECIAL.get(self.code) or _NAMES.get(self.status, "internal" if self.status >= 500 else "invalid-input")
 
     def body(self, instance: str) -> dict[str, Any]:
         """RFC 9457's members, and ``errors``: what is wrong where, as far as it has places."""
@@ -128,7 +132,8 @@ def _of_drf(error: exceptions.APIException) -> Problem:
     said = {"WWW-Authenticate": getattr(error, "auth_header", None), "Retry-After": getattr(error, "wait", None)}
     headers = {k: v if isinstance(v, str) else str(int(v) + 1) for k, v in said.items() if v}
     title = HTTPStatus(status).phrase.capitalize() if status in HTTPStatus._value2member_map_ else "Error"
-    return Problem(status, title, str(error.detail), headers=headers)
+    code = str(getattr(error.detail, "code", ""))
+    return Problem(status, title, str(error.detail), headers=headers, code=code)
 
 
 def _field_errors(detail: Any) -> list[FieldError]:

@@ -15,6 +15,7 @@ urlpatterns = [
     path("api/sampler/", ShortSamplerView.as_view(), name="short-sampler"),
     path("api/v1/", include("controlplane.api.v1.urls")),
     path("druid/indexer/v1/", include("controlplane.api.druid.urls")),
+    path("druid/coordinator/v1/", include("controlplane.api.druid.coordinator_urls")),
     path("internal/", include("controlplane.api.internal.urls")),
     re_path(r"^(?:api|druid)/(?P<rest>.*)$", fallback, name="fallback"),
 ]

@@ -14,6 +14,8 @@ log = logging.getLogger(__name__)
 _HEADER = "HTTP_X_FORWARDED_FOR"
 _PREFIX = 64  # what a provider gives one customer, who has all of its addresses
 _current: ContextVar[str] = ContextVar("client address", default="")
+_browser: ContextVar[str] = ContextVar("client's browser", default="")
+LONGEST_BROWSER = 300
 
 
 def client_address(request: HttpRequest) -> str:
@@ -41,6 +43,11 @@ def current_address() -> str:
     return _current.get()
 
 
+def current_browser() -> str:
+    """What the client of that request says it is (``User-Agent``), in printable characters; empty outside of one."""
+    return _browser.get()
+
+
 class ClientAddress:
     """Middleware: remembers the address while a request is answered, for the audit trail."""
 
@@ -51,10 +58,13 @@ class ClientAddress:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         self._say_once(request)
         token = _current.set(client_address(request))
+        said = request.META.get("HTTP_USER_AGENT", "")
+        browser = _browser.set("".join(c for c in said if c.isprintable())[:LONGEST_BROWSER])
         try:
             return self._get_response(request)
         finally:
             _current.reset(token)
+            _browser.reset(browser)
 
     def _say_once(self, request: HttpRequest) -> None:
         if settings.PROXIES or self._said or _HEADER not in request.META:

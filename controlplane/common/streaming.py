@@ -8,13 +8,17 @@ from asgiref.sync import sync_to_async
 from django.http import StreamingHttpResponse
 
 
-def download(chunks: Iterator[bytes], filename: str, content_type: str) -> StreamingHttpResponse:
+class Download(StreamingHttpResponse):
+    """Its chunks may ask the database: where the server is asynchronous, each is made in a thread."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks = iter(self)
+        while (chunk := await sync_to_async(lambda: next(chunks, None))()) is not None:
+            yield chunk
+
+
+def download(chunks: Iterator[bytes], filename: str, content_type: str) -> Download:
     """A file to save, a chunk at a time; each chunk may ask the database."""
-    answer = StreamingHttpResponse(_following(chunks), content_type=content_type)
+    answer = Download(chunks, content_type=content_type)
     answer["Content-Disposition"] = f'attachment; filename="{filename}"'
     return answer
-
-
-async def _following(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    while (chunk := await sync_to_async(lambda: next(chunks, None))()) is not None:
-        yield chunk

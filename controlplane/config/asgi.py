@@ -88,7 +88,9 @@ class PeopleHandler(ASGIHandler):
 django.setup(set_prefix=False)
 # They know the models, which Django has to have set up.
 from controlplane.api.internal.door import lets_in, problem  # noqa: E402
+from controlplane.datasources.sampling import be_ready  # noqa: E402
 
+be_ready()
 for_people = PeopleHandler()
 for_indexers = IndexersHandler()
 

@@ -8,6 +8,8 @@ from csp.constants import NONCE, NONE, SELF
 
 from controlplane.common.applications import STOP_TIMEOUT_S
 from controlplane.config import env
+from controlplane.config.mail_settings import mail_settings, public_url
+from controlplane.config.oidc_settings import oidc_provider
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 DEBUG = env.flag("HEADGATE_DEBUG")
@@ -30,12 +32,21 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "controlplane.teams",
     "controlplane.connections",
+    "controlplane.login",
     "controlplane.datasources",
     "controlplane.segments",
     "controlplane.tasks",
+    "controlplane.compaction",
     "controlplane.supervisors",
+    "controlplane.loading",
+    "controlplane.alerts",
     "controlplane.api",
     "frontend",
 ]
@@ -50,9 +61,11 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "controlplane.config.strangers.NothingLargeFromStrangers",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "controlplane.config.second_factor.SecondFactorFirst",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
 ]
 
 ROOT_URLCONF = "controlplane.config.urls"
@@ -86,9 +99,34 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+PASSWORD_RESET_TIMEOUT = 3600  # seconds
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
+
+# allauth does the steps between a password and a session. Nobody signs up by themselves, and limits are our own.
+ACCOUNT_ADAPTER = "controlplane.login.adapters.AccountAdapter"
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 600  # seconds
+MFA_ADAPTER = "controlplane.login.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_TOLERANCE = 1  # codes of the half minute before and after are taken, each once
+MFA_TOTP_ISSUER = "Headgate"
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_FORMS = {
+    "authenticate": "controlplane.login.codes.CodeForm",
+    "authenticate_webauthn": "controlplane.login.codes.PasskeyForm",
+    "login_webauthn": "controlplane.login.codes.PasskeyLoginForm",
+}
+MFA_RECOVERY_CODE_DIGITS = 10
+SOCIALACCOUNT_ADAPTER = "controlplane.login.adapters.ProviderAdapter"
+# Who must have a second factor.
+REQUIRE_SECOND_FACTOR = env.choice("HEADGATE_REQUIRE_SECOND_FACTOR", "none", "admins", "all")
+# The provider that people may log in by; None for none.
+OIDC = oidc_provider()
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
@@ -111,6 +149,7 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not INSECURE_COOKIES
 PROXIES = env.number("HEADGATE_BEHIND_PROXY", 0, least=0)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PROXIES else None
 SESSION_COOKIE_HTTPONLY = True
+SESSION_ENGINE = "controlplane.login.sessions"
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 CONTENT_SECURITY_POLICY = {
@@ -128,13 +167,18 @@ CONTENT_SECURITY_POLICY = {
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024 * 1024
 
+# Where people reach the site: what mails link to. Without it a mail that no request asked for has no links.
+PUBLIC_URL = public_url(env.text("HEADGATE_PUBLIC_URL", ""))
+globals().update(mail_settings(env.text("HEADGATE_EMAIL_URL", "")))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("HEADGATE_EMAIL_FROM", "headgate@localhost")
+
 REDIS_URL = env.text("HEADGATE_REDIS_URL", "redis://127.0.0.1:6379/0")
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "controlplane.api.authentication.TokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
+        "controlplane.api.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -152,7 +196,13 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "ENUM_NAME_OVERRIDES": {
+        "AlertKindEnum": "controlplane.api.v1.serializers.alerts.KIND_CHOICES",
+        "ConnectionKindEnum": "controlplane.connections.models.Connection.Kinds",
+        "ConnectionUserEnum": "controlplane.api.v1.serializers.connections.USERS",
+        "FactorKindEnum": "controlplane.api.v1.serializers.account.KINDS",
         "QuarantineStateEnum": "controlplane.segments.models.QuarantinedRecord.State",
+        "ReceiverKindEnum": "controlplane.alerts.models.Receiver.Kinds",
+        "RoleEnum": "controlplane.teams.models.Role",
         "StateEnum": "controlplane.supervisors.models.State",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -184,8 +234,17 @@ CELERY_BEAT_SCHEDULE = {
         ("drop old samples of lag", "controlplane.segments.tasks.drop_old_lag", 60.0),
         ("fold settled ranges", "controlplane.segments.tasks.fold", 5.0),
         ("fold settled ranges everywhere", "controlplane.segments.tasks.fold_everywhere", 120.0),
+        ("fold the sums of causes", "controlplane.segments.tasks.fold_causes", 60.0),
+        ("sum up days of intervals", "controlplane.segments.tasks.sum_up_days", 10.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),
+        ("compact segments", "controlplane.compaction.tasks.round", 5.0),
+        ("drop old compaction jobs", "controlplane.compaction.tasks.drop_old", 3600.0),
         ("make receipt partitions", "controlplane.segments.tasks.make_receipt_partitions", 3600.0),
+        ("look at alert rules", "controlplane.alerts.tasks.evaluate", 10.0),
+        ("send alerts", "controlplane.alerts.tasks.send", 5.0),
+        ("drop old alerts", "controlplane.alerts.tasks.drop_old", 3600.0),
+        ("drop sessions that are over", "controlplane.login.tasks.drop_over", 3600.0),
+        ("drop old drafts", "controlplane.loading.tasks.drop_old_drafts", 3600.0),
         ("purge the quarantine", "controlplane.segments.tasks.purge_quarantine", 3600.0),
         ("clean up orphans", "controlplane.segments.tasks.clean_up_orphans", 3600.0),
     )
@@ -194,6 +253,8 @@ CELERY_BEAT_SCHEDULE = {
 # Where things are.
 SCHEMA_FOLDER = env.text("HEADGATE_SCHEMA_FOLDER", "")
 KEY_FOLDER = env.text("HEADGATE_KEY_FOLDER", "")
+# Whether each web process has a sampler that has loaded what it needs, and waits.
+SAMPLER_READY = env.flag("HEADGATE_SAMPLER_READY", default=True)
 DEEP_STORAGE = env.text("HEADGATE_DEEP_STORAGE", str(BASE_DIR / ".headgate" / "segments"))
 # How old a file that no segment names must be to be deleted.
 ORPHAN_GRACE = env.duration("HEADGATE_ORPHAN_GRACE", "PT24H")
@@ -209,6 +270,12 @@ INTERNAL_URL = env.internal_url(SPARK_MASTER)
 SPARK_SLOTS = env.number("HEADGATE_SPARK_SLOTS", 32)
 # How many indexers run at once, of all tasks; 0 for no limit.
 WORKER_CAPACITY = env.number("HEADGATE_WORKER_CAPACITY", 0)
+# Whether small segments are merged where nobody has said otherwise; and what share of the pool, or of the machine's
+# cores where that has no limit, compaction may take.
+AUTO_COMPACTION = env.flag("HEADGATE_AUTO_COMPACTION", default=True)
+COMPACTION_PERCENT = env.number("HEADGATE_COMPACTION_PERCENT", 25, least=1)
+# How long its application waits for more work before it ends.
+COMPACTION_IDLE = env.duration("HEADGATE_COMPACTION_IDLE", "PT60S")
 # How long a supervisor's next task waits for room before the one that still reads must make it.
 HANDOVER_PATIENCE = env.duration("HEADGATE_HANDOVER_PATIENCE", "PT20S")
 # A task whose heartbeat is older than this is lost.

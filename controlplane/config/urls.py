@@ -4,5 +4,6 @@ from django.urls import include, path
 
 urlpatterns = [
     path("", include("controlplane.api.urls")),
+    path("", include("frontend.login_urls")),
     path("", include("frontend.urls")),
 ]

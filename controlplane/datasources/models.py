@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db import models
 
+from controlplane.datasources.mask_models import MaskedColumn as MaskedColumn
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import visible
 
@@ -13,7 +14,7 @@ from controlplane.teams.permissions import visible
 class DatasourceQuerySet(models.QuerySet["Datasource"]):
     def visible_to(self, user: User) -> DatasourceQuerySet:
         """Those of the user's teams."""
-        return self.filter(visible(user, "team"))
+        return self.filter(visible(user, "team", datasource="name"))
 
 
 class Datasource(models.Model):

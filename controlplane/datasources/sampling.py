@@ -1,8 +1,8 @@
 """A sample of records and what a spec would make of them, before anything is submitted.
 
-Reading and decoding are the data plane's: a process of its own takes the order on its standard input, secrets included,
-and answers on its standard output. It is killed when it does not answer in time. Nothing is stored, and no secret that
-is kept of another spec is ever used.
+Reading and decoding are the data plane's: a process of its own takes each order, secrets included, answers and ends. It
+is forked by one that has loaded all it needs, and waits. It is killed when it does not answer in time. Nothing is
+stored, and no secret that is kept of another spec is ever used.
 """
 
 from __future__ import annotations
@@ -13,24 +13,35 @@ import subprocess
 from typing import Any
 
 from django.conf import settings
-from pydantic import ValidationError
 
 from controlplane.common.errors import FieldError, HeadgateError, InvalidInput, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare, spoken_to
-from controlplane.connections.admission import check_complete, check_connections
-from controlplane.connections.resolving import client_properties, with_registry_secrets
+from controlplane.common.ready_process import Died, ReadyProcess
+from controlplane.connections import named
+from controlplane.connections.admission import check_complete
+from controlplane.connections.resolving import client_properties
+from controlplane.datasources.masking import require_records, require_topic
 from controlplane.datasources.models import Datasource
-from controlplane.teams.models import User
+from controlplane.datasources.selectors import team_of_spec
+from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require, require_somewhere, role_in
 from ingestion.specs import SpecError
 from ingestion.specs.sampler_spec import SamplerSpec, parse_sampler_spec
-from ingestion.specs.sampling import SampleAnswer, SampleFailure, SampleOrder
+from ingestion.specs.sampling import (
+    MOST_INPUT_BYTES,
+    KeptRecord,
+    SampleAnswer,
+    SampleFailure,
+    SampleOrder,
+    Wanted,
+)
 from ingestion.specs.stored import read_io_config
 
 MODULE = "ingestion.task.sampler"
-AT_ONCE = 4  # of one web process; each takes a core for about a second, and some 200 MB
+READY_MODULE = "ingestion.task.sampler.ready"
+AT_ONCE = 4  # of one web process; each takes a core for up to a second, and some 200 MB
 OWN_AT_ONCE = 2
 WAIT_S = 5.0
 START_AND_DECODE_S = 15.0  # beside what the request gives for reading
@@ -39,20 +50,43 @@ _SMALL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1", "O
 
 log = logging.getLogger(__name__)
 _slots = FairPlaces(places=AT_ONCE, own=OWN_AT_ONCE, waiting=4)
+ready_sampler = ReadyProcess(READY_MODULE, {**bare(), **_SMALL})
 
 
-def take_sample(*, user: User, document: Any) -> tuple[SamplerSpec, SampleAnswer]:
+def be_ready() -> None:
+    """Have the process that waits load what it needs before it is asked for anything, if the settings want one."""
+    if settings.SAMPLER_READY:
+        ready_sampler.start()
+
+
+def take_sample(
+    *,
+    user: User,
+    document: Any,
+    team_name: str | None = None,
+    wanted: Wanted = "rows",
+    kept: list[KeptRecord] | None = None,
+    most_bytes: int = MOST_INPUT_BYTES,
+) -> tuple[SamplerSpec, SampleAnswer]:
     """Read a sampler's request and carry it out: how it was read, and a sample, never a failure.
 
-    Needs the role operator: in the team of the datasource that the spec names, else in any. Raises ``InvalidInput``
-    with every fault, ``NotAllowed``, ``Unavailable``.
+    ``team_name``: whose connections it may name, where no datasource that is there says so. ``kept``: records that an
+    earlier one has read (``wanted="records"``); Kafka is not asked then. Needs the role operator:
+    in the team of the datasource that the spec names, else in any. Raises ``InvalidInput`` with every fault,
+    ``NotAllowed``, ``Unavailable``.
     """
     try:
         spec = parse_sampler_spec(document, settings.SCHEMA_FOLDER)
     except SpecError as error:
         raise invalid_spec(error) from None
     check_rights(user, spec.datasource)
-    order = _admitted(document, spec.order)
+    if spec.order.records is None:  # those that were sent with the request are the user's own
+        check_masks(user, spec.datasource, spec.order.io_config.topic)
+    team = team_of_spec(user, spec.datasource, team_name)
+    if team is not None and any(named.names_in(spec.order.io_config)):
+        require(user, Action.OPERATE, team)  # the records come from where that team's secrets lead
+    order = spec.order.model_copy(update={"wanted": wanted, "kept": kept, "most_bytes": most_bytes})
+    order = _admitted(document, team, order)
     try:
         with _slots.place(user.pk, WAIT_S):
             answer = _asked(order)
@@ -71,21 +105,32 @@ def check_rights(user: User, name: str | None) -> None:
     Raises ``NotAllowed``, ``Conflict``.
     """
     datasource = None if name is None else Datasource.objects.select_related("team").filter(name=name).first()
-    if datasource is None or role_in(user, datasource.team) is None:  # another team's is as one that there is not
+    if datasource is None or role_in(user, datasource.team, name) is None:  # another team's is as one that there is not
         require_somewhere(user, Action.OPERATE)
     else:
         require(user, Action.OPERATE, datasource.team)
 
 
-def _admitted(document: Any, order: SampleOrder) -> SampleOrder:
+def check_masks(user: User, name: str | None, topic: str | None) -> None:
+    """A sample shows whole records: none of a topic, or for a datasource, with values that the user may not see.
+
+    Raises ``NotAllowed``.
+    """
+    named = None if not name else Datasource.objects.visible_to(user).select_related("team").filter(name=name).first()
+    if named is not None:
+        require_records(user, named, "a sample")
+    require_topic(user, topic, "a sample of its topic")
+
+
+def _admitted(document: Any, team: Team | None, order: SampleOrder) -> SampleOrder:
     """With all that its clients need, once it is known that they may connect. Raises ``InvalidInput``."""
     io_config = order.io_config
-    properties = io_config.consumerProperties if order.records is None else {}
-    check_connections(document, properties, io_config.inputFormat)
+    asks_kafka = order.records is None and order.kept is None
+    properties = named.admit(document, team, io_config, asks_kafka=asks_kafka).properties
     if properties:
         check_complete(document, properties)
     written = {"spec": {"ioConfig": io_config.model_dump(mode="json", exclude_none=True)}}
-    resolved = with_registry_secrets(written, {})
+    resolved = named.with_registries(team.pk if team else None, written, {})
     return order.model_copy(
         update={
             "io_config": read_io_config(resolved),
@@ -98,23 +143,38 @@ def _admitted(document: Any, order: SampleOrder) -> SampleOrder:
 def _asked(order: SampleOrder) -> SampleAnswer:
     """What the process says. Raises ``Unavailable`` when it dies, or says nothing in time."""
     seconds = order.timeout_ms / 1000 + START_AND_DECODE_S
-    with spoken_to(MODULE, {**bare(), **_SMALL}) as process:
-        try:
-            told, _ = process.communicate(order.model_dump_json(), timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise Unavailable(
-                f"There is no sample: the decoder did not finish within {seconds:.0f} s. Ask for fewer records."
-            ) from None
-        finally:
-            process.kill()
     try:
+        told = (_by_the_ready_one if settings.SAMPLER_READY else _by_a_new_one)(order.model_dump_json(), seconds)
         return SampleAnswer.model_validate_json(told)
-    except ValidationError:
-        log.warning("the sampler's process ended with %s", process.returncode)
+    except TimeoutError:
         raise Unavailable(
-            f"There is no sample: the decoder's process died ({_epitaph(process.returncode)}). One of the records may "
+            f"There is no sample: the decoder did not finish within {seconds:.0f} s. Ask for fewer records."
+        ) from None
+    except Died as death:
+        log.warning("the sampler's process ended with %s", death.code)
+        raise Unavailable(
+            f"There is no sample: the decoder's process died ({_epitaph(death.code)}). One of the records may "
             "be what kills it, or they take too much memory. Nothing else was harmed; ask for fewer or other records."
         ) from None
+    except OSError as error:
+        raise Unavailable(f"There is no sample: the sampler's process does not start: {error.strerror}.") from error
+
+
+def _by_the_ready_one(order: str, seconds: float) -> str:
+    return ready_sampler.ask(order, seconds)
+
+
+def _by_a_new_one(order: str, seconds: float) -> str:
+    with spoken_to(MODULE, {**bare(), **_SMALL}) as process:
+        try:
+            told, _ = process.communicate(order, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
+        finally:
+            process.kill()
+    if process.returncode or not told:
+        raise Died(process.returncode)
+    return told
 
 
 def _epitaph(code: int) -> str:

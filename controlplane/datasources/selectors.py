@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from typing import TypeVar
+
+from django.db.models import Case, IntegerField, Model, Q, QuerySet, When
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.datasources.models import Datasource
-from controlplane.teams.models import User
+from controlplane.teams.models import Team, User
+from controlplane.teams.selectors import list_teams
+
+Row = TypeVar("Row", bound=Model)
 
 
 def find_datasource(user: User, name: str) -> Datasource:
@@ -21,3 +26,37 @@ def only_one_named(among: QuerySet[Datasource], name: str) -> Datasource:
     if datasource is None:
         raise NotFound(f"There is no datasource {name!r}.")
     return datasource
+
+
+def datasources_named(user: User, text: str, *, team: str = "", most: int = 20) -> list[Datasource]:
+    """Those with the text in their names, those that begin with it first; of one team, if it is named."""
+    if not storable(text):
+        return []
+    found = Datasource.objects.visible_to(user).filter(_of(team), name__icontains=text).select_related("team")
+    return list(begins_first(found, "name", text)[:most])
+
+
+def begins_first(among: QuerySet[Row], field: str, text: str) -> QuerySet[Row]:
+    """By that field, but what begins with the text comes first."""
+    begins = Case(When(**{f"{field}__istartswith": text}, then=0), default=1, output_field=IntegerField())
+    return among.order_by(begins, field)
+
+
+def _of(team: str) -> Q:
+    return Q(team__name=team) if team else Q()
+
+
+def team_of_spec(user: User, datasource: str | None, team_name: str | None) -> Team | None:
+    """The team that a spec for this datasource belongs to, or would: that of the datasource, else the one named, else
+    the user's only one. None where none of these says so, or it is not the user's.
+    """
+    found = None
+    if datasource is not None and storable(datasource):
+        found = Datasource.objects.visible_to(user).select_related("team").filter(name=datasource).first()
+    if found is not None:
+        return found.team
+    teams = list_teams(user)
+    if team_name:
+        return teams.filter(name=team_name).first() if storable(team_name) else None
+    candidates = list(teams[:2])
+    return candidates[0] if len(candidates) == 1 else None

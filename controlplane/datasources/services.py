@@ -6,18 +6,22 @@ from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require, role_in, team_for_new
+from controlplane.teams.services import lock_team
 
 
 def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, action: Action) -> Datasource:
     """The datasource a spec names, made when it is new (that needs the role admin). Call inside a transaction.
 
-    Raises ``NotAllowed`` (role too low), ``Conflict`` (another team's, or not the team that was named).
+    Raises ``NotAllowed`` (role too low), ``NotFound`` (the team is deleted meanwhile), ``Conflict`` (another team's, or
+    not the team that was named).
     """
-    datasource = Datasource.objects.select_related("team").filter(name=name).first()
+    # Locked: a transfer waits until what is submitted stands, or is seen. Publishes go on.
+    known = Datasource.objects.select_for_update(of=("self",), no_key=True)
+    datasource = known.select_related("team").filter(name=name).first()
     if datasource is None:
-        team = team_for_new(user, team_name)
+        team = lock_team(team_for_new(user, team_name))
         return Datasource.objects.create(name=name, team=team, created_by=user)
-    if role_in(user, datasource.team) is None:
+    if role_in(user, datasource.team, name) is None:
         team_for_new(user, team_name)  # who may not make one is told no more than of a name that is free
         raise Conflict(f"The datasource name {name!r} is taken; choose another.")
     if team_name and team_name != datasource.team.name:

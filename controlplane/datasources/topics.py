@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.common.errors import HeadgateError
 from controlplane.connections import kafka
 from controlplane.datasources.sampling import check_rights
 from controlplane.teams.models import User
-from ingestion.specs import IOConfig
+from ingestion.specs.providers import Value
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,15 @@ class TopicSeen:
     problem: str = ""  # why it is not known
 
 
-def find_topic(*, user: User, datasource: str, io_config: IOConfig) -> TopicSeen:
-    """Ask Kafka; blocks for some seconds at most. Who may not take samples for the datasource is not shown topics."""
+def find_topic(*, user: User, datasource: str, topic: str, properties: Mapping[str, Value]) -> TopicSeen:
+    """Ask Kafka; blocks for some seconds at most. Who may not take samples for the datasource is not shown topics.
+
+    ``properties``: those that were admitted.
+    """
     try:
         check_rights(user, datasource)
-        return TopicSeen(io_config.topic, kafka.partition_count(io_config.consumerProperties, io_config.topic))
+        return TopicSeen(topic, kafka.partition_count(properties, topic))
     except HeadgateError as error:
-        return TopicSeen(io_config.topic, problem=error.detail)
+        return TopicSeen(topic, problem=error.detail)
     except kafka.KafkaProblem as problem:
-        return TopicSeen(io_config.topic, problem=f"{problem}.")
+        return TopicSeen(topic, problem=f"{problem}.")

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from controlplane.common.applications import running_applications, stop_timeout_s
-from controlplane.embedded import view
+from controlplane.embedded import apps, view
 from controlplane.embedded.errors import EmbeddedError
 from controlplane.embedded.home import Home, default_home
 from controlplane.embedded.jvm import require_prerequisites
@@ -19,6 +19,7 @@ from controlplane.embedded.kafka_jars import kafka_jars
 from controlplane.embedded.launcher import Launcher
 from controlplane.embedded.spark_classes import prepare_classes
 from controlplane.embedded.stack import Stack
+from controlplane.embedded.state import StackState
 
 NOT_ALL_RUN = 3
 _SUMMARY = {"stopped": "Stopped. `make up` starts it again, with its data.", "starting": "Starting."}
@@ -35,6 +36,8 @@ def parser() -> argparse.ArgumentParser:
     status = sub.add_parser("status", help="what runs; exit code 3 when not everything does")
     status.add_argument("--json", action="store_true", help="as JSON")
     sub.add_parser("clean", help="stop it and delete its data; downloads stay")
+    manage = sub.add_parser("manage", help="a command of manage.py, on the stack that runs: logins, damage, orphans")
+    manage.add_argument("rest", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its options")
     sub.add_parser("run", help="the launcher itself, in the foreground")
     sub.add_parser("jars", help="download Kafka and make the file of Spark's classes, unless they are there")
     demo = sub.add_parser("demo", help="start it, load real data, ingest it, show the result")
@@ -74,6 +77,8 @@ def run(options: argparse.Namespace, home: Home) -> int:
             stack.clean()
             view.console.print(f"Removed the state in {home.path}.")
             return 0
+        case "manage":
+            return manage(home, stack.state(), options.rest)
         case "run":
             return Launcher(home).run()
         case "jars":
@@ -85,6 +90,13 @@ def run(options: argparse.Namespace, home: Home) -> int:
             from controlplane.embedded.demo import run_demo  # not at the top: it loads Arrow, for no other command
 
             return run_demo(stack, stop_at_end=options.exit, report_file=options.json, deadline_s=options.deadline)
+
+
+def manage(home: Home, state: StackState, command: list[str]) -> int:
+    """A command of manage.py with the environment of the stack, which must run."""
+    if not state.all_run:
+        raise EmbeddedError("The stack does not run; `make up` starts it.")
+    return apps.manage(home, {s.name: s.port for s in state.services if s.port}, command)
 
 
 def up(stack: Stack) -> int:
@@ -113,10 +125,10 @@ def status(stack: Stack, *, as_json: bool) -> int:
         view.console.print("Nothing runs. `make up` starts the stack.")
     else:
         view.console.print(view.status_table(state))
-        summary = (
-            f"Headgate: {state.url}" if state.all_run else state.error or _SUMMARY.get(state.phase, "Not all run.")
-        )
-        view.console.print(summary, markup=False)
+        if state.all_run:
+            view.show_address(stack.home, state)
+        else:
+            view.console.print(state.error or _SUMMARY.get(state.phase, "Not all run."), markup=False)
     return 0 if state.all_run else NOT_ALL_RUN
 
 

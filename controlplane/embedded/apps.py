@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from abc import abstractmethod
@@ -82,6 +83,18 @@ def _manage(home: Home, env: Environment, cancel: threading.Event | None, *argum
         raise ServiceFailed(f"manage.py {arguments[0]}", f"took more than {MANAGE_TIMEOUT_S:g} s", log) from None
     if code != 0:
         raise ServiceFailed(f"manage.py {arguments[0]}", f"ended with exit code {code}", log)
+
+
+def manage(home: Home, ports: Mapping[str, int], arguments: list[str]) -> int:
+    """Run a command of manage.py on the stack whose services have these ports; its exit code. It has the terminal."""
+    env = environment(
+        home,
+        postgres=Postgres(home, port=ports["postgres"]),
+        valkey=Valkey(home, port=ports["valkey"]),
+        kafka=Kafka(home, port=ports["kafka"]),
+        web_port=ports["web"],
+    )
+    return subprocess.run([sys.executable, "manage.py", *arguments], env=env, cwd=PROJECT, check=False).returncode
 
 
 class Web(Service):

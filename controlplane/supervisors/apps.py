@@ -8,5 +8,5 @@ class Config(AppConfig):
     label = "supervisors"
 
     def ready(self) -> None:
-        """What holds a group of Kafka is told to those who take one."""
-        from controlplane.supervisors import groups  # noqa: F401  # not at the top: it needs the models
+        """What holds a group of Kafka is told to those who take one, and what reads a topic to those who show it."""
+        from controlplane.supervisors import groups, readers  # noqa: F401  # not at the top: it needs the models

@@ -9,6 +9,7 @@ FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=60)
 _NO_ROOM = {"slot": "WAITING_FOR_SLOT", "capacity": "WAITING_FOR_CAPACITY"}
 HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed start
+CALM_FOR = timedelta(seconds=10)  # so long a supervisor whose tasks all read is left alone, unless one of them changes
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class SeenTask:
     ended_at: datetime | None = None
     ready: bool = False  # it reads, or would if its predecessor did not
     expired: bool = False  # it, or the first of its group, has read for as long as one task is to
+    expires_at: datetime | None = None  # when it will have; None: never, or it does not read yet
     crowded_out: bool = False  # there is room for it only when its predecessor has ended
     group: str = ""  # that of its replicas; empty for a task that has none
     well: bool = False  # it has read for ``HEALTHY_AFTER``
@@ -72,6 +74,7 @@ class Observed:
     thresholds: Thresholds = Thresholds()
     before: tuple[str, str] = ("PENDING", "PENDING")  # the state and detailed state so far
     steady: bool = False  # it has been RUNNING since it began
+    used_up: bool = False  # a quota of its team's: nothing may read
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ def decide(seen: Observed) -> Decision:
     active = [t for t in seen.tasks if t.active]
     if seen.terminated or seen.suspended:
         return _stopped(seen, active)
+    if seen.used_up:
+        return _without_quota(active)
     current = [t for t in active if t.running_goal]
     keep = _kept(seen, current)
     others = [t for t in current if t not in keep]
@@ -110,6 +115,27 @@ def decide(seen: Observed) -> Decision:
     )
     state, detail = _health(seen, plan)
     return replace(plan, state=state, detailed_state=detail)
+
+
+def _without_quota(active: list[SeenTask]) -> Decision:
+    """What reads publishes what it holds, and ends; what is not up yet is told so when it is, or waits."""
+    finish = [t.id for t in active if t.running_goal and (t.reading or t.ready)]
+    return Decision("UNHEALTHY_TASKS", "QUOTA_USED_UP", finish=finish)
+
+
+def calm_until(seen: Observed, decision: Decision) -> datetime | None:
+    """Until when the next rounds would decide as this one did, as long as no task of it changes; None: they may differ.
+
+    So it is while all tasks that there are to be, and no others, read by the current spec, and none has failed lately.
+    """
+    active = [t for t in seen.tasks if t.active]
+    if seen.used_up:
+        return None if active else seen.now + CALM_FOR
+    all_read = all(t.ready and t.running_goal and t.spec_version == seen.version and not t.expired for t in active)
+    does_nothing = not (decision.start or decision.finish or decision.scale or decision.failures)
+    if not (all_read and does_nothing and len(active) == seen.replicas and decision.detailed_state == "RUNNING"):
+        return None
+    return min([seen.now + CALM_FOR, *(t.expires_at for t in active if t.expires_at is not None)])
 
 
 def failures_in_a_row(tasks: list[SeenTask]) -> int:

@@ -13,11 +13,13 @@ from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import versions
 from controlplane.tasks.selectors import shown_spec
+from ingestion.specs import SupervisorSpec
+from ingestion.specs import secrets as spec_secrets
 
 
 @dataclass(frozen=True)
 class Change:
-    """What one version changed of the one before."""
+    """What is different in one version from another."""
 
     diff: list[DiffLine]
     secrets: bool | None  # whether any of them changed; None: they can't be opened
@@ -53,6 +55,23 @@ def change_of(version: Any) -> Change | None:
         return None
     diff = spec_diff(shown_spec(version.spec_before), shown_spec(version.spec))
     return Change(diff, _secrets_differ(version.secrets_before, version.secrets))
+
+
+def change_between(before: SpecVersion, after: SpecVersion) -> Change:
+    """What differs between any two versions, seen from the first."""
+    diff = spec_diff(shown_spec(before.spec), shown_spec(after.spec))
+    return Change(diff, _secrets_differ(before.secrets, after.secrets))
+
+
+def would_change(supervisor: Supervisor, spec: SupervisorSpec) -> list[DiffLine]:
+    """What a spec, were it submitted, would change of the one that holds; secrets aside."""
+    canonical, _ = spec_secrets.split(spec.canonical())
+    return spec_diff(_inner(shown_spec(supervisor.current.spec)), _inner(shown_spec(canonical)))
+
+
+def _inner(document: dict[str, Any]) -> dict[str, Any]:
+    """Without what the supervisor has of its own."""
+    return {name: value for name, value in document.items() if name not in ("id", "suspended")}
 
 
 def tombstone_of(version: Any) -> Tombstone | None:

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
+from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
@@ -26,7 +27,7 @@ class State(models.TextChoices):
     UNHEALTHY_TASKS = "UNHEALTHY_TASKS"
 
 
-class SupervisorQuerySet(models.QuerySet["Supervisor"]):
+class SupervisorQuerySet(ConcealingQuerySet["Supervisor"]):
     def visible_to(self, user: User) -> SupervisorQuerySet:
         """Those of the user's teams."""
         return self.filter(visible(user, "datasource__team"))
@@ -66,15 +67,20 @@ class Supervisor(models.Model):
     steady = models.BooleanField(default=False)
     partitions = models.IntegerField(null=True)  # of its topic
     topic_missed = models.CharField(max_length=300, default="", db_default="")  # see Task; which one, if it was
+    # When the share group's configuration was last looked at, and in what it differs from the spec: sentences.
+    group_looked_at = models.DateTimeField(null=True)
+    group_drift = models.JSONField(default=list)
     handoff_asked_at = models.DateTimeField(null=True)  # tasks that began to read before this are to hand off
     # The autoscaler's: what it has decided, when it last looked, since when it may (a spec and a resume begin anew).
     decided_task_count = models.IntegerField(null=True)
     scaling_checked_at = models.DateTimeField(null=True)
     scaling_since = models.DateTimeField(default=timezone.now)
     terminations = models.JSONField(default=list)  # when, ISO 8601, and by whom: the tombstones of its history
-    ran_at = models.DateTimeField(null=True)
+    ran_at = models.DateTimeField(null=True)  # what its last round saw, it saw then
+    calm_until = models.DateTimeField(null=True)  # see ``decide.calm_until``
 
     objects = SupervisorQuerySet.as_manager()
+    concealed_for = ""
     _current: SpecVersion | None = None
     _reads: tuple[int, IOConfig] | None = None
 
@@ -99,6 +105,21 @@ class Supervisor(models.Model):
             self._reads = self.version, self.current.io_config if added is None else io_config_of(added)
         return self._reads[1]
 
+    @property
+    def current_error(self) -> dict[str, Any]:
+        """The last of its iterations, while they fail; empty else."""
+        return self.run_errors[0] if self.failed_runs and self.run_errors else {}
+
+    @property
+    def lacks_topic(self) -> bool:
+        """Whether its last iteration found no topic."""
+        return self.current_error.get("class") == "TopicMissing"
+
+    def conceal(self, role: str) -> None:
+        """What its tasks said may quote a value; what its own iterations came to does not."""
+        self.concealed_for = role
+        self.recent_errors = [{**e, "message": mark(role)} if e.get("task") else e for e in self.recent_errors]
+
     def begin(self) -> None:
         """It starts, with a new spec or after a suspension: what its iterations came to before says nothing now."""
         self.state = State.PENDING
@@ -106,6 +127,7 @@ class Supervisor(models.Model):
         self.look_due_at = self.contacted_at = self.partitions = None
         self.failed_runs = self.good_runs = 0
         self.run_errors = []
+        self.group_looked_at, self.group_drift = None, []
         self.steady = False
 
 

@@ -50,7 +50,9 @@ def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Rep
         identifier = task_id("replay", datasource.name, timezone.now())
         held = replaying.hold(found.filter(source=source), identifier)
         if held:
-            started.append(create_replay(identifier=identifier, source=source, mode=mode, user=user, **_how(source)))
+            started.append(
+                create_replay(identifier=identifier, source=source, mode=mode, user=user, **reader_of(source))
+            )
             records += held
     if not started:
         raise Conflict(
@@ -71,8 +73,8 @@ def _record(user: User, datasource: Datasource, choice: Choice, mode: Task.Repla
     )
 
 
-def _how(source: Source) -> dict[str, Any]:
-    """Spec and secrets: of the supervisor that reads the source, else of the last task that did."""
+def reader_of(source: Source) -> dict[str, Any]:
+    """Spec and secrets: of the supervisor that reads the source, else of the last that did. Raises ``Conflict``."""
     for supervisor in Supervisor.objects.filter(datasource=source.datasource_id).order_by("-created_at"):
         version = supervisor.current
         if _reads(source, version.io_config, supervisor.pk):

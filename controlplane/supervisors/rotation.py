@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.db import models, transaction
 
 from controlplane.connections.secrets import SecretsLost, resealed
-from controlplane.supervisors.models import SpecVersion
-from controlplane.tasks.models import Task
 
 
 def rotate_secrets() -> tuple[int, int]:
@@ -15,17 +14,23 @@ def rotate_secrets() -> tuple[int, int]:
     Rows with the same text keep one: a task's secrets are compared with those of its spec by it.
     """
     rotated = lost = 0
-    for text in sorted(_texts(SpecVersion) | _texts(Task)):
+    holders = [model for model in apps.get_models() if _holds_secrets(model)]
+    for text in sorted(set().union(*map(_texts, holders))):
         try:
             fresh = resealed(text)
         except SecretsLost:
             lost += 1
             continue
         with transaction.atomic():
-            for model in (SpecVersion, Task):
+            for model in holders:
                 _rows(model).filter(secrets=text).update(secrets=fresh)
         rotated += 1
     return rotated, lost
+
+
+def _holds_secrets(model: type[models.Model]) -> bool:
+    """Versions of specs, tasks, connections, drafts: whatever has them under this name."""
+    return any(field.name == "secrets" for field in model._meta.get_fields())
 
 
 def _texts(model: type[models.Model]) -> set[str]:

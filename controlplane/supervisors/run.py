@@ -9,23 +9,35 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, Min, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from controlplane.common.changes import Change, tell
 from controlplane.common.database import only_one
 from controlplane.common.ids import task_id
 from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.supervisors import scaling, streams
 from controlplane.supervisors.autoscale import wanted_task_count
-from controlplane.supervisors.decide import HEALTHY_AFTER, Decision, Observed, SeenTask, Thresholds, decide, unhealthy
+from controlplane.supervisors.decide import (
+    HEALTHY_AFTER,
+    Decision,
+    Observed,
+    SeenTask,
+    Thresholds,
+    calm_until,
+    decide,
+    unhealthy,
+)
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.streams import TopicAnswer
 from controlplane.tasks import capacity
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.quotas import stopped_team
 from controlplane.tasks.services import create_task
 from ingestion.specs import parse_supervisor_spec
 from ingestion.specs.stored import but_for_scaling
@@ -33,12 +45,15 @@ from ingestion.specs.stored import but_for_scaling
 logger = logging.getLogger(__name__)
 ENDED_LOOKED_AT = 20
 _ITERATION_LOCK = 0x49544552
+_NO_FENCE: tuple[datetime | None, int] = (None, 0)
+_OF_ENDED = ("id", "spec_version", "status", "goal", "indexers_wanted", "created_at", "ended_at", "replica_group")
 _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs=0)  # its first iteration is to come
 
 
 def run_all() -> None:
-    """One round over all supervisors that are not yet at rest, and have asked Kafka before."""
-    rounds = Supervisor.objects.exclude(detailed_state="TERMINATED").exclude(_UNASKED).exclude(_suspended_and_at_rest())
+    """One round over all supervisors for which it may change something, and that have asked Kafka before."""
+    live = Supervisor.objects.exclude(detailed_state="TERMINATED").exclude(_UNASKED)
+    rounds = live.exclude(_suspended_and_at_rest()).exclude(_calm())
     for pk in rounds.values_list("pk", flat=True):
         try:
             run(pk)
@@ -55,6 +70,20 @@ def _suspended_and_at_rest() -> Q:
         Q(ended_at=None) | Q(ended_at__gte=OuterRef("ran_at"))
     )
     return Q(~Exists(since), suspended=True, detailed_state="SUSPENDED", ran_at__isnull=False)
+
+
+def _calm() -> Q:
+    """It has what it is to have, as of a moment ago, and no task of it has begun, ended or been told to since.
+
+    Its rounds would only write down that they were had; with hundreds of supervisors they would keep a processor busy.
+    """
+    changed = Task.objects.filter(supervisor_id=OuterRef("pk")).filter(
+        Q(created_at__gte=OuterRef("ran_at"))
+        | Q(started_at__gte=OuterRef("ran_at"))
+        | Q(ended_at__gte=OuterRef("ran_at"))
+        | (Q(ended_at=None) & ~Q(goal=Goal.RUN))
+    )
+    return Q(~Exists(changed), calm_until__gt=timezone.now(), suspended=False, terminated_at=None)
 
 
 def iterate() -> None:
@@ -88,6 +117,7 @@ def _keep_failure(supervisor_id: str, error: Exception) -> None:
     detail = unhealthy(streams.runs_of(supervisor), _thresholds())
     if detail:
         supervisor.state, supervisor.detailed_state = State.UNHEALTHY_SUPERVISOR, detail
+    supervisor.calm_until = None
     supervisor.recent_errors = _recent_errors(supervisor)
     supervisor.save()
 
@@ -100,12 +130,23 @@ def run(supervisor_id: str, answer: TopicAnswer | None = None) -> Decision | Non
     supervisor = locked.filter(pk=supervisor_id).first()
     if supervisor is None:
         return None
+    before = _columns(supervisor)
     if answer is not None:
         streams.keep_answer(supervisor, answer)
     scaling.scale_if_due(supervisor)
-    decision = decide(observe(supervisor))
+    seen = observe(supervisor)
+    decision = decide(seen)
     apply(supervisor, decision)
+    supervisor.ran_at = seen.now
+    # An autoscaler looks at its lag in rounds.
+    supervisor.calm_until = None if supervisor.io_config.auto_scaler else calm_until(seen, decision)
+    # Most rounds change no more than when they were had: the rest of the row, with its lists, need not be written.
+    supervisor.save(update_fields=[name for name, value in _columns(supervisor).items() if value != before[name]])
     return decision
+
+
+def _columns(supervisor: Supervisor) -> dict[str, Any]:
+    return {f.attname: getattr(supervisor, f.attname) for f in supervisor._meta.concrete_fields}
 
 
 def observe(supervisor: Supervisor) -> Observed:
@@ -130,6 +171,7 @@ def observe(supervisor: Supervisor) -> Observed:
         thresholds=_thresholds(),
         before=(supervisor.state, supervisor.detailed_state),
         steady=supervisor.steady,
+        used_up=stopped_team(supervisor.datasource.team_id) is not None,
     )
 
 
@@ -151,7 +193,7 @@ def _tasks(supervisor: Supervisor) -> list[Task]:
         settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD,
         settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD,
     )
-    ended = mine.filter(status__in=[Status.SUCCESS, Status.FAILED])[:enough]
+    ended = mine.filter(status__in=[Status.SUCCESS, Status.FAILED]).only(*_OF_ENDED)[:enough]
     return sorted([*active, *ended], key=lambda t: (t.created_at, t.pk), reverse=True)
 
 
@@ -167,27 +209,23 @@ def _keep_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
 
 def _seen(tasks: list[Task], handoff_asked_at: datetime | None) -> list[SeenTask]:
     """A replica has read for as long as the first of its group has."""
-    began, published = _began_to_read([t.pk for t in tasks]), _published([t.pk for t in tasks])
+    fences = _fences([t.pk for t in tasks])
     first: dict[str, datetime] = {}
     for task in tasks:
-        if task.replica_group and task.pk in began:
-            first[task.replica_group] = min(began[task.pk], first.get(task.replica_group, began[task.pk]))
+        began, _ = fences.get(task.pk, _NO_FENCE)
+        if task.replica_group and began is not None:
+            first[task.replica_group] = min(began, first.get(task.replica_group, began))
     return [
-        replace(
-            _seen_task(t, began.get(t.pk), first.get(t.replica_group, began.get(t.pk)), handoff_asked_at),
-            published=t.pk in published,
-        )
+        replace(_seen_task(t, began, first.get(t.replica_group, began), handoff_asked_at), published=bool(publishes))
         for t in tasks
+        for began, publishes in [fences.get(t.pk, _NO_FENCE)]
     ]
 
 
-def _began_to_read(task_ids: list[str]) -> dict[str, datetime]:
-    fences = IndexerFence.objects.filter(task_id__in=task_ids, started_at__isnull=False)
-    return dict(fences.values_list("task_id").annotate(first=Min("started_at")).order_by())
-
-
-def _published(task_ids: list[str]) -> set[str]:
-    return set(IndexerFence.objects.filter(task_id__in=task_ids, publishes__gt=0).values_list("task_id", flat=True))
+def _fences(task_ids: list[str]) -> dict[str, tuple[datetime | None, int]]:
+    """Of those whose indexers have started: when the first did, and the most that one has published."""
+    fences = IndexerFence.objects.filter(task_id__in=task_ids).values_list("task_id").order_by()
+    return {pk: (first, most) for pk, first, most in fences.annotate(Min("started_at"), Max("publishes"))}
 
 
 def _seen_task(
@@ -195,13 +233,15 @@ def _seen_task(
 ) -> SeenTask:
     states = {i.state for i in task.indexers.all()} if task.status == Status.RUNNING else set()
     reading = "reading" in states
+    expires_at = _expires_at(task, group_since)
     return SeenTask(
         id=task.pk,
         spec_version=task.spec_version or 0,
         active=not task.ended,
         reading=reading,
         ready=bool(states & {"reading", "waiting"}),
-        expired=_has_expired(task, group_since, handoff_asked_at),
+        expired=not task.ended and (_before(expires_at, timezone.now()) or _before(group_since, handoff_asked_at)),
+        expires_at=expires_at,
         crowded_out=capacity.crowded_out(task, timezone.now()),
         lacks=capacity.lacks_room(task, timezone.now()),
         failed=task.status == Status.FAILED,
@@ -214,13 +254,15 @@ def _seen_task(
     )
 
 
-def _has_expired(task: Task, reading_since: datetime | None, handoff_asked_at: datetime | None) -> bool:
+def _before(one: datetime | None, other: datetime | None) -> bool:
+    return one is not None and other is not None and one < other
+
+
+def _expires_at(task: Task, reading_since: datetime | None) -> datetime | None:
     if task.ended or reading_since is None:
-        return False
-    if handoff_asked_at is not None and reading_since < handoff_asked_at:
-        return True
+        return None
     duration = task.io_config.taskDuration
-    return duration is not None and timezone.now() - reading_since > duration
+    return None if duration is None else reading_since + duration
 
 
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion, tasks: list[Task]) -> frozenset[int]:
@@ -234,21 +276,22 @@ def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion, tasks
 
 
 def apply(supervisor: Supervisor, decision: Decision) -> None:
-    """Carry out a decision; the supervisor's row is locked by the caller."""
+    """Carry out a decision; the supervisor's row is locked and saved by the caller."""
     # First what takes the pool's lock: a launch takes it before a task's row, too.
     for pk, indexers in decision.scale.items():
         capacity.scale(pk, indexers)
     for task in Task.objects.filter(pk__in=decision.finish):
         set_goal(task, Goal.FINISH)
     _start_tasks(supervisor, decision)
+    if (supervisor.state, supervisor.detailed_state) != (decision.state, decision.detailed_state):
+        whose = supervisor.datasource
+        tell(Change(team=whose.team_id, datasource=whose.name, supervisor=supervisor.pk, urgent=True))
     supervisor.state = decision.state
     supervisor.detailed_state = decision.detailed_state
     supervisor.failures = decision.failures
     supervisor.next_start_at = decision.next_start_at
     supervisor.steady |= decision.detailed_state == "RUNNING"
     supervisor.recent_errors = _recent_errors(supervisor)
-    supervisor.ran_at = timezone.now()
-    supervisor.save()
 
 
 def _start_tasks(supervisor: Supervisor, decision: Decision) -> None:
@@ -280,7 +323,9 @@ def _active_tasks(supervisor: Supervisor) -> QuerySet[Task, str]:
 def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
     """Of iterations, of tasks, and of running ones' indexers that fail over and over; the newest first."""
     most = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS
-    failed = Task.objects.filter(supervisor_id=supervisor.pk, status=Status.FAILED)[:most]
+    failed = Task.objects.filter(supervisor_id=supervisor.pk, status=Status.FAILED).only("id", "ended_at", "error")[
+        :most
+    ]
     of_tasks = [
         {
             "at": t.ended_at.isoformat() if t.ended_at else "",

@@ -30,8 +30,10 @@ def scale_if_due(supervisor: Supervisor) -> None:
         return
     io_config = supervisor.io_config
     config = io_config.auto_scaler
+    if config is None:
+        return
     source = sources_of(supervisor.datasource_id, io_config, supervisor.pk).filter(current=True).last()
-    if config is None or source is None:
+    if source is None:
         return
     seen = _observe(supervisor, config, source, wanted_task_count(io_config, supervisor.decided_task_count))
     if not is_due(seen):

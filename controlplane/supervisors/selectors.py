@@ -3,44 +3,60 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
+from controlplane.datasources.selectors import begins_first
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors import Totals, totals_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import Reason
-from controlplane.tasks.models import Task
+from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.quotas import stopped_team
 from controlplane.teams.models import User
 
 _HEALTHY = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED, State.STOPPING})
 
 
 def list_supervisors(
-    user: User, search: str = "", state: str = "", *, terminated: bool = False
+    user: User, search: str = "", state: str = "", *, team: str = "", terminated: bool = False
 ) -> QuerySet[Supervisor]:
-    """The user's supervisors that are not terminated, or those that are, by id; ``search`` in ids.
+    """The user's supervisors that are not terminated, or those that are, by id; ``search`` in ids and topics.
 
     Adds team_name, current_task_id (None when no task runs) and spec (the current version's JSON).
     """
     if not storable(search) or not storable(state):
         return Supervisor.objects.none()
-    supervisors = _described(Supervisor.objects.visible_to(user).filter(terminated_at__isnull=not terminated))
+    supervisors = _described(
+        Supervisor.objects.visible_to(user).shown_to(user).filter(terminated_at__isnull=not terminated)
+    )
     if search:
-        supervisors = supervisors.filter(id__icontains=search)
+        supervisors = supervisors.filter(Q(id__icontains=search) | Q(spec__spec__ioConfig__topic__icontains=search))
+    if team:
+        supervisors = supervisors.filter(datasource__team__name=team)
     return supervisors.filter(state=state) if state else supervisors
 
 
 def get_supervisor(user: User, supervisor_id: str) -> Supervisor:
     """One of the user's supervisors, a terminated one too, with what ``list_supervisors`` adds. Raises ``NotFound``."""
-    visible = _described(Supervisor.objects.visible_to(user))
+    visible = _described(Supervisor.objects.visible_to(user).shown_to(user))
     supervisor = visible.filter(pk=supervisor_id).first() if storable(supervisor_id) else None
     if supervisor is None:
         raise NotFound(f"There is no supervisor {supervisor_id!r}.")
     return supervisor
+
+
+def supervisors_named(user: User, text: str, *, team: str = "", most: int = 20) -> list[Supervisor]:
+    """Those that are not terminated and have the text in their ids, those that begin with it first."""
+    if not storable(text):
+        return []
+    found = Supervisor.objects.visible_to(user).filter(terminated_at__isnull=True, id__icontains=text)
+    if team:
+        found = found.filter(datasource__team__name=team)
+    return list(begins_first(found.select_related("datasource__team"), "id", text)[:most])
 
 
 def is_healthy(supervisor: Supervisor) -> bool:
@@ -51,7 +67,10 @@ def is_healthy(supervisor: Supervisor) -> bool:
 def current_tasks(supervisor: Supervisor) -> list[Task]:
     """Its tasks that have not ended, repairs aside, newest first: replicas, and those that hand over to the next."""
     mine = Task.objects.active().reading().filter(supervisor_id=supervisor.pk)
-    return list(mine.select_related("datasource__team"))
+    found = list(mine.select_related("datasource__team"))
+    for task in found if supervisor.concealed_for else ():
+        task.conceal(supervisor.concealed_for)
+    return found
 
 
 def versions(supervisor: Supervisor) -> QuerySet[SpecVersion]:
@@ -71,8 +90,11 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
         return [Reason("terminated", "It was terminated; submit its spec again to bring it back.")]
     if supervisor.suspended:
         return [Reason("suspended", "It is suspended; resume it to read on.")]
+    quota = stopped_team(supervisor.datasource.team_id)
+    if quota is not None:
+        return [Reason("waiting_for_capacity", quota.text)]
     current = current_tasks(supervisor)
-    own = [*_stream(supervisor), *_backing_off(supervisor)]
+    own = [*_stream(supervisor), *_unstarted(supervisor, current), *_backing_off(supervisor)]
     if not current:
         return own or [Reason("starting", "Its first task is about to start.")]
     of_tasks = [
@@ -112,6 +134,24 @@ def _recovering(supervisor: Supervisor) -> Reason:
 
 def _times(supervisor: Supervisor) -> str:
     return "Once" if supervisor.failed_runs == 1 else f"{supervisor.failed_runs} times"
+
+
+def _unstarted(supervisor: Supervisor, current: list[Task]) -> list[Reason]:
+    """A new version of its spec whose tasks fail before they have published anything: which one is in force, then."""
+    mine = Task.objects.reading().filter(supervisor_id=supervisor.pk)
+    failed = mine.filter(spec_version=supervisor.version, status=Status.FAILED).count()
+    published = mine.filter(pk__in=IndexerFence.objects.filter(publishes__gt=0).values("task_id"))
+    if not failed or published.filter(spec_version=supervisor.version).exists():
+        return []
+    text = f"Version {supervisor.version} of the spec does not start: {failed} of its tasks failed, and none published."
+    reading = [t.spec_version for t in current if t.goal == Goal.RUN and (t.spec_version or 0) < supervisor.version]
+    if reading:
+        return [Reason("version_not_started", f"{text} The task of version {reading[0]} reads on meanwhile.")]
+    last = published.filter(spec_version__lt=supervisor.version).order_by("-created_at").first()
+    if last is None:
+        return []
+    text += f" Version {last.spec_version} was the last that published; submit it again to go back to it."
+    return [Reason("version_not_started", text)]
 
 
 def _backing_off(supervisor: Supervisor) -> list[Reason]:

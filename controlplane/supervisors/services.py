@@ -10,14 +10,17 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.connections.admission import check_complete, check_connections
+from controlplane.common.errors import Conflict, InvalidInput, NotFound
+from controlplane.connections import named
+from controlplane.connections.admission import check_complete
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.groups import claim_group
+from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.celery_tasks import run_one
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.checking import read_spec
+from controlplane.tasks.quotas import check_indexers
 from controlplane.tasks.services import check_room, check_slots
 from controlplane.teams import audit
 from controlplane.teams.models import User
@@ -30,21 +33,28 @@ SOON = timedelta(minutes=1)  # a start that is further away needs no round of it
 
 
 def submit_supervisor(
-    *, user: User, document: Any, team_name: str | None = None, skip_unmodified: bool = False
+    *,
+    user: User,
+    document: Any,
+    team_name: str | None = None,
+    skip_unmodified: bool = False,
+    again: SpecVersion | None = None,
 ) -> Supervisor:
     """Create a supervisor, or give the one of that id a new spec.
 
-    ``skip_unmodified``: the spec that it has already changes nothing, and restarts nothing.
+    ``skip_unmodified``: the spec that it has already changes nothing, and restarts nothing. ``again``: an earlier
+    version, which the document is of: it has that one's secrets.
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
     spec = read_spec(user, document, parse_supervisor_spec)
     check_room(spec.spec.ioConfig)
-    check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
+    named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.ADMINISTER
         )
+        check_room(spec.spec.ioConfig, datasource.team)
         identifier = spec.id or spec.datasource
         claim_group(datasource.team, spec.spec.ioConfig.group, identifier)
         known = Supervisor.objects.select_for_update().filter(pk=identifier).first()
@@ -59,8 +69,9 @@ def submit_supervisor(
                 raise Conflict(f"The supervisor id {identifier!r} is taken; choose another.")
             if skip_unmodified and known.terminated_at is None and not _modifies(known, spec):
                 return known
-            supervisor = _update(known, document, spec, user)
-            record_action(user, supervisor, "update", version=supervisor.version)
+            supervisor = _update(known, document, spec, user, again)
+            back = {"rolled_back_to": again.version} if again else {}
+            record_action(user, supervisor, "update", version=supervisor.version, **back)
     run_soon(supervisor.pk)
     return supervisor
 
@@ -83,7 +94,25 @@ def _without_outer(canonical: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in canonical.items() if name not in ("id", "suspended")}
 
 
-def _update(supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User) -> Supervisor:
+def roll_back(*, user: User, supervisor: Supervisor, version: int) -> Supervisor:
+    """A new version with the content of an earlier one, by the usual way: it must be a good spec today.
+
+    Whether it is suspended stays as it is. Raises what ``submit_supervisor`` raises, ``NotFound``, ``Conflict``.
+    """
+    require(user, Action.ADMINISTER, supervisor.datasource.team)
+    earlier = supervisor.versions.filter(version=version).first()
+    if earlier is None:
+        raise NotFound(f"Supervisor {supervisor.pk} has no spec version {version}.")
+    if version == supervisor.version:
+        raise Conflict(f"Version {version} is the one that holds.")
+    document = {name: value for name, value in earlier.spec.items() if name != "suspended"}
+    document["id"] = supervisor.pk
+    return submit_supervisor(user=user, document=document, team_name=supervisor.datasource.team.name, again=earlier)
+
+
+def _update(
+    supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User, again: SpecVersion | None = None
+) -> Supervisor:
     if spec.spec.ioConfig.auto_scaler is None or supervisor.terminated_at is not None:
         supervisor.decided_task_count = None
     supervisor.scaling_since = timezone.now()
@@ -92,7 +121,7 @@ def _update(supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: U
     supervisor.terminated_at = None
     supervisor.begin()
     supervisor.save()
-    before = supervisor.versions.get(version=supervisor.version - 1)
+    before = again or supervisor.versions.get(version=supervisor.version - 1)
     _add_version(supervisor, document, spec, user, before)
     return supervisor
 
@@ -100,10 +129,11 @@ def _update(supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: U
 def _add_version(
     supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User, before: SpecVersion | None = None
 ) -> None:
-    """``before``: the last version. Nobody is shown its secrets, so a spec that leaves them out keeps them."""
+    """``before``: a version. Nobody is shown its secrets, so a spec that leaves them out keeps them."""
     canonical, hidden = spec_secrets.split(spec.canonical())
     secrets = {**(_kept(before, canonical) if before else {}), **hidden}
-    check_complete(document, {**spec_secrets.of_kafka(secrets), **spec.spec.ioConfig.consumerProperties})
+    named.hold(supervisor.datasource.team, spec.spec.ioConfig)
+    check_complete(document, named.reached(supervisor.datasource.team_id, spec.spec.ioConfig, secrets).properties)
     canonical["suspended"] = supervisor.suspended
     SpecVersion.objects.create(
         supervisor=supervisor, version=supervisor.version, spec=canonical, secrets=seal(secrets), created_by=user
@@ -204,6 +234,7 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
     if isinstance(task_count, bool) or not isinstance(task_count, int) or task_count < 1:
         raise InvalidInput("taskCount must be a whole number of at least 1.")
     check_slots("taskCount", task_count)
+    check_indexers(supervisor.datasource.team, "taskCount", task_count * supervisor.io_config.replicas)
     with transaction.atomic():
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:

@@ -13,10 +13,11 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, Unavailable
 from controlplane.connections import kafka
-from controlplane.connections.resolving import stored_properties
+from controlplane.connections.named import kafka_properties
 from controlplane.connections.secrets import SecretsLost
 from controlplane.segments.models import IndexerFence, Source, SourceEvent
 from controlplane.segments.selectors.coverage import PartitionCoverage, coverage
+from controlplane.supervisors.group_config import GroupSetting, held_against
 from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import current_tasks
@@ -137,24 +138,6 @@ def _repairs(supervisor: Supervisor) -> list[Repair]:
 
 
 @dataclass(frozen=True)
-class GroupSetting:
-    """One dynamic setting of the group."""
-
-    name: str
-    wanted: str  # by the spec
-    actual: str | None  # on the broker, its default if none is set
-    is_default: bool
-    effective: str | None  # the same within the broker's bounds
-    # least and most: those bounds, None where there is none.
-    least: int | None
-    most: int | None
-
-    @property
-    def drifted(self) -> bool:
-        return self.effective != self.wanted
-
-
-@dataclass(frozen=True)
 class GroupConfiguration:
     """What the broker has against the spec, when it was asked."""
 
@@ -174,17 +157,18 @@ def group_configuration(supervisor: Supervisor) -> GroupConfiguration:
         seen = kafka.share_group_config(_properties(supervisor), io_config.topic, io_config.groupId)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration is not known: {problem}") from None
-    settings = [_setting(name, wanted, seen) for name, wanted in io_config.group_settings.items()]
+    settings = held_against(io_config.group_settings, seen)
+    keep_drift(supervisor, settings)
     return GroupConfiguration(io_config.groupId, timezone.now(), settings)
 
 
-def _setting(name: str, wanted: str, seen: kafka.ShareGroupConfig) -> GroupSetting:
-    actual, is_default = seen.values.get(name, (None, True))
-    least, most = seen.bounds.get(name, (None, None))
-    effective = actual
-    if actual is not None and actual.isdecimal():
-        effective = str(max(least or 0, min(int(actual), most if most is not None else int(actual))))
-    return GroupSetting(name, wanted, actual, is_default, effective, least, most)
+def keep_drift(supervisor: Supervisor, settings: list[GroupSetting]) -> None:
+    """What was seen ends what home says of it; that something differs is said by the supervisor's own looks alone.
+
+    Before its task has set the configuration, it differs and nothing is wrong.
+    """
+    if supervisor.group_drift and not any(setting.drifted for setting in settings):
+        Supervisor.objects.filter(pk=supervisor.pk).update(group_drift=[])
 
 
 def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfiguration:
@@ -216,4 +200,4 @@ def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfigurat
 
 
 def _properties(supervisor: Supervisor) -> dict[str, Value]:
-    return stored_properties(supervisor.io_config.consumerProperties, supervisor.current.secrets)
+    return kafka_properties(supervisor.datasource.team_id, supervisor.io_config, supervisor.current.secrets)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import cast
 
 from django.conf import settings
 from django.db.models import Q
@@ -17,14 +18,18 @@ from django.utils import timezone
 
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
-from controlplane.connections.resolving import stored_properties
+from controlplane.connections.named import NoSuchConnection, kafka_properties
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.decide import Runs
+from controlplane.supervisors.group_config import held_against
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
 from controlplane.tasks.beginnings import begin_at, from_latest
+from controlplane.tasks.models import Indexer, Status
 from controlplane.tasks.sources import sources_of
+from ingestion.specs import IOConfig, ShareGroupIOConfig
 from ingestion.specs.providers import Value
 
+GROUP_EVERY = timedelta(minutes=5)
 SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
 MESSAGE_LENGTH = 1000
 STACK_LENGTH = 8000
@@ -46,6 +51,8 @@ class Question:
     problem: Exception | None = None
     begins: bool = False  # it is to read from the topic's end on, as it is when it is first asked for; by ``isolation``
     isolation: str = "read_committed"
+    group: str = ""  # the share group whose configuration is to be looked at, if it is
+    group_settings: Mapping[str, str] = field(default_factory=dict)  # as its spec has them
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,8 @@ class TopicAnswer:
     partitions: int | None = None
     problem: Exception | None = None
     topic: kafka.TopicOffsets | None = None  # where reading is to begin, if that was asked
+    # In what the group's configuration differs from the spec; None if that was not asked, or not answered.
+    drift: list[str] | None = None
 
 
 def first_start(supervisor: Supervisor) -> datetime:
@@ -68,6 +77,7 @@ def due() -> SupervisorQuerySet:
     """Supervisors whose period is over, or which began anew."""
     at_work = Supervisor.objects.filter(suspended=False, terminated_at=None)
     # Those that answered last come first: of the others one asks for long.
+    at_work = at_work.select_related("datasource")  # its team's connections are asked
     return at_work.filter(Q(look_due_at=None) | Q(look_due_at__lte=timezone.now())).order_by("failed_runs", "id")
 
 
@@ -105,11 +115,25 @@ def question(supervisor: Supervisor) -> Question:
     problem: Exception | None = io_config.problem
     properties: dict[str, Value] = {}
     try:
-        properties = stored_properties(io_config.consumerProperties, version.secrets)
+        properties = kafka_properties(supervisor.datasource.team_id, io_config, version.secrets)
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
     begins = supervisor.partitions is None and from_latest(io_config)
-    return Question(supervisor.pk, version.version, io_config.topic, properties, problem, begins, io_config.isolation)
+    asked = Question(supervisor.pk, version.version, io_config.topic, properties, problem, begins, io_config.isolation)
+    if not _looks_at_group(supervisor, io_config):
+        return asked
+    Supervisor.objects.filter(pk=supervisor.pk).update(group_looked_at=timezone.now())
+    of_group = cast("ShareGroupIOConfig", io_config)
+    return replace(asked, group=of_group.groupId, group_settings=of_group.group_settings)
+
+
+def _looks_at_group(supervisor: Supervisor, io_config: IOConfig) -> bool:
+    """Now and then, once a task of this version reads: it has set the configuration when it started."""
+    looked = supervisor.group_looked_at
+    if not io_config.traits.in_share_group or (looked and timezone.now() - looked < GROUP_EVERY):
+        return False
+    reading = Indexer.objects.filter(task__supervisor_id=supervisor.pk, task__spec_version=supervisor.version)
+    return reading.filter(task__status=Status.RUNNING, state="reading").exists()
 
 
 def answers(questions: list[Question]) -> Iterator[TopicAnswer]:
@@ -121,13 +145,24 @@ def answers(questions: list[Question]) -> Iterator[TopicAnswer]:
 def _ask(question: Question) -> TopicAnswer:
     if question.problem is not None:
         raise question.problem
-    answer = TopicAnswer(question.supervisor_id, question.version)
+    answer = TopicAnswer(question.supervisor_id, question.version, drift=_drift(question))
     if not question.begins:
         return replace(answer, partitions=kafka.partition_count(question.properties, question.topic))
     topic = kafka.topic_offsets(question.properties, question.topic)
     if topic is None:
         return answer
     return replace(answer, partitions=len(topic.ends), topic=topic.read_by(question.isolation))
+
+
+def _drift(question: Question) -> list[str] | None:
+    """Who may not describe the group reads it all the same."""
+    if not question.group:
+        return None
+    try:
+        seen = kafka.share_group_config(question.properties, question.topic, question.group)
+    except kafka.KafkaProblem:
+        return None
+    return [setting.told for setting in held_against(question.group_settings, seen) if setting.drifted]
 
 
 def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
@@ -138,6 +173,8 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
         count_failure(supervisor, answer.problem)
         return
     supervisor.contacted_at = timezone.now()
+    if answer.drift is not None:
+        supervisor.group_drift = answer.drift
     if answer.partitions is None:
         topic = supervisor.io_config.topic
         supervisor.topic_missed = topic
@@ -163,7 +200,7 @@ def count_failure(supervisor: Supervisor, problem: Exception) -> None:
         "at": timezone.now().isoformat(),
         "class": type(problem).__name__,
         "message": str(problem)[:MESSAGE_LENGTH],
-        "stream": isinstance(problem, kafka.KafkaProblem | TopicMissing),
+        "stream": isinstance(problem, kafka.KafkaProblem | TopicMissing | NoSuchConnection),
         "stack": stack,
     }
     supervisor.run_errors = [event, *supervisor.run_errors][: settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS]

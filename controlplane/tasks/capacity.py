@@ -1,20 +1,22 @@
 """The pool of indexers that the installation runs at once: which of the waiting tasks may start, and what is in use.
 
-Repairs take no place: they are small, and what waits for them is never lost for want of one.
+A team may have fewer for itself: its quota. Repairs and replays take no place: they are small, and what waits for them
+is never lost for want of one. An application that serves all has the places of its slots, and gives way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Max, Q, QuerySet
 
 from controlplane.tasks import spark_master
-from controlplane.tasks.models import Status, Task
+from controlplane.tasks.models import Resident, Status, Task
+from controlplane.tasks.team_limits import limits_of_teams
 
 NOTICED = timedelta(seconds=10)  # a task that has had no room for so long is not only starting
 _LOCK = 0x43415041
@@ -29,6 +31,32 @@ class Asking:
     asked_at: datetime
     follows: bool = False  # a task of its supervisor reads until this one is up, or has just ended for it
     held: int = 0  # places that it gets back from those before it once they have ended
+    team: str = ""
+
+
+@dataclass(frozen=True)
+class TeamPlaces:
+    """A team's own limit."""
+
+    name: str
+    size: int | None  # None for no limit
+    used: int
+    stopped: bool = False  # another quota of the team's is used up: none of its tasks may start
+
+    @property
+    def free(self) -> int | None:
+        return None if self.size is None else max(0, self.size - self.used)
+
+    def told(self, asked: int) -> str:
+        """Why a task of the team has to wait."""
+        asks = f"It asks for {asked} indexer{'' if asked == 1 else 's'}"
+        if self.size is not None and asked > self.size:
+            return (
+                f"{asks}, more than the {self.size} that team {self.name} may run at once. Ask for a smaller "
+                "taskCount, or have an administrator of the site raise the team's quota."
+            )
+        runs = f"team {self.name} runs {self.used} of {self.size} indexers"
+        return f"{asks}; {runs}. It starts by itself when there is room."
 
 
 @dataclass(frozen=True)
@@ -38,6 +66,7 @@ class Pool:
     size: int | None  # None for no limit
     used: int  # places of tasks that were launched
     waiting: Sequence[Asking] = ()  # oldest first
+    teams: Mapping[str, TeamPlaces] = field(default_factory=dict)  # those that have a limit
     of_spark: bool = False  # its places are slots of Spark, and those that wait for one have been launched
 
     @property
@@ -55,27 +84,43 @@ def admitted(pool: Pool) -> list[str]:
     """Who may be launched now, in this order. Who follows a task of its own goes first, then who has waited longest.
 
     Nobody overtakes a task that has to wait for more places, or a large one would wait for ever; only one that asks
-    for more than the pool will ever have holds nobody up.
+    for more than the pool will ever have holds nobody up. What its team's limit keeps waiting holds up its team alone.
     """
-    if pool.free is None:
-        return [a.id for a in pool.waiting]
     free, launchable = pool.free, []
+    of_teams = {team.name: team.free for team in pool.teams.values()}
+    full: set[str] = set()
     for asking in _in_turn(pool):
-        if asking.indexers > free:
+        left = of_teams.get(asking.team)
+        if asking.team in full or (left is not None and asking.indexers > left):
+            full.add(asking.team)
+            continue
+        if free is not None and asking.indexers > free:
             break
-        free -= asking.indexers
+        free = None if free is None else free - asking.indexers
+        of_teams[asking.team] = None if left is None else left - asking.indexers
         launchable.append(asking.id)
     return launchable
 
 
 def _in_turn(pool: Pool) -> list[Asking]:
-    possible = [a for a in pool.waiting if a.indexers <= (pool.size or 0)]
+    possible = [a for a in pool.waiting if _ever_fits(pool, a)]
     return sorted(possible, key=lambda a: not (a.follows and _fits_after(pool, a)))
+
+
+def _ever_fits(pool: Pool, asking: Asking) -> bool:
+    team = pool.teams.get(asking.team)
+    if team is not None and (team.stopped or (team.size is not None and asking.indexers > team.size)):
+        return False
+    return pool.size is None or asking.indexers <= pool.size
 
 
 def _fits_after(pool: Pool, asking: Asking) -> bool:
     """Whether there is room for it once those before it have ended."""
-    return pool.size is not None and asking.indexers <= pool.size - pool.used + asking.held
+    team = pool.teams.get(asking.team)
+    limits = [(pool.size, pool.used)] + ([(team.size, team.used)] if team is not None else [])
+    return _ever_fits(pool, asking) and all(
+        size is None or asking.indexers <= size - used + asking.held for size, used in limits
+    )
 
 
 def must_give_way(pool: Pool, task_id: str, now: datetime) -> bool:
@@ -107,7 +152,7 @@ def lacks_room(task: Task, now: datetime) -> str:
 
 
 def _waits_for_place(task: Task) -> bool:
-    return bool(settings.WORKER_CAPACITY) and task.status == Status.PENDING and task.launched_at is None
+    return task.status == Status.PENDING and task.launched_at is None and task.reads
 
 
 def shown() -> Pool:
@@ -116,7 +161,7 @@ def shown() -> Pool:
     if cluster is None:
         return pool()
     launched = list(_running())
-    waiting = [_asking(t, launched) for t in launched if t.without_slot_since is not None]
+    waiting = _all_asking([t for t in launched if t.without_slot_since is not None], launched)
     return Pool(size=cluster.cores, used=cluster.used, waiting=waiting, of_spark=True)
 
 
@@ -125,18 +170,76 @@ def pool() -> Pool:
     launched = list(_running())
     return Pool(
         size=settings.WORKER_CAPACITY or None,
-        used=sum(_places(t) for t in launched),
-        waiting=[_asking(t, launched) for t in _waiting()],
+        used=sum(_places(t) for t in launched) + _places_of_residents(),
+        waiting=_all_asking(list(_waiting()), launched),
+        teams=_teams(launched),
     )
+
+
+def _teams(launched: Sequence[Task]) -> dict[str, TeamPlaces]:
+    limits = limits_of_teams()
+    used = _by_team(launched) if limits else {}
+    return {name: TeamPlaces(name, size, used.get(name, 0), none) for name, (size, none) in limits.items()}
+
+
+def places_by_team() -> dict[str, int]:
+    """How many places the tasks of each team have."""
+    return _by_team(list(_running()))
+
+
+def _by_team(launched: Sequence[Task]) -> dict[str, int]:
+    places: dict[str, int] = {}
+    for task in launched:
+        places[_team(task)] = places.get(_team(task), 0) + _places(task)
+    return places
+
+
+def _team(task: Task) -> str:
+    name: str = task.of_team  # type: ignore[attr-defined]  # annotated
+    return name
+
+
+def kept_by_team(task: Task, now: Pool) -> TeamPlaces | None:
+    """The limit of its team, if that is what keeps the task waiting."""
+    asking = next((a for a in now.waiting if a.id == task.pk), None)
+    team = now.teams.get(asking.team) if asking else None
+    if asking is None or team is None or team.free is None:
+        return None
+    return team if asking.indexers > team.free else None
+
+
+def _places_of_residents() -> int:
+    return sum(Resident.objects.filter(ended_at=None).values_list("slots", flat=True))
+
+
+def has_room_for(places: int) -> bool:
+    """Whether an application that serves all may be launched: nobody waits. In a transaction: until its end."""
+    _one_at_a_time()
+    now = pool()
+    return not now.waiting and (now.free is None or now.free >= places)
+
+
+def places_of_supervisors() -> dict[str, int]:
+    """How many places the tasks of each supervisor have; under the empty name those that were submitted by hand."""
+    places: dict[str, int] = {}
+    for task in _running().filter(without_slot_since=None):
+        places[task.supervisor_id] = places.get(task.supervisor_id, 0) + _places(task)
+    return places
 
 
 def _running() -> QuerySet[Task]:
     alive = Count("indexers", filter=~Q(indexers__state="stopped"))
-    return Task.objects.active().reading().exclude(launched_at=None).annotate(alive=alive)
+    return (
+        Task.objects.active()
+        .reading()
+        .exclude(launched_at=None)
+        .annotate(alive=alive, of_team=F("datasource__team__name"))
+    )
 
 
 def _waiting() -> QuerySet[Task]:
-    return Task.objects.reading().filter(status=Status.PENDING, launched_at=None).order_by("created_at", "id")
+    waiting = Task.objects.reading().filter(status=Status.PENDING, launched_at=None)
+    return waiting.annotate(of_team=F("datasource__team__name")).order_by("created_at", "id")
 
 
 def _places(task: Task) -> int:
@@ -145,15 +248,33 @@ def _places(task: Task) -> int:
     return max(task.indexers_wanted, alive)
 
 
-def _asking(task: Task, launched: list[Task]) -> Asking:
-    before = _predecessors(task, launched)
+def _all_asking(waiting: Sequence[Task], launched: list[Task]) -> list[Asking]:
+    """Two statements, however many wait."""
+    ended = _newest_ends(waiting)
+    return [_asking(t, _predecessors(t, launched), ended.get(t.supervisor_id)) for t in waiting]
+
+
+def _asking(task: Task, before: list[Task], ended_at: datetime | None) -> Asking:
+    """``ended_at``: when the newest task that its supervisor had at work ended."""
     return Asking(
         id=task.pk,
         indexers=task.indexers_wanted,
         asked_at=task.created_at,
-        follows=bool(before) or _has_just_followed(task),
+        follows=bool(before) or (ended_at is not None and ended_at >= task.created_at),
         held=sum(_places(t) for t in before),
+        team=_team(task),
     )
+
+
+def _newest_ends(waiting: Sequence[Task]) -> dict[str, datetime]:
+    """By supervisor; of tasks that were launched, and ended since the first of these waits."""
+    supervisors = {t.supervisor_id for t in waiting if t.supervisor_id}
+    if not supervisors:
+        return {}
+    mine = Task.objects.reading().filter(
+        supervisor_id__in=supervisors, ended_at__gte=min(t.created_at for t in waiting)
+    )
+    return dict(mine.exclude(launched_at=None).values_list("supervisor_id").annotate(newest=Max("ended_at")).order_by())
 
 
 def _predecessors(task: Task, launched: list[Task]) -> list[Task]:
@@ -161,25 +282,24 @@ def _predecessors(task: Task, launched: list[Task]) -> list[Task]:
     return [t for t in before if not task.replica_group or t.replica_group != task.replica_group]
 
 
-def _has_just_followed(task: Task) -> bool:
-    mine = Task.objects.reading().filter(supervisor_id=task.supervisor_id, ended_at__gte=task.created_at)
-    return bool(task.supervisor_id) and mine.exclude(launched_at=None).exists()
-
-
 def may_launch(task: Task) -> bool:
     """Whether a task that waits may be launched now. In a transaction: until its end nobody else decides."""
-    if not settings.WORKER_CAPACITY or task.kind == Task.Kind.REPAIR:
+    if not task.reads or not _is_limited():
         return True
     _one_at_a_time()
     return task.pk in admitted(pool())
+
+
+def _is_limited() -> bool:
+    return bool(settings.WORKER_CAPACITY) or bool(limits_of_teams())
 
 
 def launchable(forgotten_since: datetime) -> list[Task]:
     """Those that wait although they need not: their launch message was lost, or there was no room before."""
     waiting = Task.objects.filter(status=Status.PENDING, launched_at=None)
     old = Q(created_at__lt=forgotten_since)
-    if settings.WORKER_CAPACITY:
-        old = Q(old, kind=Task.Kind.REPAIR) | Q(pk__in=admitted(pool()))
+    if _is_limited():
+        old = Q(old, kind__in=Task.Kind.values) | Q(pk__in=admitted(pool()))
     return list(waiting.filter(old))
 
 
@@ -192,13 +312,22 @@ def scale(task_id: str, indexers: int) -> int:
     task = Task.objects.active().filter(pk=task_id).first()
     if task is None:
         return 0
-    if settings.WORKER_CAPACITY and task.launched_at is not None and indexers > task.indexers_wanted:
+    if task.launched_at is not None and indexers > task.indexers_wanted and _is_limited():
         _one_at_a_time()
-        now = pool()
-        room = 0 if _in_turn(now) else now.free or 0
-        indexers = min(indexers, task.indexers_wanted + room)
+        indexers = min(indexers, task.indexers_wanted + _room_for_more(task, pool()))
     Task.objects.active().filter(pk=task_id).update(indexers_wanted=indexers)
     return indexers
+
+
+def _room_for_more(task: Task, now: Pool) -> int:
+    team = task.datasource.team.name
+    own, waiting = now.teams.get(team), _in_turn(now)
+    rooms = []
+    if now.free is not None:
+        rooms.append(0 if waiting else now.free)
+    if own is not None and own.free is not None:
+        rooms.append(0 if any(a.team == team for a in waiting) else own.free)
+    return min(rooms, default=settings.SPARK_SLOTS)
 
 
 def _one_at_a_time() -> None:
@@ -220,7 +349,7 @@ def _has_no_slot(task: Task) -> bool:
 
 
 def _has_no_place(task: Task, now: Pool) -> bool:
-    return _waits_for_place(task) and task.kind != Task.Kind.REPAIR and task.pk not in admitted(now)
+    return _waits_for_place(task) and task.pk not in admitted(now)
 
 
 def waits_for_room(task: Task) -> str:
@@ -232,8 +361,13 @@ def waits_for_room(task: Task) -> str:
     now = pool()
     if not _has_no_place(task, now):
         return ""
+    team = kept_by_team(task, now)
+    if team is not None:
+        return team.told(task.indexers_wanted)
+    if now.size is None:
+        return ""  # another quota of its team's is used up, which its supervisor says
     asks = f"It asks for {task.indexers_wanted} of the {now.size} indexers of this installation"
-    if task.indexers_wanted > settings.WORKER_CAPACITY:
+    if task.indexers_wanted > now.size:
         return f"{asks}, more than will ever be free. Ask for a smaller taskCount, or raise HEADGATE_WORKER_CAPACITY."
     turn = [a.id for a in _in_turn(now)].index(task.pk)
     before = f", and {turn} {'task comes' if turn == 1 else 'tasks come'} first" if turn else ""

@@ -8,18 +8,21 @@ from django.db.models.functions import Coalesce
 from controlplane.common.text import storable
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import only_one_named
+from controlplane.segments.models import DaySum
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 
 
-def list_datasources(user: User, *, search: str = "") -> QuerySet[Datasource]:
-    """The user's datasources by name.
+def list_datasources(user: User, *, search: str = "", team: str = "") -> QuerySet[Datasource]:
+    """The user's datasources by name; of one team, if it is named.
 
     Adds team_name, rows, segment_count, size_bytes, min_time, max_time, active_tasks.
     """
     if not storable(search):
         return Datasource.objects.none()
     datasources = Datasource.objects.visible_to(user)
+    if team:
+        datasources = datasources.filter(team__name=team)
     return _described(datasources.filter(name__icontains=search) if search else datasources)
 
 
@@ -29,19 +32,24 @@ def get_datasource(user: User, name: str) -> Datasource:
 
 
 def _described(datasources: QuerySet[Datasource]) -> QuerySet[Datasource]:
-    # Another join would multiply the intervals' rows, so the tasks are counted apart.
+    # Each apart: in one join with the intervals the tasks would be counted once for each of them.
     tasks = Task.objects.active().filter(datasource=OuterRef("pk")).order_by().values("datasource")
     active = tasks.annotate(n=Count("pk")).values("n")
     return (
         datasources.select_related("team")
         .annotate(
             team_name=F("team__name"),
-            rows=Coalesce(Sum("intervals__rows"), 0),
-            segment_count=Coalesce(Sum("intervals__segments"), 0),
-            size_bytes=Coalesce(Sum("intervals__size_bytes"), 0),
-            min_time=Min("intervals__min_time"),
-            max_time=Max("intervals__max_time"),
+            rows=Coalesce(_of_intervals(Sum("rows")), 0),
+            segment_count=Coalesce(_of_intervals(Sum("segments")), 0),
+            size_bytes=Coalesce(_of_intervals(Sum("size_bytes")), 0),
+            min_time=_of_intervals(Min("min_time")),
+            max_time=_of_intervals(Max("max_time")),
             active_tasks=Coalesce(Subquery(active), 0),
         )
         .order_by("name")
     )
+
+
+def _of_intervals(of: Sum | Min | Max) -> Subquery:
+    mine = DaySum.objects.filter(datasource=OuterRef("pk")).order_by().values("datasource")
+    return Subquery(mine.annotate(of_all=of).values("of_all"))

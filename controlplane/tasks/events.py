@@ -22,6 +22,11 @@ def report_failure(task: Task, error: str) -> None:
     _add(task, SourceEvent.Kind.TASK_FAILED, _shortened(error), alarm=by_hand)
 
 
+def report_quota(task: Task, text: str) -> None:
+    """It ends early, as its team may read no more; nobody starts it again."""
+    _add(task, SourceEvent.Kind.QUOTA, f"{text} This task does not: submit it again then.", alarm=True)
+
+
 def report_restarts(task: Task, before: Mapping[int, int], indexers: list[IndexerStatus]) -> None:
     """Its indexers were started again since ``before`` (number → restarts): the first time, the second, fourth …"""
     for indexer in indexers:

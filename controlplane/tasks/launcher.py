@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -24,7 +25,7 @@ from controlplane.tasks import spark_conf
 from controlplane.tasks.beginnings import begin_by_hand
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
-from controlplane.tasks.models import Status, Task
+from controlplane.tasks.models import Resident, Status, Task
 
 # What runs as a plain process, without Spark: it reads little.
 PLAIN: dict[str, str] = {Task.Kind.REPAIR: "ingestion.task.repair", Task.Kind.REPLAY: "ingestion.task.replay"}
@@ -81,12 +82,23 @@ def log_of(task_id: str) -> Path:
 
 
 def _start(task: Task, token: str) -> None:
-    folder = folder_of(task.pk)
+    plain = task.kind in PLAIN
+    command = [sys.executable, "-m", PLAIN[task.kind]] if plain else _spark_command(task)
+    _run(task.pk, command, _environment(task.pk, token, plain))
+
+
+def start_resident(resident: Resident, script: str, token: str) -> None:
+    """Start an application that serves all datasources. Raises ``OSError``."""
+    conf = spark_conf.conf_of_resident(resident.pk, resident.slots)
+    command = _submitted(resident.slots, conf, APPLICATION.with_name(script))
+    _run(resident.pk, command, _environment(resident.pk, token, plain=False))
+
+
+def _run(name: str, command: list[str], environment: dict[str, str]) -> None:
+    folder = folder_of(name)
     folder.mkdir(parents=True, exist_ok=True)
     applications.forget(folder)
-    command = [sys.executable, "-m", PLAIN[task.kind]] if task.kind in PLAIN else _spark_command(task)
-    environment = _environment(task, token)
-    with log_of(task.pk).open("ab") as log:
+    with log_of(name).open("ab") as log:
         process = subprocess.Popen(
             command,
             env=environment,
@@ -100,33 +112,37 @@ def _start(task: Task, token: str) -> None:
 
 
 def _spark_command(task: Task) -> list[str]:
+    return _submitted(task.slots, spark_conf.conf_of(task), APPLICATION)
+
+
+def _submitted(slots: int, conf: Mapping[str, str], application: Path) -> list[str]:
     # One failure ends the Spark job: the driver then starts it again with back-off and a new epoch.
-    master = f"local[{task.slots},1]" if spark_conf.is_local() else settings.SPARK_MASTER
+    master = f"local[{slots},1]" if spark_conf.is_local() else settings.SPARK_MASTER
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", master]
-    for name, value in spark_conf.conf_of(task).items():
+    for name, value in conf.items():
         command += ["--conf", f"{name}={value}"]
-    return [*command, str(Path(settings.BASE_DIR) / APPLICATION)]
+    return [*command, str(Path(settings.BASE_DIR) / application)]
 
 
 # The driver's JVM starts jobs and waits: what it would compile well it does not run for long.
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def _environment(task: Task, token: str) -> dict[str, str]:
+def _environment(name: str, token: str, plain: bool) -> dict[str, str]:
     return {
         **passed_on(),
-        "HEADGATE_TASK_ID": task.pk,
+        "HEADGATE_TASK_ID": name,
         "HEADGATE_TASK_TOKEN": token,
         "HEADGATE_URL": settings.INTERNAL_URL,
-        "HEADGATE_SCRATCH": str(scratch_of(task.pk)),
+        "HEADGATE_SCRATCH": str(scratch_of(name)),
         "HEADGATE_STOP_TIMEOUT": str(settings.STOP_TIMEOUT),
         "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", _JAVA),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": str(settings.BASE_DIR),
         "PYTHONUNBUFFERED": "1",
-        "SPARK_LOCAL_DIRS": str(scratch_of(task.pk)),
-        **({} if task.kind in PLAIN else spark_conf.environment()),
+        "SPARK_LOCAL_DIRS": str(scratch_of(name)),
+        **({} if plain else spark_conf.environment()),
     }
 
 

@@ -16,6 +16,7 @@ from controlplane.common.text import storable
 from controlplane.segments import replaying
 from controlplane.tasks import events
 from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.telling import tell_of_task
 
 ERROR_LENGTH = 4000
 
@@ -31,6 +32,7 @@ def set_goal(task: Task, goal: Goal) -> bool:
                 if task.kind == Task.Kind.REPLAY:
                     replaying.give_back(task.pk)
                 return True
+    tell_of_task(task, urgent=True)
     return bool(Task.objects.active().filter(pk=task.pk).update(goal=goal))
 
 
@@ -66,6 +68,8 @@ def end_task(task: Task, *, error: str = "") -> bool:
             events.report_quarantined(task, at_its_end=True)
         if won and error:
             events.report_failure(task, error)
+        if won:
+            tell_of_task(task, urgent=True)
     return bool(won)
 
 

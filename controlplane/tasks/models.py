@@ -6,8 +6,10 @@ from functools import cached_property
 
 from django.db import models
 
+from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Source
+from controlplane.tasks.resident_models import Resident as Resident
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 from ingestion.specs import IOConfig
@@ -35,7 +37,7 @@ class Goal(models.TextChoices):
     STOP = "stop"  # release what is held, end
 
 
-class TaskQuerySet(models.QuerySet["Task"]):
+class TaskQuerySet(ConcealingQuerySet["Task"]):
     def visible_to(self, user: User) -> TaskQuerySet:
         """Those of the user's teams."""
         return self.filter(visible(user, "datasource__team"))
@@ -80,7 +82,7 @@ class Task(models.Model):
     id = models.CharField(primary_key=True, max_length=300)
     kind = models.CharField(max_length=20, choices=task_kinds)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="tasks")
-    supervisor_id = models.CharField(max_length=200, blank=True, db_index=True)  # empty for a task submitted by hand
+    supervisor_id = models.CharField(max_length=200, blank=True)  # empty for a task submitted by hand
     spec_version = models.IntegerField(null=True)
     # Tasks with the same name here read the same offsets: replicas of each other. Empty for a task that has none.
     replica_group = models.CharField(max_length=300, blank=True, default="", db_default="")
@@ -113,16 +115,24 @@ class Task(models.Model):
     quarantined_noted = models.BigIntegerField(default=0, db_default=0)  # as many records are in events
 
     objects = TaskQuerySet.as_manager()
+    concealed_for = ""
 
     class Meta:
         ordering = ["-created_at", "-id"]
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="task_newest_first"),
             models.Index(fields=["status"], name="task_by_status"),
+            models.Index(fields=["supervisor_id", "-created_at", "-id"], name="task_by_supervisor"),
         ]
 
     def __str__(self) -> str:
         return self.id
+
+    def conceal(self, role: str) -> None:
+        """What its application said may quote a value; its log does, if the spec asks for it."""
+        self.concealed_for = role
+        self.error = self.error and mark(role)
+        self.message = self.message and mark(role)
 
     @property
     def ended(self) -> bool:

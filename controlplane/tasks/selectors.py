@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F, Min, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import F, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
+from controlplane.datasources.concealing import mark
 from controlplane.segments.models import FaultyRecord, IndexerFence, QuarantinedRecord, SourceEvent
 from controlplane.segments.selectors import Totals, list_faulty, list_quarantined_by, totals_of, totals_of_one
 from controlplane.tasks import capacity, diagnosis
@@ -25,6 +26,7 @@ from controlplane.teams.models import User
 from ingestion.specs.secrets import masked
 
 DEFAULT_SAVED_EXCEPTIONS = 100
+NAMES_LOOKED_THROUGH = 20_000  # a search of names costs as much however many tasks there are
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,10 @@ def list_tasks(
     supervisor: str = "",
     kind: str = "",
     search: str = "",
+    team: str = "",
 ) -> QuerySet[Task]:
     """The user's tasks, newest first; ``search`` in ids. Adds team_name, published, unparseable, segment_count."""
-    if not all(storable(text) for text in (status, datasource, supervisor, kind, search)):
+    if not all(storable(text) for text in (status, datasource, supervisor, kind, search, team)):
         return Task.objects.none()
     wanted = {
         "status": status,
@@ -78,8 +81,11 @@ def list_tasks(
         "supervisor_id": supervisor,
         "kind": kind,
         "id__icontains": search,
+        "datasource__team__name": team,
     }
-    tasks = Task.objects.visible_to(user).filter(**{name: value for name, value in wanted.items() if value})
+    tasks = (
+        Task.objects.visible_to(user).shown_to(user).filter(**{name: value for name, value in wanted.items() if value})
+    )
     return (
         tasks.select_related("datasource__team", "submitted_by")
         .annotate(
@@ -90,6 +96,18 @@ def list_tasks(
         )
         .order_by("-created_at", "-id")
     )
+
+
+def tasks_named(user: User, text: str, *, team: str = "", most: int = 20) -> list[Task]:
+    """The newest with the text in their ids, of the last ``NAMES_LOOKED_THROUGH``; older ones by their whole id."""
+    if not storable(text):
+        return []
+    newest = Task.objects.order_by("-created_at", "-id").values("pk")[:NAMES_LOOKED_THROUGH]
+    named = Q(pk__in=newest, id__icontains=text) | Q(pk=text)
+    mine = Task.objects.visible_to(user)
+    if team:
+        mine = mine.filter(datasource__team__name=team)
+    return list(mine.filter(named).select_related("datasource__team").order_by("-created_at", "-id")[:most])
 
 
 def get_task(user: User, task_id: str) -> Task:
@@ -105,7 +123,7 @@ def task_totals(task: Task) -> Totals:
     return totals_of(IndexerFence.objects.filter(task_id=task.pk))
 
 
-def task_report(task: Task) -> Report:
+def task_report(user: User, task: Task) -> Report:
     """Everything at once, in a handful of queries."""
     totals = task_totals(task)
     rows = _indexer_rows(task)
@@ -113,9 +131,9 @@ def task_report(task: Task) -> Report:
         task=task,
         totals=totals,
         indexers=rows,
-        parse_exceptions=_parse_exceptions(task),
+        parse_exceptions=_parse_exceptions(user, task),
         without_effect=diagnosis.options_without_effect(task.spec, supervised=bool(task.supervisor_id)),
-        events=list(SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk)),
+        events=list(SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk).shown_to(user)),
         reasons=_reasons(task, totals, [row.seen.state for row in rows if row.seen]),
         duration=task_duration(task),
     )
@@ -134,7 +152,12 @@ def task_duration(task: Task) -> timedelta | None:
 
 
 def task_log_tail(task: Task, max_bytes: int = 65536) -> str:
-    """The last bytes of the application's log, from the first whole line on; empty when there is none."""
+    """The last bytes of the application's log, from the first whole line on; empty when there is none.
+
+    Of a task that is shown to somebody who may not see what it may quote, a line that says so.
+    """
+    if task.concealed_for:
+        return f"{mark(task.concealed_for)}\n"
     path = _log_path(task)
     if path is None or max_bytes <= 0:
         return ""
@@ -163,6 +186,8 @@ def _written(column: str) -> Coalesce:
 
 def _indexer_rows(task: Task) -> list[IndexerRow]:
     seen = {i.number: i for i in task.indexers.all()}
+    for indexer in seen.values() if task.concealed_for else ():
+        indexer.message = indexer.message and mark(task.concealed_for)
     fences = {f.number: f for f in IndexerFence.objects.filter(task_id=task.pk)}
     return [
         IndexerRow(number, seen.get(number), fences.get(number), totals_of_one(fences.get(number)))
@@ -170,11 +195,11 @@ def _indexer_rows(task: Task) -> list[IndexerRow]:
     ]
 
 
-def _parse_exceptions(task: Task) -> list[QuarantinedRecord | FaultyRecord]:
+def _parse_exceptions(user: User, task: Task) -> list[QuarantinedRecord | FaultyRecord]:
     most = _saved_exceptions(task)
     records: list[QuarantinedRecord | FaultyRecord] = [
-        *list_quarantined_by(task.pk)[:most],
-        *list_faulty(task.pk)[:most],
+        *list_quarantined_by(user, task.pk)[:most],
+        *list_faulty(user, task.pk)[:most],
     ]
     return sorted(records, key=lambda record: record.created_at, reverse=True)[:most]
 

@@ -10,10 +10,12 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.ids import task_id
-from controlplane.connections.admission import check_complete, check_connections
+from controlplane.connections import named
+from controlplane.connections.admission import check_complete
 from controlplane.connections.secrets import seal
 from controlplane.datasources.groups import claim_group
 from controlplane.datasources.models import Datasource
+from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments.holes import Hole
 from controlplane.segments.models import Source
@@ -21,8 +23,9 @@ from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
+from controlplane.tasks.quotas import check_indexers
 from controlplane.teams import audit
-from controlplane.teams.models import User
+from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import IOConfig, TaskSpec, parse_task_spec
 from ingestion.specs import secrets as spec_secrets
@@ -32,15 +35,17 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
     """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
     spec = read_spec(user, document, parse_task_spec)
     check_slots("taskCount", spec.spec.ioConfig.taskCount)
-    check_connections(document, spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
-    check_complete(document, spec.spec.ioConfig.consumerProperties)
+    reached = named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
+    check_complete(document, reached.properties)
     if spec.spec.ioConfig.replicas > 1:
         raise InvalidInput("ioConfig.replicas is for supervisors: a task that is submitted by hand is the only one.")
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
         )
+        check_indexers(datasource.team, "taskCount", spec.spec.ioConfig.taskCount)
         claim_group(datasource.team, spec.spec.ioConfig.group, datasource.name)
+        named.hold(datasource.team, spec.spec.ioConfig)
         _check_offsets_are_free(datasource, spec)
         task = create_task(datasource=datasource, spec=spec, user=user)
         _record(user, task, "submit")
@@ -61,13 +66,16 @@ def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:
         )
 
 
-def check_room(io_config: IOConfig) -> None:
-    """Raise ``InvalidInput`` when a supervisor may want more indexers than can ever run: they would wait for ever."""
+def check_room(io_config: IOConfig, team: Team | None = None) -> None:
+    """Raise ``InvalidInput`` when a supervisor may want more indexers than can ever run: they would wait for ever.
+
+    ``team``: whose it is or would be, if that is known.
+    """
     scaler = io_config.auto_scaler
-    if scaler is None:
-        check_slots("taskCount", io_config.taskCount, io_config.replicas)
-    else:
-        check_slots("autoScalerConfig.taskCountMax", scaler.bounds[1], io_config.replicas)
+    field = "taskCount" if scaler is None else "autoScalerConfig.taskCountMax"
+    most = io_config.taskCount if scaler is None else scaler.bounds[1]
+    check_slots(field, most, io_config.replicas)
+    check_indexers(team, field, most * io_config.replicas)
 
 
 def check_slots(field: str, indexers: int, replicas: int = 1) -> None:

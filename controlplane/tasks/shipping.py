@@ -28,6 +28,7 @@ PACKAGES = (
     "duckdb",
     "fastavro",
     "fsspec",
+    "google-re2",
     "httpx2",
     "numpy",
     "protobuf",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 
-from controlplane.connections.resolving import stored_properties
+from controlplane.connections.named import kafka_properties
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Source
 from controlplane.tasks.models import Task
@@ -37,5 +37,5 @@ def key_of(io_config: IOConfig, owner: str) -> dict[str, str]:
 
 
 def properties_of(task: Task) -> dict[str, Value]:
-    """See ``stored_properties``."""
-    return stored_properties(task.io_config.consumerProperties, task.secrets)
+    """See ``connections.named.kafka_properties``."""
+    return kafka_properties(task.datasource.team_id, task.io_config, task.secrets)

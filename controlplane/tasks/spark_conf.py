@@ -25,14 +25,22 @@ _JVM_MB = 256
 _LIBRARIES_MB = 192  # of an indexer's Python process, before it has read anything
 _CONSUMER_MB = 16  # fetched ahead, and in its hands
 _DECODER = 4  # times maxBytesInMemory, beside the rows: see ingestion.task.decoding
+_MERGE_MB = 1024  # what a merge sorts in memory, and what it reads and writes beside it: see ingestion.compaction
 SECRET = "HEADGATE_SPARK_SECRET"  # noqa: S105 - the variable's name
 
 
 def conf_of(task: Task) -> dict[str, str]:
     """The properties to give to ``spark-submit``. Raises ``OSError`` when the executors' Python can't be packed."""
     own = operators()
-    asked = _preferred(task, own)
-    return {**{name: value for name, value in asked.items() if name not in own}, **_required(task), **_files(own)}
+    asked = _preferred({} if is_local() else _size(task, own))
+    return {**{name: value for name, value in asked.items() if name not in own}, **_required(task.pk), **_files(own)}
+
+
+def conf_of_resident(name: str, slots: int) -> dict[str, str]:
+    """What ``spark-submit`` is given for an application of so many slots that serves all. Raises ``OSError``."""
+    own = operators()
+    asked = _preferred({} if is_local() else _size_of_resident(slots, own))
+    return {**{name: value for name, value in asked.items() if name not in own}, **_required(name), **_files(own)}
 
 
 def environment() -> dict[str, str]:
@@ -59,9 +67,9 @@ def ships() -> bool:
     return not is_local() and settings.SPARK_PYTHON == "shipped"
 
 
-def _required(task: Task) -> dict[str, str]:
+def _required(name: str) -> dict[str, str]:
     return {
-        "spark.app.name": task.pk,
+        "spark.app.name": name,
         "spark.speculation": "false",
         "spark.python.worker.reuse": "false",
         "spark.task.maxFailures": "1",
@@ -91,15 +99,15 @@ def _files(own: Mapping[str, str]) -> dict[str, str]:
     return {"spark.files": ",".join([*theirs, *map(str, shipping.shipped().files)])}
 
 
-def _preferred(task: Task, own: Mapping[str, str]) -> dict[str, str]:
-    conf = {
+def _preferred(size: Mapping[str, str]) -> dict[str, str]:
+    return {
         "spark.ui.enabled": "false",
         "spark.ui.liveUpdate.period": "0",  # what Spark says of its jobs would else be up to 10 s old
         "spark.eventLog.enabled": "false",
         "spark.log.level": "WARN",
         "spark.driver.memory": "512m",
+        **size,
     }
-    return conf if is_local() else {**conf, **_size(task, own)}
 
 
 def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
@@ -123,6 +131,17 @@ def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
         "spark.dynamicAllocation.executorIdleTimeout": "30s",
         "spark.dynamicAllocation.initialExecutors": str(_executors(task.indexers_wanted, cores)),
         "spark.dynamicAllocation.maxExecutors": str(_executors(task.slots, cores)),
+    }
+
+
+def _size_of_resident(slots: int, own: Mapping[str, str]) -> dict[str, str]:
+    """An executor for each job."""
+    cores = int(own.get("spark.executor.cores", "1"))
+    return {
+        "spark.executor.cores": str(cores),
+        "spark.executor.memory": f"{_JVM_MB + cores * (_LIBRARIES_MB + _MERGE_MB)}m",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.cores.max": str(max(slots, cores)),
     }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.datasources.models import Datasource
 from controlplane.segments import lag_store
+from controlplane.segments.completeness import Mark, Marks
 from controlplane.segments.holes import Extent, Unsettled, extents, unsettled
-from controlplane.segments.models import ProgressKey
+from controlplane.segments.models import ProgressKey, Source
 from controlplane.segments.settled import keep_bounds
 from controlplane.tasks.sources import sources_of
 from ingestion.specs import IOConfig
@@ -48,14 +51,40 @@ def keep_lag(
     if source is None:
         return TopicLag({p: _untouched(*bounds) for p, bounds in within.items()}, topic.undecided)
     partitions = unsettled(source, within, MOST_RANGES)
-    keep_bounds(source, topic.starts, begins, topic.ends, topic.undecided)
+    unknown = {p: end for p, end in topic.ends.items() if not _begin_is_known(io_config, keys.get(p), settled.get(p))}
+    complete = _complete(source, topic, partitions, keys, unknown)
+    keep_bounds(source, topic.starts, begins, topic.ends, topic.undecided, complete)
     lags = {partition: of.lag for partition, of in partitions.items()}
     lag_store.keep(source, lags, more=topic.undecided, in_flight=in_flight)
     return TopicLag(partitions, topic.undecided)
 
 
+def _complete(
+    source: Source,
+    topic: TopicOffsets,
+    partitions: Mapping[int, Unsettled],
+    keys: Mapping[int, ProgressKey],
+    unknown: Mapping[int, int],
+) -> tuple[datetime | None, Marks] | None:
+    """Until when it is complete by this look, and the marks that wait; None of a look whose time is not known."""
+    if topic.asked_at is None:
+        return None
+    frontier = {p: of.ranges[0][0] if of.ranges else topic.ends[p] for p, of in partitions.items()}
+    for partition, key in keys.items():
+        # Set back by hand, a stored offset lies below what was settled before.
+        if key.next_offset is not None and partition in frontier:
+            frontier[partition] = min(frontier[partition], key.next_offset)
+    return Marks.read(source.marks).looked(Mark(topic.asked_at, topic.written), frontier, unknown)
+
+
 def _untouched(start: int, end: int) -> Unsettled:
     return Unsettled(0, max(0, end - start), [(start, end)] if start < end else [])
+
+
+def _begin_is_known(io_config: IOConfig, key: ProgressKey | None, settled: Extent | None) -> bool:
+    """Whether ``_first_offset`` is where it begins, and not where the log happens to end."""
+    stored = key is not None and key.next_offset is not None
+    return stored or io_config.useEarliestOffset or settled is not None
 
 
 def _first_offset(

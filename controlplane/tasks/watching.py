@@ -9,7 +9,8 @@
    b. what was quarantined since is reported;
    c. a task by hand that has been idle for long enough, with nothing left to read, is told to finish;
    d. a task that was told to end, and has not in its time, is killed.
-5. What waits to be launched, and has room, is handed to the launcher once more.
+5. Teams whose quota is used up are found, and those whose is no longer.
+6. What waits to be launched, and has room, is handed to the launcher once more.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
 from controlplane.segments.models import IndexerFence
-from controlplane.tasks import capacity, events, hearing, launcher, lifecycle
+from controlplane.tasks import capacity, events, hearing, launcher, lifecycle, quotas
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, properties_of
+from controlplane.tasks.telling import tell_of_task
 from controlplane.tasks.topic_lag import keep_lag
 from ingestion.specs import TaskSpec, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
@@ -38,6 +40,7 @@ from ingestion.specs.protocol import SHARE_GROUPS_OFF
 logger = logging.getLogger(__name__)
 LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
+_SHOWN = ("error", "topic_exists", "settled", "lag")  # of what is observed, what pages show
 
 
 def watch(hand_over: Callable[[Task], None]) -> None:
@@ -55,6 +58,7 @@ def watch(hand_over: Callable[[Task], None]) -> None:
         running = Task.objects.active().reading().filter(status=Status.RUNNING).select_related("datasource")
         for observed in _observed([(task, parse_task_spec(task.spec)) for task in running]):
             _watch_task(observed)
+        quotas.look()
         _relaunch_forgotten(hand_over)
 
 
@@ -120,6 +124,7 @@ def _watch_task(observed: ObservedTopic) -> None:
 def keep_observation(observed: ObservedTopic) -> None:
     """Keep what was seen of the task's topic in the task and its progress keys."""
     task = observed.task
+    before = task.observation
     seen: dict[str, Any] = {"observed_at": timezone.now().isoformat(), "error": observed.problem}
     if observed.problem:
         task.observation = {**task.observation, **seen}
@@ -129,6 +134,8 @@ def keep_observation(observed: ObservedTopic) -> None:
         seen["share_groups_supported"] = not refused
         task.observation = {**told, **seen, **_seen_topic(task, observed.topic)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
+    if any(task.observation.get(name) != before.get(name) for name in _SHOWN):
+        tell_of_task(task)
 
 
 def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:

@@ -54,6 +54,18 @@ def test_search_takes_wildcards_for_themselves(viewer: Client, cast: Cast) -> No
     assert viewer.get(BASE, {"search": "%"}).json()["results"] == []
 
 
+@pytest.mark.parametrize(("listed", "key"), [("datasources", "name"), ("supervisors", "id")])
+def test_a_list_may_be_of_one_team(clients: dict[str, Client], cast: Cast, listed: str, key: str) -> None:
+    Datasource.objects.create(name="theirs", team=cast.beta)
+
+    def found(who: str, team: str) -> list[str]:
+        return [row[key] for row in clients[who].get(f"/api/v1/{listed}/", {"team": team}).json()["results"]]
+
+    assert found("viewer", "alpha") == found("superuser", "alpha") == ["flights"]
+    assert found("viewer", "beta") == []
+    assert found("superuser", "beta") == (["theirs"] if listed == "datasources" else [])
+
+
 def test_pages_follow_one_another(viewer: Client, cast: Cast) -> None:
     names = sorted(["flights", *(f"ds-{n:02}" for n in range(7))])
     for name in names:
@@ -76,8 +88,17 @@ def test_limit_is_capped_at_500(viewer: Client, cast: Cast) -> None:
 def test_one_datasource_has_columns_and_totals_that_add_up(viewer: Client) -> None:
     flights = viewer.get(FLIGHTS).json()
     assert flights["columns"] == [
-        {"name": "__time", "type": "timestamp", "types": ["timestamp"], "segments": 4},
-        {"name": "carrier", "type": "string", "types": ["string"], "segments": 4},
+        {
+            "name": name,
+            "type": kind,
+            "types": [kind],
+            "segments": 4,
+            "since": None,
+            "history": [
+                {"type": kind, "since": "2013-01-01T00:00:00Z", "until": "2013-01-03T00:00:00Z", "segments": 4}
+            ],
+        }
+        for name, kind in (("__time", "timestamp"), ("carrier", "string"))
     ]
     totals = flights["totals"]
     assert totals["published"] == 1500

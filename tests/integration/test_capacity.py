@@ -198,7 +198,7 @@ def test_a_task_that_has_no_slot_of_spark_says_so_and_its_predecessor_makes_room
 def states_in_list(cast: Cast) -> dict[str, str]:
     """By task, as the pages' list has it."""
     rows = parsed(browsing_as(cast, "owner").get("/tasks/")).one("tbody").all("tr")
-    return {row.one("th").text: row.all("td")[0].text for row in rows}
+    return {row.one("th").one("a").attributes["title"] or "": row.all("td")[0].text for row in rows}
 
 
 @pytest.mark.usefixtures("empty_cache")
@@ -212,7 +212,7 @@ def test_the_list_says_what_tasks_wait_for(cast: Cast, settings: LazySettings) -
     Task.objects.filter(pk=second.pk).update(
         status=Status.RUNNING, launched_at=timezone.now(), without_slot_since=timezone.now()
     )
-    line = parsed(browsing_as(cast, "owner").get("/tasks/")).one("p", data_capacity="").text
+    line = parsed(browsing_as(cast, "owner").get("/tasks/")).one("span", data_capacity="").text
     assert line == "4 of 4 indexers in use, of all teams. 1 task waits for a free slot of Spark, for 3 more."
     assert states_in_list(cast) == {second.pk: "RUNNING waiting for slot", first.pk: "PENDING"}
 

@@ -20,7 +20,7 @@ SCHEMA = DataSchema.model_validate(
     {
         "dataSource": "d",
         "timestampSpec": {"column": "t"},
-        "transformSpec": {"filter": {"type": "not", "field": {"type": "selector", "dimension": "drop", "value": "1"}}},
+        "transformSpec": {"filter": {"type": "selector", "dimension": "drop", "value": None}},
     }
 )
 KILLER = b'{"t":0,"a":"KILL"}'

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Segment
-from tests.support.django_cast import DAY, Cast, browsing_as, make_segment, sum_intervals
+from controlplane.segments.models import IndexerFence, Publish, Segment, Source
+from controlplane.supervisors.models import Supervisor
+from frontend.views import segments
+from tests.support.django_cast import DAY, STARTED, Cast, browsing_as, make_segment, sum_intervals
 from tests.support.html import Element, counters, parsed
 
 FLIGHTS = "/datasources/flights/"
@@ -32,7 +36,25 @@ def ms(time: datetime) -> int:
 
 def test_the_list_says_what_is_in_each_datasource(viewer: Client) -> None:
     [row] = rows_of(parsed(viewer.get("/datasources/")))
-    assert row == ["flights", "alpha", "1,500", "4", "14.6 KiB", "2013-01-01 01:00", "2013-01-03 23:00", "1"]
+    assert row[:4] == ["flights", "not known yet", "–", "–"]
+    assert row[4:] == ["1,500", "4", "14.6 KiB", "2013-01-01 01:00", "2013-01-03 23:00", "1", "alpha"]
+
+
+def test_the_list_says_how_fresh_each_is_and_sorts_by_the_address(viewer: Client, cast: Cast) -> None:
+    now = timezone.now()
+    Source.objects.filter(pk=cast.source.pk).update(complete_until=now, looked_at=now)
+    IndexerFence.objects.filter(pk=cast.fences[0].pk).update(last_publish_at=now)
+    counted = {"published": 600}
+    Publish.objects.create(id=uuid.uuid4(), fence=cast.fences[0], epoch=1, counters=counted, created_at=now)
+    Datasource.objects.create(name="another", team=cast.alpha)
+    by_name = rows_of(parsed(viewer.get("/datasources/")))
+    assert [row[:4] for row in by_name] == [
+        ["another", "not followed", "–", "–"],
+        ["flights", "up to date", f"{now:%Y-%m-%d %H:%M:%S} UTC", "10.0"],  # 600 in a minute
+    ]
+    for sort in ("-rows", "-latest", "-name", "latest"):  # what has no rows is last either way
+        assert [r[0] for r in rows_of(parsed(viewer.get("/datasources/", {"sort": sort})))] == ["flights", "another"]
+    assert [r[0] for r in rows_of(parsed(viewer.get("/datasources/", {"sort": "id"})))] == ["another", "flights"]
 
 
 def test_an_outsider_sees_how_to_begin(cast: Cast) -> None:
@@ -61,7 +83,7 @@ def test_the_list_costs_the_same_number_of_queries_however_long(
 ) -> None:
     for n in range(20):
         make_segment(Datasource.objects.create(name=f"more-{n}", team=cast.alpha), "t", DAY, 0, 5)
-    with django_assert_num_queries(5):  # session, user, count, page, the user's teams
+    with django_assert_num_queries(12):  # session, user, count, page, the user's teams, freshness (5), rates, alerts
         viewer.get("/datasources/")
 
 
@@ -81,19 +103,17 @@ def test_the_totals_add_up_and_lead_to_what_is_behind_them(viewer: Client) -> No
         "redundant": 0,
     }
     assert numbers["polled"] == sum(numbers[name] for name in outcomes)
-    assert page.one("p", data_adds_up="yes")
+    assert page.one("div", data_adds_up="yes")
     for name in ("published", "thrown_away", "unparseable", "duplicates", "released"):
         [link] = page.one("div", data_counter=name).all("a")
         assert viewer.get(link.attributes["href"]).status_code == 200
 
 
-def test_the_totals_are_kept_fresh_while_a_task_runs(viewer: Client, cast: Cast) -> None:
+def test_the_totals_are_kept_fresh(viewer: Client, cast: Cast) -> None:
     totals = parsed(viewer.get(FLIGHTS)).one(id="totals")
     assert totals.attributes["hx-get"] == f"{FLIGHTS}totals/"
     assert counters(parsed(viewer.get(f"{FLIGHTS}totals/")))["published"] == "1,500"
-    cast.task.status = "SUCCESS"
-    cast.task.save()
-    assert "hx-get" not in parsed(viewer.get(FLIGHTS)).one(id="totals").attributes
+    assert totals.attributes["data-live"] == "datasource:flights"
 
 
 def test_alarms_stand_on_the_first_page(viewer: Client) -> None:
@@ -219,8 +239,8 @@ def test_a_time_that_is_none_is_said_to_be_so_and_all_is_shown(viewer: Client) -
 
 def test_columns_progress_and_events(viewer: Client) -> None:
     assert rows_of(parsed(viewer.get(f"{FLIGHTS}columns/"))) == [
-        ["__time", "timestamp", "4"],
-        ["carrier", "string", "4"],
+        ["__time", "timestamp", "everyone", "", "", "4"],
+        ["carrier", "string", "everyone", "", "", "4"],
     ]
     partitions = rows_of(parsed(viewer.get(f"{FLIGHTS}progress/")))
     assert [(r[2], r[3], r[5], r[8]) for r in partitions] == [
@@ -235,12 +255,14 @@ def test_a_column_whose_type_differs_shows_the_one_that_holds_all(viewer: Client
     for segment, kind in zip(cast.segments, ("long", "double", "double", "json"), strict=True):
         segment.columns = [{"name": "delay", "type": kind}]
         segment.save()
-    assert rows_of(parsed(viewer.get(f"{FLIGHTS}columns/"))) == [["delay", "json (double, json, long)", "4"]]
+    [row] = rows_of(parsed(viewer.get(f"{FLIGHTS}columns/")))
+    assert row[:4] + row[5:] == ["delay", "json", "everyone", "", "4"]
+    assert all(f"{kind}: 2013-01-0" in row[4] for kind in ("double", "json", "long"))
 
 
 def test_an_empty_datasource_says_so_everywhere(viewer: Client, cast: Cast) -> None:
     Datasource.objects.create(name="empty", team=cast.alpha)
-    for part in ("", "intervals/", "segments/", "quarantine/", "columns/", "progress/", "events/"):
+    for part in ("", "intervals/", "segments/", "quarantine/", "columns/", "progress/", "events/", "compaction/"):
         page = parsed(viewer.get(f"/datasources/empty/{part}"))
         assert page.all("table") == []
         assert page.one("h1").text == "empty"
@@ -249,8 +271,66 @@ def test_an_empty_datasource_says_so_everywhere(viewer: Client, cast: Cast) -> N
 
 def test_every_part_is_reached_from_the_first_page(viewer: Client) -> None:
     tabs = parsed(viewer.get(FLIGHTS)).one("ul", class_="nav-tabs").all("a")
-    assert len(tabs) == 7
+    assert len(tabs) == 9
     for tab in tabs:
         page = parsed(viewer.get(tab.attributes["href"]))
         [here] = page.one("ul", class_="nav-tabs").all("a", aria_current="page")
         assert here.text == tab.text
+
+
+def test_gaps_between_data_are_named_and_lead_to_their_place(viewer: Client, cast: Cast) -> None:
+    assert "gap" not in parsed(viewer.get(FLIGHTS)).one(id="datasource-gaps").text
+    make_segment(cast.datasource, "t", DAY + timedelta(days=5), 0, 5)
+    make_segment(cast.datasource, "t", DAY + timedelta(days=7), 0, 5)
+    gaps = parsed(viewer.get(FLIGHTS)).one(id="datasource-gaps")
+    assert "2 gaps" in gaps.text
+    latest, first = gaps.all("a")
+    assert (latest.text, first.text) == ("2013-01-07 – 2013-01-08", "2013-01-04 – 2013-01-06")
+    assert "from=2013-01-03T00%3A00%3A00Z&to=2013-01-07T00%3A00%3A00Z" in first.attributes["href"]
+
+
+def test_columns_that_changed_say_since_when(viewer: Client, cast: Cast) -> None:
+    late = cast.segments[-1]
+    Segment.objects.filter(pk=late.pk).update(
+        columns=[{"name": "carrier", "type": "long"}, {"name": "delay", "type": "long"}]
+    )
+    rows = {row[0]: row[1:] for row in rows_of(parsed(viewer.get(f"{FLIGHTS}columns/")))}
+    assert rows["__time"] == ["timestamp", "everyone", "", "", "3"]
+    assert rows["delay"] == ["long", "everyone", "2013-01-03", "", "1"]
+    assert rows["carrier"][0] == "string"
+    assert "long: 2013-01-03 to 2013-01-03, 1 segment" in rows["carrier"][3]
+    assert "string: 2013-01-01 to 2013-01-02, 3 segments" in rows["carrier"][3]
+
+
+def test_every_tab_says_until_when_it_is_complete(viewer: Client, cast: Cast) -> None:
+    until = timezone.now() - timedelta(seconds=5)
+    Source.objects.filter(pk=cast.source.pk).update(complete_until=until, looked_at=timezone.now())
+    for tab in ("", "segments/", "columns/"):
+        facts = parsed(viewer.get(f"{FLIGHTS}{tab}")).one(id="datasource-facts").text
+        assert "up to date" in facts
+        assert f"Complete until {until:%Y-%m-%d %H:%M:%S} UTC" in facts
+
+
+def test_a_topic_that_is_gone_is_why_it_is_not_complete(viewer: Client, cast: Cast) -> None:
+    gone = [{"class": "TopicMissing", "message": "There is no topic 'flights-topic'.", "stream": True}]
+    Supervisor.objects.filter(pk=cast.supervisor.pk).update(failed_runs=2, run_errors=gone, partitions=1)
+    Source.objects.filter(pk=cast.source.pk).update(complete_until=STARTED, looked_at=STARTED)
+    facts = parsed(viewer.get(FLIGHTS)).one(id="datasource-facts").text
+    assert "flights: There is no topic 'flights-topic', or its login may not see it." in facts
+    assert "looked at" not in facts
+
+
+def test_segments_are_sorted_by_the_address_while_they_are_not_too_many(
+    viewer: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows(**query: str) -> list[str]:
+        return [row[2] for row in rows_of(parsed(viewer.get(f"{FLIGHTS}segments/", query)))]
+
+    assert rows(sort="-rows") == ["500", "400", "300", "300"]
+    assert rows(sort="rows")[2:] == ["400", "500"]
+    assert rows(sort="file") == rows()  # by no index, and by no column's name
+    monkeypatch.setattr(segments, "MOST_SORTED", 3)
+    assert rows(sort="-rows") == rows()
+    assert sorted(rows(sort="interval")[:2]) == ["400", "500"]
+    one_day = {"from": "2013-01-01", "to": "2013-01-02"}
+    assert rows(sort="-rows", **one_day) == ["500", "400"]

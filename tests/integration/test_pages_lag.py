@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.segments.models import LagSample, ProgressKey, Source
-from controlplane.supervisors.models import ScaleAction, Supervisor
+from controlplane.supervisors.models import ScaleAction, SpecVersion, Supervisor
 from controlplane.tasks.models import Task
 from ingestion.specs.source_traits import SHARE_GROUP
 from tests.integration.test_autoscaler import scaled_spec, submit
@@ -51,6 +51,51 @@ def test_the_charts_data(viewer: Client, cast: Cast) -> None:
     assert answer["points"] == [[first, 400, 7, None, None], [second, 300, 7, 100.0, 0.0]]
     assert viewer.get(f"{FLIGHTS}lag.json?window=7d").json()["resolution"] == 3_600_000
     assert viewer.get(f"{FLIGHTS}lag.json?window=odd").json()["resolution"] == 5000
+
+
+def test_the_chart_marks_what_happened_and_shows_a_partition(viewer: Client, cast: Cast) -> None:
+    now = timezone.now().replace(microsecond=0)
+    sample(cast, 10, 400, 100)
+    Task.objects.update(started_at=now - timedelta(minutes=7))
+    ScaleAction.objects.create(supervisor=cast.supervisor, at=now, before=1, after=3, reason="The lag was so.")
+    SpecVersion.objects.update(created_at=now - timedelta(minutes=20))
+    marks = viewer.get(f"{FLIGHTS}lag.json").json()["marks"]
+    assert [kind for _, kind in marks] == ["spec", "restart", "scale"]
+    assert marks[1][0] == int((now - timedelta(minutes=7)).timestamp() * 1000)
+    told = [e.text for e in parsed(viewer.get(f"{FLIGHTS}lag/")).all("li") if "data-mark" in e.attributes]
+    assert ["from 1 to 3 indexers" in told[0], "A task started" in told[1], "Spec version 1 by owner" in told[2]] == [
+        True
+    ] * 3
+    lags = [viewer.get(f"{FLIGHTS}lag.json?partition={p}").json()["points"][0][1] for p in ("0", "1", "7", "x", "-1")]
+    assert lags == [400, 0, 0, 400, 400]
+
+
+def test_other_parameters_of_an_autoscaler_are_tried(viewer: Client, cast: Cast) -> None:
+    for n in range(60):
+        sample(cast, 10 - n / 12, 5000, n)
+    page = parsed(viewer.get(f"{FLIGHTS}autoscaler/"))
+    assert "has no autoscaler that is on" in page.text
+    assert page.one("p", data_simulated="0")
+    tried = {"taskCountMax": "3", "scaleOutThreshold": "1000", "scaleActionStartDelayMillis": "0"}
+    page = parsed(viewer.get(f"{FLIGHTS}autoscaler/", tried))
+    assert "from 1 to 3 indexers" in page.one("p", data_simulated="1").text
+    assert Supervisor.objects.get(pk="flights").scale_actions.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"taskCountMin": "5", "taskCountMax": "2"}, "is less than taskCountMin"),
+        ({"taskCountMax": "x"}, "Enter a whole number"),
+        ({"triggerScaleOutFractionThreshold": "2"}, "less than or equal to 1"),
+        ({"lagCollectionIntervalMillis": "10", "lagCollectionRangeMillis": "5"}, "is longer than"),
+        ({"window": "1y"}, ""),
+    ],
+)
+def test_parameters_that_can_not_be(viewer: Client, cast: Cast, query: dict[str, str], said: str) -> None:
+    answer = viewer.get(f"{FLIGHTS}autoscaler/", query)
+    assert answer.status_code == 200
+    assert said in parsed(answer).text
 
 
 def test_the_chart_has_a_table_beside_it(viewer: Client) -> None:
@@ -104,7 +149,7 @@ def test_an_autoscaler_shows_what_it_did_and_takes_the_scale_button_away(cast: C
     owner = browsing_as(cast, "owner")
     page = parsed(owner.get("/supervisors/scaled/"))
     assert "It has changed nothing yet" in page.text
-    assert "ask-scale" not in [d.attributes["id"] for d in page.all("dialog")]
+    assert "ask-scale" not in [d.attributes["id"] for d in page.all("dialog", class_="confirm")]
     assert owner.get("/supervisors/scaled/confirm/scale/").status_code == 404
     ScaleAction.objects.create(supervisor=supervisor, at=timezone.now(), before=1, after=3, reason="The lag was so.")
     Supervisor.objects.filter(pk="scaled").update(decided_task_count=3)
@@ -117,7 +162,7 @@ def test_an_autoscaler_shows_what_it_did_and_takes_the_scale_button_away(cast: C
 
 def test_the_pool_is_shown(viewer: Client, cast: Cast, settings: LazySettings) -> None:
     def line() -> str:
-        return parsed(viewer.get("/tasks/")).one("p", data_capacity="").text
+        return parsed(viewer.get("/tasks/")).one("span", data_capacity="").text
 
     assert line() == "2 indexers in use, of all teams."
     settings.WORKER_CAPACITY = 3

@@ -98,7 +98,7 @@ def test_every_page_has_one_heading_a_title_a_language_and_a_way_past_the_naviga
     for address in addresses:
         page = parsed(owner.get(address))
         assert len(page.one("main").all("h1")) == 1, address
-        assert page.one("title").text.endswith("· Headgate")
+        assert page.one("head").one("title").text.endswith("· Headgate")
         assert page.one("html").attributes["lang"] == "en"
         assert page.one("a", class_="skip-link").attributes["href"] == f"#{page.one('main').attributes['id']}"
         named = {e.attributes["for"] for e in page.all("label")}

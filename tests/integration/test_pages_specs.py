@@ -65,6 +65,22 @@ def test_check_only_says_whether_the_topic_is_there(owner: Client, cast: Cast, h
     assert "no-such-host.invalid" in page.one("div", data_topic="unknown").text
 
 
+def test_check_only_says_what_would_change_of_the_spec_that_holds(owner: Client, cast: Cast) -> None:
+    away = {"bootstrap.servers": "no-such-host.invalid:1"}
+    asked = {"document": json.dumps(spec_for("flights", taskCount=4, consumerProperties=away)), "check": "1"}
+    page = parsed(owner.post("/supervisors/-/new/?from=flights", asked))
+    changed = [e.text for e in page.all("span", class_="diff-added") + page.all("span", class_="diff-removed")]
+    assert '+ "taskCount": 4,' in changed
+    assert '- "taskCount": 1,' in changed
+    assert not any("suspended" in line or '"id"' in line for line in changed)
+    same = {"document": json.dumps(spec_for("flights")), "check": "1"}
+    page = parsed(owner.post("/supervisors/-/new/?from=flights", same))
+    assert "what the spec that holds says" in page.one("div", data_change="").text
+    page = parsed(owner.post("/supervisors/-/new/", asked))
+    assert page.all("section", data_change="") == [], "a new one changes nothing"
+    assert Supervisor.objects.get(pk="flights").version == 1
+
+
 def test_the_seed_s_task_is_taken_as_it_is(owner: Client) -> None:
     answer = owner.post("/tasks/-/new/", {"document": json.dumps(SEED)}, follow=True)
     task = Task.objects.get(datasource__name="my_datasource")

@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.models import Task
+from controlplane.teams.models import AuditEntry
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import counters, parsed
 
@@ -24,13 +26,21 @@ def owner(cast: Cast) -> Client:
 
 def test_the_list(owner: Client, cast: Cast) -> None:
     [row] = parsed(owner.get("/supervisors/")).one("tbody").all("tr")
-    cells = [c.text for c in row.all("td")]
-    assert cells == ["RUNNING", "flights", "alpha", "flights-topic", "1", "1", cast.task.pk]
+    cells = {c.attributes["data-col"]: c.text for c in row.all("td")}
+    assert (cells["state"], cells["datasource"], cells["team"]) == ("starting", "flights", "alpha")
+    assert (cells["topic"], cells["indexers"], cells["version"]) == ("flights-topic", "1", "version 1")
+    assert row.one("a", title=cast.task.pk).text == "06-01 12:00 · abcdefgh"
 
 
 @pytest.mark.parametrize(
     ("query", "found"),
-    [({"state": "RUNNING"}, 1), ({"state": "SUSPENDED"}, 0), ({"search": "LIGHT"}, 1), ({"search": "x"}, 0)],
+    [
+        ({"state": "RUNNING"}, 1),
+        ({"state": "SUSPENDED"}, 0),
+        ({"search": "LIGHT"}, 1),
+        ({"search": "s-TOP"}, 1),
+        ({"search": "x"}, 0),
+    ],
 )
 def test_filters(owner: Client, query: dict[str, str], found: int) -> None:
     assert len(parsed(owner.get("/supervisors/", query)).all("tbody")) == found
@@ -40,9 +50,9 @@ def test_one_shows_its_state_and_totals_and_keeps_them_fresh(owner: Client, cast
     page = parsed(owner.get(FLIGHTS))
     live = page.one(id="supervisor-live")
     assert live.attributes["hx-get"] == f"{FLIGHTS}live/"
-    assert cast.task.pk in live.text
-    assert counters(live)["published"] == "1,500"
-    assert counters(parsed(owner.get(f"{FLIGHTS}live/"))) == counters(live)
+    assert live.one("a", title=cast.task.pk)
+    assert counters(page)["published"] == "1,500"
+    assert counters(parsed(owner.get(f"{FLIGHTS}live/"))) == counters(page)
 
 
 def test_a_supervisor_that_backs_off_says_so(owner: Client, cast: Cast) -> None:
@@ -75,7 +85,11 @@ def test_a_version_that_is_none_is_not_found(owner: Client, version: str) -> Non
 def test_suspend_and_resume(owner: Client, cast: Cast) -> None:
     page = parsed(owner.post(f"{FLIGHTS}suspend/", follow=True))
     assert "is suspended" in page.one("div", class_="alert-success").text
-    assert [d.attributes["id"] for d in page.all("dialog")] == ["ask-resume", "ask-scale", "ask-terminate"]
+    assert [d.attributes["id"] for d in page.all("dialog", class_="confirm")] == [
+        "ask-resume",
+        "ask-scale",
+        "ask-terminate",
+    ]
     assert [r.attributes["data-reason"] for r in page.all("li") if "data-reason" in r.attributes] == ["suspended"]
     again = parsed(owner.post(f"{FLIGHTS}suspend/", follow=True))
     assert "is already suspended" in again.one("div", class_="alert-danger").text
@@ -86,7 +100,7 @@ def test_suspend_and_resume(owner: Client, cast: Cast) -> None:
 
 def test_terminate(owner: Client, cast: Cast) -> None:
     page = parsed(owner.post(f"{FLIGHTS}terminate/", follow=True))
-    assert page.all("dialog") == []
+    assert page.all("dialog", class_="confirm") == []
     assert "TERMINATED" in page.one(id="supervisor-live").text
     assert "hx-get" not in page.one(id="supervisor-live").attributes
     assert parsed(owner.get("/supervisors/")).all("tbody") == []
@@ -118,7 +132,7 @@ def test_more_indexers_than_slots_are_refused_with_the_reason(owner: Client, cas
 
 def test_an_operator_sees_no_button_of_an_admin(cast: Cast) -> None:
     page = parsed(browsing_as(cast, "operator").get(FLIGHTS))
-    assert [d.attributes["id"] for d in page.all("dialog")] == ["ask-suspend", "ask-handoff"]
+    assert [d.attributes["id"] for d in page.all("dialog", class_="confirm")] == ["ask-suspend", "ask-handoff"]
     assert "Change the spec" not in page.one("main").text
 
 
@@ -185,3 +199,49 @@ def test_a_secret_is_on_no_page(owner: Client) -> None:
     assert owner.post("/supervisors/-/new/", {"document": json.dumps(spec)}).status_code == 302
     for address in ("/supervisors/guarded/", "/supervisors/guarded/spec/", "/supervisors/-/new/?from=guarded"):
         assert "canary-7" not in owner.get(address).content.decode()
+
+
+def test_any_two_versions_are_compared(owner: Client) -> None:
+    for count in (5, 7):
+        owner.post(f"{FLIGHTS}scale/", {"task_count": count})
+    page = parsed(owner.get(f"{FLIGHTS}spec/?version=3&against=1"))
+    changed = [e.text for e in page.all("span", class_="diff-added") + page.all("span", class_="diff-removed")]
+    assert changed == ['+ "taskCount": 7,', '- "taskCount": 1,']
+    page = parsed(owner.get(f"{FLIGHTS}spec/?version=1&against=3"))
+    assert [e.text for e in page.all("span", class_="diff-added")] == ['+ "taskCount": 1,']
+    assert owner.get(f"{FLIGHTS}spec/?version=1&against=9").status_code == 404
+
+
+def test_rolling_back_asks_shows_what_changes_and_writes_a_new_version(owner: Client, cast: Cast) -> None:
+    owner.post(f"{FLIGHTS}scale/", {"task_count": 5})
+    asks = parsed(owner.get(f"{FLIGHTS}spec/1/confirm/"))
+    assert [e.text for e in asks.all("span", class_="diff-added")] == ['+ "taskCount": 1,']
+    owner.post(f"{FLIGHTS}spec/1/")
+    supervisor = Supervisor.objects.get(pk="flights")
+    assert supervisor.version == 3
+    assert supervisor.current.spec["spec"] == supervisor.versions.get(version=1).spec["spec"]
+    assert supervisor.current.created_by == cast.users["owner"]
+    entry = AuditEntry.objects.get(target_id="flights", action="update")
+    assert entry.detail == {"version": 3, "rolled_back_to": 1}
+
+
+def test_a_supervisor_that_is_suspended_stays_so_when_it_is_rolled_back(owner: Client) -> None:
+    owner.post(f"{FLIGHTS}scale/", {"task_count": 5})
+    owner.post(f"{FLIGHTS}suspend/")
+    owner.post(f"{FLIGHTS}spec/1/")
+    assert Supervisor.objects.get(pk="flights").suspended
+
+
+def test_there_is_no_way_back_to_what_holds(owner: Client) -> None:
+    assert owner.get(f"{FLIGHTS}spec/1/confirm/").status_code == 404
+    page = parsed(owner.post(f"{FLIGHTS}spec/1/", follow=True))
+    assert "is the one that holds" in page.one("div", class_="alert-danger").text
+    assert Supervisor.objects.get(pk="flights").version == 1
+
+
+def test_runs_are_drawn_and_named(owner: Client, cast: Cast) -> None:
+    Task.objects.update(created_at=timezone.now() - timedelta(hours=1))
+    drawing = parsed(owner.get(FLIGHTS)).one(id="supervisor-runs")
+    [link] = drawing.all("a")
+    assert link.attributes["href"] == f"/tasks/{cast.task.pk}/"
+    assert "running" in link.attributes["aria-label"]

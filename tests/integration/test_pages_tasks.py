@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -39,7 +41,7 @@ def more_tasks(cast: Cast, count: int) -> None:
 
 
 def names_of(page: Element) -> list[str]:
-    return [row.all("a")[0].text for row in page.one("tbody").all("tr")]
+    return [row.attributes["data-task"] for row in page.one("tbody").all("tr")]
 
 
 def test_the_list_has_every_task_once_the_newest_first(viewer: Client, cast: Cast) -> None:
@@ -81,14 +83,15 @@ def test_the_list_costs_the_same_number_of_queries_however_long(
     viewer: Client, cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     more_tasks(cast, 40)
-    with django_assert_num_queries(6):  # session, user, page, the pool: what runs and what waits, the user's teams
+    # session, user, masks, page, what runs, waits and merges (3), quotas, teams, badges (2)
+    with django_assert_num_queries(11):
         viewer.get("/tasks/")
 
 
 def test_a_running_task_refreshes_itself_and_an_ended_one_does_not(viewer: Client, cast: Cast) -> None:
     address = f"/tasks/{cast.task.pk}/"
     live = parsed(viewer.get(address)).one(id="task-live")
-    assert (live.attributes["hx-get"], live.attributes["hx-trigger"]) == (f"{address}live/", "every 2s")
+    assert (live.attributes["hx-get"], live.attributes["hx-trigger"]) == (f"{address}live/", "live")
     assert counters(parsed(viewer.get(f"{address}live/")))["published"] == "1,500"
     Task.objects.filter(pk=cast.task.pk).update(status=Status.SUCCESS)
     last = viewer.get(f"{address}live/")
@@ -105,7 +108,7 @@ def test_the_report_and_the_indexers(viewer: Client, cast: Cast) -> None:
     page = parsed(viewer.get(f"/tasks/{cast.task.pk}/"))
     shown = counters(page)
     assert (shown["polled"], shown["published"], shown["redelivered"]) == ("2,052", "1,500", "9")
-    assert page.one("p", data_adds_up="yes")
+    assert page.one("div", data_adds_up="yes")
     indexers = [r.text for r in page.one("section", aria_labelledby="indexers-title").one("tbody").all("tr")]
     assert len(indexers) == 2
     assert all("reading" in row for row in indexers)
@@ -118,6 +121,70 @@ def test_parse_errors_come_with_their_payload(viewer: Client, cast: Cast) -> Non
     assert "Malformed JSON at byte 12" in record.text
     fate = next(a for a in record.all("a") if a.text == "What became of it")
     assert "unparseable" in parsed(viewer.get(fate.attributes["href"])).one("main").text
+
+
+def test_errors_are_grouped_by_what_is_wrong(viewer: Client, cast: Cast) -> None:
+    whose: dict[str, Any] = {"source": cast.source, "datasource": cast.datasource, "task_id": cast.task.pk}
+    for n in range(30):
+        QuarantinedRecord.objects.create(
+            **whose,
+            partition=0,
+            delivery_count=1,
+            offset=1000 + n,
+            reason="unparseable",
+            error=f"field 'amount' is no number: 'x{n}' at byte {n}",
+            cause="a-cause",
+            payload=b"%d" % n,
+            publish_id=uuid.uuid4(),
+            created_at=STARTED + timedelta(seconds=n),
+        )
+    make_faulty(cast, 5)
+    rows = [r for r in parsed(viewer.get(f"/tasks/{cast.task.pk}/")).one(id="parse-errors").all("tr") if r.all("time")]
+    groups = {row.one("th").text: row for row in rows if row.attributes.get("data-cause")}
+    assert list(groups) == [
+        "field 'amount' is no number: … at byte #",
+        "Malformed JSON at byte #",
+        "field 'n' is not a whole number",
+    ]
+    first, last = groups["field 'amount' is no number: … at byte #"].all("time")
+    assert groups["field 'amount' is no number: … at byte #"].all("td")[0].text == "30"
+    assert (first.attributes["datetime"], last.attributes["datetime"]) == (
+        "2025-06-01T12:00:00Z",
+        "2025-06-01T12:00:29Z",
+    )
+    examples = parsed(viewer.get(f"/tasks/{cast.task.pk}/")).one(id="parse-errors").all("article")
+    assert [e.attributes["data-record"] for e in examples] == ["0:1029", "0:7", "2:5"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"log_text": "JAVA"}, 1),
+        ({"log_level": "WARN"}, 4),  # the stack's line belongs to its error
+        ({"log_level": "ERROR"}, 2),
+        ({"log_text": "indexer=1", "log_level": "WARN"}, 1),
+        ({"log_text": "nothing of this"}, 0),
+        ({"log_level": "odd"}, None),
+    ],
+)
+def test_a_log_is_searched(viewer: Client, cast: Cast, query: dict[str, str], found: int | None) -> None:
+    path = Path(settings.TASK_DIR) / cast.task.pk / "spark.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        "26/11/22 19:10:58 INFO SparkContext: Running\n"
+        "26/11/22 19:10:58 WARN NativeCodeLoader: builtin-java classes\n"
+        "timestamp=2026-11-22T19:11:35Z level=info event=started indexer=0\n"
+        'timestamp=2026-11-22T19:11:47Z level=warning event=paused indexer=1 reason="<b>"\n'
+        "timestamp=2026-11-22T19:11:48Z level=error event=failed indexer=0\n"
+        "  at a line of its stack\n"
+    )
+    page = parsed(viewer.get(f"/tasks/{cast.task.pk}/", query)).one(id="task-log")
+    if found is None:
+        assert "data-log-found" not in str(page.all("p"))
+        return
+    assert page.all("p")[0].attributes["data-log-found"] == str(found)
+    assert [len(e.raw_text.splitlines()) for e in page.all("pre")] == ([found] if found else [])
+    assert "log_text" in page.attributes["hx-get"] or "log_level" in page.attributes["hx-get"]
 
 
 def make_faulty(cast: Cast, offset: int) -> FaultyRecord:
@@ -143,7 +210,7 @@ def test_records_with_a_faulty_field_are_behind_their_number(viewer: Client, cas
     shown = page.one(id="parse-errors").all("article")
     assert shown[0].attributes["data-record"] == "2:29"  # the last first
     assert all(a.text != "Whole record" for a in shown[0].all("a"))
-    tile = next(t for t in page.all("div") if t.attributes.get("data-counter") == "processed_with_error")
+    tile = page.one("div", data_counter="processed_with_error")
     behind = parsed(viewer.get(tile.one("a").attributes["href"]))
     records = behind.all("article")
     assert [r.attributes["data-record"] for r in records] == [f"2:{n}" for n in range(29, 9, -1)]
@@ -168,7 +235,7 @@ def test_many_parse_errors_have_pages_of_their_own(viewer: Client, cast: Cast) -
             created_at=STARTED,
         )
     shown = parsed(viewer.get(f"/tasks/{cast.task.pk}/")).one(id="parse-errors").all("article")
-    assert len(shown) == 5
+    assert [e.attributes["data-record"] for e in shown] == ["1:29", "0:7"], "an example of each cause"
     first = parsed(viewer.get(f"/tasks/{cast.task.pk}/errors/"))
     assert len(first.all("article")) == 20
     [following] = first.all("a", rel="next")
@@ -224,12 +291,12 @@ def test_a_task_that_has_ended_can_not_be_stopped(operator: Client, cast: Cast) 
     Task.objects.filter(pk=cast.task.pk).update(status=Status.SUCCESS)
     page = parsed(operator.post(f"/tasks/{cast.task.pk}/stop/", follow=True))
     assert "has ended already" in page.one("div", role="alert").text
-    assert page.all("dialog") == []
+    assert page.all("dialog", class_="confirm") == []
     assert operator.get(f"/tasks/{cast.task.pk}/confirm/stop/").status_code == 404
 
 
 def test_a_viewer_has_no_buttons(viewer: Client, cast: Cast) -> None:
-    assert parsed(viewer.get(f"/tasks/{cast.task.pk}/")).all("dialog") == []
+    assert parsed(viewer.get(f"/tasks/{cast.task.pk}/")).all("dialog", class_="confirm") == []
 
 
 def test_without_scripts_a_page_asks(operator: Client, cast: Cast) -> None:

@@ -32,6 +32,7 @@ from controlplane.segments.models import (
 )
 from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.segments.selectors import list_faulty
+from controlplane.teams.models import User
 from ingestion.specs import offsets
 from ingestion.specs.counters import Counters, Unpublished
 from ingestion.specs.protocol import (
@@ -61,7 +62,7 @@ def test_records_with_a_faulty_field_are_kept_beside_their_rows(source: Source) 
     )
     counters = plain.counters.model_copy(update={"processed_with_error": 1})
     send(plain.model_copy(update={"counters": counters, "faulty": [faulty]}))
-    kept: Any = list_faulty(TASK).get()
+    kept: Any = list_faulty(User(is_superuser=True), TASK).get()
     assert (kept.offset, kept.error, bytes(kept.payload_start), kept.payload_size) == (3, "bad", b"x", 9)
     assert kept.source == source
     with pytest.raises(InvalidInput, match="processed_with_error is 0 but there are 1 of them"):

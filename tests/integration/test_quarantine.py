@@ -305,6 +305,12 @@ def test_a_choice_that_is_none_is_refused(kept: list[QuarantinedRecord], clients
     assert states(*kept) == ["kept"] * 4
 
 
+def test_a_limit_in_the_wrong_place_deletes_nothing(kept: list[QuarantinedRecord], clients: dict[str, Client]) -> None:
+    post(clients["owner"], "purge/", {"filter": {}, "up_to": kept[0].pk}, 400)
+    post(clients["owner"], "purge/", {"filter": {"upto": kept[0].pk}}, 400)
+    assert states(*kept) == ["kept"] * 4
+
+
 def test_a_purge_deletes_what_no_replay_holds(
     cast: Cast, kept: list[QuarantinedRecord], clients: dict[str, Client]
 ) -> None:

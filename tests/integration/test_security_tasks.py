@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
 from controlplane.segments.models import Segment, Source
 from controlplane.segments.publish import publish
-from controlplane.tasks.lifecycle import end_task, new_token
-from controlplane.tasks.models import Task
+from controlplane.tasks.lifecycle import end_task, new_token, token_hash
+from controlplane.tasks.models import Resident, Task
 from ingestion.specs.protocol import HeartbeatRequest
 from tests.support.django_cast import Cast, spec_for
 from tests.support.publishes import make_source, request, segment, start
 from tests.support.routes import all_routes
 
-INTERNAL = [route for route in all_routes() if route.pattern.startswith("internal/")]
+INTERNAL = [route for route in all_routes() if route.pattern.startswith("internal/tasks/")]
+OF_RESIDENTS = [route for route in all_routes() if route.pattern.startswith("internal/compaction/")]
 
 
 @pytest.fixture
@@ -34,7 +36,8 @@ def _values(task: Task) -> dict[str, Any]:
 def ask(pattern: Any, task: str, token: str) -> tuple[int, bytes]:
     """The answer to a message of no use."""
     method = "GET" if pattern.pattern.endswith(("assignment", "quarantined")) else "POST"
-    path = pattern.path(task_id=task, number=0)
+    of_task = pattern in INTERNAL
+    path = pattern.path(**({"task_id": task, "number": 0} if of_task else {"application": task, "job_id": "none"}))
     headers = {"Authorization": f"Bearer {token}"}
     client = Client(raise_request_exception=False)
     answer = client.generic(method, path, "[]", content_type="application/json", headers=headers)
@@ -55,6 +58,21 @@ def test_a_token_opens_its_task_for_one_launch(cast: Cast, other: Task, route: A
     assert ask(route, cast.task.pk, token)[0] == 410
     assert ask(route, other.pk, token)[0] == 401
     assert ask(route, cast.task.pk, old)[0] == 401
+
+
+@pytest.mark.parametrize("route", OF_RESIDENTS, ids=lambda r: r.pattern.rpartition("/")[2])
+def test_a_token_opens_its_application_until_its_end(cast: Cast, route: Any) -> None:
+    """Row 11 of the security checklist, of what serves all datasources: no other's token, and no task's."""
+    tasks = new_token(cast.task)
+    resident = Resident.objects.create(
+        pk="compaction_1", token_hash=token_hash("its"), slots=1, launched_at=timezone.now()
+    )
+    assert ask(route, resident.pk, "its")[0] not in (401, 410), "it is read"
+    refused = [ask(route, resident.pk, wrong) for wrong in (tasks, "it", "", resident.token_hash)]
+    assert {status for status, _ in refused} == {401}
+    assert ask(route, "compaction_2", "its") == refused[0], "whether there is such an application is not told"
+    Resident.objects.update(ended_at=timezone.now())
+    assert ask(route, resident.pk, "its")[0] == 410
 
 
 def test_only_a_tokens_hash_is_kept(cast: Cast) -> None:

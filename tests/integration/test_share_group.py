@@ -13,9 +13,10 @@ from django.test import Client
 
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors.coverage import CELLS, coverage
-from controlplane.supervisors.models import SpecVersion
+from controlplane.supervisors import streams
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.heartbeats import end, heartbeat
-from controlplane.tasks.models import Task
+from controlplane.tasks.models import Indexer, Status, Task
 from ingestion.sources import ACCEPT, REJECT, Batch
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.topic import configure_group
@@ -183,6 +184,32 @@ def test_drift_is_named_and_mended(house: House, group: str) -> None:
     assert {n for n, s in found.items() if s["drifted"]} == {"share.delivery.count.limit"}
     assert (found["share.delivery.count.limit"]["actual"], found["share.delivery.count.limit"]["wanted"]) == ("3", "10")
     assert not any(s["drifted"] for s in configuration(house, group, "POST").values())
+
+
+def test_drift_is_looked_for_while_a_task_reads_and_said_on_home(cast: Cast, house: House, settings: Any) -> None:
+    settings.ADDRESS_POLICY = HERE
+    version = SpecVersion.objects.get(supervisor=cast.supervisor)
+    at_home = {
+        "topic": house.topic("drift", partitions=1),
+        "consumerProperties": {"bootstrap.servers": house.bootstrap},
+    }
+    version.spec["spec"]["ioConfig"] |= {**at_home, "groupId": f"group-{at_home['topic']}"}
+    SpecVersion.objects.filter(pk=version.pk).update(spec=version.spec)
+    Indexer.objects.filter(task=cast.task).update(state="starting")
+    assert streams.question(Supervisor.objects.get()).group == "", "its task has set nothing yet"
+    Indexer.objects.filter(task=cast.task).update(state="reading")
+    Task.objects.filter(pk=cast.task.pk).update(status=Status.RUNNING, spec_version=1)
+    [answer] = streams.answers([streams.question(Supervisor.objects.get())])
+    supervisor = Supervisor.objects.get()
+    streams.keep_answer(supervisor, answer)
+    supervisor.save()
+    assert streams.question(supervisor).group == "", "it was asked a moment ago"
+    owner = browsing_as(cast, "owner")
+    drift = parsed(owner.get("/")).one("div", data_problem="group_drift")
+    assert "share.delivery.count.limit is 5, and 10 in the spec" in drift.text
+    assert [a.attributes["href"] for a in drift.all("a")][-1] == "/supervisors/flights/share-group/"
+    assert owner.post("/supervisors/flights/share-group/apply/").status_code == 302
+    assert Supervisor.objects.get().group_drift == []
 
 
 def test_real_leases_are_counted(house: House, make_workers: Make) -> None:

@@ -330,7 +330,7 @@ PAGE = "/supervisors/metrics/"
 def test_a_page_hands_off(cast: Cast, reading: Supervisor) -> None:
     operator = browsing_as(cast, "operator")
     page = parsed(operator.get(PAGE))
-    assert [d.attributes["id"] for d in page.all("dialog")] == ["ask-suspend", "ask-handoff"]
+    assert [d.attributes["id"] for d in page.all("dialog", class_="confirm")] == ["ask-suspend", "ask-handoff"]
     answer = parsed(operator.post(f"{PAGE}handoff/", follow=True))
     assert "hands off" in answer.one("div", class_="alert-success").text
     reading.refresh_from_db()

@@ -246,3 +246,38 @@ def test_a_suspended_supervisor_has_no_more_rounds_until_something_ends(cast: Ca
     services.resume(user=cast.users["owner"], supervisor=supervisor)
     run_all()
     assert not Supervisor.objects.filter(pk=supervisor.pk, detailed_state="SUSPENDED").exists()
+
+
+def reading(cast: Cast) -> tuple[Supervisor, Task]:
+    """One that has reached Kafka and whose task reads; the only one that has rounds."""
+    Supervisor.objects.update(detailed_state="TERMINATED")  # the cast's own
+    supervisor = submit(cast, spec_for("calm"))
+    run(supervisor.pk)
+    Supervisor.objects.filter(pk=supervisor.pk).update(contacted_at=timezone.now())
+    [task] = Task.objects.filter(supervisor_id=supervisor.pk)
+    task.indexers.create(number=0, state="reading")
+    Task.objects.filter(pk=task.pk).update(status="RUNNING", started_at=timezone.now())
+    assert has_a_round(supervisor)
+    assert supervisor.detailed_state == "RUNNING"
+    return supervisor, task
+
+
+def test_a_supervisor_whose_task_reads_is_left_alone_until_the_task_changes(cast: Cast) -> None:
+    supervisor, task = reading(cast)
+    assert not has_a_round(supervisor)
+    Task.objects.filter(pk=task.pk).update(goal=Goal.FINISH)
+    assert has_a_round(supervisor)
+    Task.objects.exclude(pk=task.pk).delete()  # its successor
+    Task.objects.filter(pk=task.pk).update(goal=Goal.RUN)
+    assert has_a_round(supervisor)
+    assert not has_a_round(supervisor)
+    end_task(task, error="It ended badly.")
+    assert has_a_round(supervisor)
+    assert [e["message"] for e in supervisor.recent_errors] == ["It ended badly."]
+
+
+def test_what_has_been_calm_for_long_has_a_round(cast: Cast) -> None:
+    supervisor, _ = reading(cast)
+    assert not has_a_round(supervisor)
+    Supervisor.objects.filter(pk=supervisor.pk).update(calm_until=timezone.now())
+    assert has_a_round(supervisor)

@@ -8,13 +8,19 @@ from controlplane.config import celery_app
 
 # Whoever renames one loses the messages that are in the queue, and those of a beat or worker of another version.
 NAMES = {
+    "controlplane.alerts.tasks": {"drop_old", "evaluate", "send"},
+    "controlplane.compaction.tasks": {"drop_old", "round"},
+    "controlplane.loading.tasks": {"drop_old_drafts"},
+    "controlplane.login.tasks": {"drop_over"},
     "controlplane.segments.tasks": {
         "clean_up_orphans",
         "drop_old_lag",
         "fold",
+        "fold_causes",
         "fold_everywhere",
         "make_receipt_partitions",
         "purge_quarantine",
+        "sum_up_days",
     },
     "controlplane.supervisors.tasks": {"iterate", "look_at_waiting", "repair", "run_all", "run_one"},
     "controlplane.tasks.tasks": {"launch", "watch"},

@@ -29,7 +29,7 @@ REQUIRED = {
     "HEADGATE_SPARK_SECRET",
 }
 # Where the control plane's settings are read.
-SETTINGS = ("controlplane/config/settings.py", "controlplane/config/env.py")
+SETTINGS = tuple(f"controlplane/config/{name}.py" for name in ("settings", "env", "mail_settings", "oidc_settings"))
 LOGIN = "controlplane/teams/management/commands/ensure_login.py"
 
 
@@ -360,3 +360,11 @@ def test_the_worker_asked_for_its_health_is_the_one_that_runs(services: dict[str
     node = re.search(r"-n (\w+)@%h", run("worker")[0])
     assert node is not None
     assert f"{node[1]}@{services['worker']['hostname']}" in services["worker"]["healthcheck"]["test"]
+
+
+def test_mail_and_logging_in_by_a_provider_can_be_set(services: dict[str, Any]) -> None:
+    known = re.findall(
+        r"^\| `(HEADGATE_(?:EMAIL|OIDC|PUBLIC)_\w+)`", (PROJECT / "docs/reference/settings.md").read_text(), re.M
+    )
+    assert len(known) > 10
+    assert set(known) <= set(services["web"]["environment"])

@@ -60,28 +60,28 @@ def bound(**sides: Any) -> dict[str, Any]:
         (selector(True), [5]),
         (selector(""), [8]),
         (selector(None), [6, 7]),
-        ({"type": "not", "field": selector("a")}, [1, 2, 3, 4, 5, 6, 7, 8]),
+        ({"type": "not", "field": selector("a")}, [1, 2, 3, 4, 5, 8]),
         ({"type": "not", "field": selector(None)}, [0, 1, 2, 3, 4, 5, 8]),
         ({"type": "not", "field": {"type": "not", "field": selector("a")}}, [0]),
         ({"type": "null", "column": "v"}, [6, 7]),
         ({"type": "in", "dimension": "v", "values": ["a", 1, "2.5"]}, [0, 2, 4]),
         ({"type": "in", "dimension": "v", "values": ["b", None]}, [1, 6, 7]),
         ({"type": "in", "dimension": "v", "values": [None]}, [6, 7]),
-        ({"type": "not", "field": {"type": "in", "dimension": "v", "values": ["a"]}}, [1, 2, 3, 4, 5, 6, 7, 8]),
+        ({"type": "not", "field": {"type": "in", "dimension": "v", "values": ["a"]}}, [1, 2, 3, 4, 5, 8]),
         ({"type": "equals", "column": "v", "matchValue": "a"}, [0]),
         ({"type": "equals", "column": "v", "matchValue": 1}, [2]),
         ({"type": "equals", "column": "v", "matchValue": 10}, [3]),
         ({"type": "equals", "column": "v", "matchValue": 2.5}, [4]),
         ({"type": "equals", "column": "v", "matchValue": "2.5", "matchValueType": "DOUBLE"}, [4]),
         ({"type": "equals", "column": "v", "matchValue": 10, "matchValueType": "STRING"}, [3]),
-        ({"type": "not", "field": {"type": "equals", "column": "v", "matchValue": 1}}, [0, 1, 3, 4, 5, 6, 7, 8]),
+        ({"type": "not", "field": {"type": "equals", "column": "v", "matchValue": 1}}, [0, 1, 3, 4, 5, 8]),
         ({"type": "true"}, EVERY),
         ({"type": "false"}, []),
         ({"type": "and", "fields": [selector("a"), selector("b")]}, []),
         ({"type": "or", "fields": [selector("a"), selector("b")]}, [0, 1]),
         (
             {"type": "and", "fields": [{"type": "true"}, {"type": "not", "field": selector("b")}]},
-            [0, 2, 3, 4, 5, 6, 7, 8],
+            [0, 2, 3, 4, 5, 8],
         ),
         (bound(lower="a"), [0, 1, 5]),
         (bound(lower="a", lowerStrict=True), [1, 5]),
@@ -177,10 +177,12 @@ CONDITIONS = st.recursive(
     max_leaves=4,
 )
 
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
 
 @settings(max_examples=25)
-@given(condition=CONDITIONS, values=st.lists(st.none() | st.text(max_size=3) | st.integers() | st.floats(), max_size=6))
-def test_not_keeps_exactly_what_the_filter_drops(condition: dict[str, Any], values: list[Any]) -> None:
+@given(condition=CONDITIONS, values=st.lists(st.text(max_size=3) | st.integers() | NUMBERS, max_size=6))
+def test_not_keeps_exactly_what_the_filter_drops_but_nulls(condition: dict[str, Any], values: list[Any]) -> None:
     records = [f'"v":{json.dumps(v)}' for v in values]
     both = kept(condition, *records) + kept({"type": "not", "field": condition}, *records)
     assert sorted(both) == list(range(len(values)))

@@ -18,6 +18,7 @@ from controlplane.segments.models import SourceEvent
 from controlplane.segments.selectors import fate
 from controlplane.supervisors import decide
 from controlplane.supervisors.models import State
+from controlplane.supervisors.standing import Code, Kind
 from controlplane.tasks.diagnosis import UNSTORED
 from controlplane.tasks.models import Goal, Status, task_kinds
 from controlplane.teams.models import Role
@@ -129,9 +130,11 @@ def test_settings_without_a_default_are_required_or_off() -> None:
 
 
 def test_no_page_names_a_setting_that_there_is_not() -> None:
+    code = "".join(file.read_text() for file in (PROJECT / "headgate").rglob("*.py"))
+    of_users = set(re.findall(r"\"(HEADGATE_[A-Z_]+)\"", code))  # read where Spark applications run
     for page in [*PAGES, PROJECT / ".env.example"]:
         named = set(re.findall(r"HEADGATE_[A-Z_]*[A-Z]", page.read_text()))
-        unknown = {n for n in named if n.removesuffix("_FILE") not in SETTINGS}
+        unknown = {n for n in named - of_users if n.removesuffix("_FILE") not in SETTINGS}
         assert not unknown, f"{page.name} names {unknown}"
 
 
@@ -154,7 +157,20 @@ def as_documented(pattern: str) -> str:
 def documented_addresses() -> dict[str, set[str]]:
     """Path → methods."""
     found: dict[str, set[str]] = {}
-    for code in first_codes(section("REST") + section("Druid's addresses") + section("The sampler")):
+    for code in first_codes(
+        section("REST")
+        + section("Druid's addresses")
+        + section("Addresses of teams and people")
+        + section("The sampler")
+        + section("Addresses of connections")
+        + section("Addresses of drafts")
+        + section("Addresses of teams and people")
+        + section("Addresses of masking")
+        + section("Addresses of limits")
+        + section("Addresses of alerts")
+        + section("Addresses of logins")
+        + section("Addresses of compaction")
+    ):
         method, _, path = code.partition(" ")
         if path.startswith("/"):
             found.setdefault(path, set()).add(method)
@@ -230,6 +246,12 @@ def test_reasons_are_all_there() -> None:
     text = section("Why nothing is shown")
     assert described("Why nothing is shown") == codes_in_code | ends
     assert {f"all_{end}" for end in ends} <= set(codes(text))
+
+
+def test_every_standing_is_described() -> None:
+    text = section("How a supervisor stands")
+    assert described("How a supervisor stands") | {"stopping"} == {*Kind, *Code}
+    assert "stopping" in codes(text)
 
 
 def test_outcomes_and_refusals_are_all_there() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
-PACKAGES = ("controlplane", "ingestion", "frontend", "benchmarks", "tests")
+PACKAGES = ("controlplane", "ingestion", "frontend", "headgate", "benchmarks", "tests")
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 # Those of Keep a Changelog, what to do when upgrading before them.
 CHANGELOG_HEADINGS = ("Upgrading", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Known limits")
@@ -79,3 +79,9 @@ def attributes(node: ast.ClassDef) -> Iterator[str]:
     for statement in node.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """Pytest knows a file by its name: of two, whichever a process meets later is not collected."""
+    names = [file.name for file in (PROJECT / "tests").rglob("test_*.py")]
+    assert [name for name in sorted(set(names)) if names.count(name) > 1] == []

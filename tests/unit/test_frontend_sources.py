@@ -21,7 +21,8 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", OWN, ids=name_of)
 def test_no_other_machine_is_named(path: Path) -> None:
-    assert re.findall(r"""(?:https?:)?//[a-z0-9-]+\.[a-z]""", path.read_text(), re.IGNORECASE) == []
+    text = path.read_text().replace("http://www.w3.org/2000/svg", "")  # a name, which nobody fetches
+    assert re.findall(r"""(?:https?:)?//[a-z0-9-]+\.[a-z]""", text, re.IGNORECASE) == []
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=name_of)

@@ -156,10 +156,11 @@ def test_a_template_escapes_a_spec() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "all"), (3, "3"), (["a", "b"], "a, b"), ({"0": 5, "1": None}, "0: 5, 1: all"), ("<b>", "<b>"), ([], "")],
+    [(None, "all"), (3, "3"), (["a", "b"], "a, b"), ({"0": 5, "1": None}, "0: 5, 1: all"), ("<b>", "<b>"), ([], "–")],
 )
 def test_details_of_an_entry_are_listed(value: object, text: str) -> None:
     assert tags.listed(value) == text
+    assert tags.listed({"rows_a_day": None}, "quota") == "rows a day: no limit"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ def layers() -> list[str]:
     contracts = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     told = next(c["layers"] for c in contracts if c["name"] == "Layers of the control plane")
     labels = {config.label for config in apps.get_app_configs() if config.name.startswith(PACKAGE)}
-    return [name for layer in reversed(told) if (name := layer.removeprefix(PACKAGE)) in labels]
+    siblings = [part.strip() for layer in reversed(told) for part in layer.split("|")]
+    return [name for part in siblings if (name := part.removeprefix(PACKAGE)) in labels]
 
 
 LAYERS = layers()

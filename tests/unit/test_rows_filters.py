@@ -57,14 +57,14 @@ def druid(text: str) -> dict[str, Any]:
 def test_a_filter_in_druids_language() -> None:
     records: list[dict[str, Any]] = [{"a": 1}, {"a": 7}, {"a": "x"}, {"a": None}, {"a": True}]
     assert kept(druid("a > 1"), *records) == [1]
-    assert kept({"type": "not", "field": druid("a > 1")}, *records) == [0, 2, 3, 4]
+    assert kept({"type": "not", "field": druid("a > 1")}, *records) == [0, 4]
     assert kept(druid("isnull(a) || a == 'x'"), *records) == [2, 3]
 
 
 def test_a_record_on_which_a_filter_of_druids_fails_is_unparseable() -> None:
     """If the filter's answer hangs on it: nothing is thrown away that Druid might keep."""
-    fails = druid("a > 1")
-    records: list[dict[str, Any]] = [{"a": [1]}, {"a": 7}, {"a": [1], "b": "x"}]
+    fails = druid("timestamp(a) > 1")
+    records: list[dict[str, Any]] = [{"a": "x"}, {"a": "2025"}, {"a": "x", "b": "x"}]
     decoded = decoded_with(schema_of({}, fails), *records)
     assert (row_indexes(decoded.rows).tolist(), list(decoded.unparseable)) == ([1], [0, 2])
     assert "nothing says whether to keep it" in decoded.unparseable[0]

@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.supervisors.decide import (
+    CALM_FOR,
     Decision,
     Observed,
     Runs,
     SeenTask,
     Thresholds,
     back_off,
+    calm_until,
     decide,
     failed_starts,
     failures_in_a_row,
@@ -327,3 +329,34 @@ def test_what_has_published_was_no_failed_start() -> None:
 
 def test_back_off_grows_to_a_minute() -> None:
     assert [back_off(n).total_seconds() for n in (1, 2, 3, 7, 50)] == [1, 2, 4, 60, 60]
+
+
+SOON = NOW + timedelta(seconds=3)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "until"),
+    [
+        ([RUNNING], NOW + CALM_FOR),
+        ([WAITING], NOW + CALM_FOR),
+        ([RUNNING, replace(failed(100), failed=False)], NOW + CALM_FOR),
+        ([replace(RUNNING, expires_at=SOON)], SOON),
+        ([replace(RUNNING, expires_at=NOW + timedelta(hours=1))], NOW + CALM_FOR),
+        ([], None),
+        ([STARTING], None),
+        ([RUNNING, STARTING], None),
+        ([RUNNING, failed(100)], None),
+        ([replace(RUNNING, running_goal=False)], None),
+        ([replace(RUNNING, spec_version=0)], None),
+        ([replace(RUNNING, expired=True)], None),
+        ([replace(RUNNING, indexers_wanted=1)], None),
+    ],
+)
+def test_a_supervisor_is_calm_until_something_may_change(tasks: list[SeenTask], until: datetime | None) -> None:
+    seen = replace(CALM, tasks=tasks)
+    assert calm_until(seen, decide(seen)) == until
+
+
+def test_a_supervisor_that_gets_well_is_not_calm() -> None:
+    seen = replace(CALM, tasks=[RUNNING], runs=LOST, before=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"))
+    assert calm_until(seen, decide(seen)) is None

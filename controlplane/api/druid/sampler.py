@@ -35,7 +35,7 @@ class SamplerView(DruidView):
     )
     def post(self, request: Request) -> Response:
         """What a spec, as far as it is written, would make of some records."""
-        spec, answer = take_sample(user=self.actor, document=request.data)
+        spec, answer = take_sample(user=self.actor, document=request.data, team_name=self.team_name)
         return Response(sampled(spec, answer))
 
 

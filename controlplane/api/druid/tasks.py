@@ -99,7 +99,7 @@ class ReportsView(DruidView):
     @extend_schema(operation_id="druid_get_task_reports", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, task_id: str) -> Response:
         """`ingestionStatsAndErrors`, and our own counters under `headgate`."""
-        return Response(shapes.task_reports(selectors.task_report(selectors.get_task(self.actor, task_id))))
+        return Response(shapes.task_reports(selectors.task_report(self.actor, selectors.get_task(self.actor, task_id))))
 
 
 class LogView(DruidView):

@@ -19,9 +19,11 @@ from controlplane.common.errors import HeadgateError
 from controlplane.segments.fence import PublishRefused
 from controlplane.tasks.lifecycle import token_and_status, token_hash
 from controlplane.tasks.models import ENDED
+from controlplane.tasks.residents import token_and_end
 
 logger = logging.getLogger(__name__)
 M = TypeVar("M", bound=BaseModel)
+_COMPACTION = "/internal/compaction/"
 View = Callable[..., HttpResponse]
 
 
@@ -57,8 +59,39 @@ def for_task(method: str) -> Callable[[View], View]:
     return decorate
 
 
+def for_resident(view: View) -> View:
+    """Let only the application in that serves all datasources and is named in the address; as ``for_task`` does."""
+
+    @csrf_exempt
+    @wraps(view)
+    def guarded(request: HttpRequest, application: str, **kwargs: Any) -> HttpResponse:
+        if request.method != "POST":
+            return problem(405, "Method not allowed", "Use POST.")
+        ended = _resident_ended(request, application)
+        if ended is None:
+            return problem(401, "Unauthorized", "The token is not this application's.")
+        if ended:
+            return problem(410, "Gone", f"Application {application} has ended.")
+        return _answered(view, request, application, kwargs)
+
+    return guarded
+
+
+def _resident_ended(request: HttpRequest, application: str) -> bool | None:
+    """Whether it has, when the request's token is its own."""
+    known, ended = token_and_end(application)
+    same = hmac.compare_digest(known, token_hash(_token(request)))
+    return ended if known and same else None
+
+
+def _token(request: HttpRequest) -> str:
+    return request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+
+
 def lets_in(request: HttpRequest) -> bool:
-    """Whether the request has the token of the task in its address, and that has not ended."""
+    """Whether the request has the token of the task or application in its address, and that has not ended."""
+    if request.path_info.startswith(_COMPACTION):
+        return _resident_ended(request, request.path_info.removeprefix(_COMPACTION).partition("/")[0]) is False
     task_id = request.path_info.removeprefix("/internal/tasks/").partition("/")[0]
     status = _status_for_token(request, task_id)
     return status is not None and status not in ENDED
@@ -66,9 +99,8 @@ def lets_in(request: HttpRequest) -> bool:
 
 def _status_for_token(request: HttpRequest, task_id: str) -> str | None:
     """The task's status when the request's token is its own."""
-    token = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
     known, status = token_and_status(task_id)
-    same = hmac.compare_digest(known, token_hash(token))  # also for an unknown task: the time tells nothing
+    same = hmac.compare_digest(known, token_hash(_token(request)))  # also for an unknown task: the time tells nothing
     return status if known and same else None
 
 

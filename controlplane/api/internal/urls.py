@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.internal import views
+from controlplane.api.internal import compaction, views
 
 urlpatterns = [
     path("tasks/<str:task_id>/assignment", views.assignment),
@@ -15,4 +15,8 @@ urlpatterns = [
     path("tasks/<str:task_id>/indexers/<int:number>/settled", views.settled),
     path("tasks/<str:task_id>/indexers/<int:number>/publish", views.publish),
     path("tasks/<str:task_id>/indexers/<int:number>/abandon", views.abandon),
+    path("compaction/<str:application>/work", compaction.work),
+    path("compaction/<str:application>/jobs/<str:job_id>/replace", compaction.replace),
+    path("compaction/<str:application>/jobs/<str:job_id>/failed", compaction.failed),
+    path("compaction/<str:application>/end", compaction.end),
 ]

@@ -12,7 +12,8 @@ from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.internal.door import for_task, message, read
 from controlplane.common.errors import InvalidInput
-from controlplane.connections.resolving import client_properties, with_registry_secrets
+from controlplane.connections.named import with_registries
+from controlplane.connections.resolving import client_properties
 from controlplane.connections.secrets import unseal
 from controlplane.segments import claims, fence, replaying
 from controlplane.segments import publish as publishing
@@ -49,7 +50,7 @@ from ingestion.specs.replays import KeptRecords, ProducedAnswer, ProducedRequest
 def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
     """What the application is to do. The only answer with a spec's secrets, to the task's token only."""
     task = _task(task_id)
-    spec = parse_task_spec(with_registry_secrets(task.spec, unseal(task.secrets)))
+    spec = parse_task_spec(with_registries(task.datasource.team_id, task.spec, unseal(task.secrets)))
     created_at = first_created_at(task)
     return message(
         Assignment(

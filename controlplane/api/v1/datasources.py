@@ -30,7 +30,7 @@ class DatasourcesView(HeadgateView):
     def get(self, request: Request) -> Response:
         """Your teams' datasources by name."""
         query = query_of(request, SearchQuery)
-        datasources = list_datasources(self.actor, search=query.get("search", ""))
+        datasources = list_datasources(self.actor, search=query.get("search", ""), team=query.get("team", ""))
         return page_response(page_of(request, datasources, [Key("name", str)], query), shapes.DatasourceSerializer)
 
 
@@ -91,7 +91,7 @@ class EventsView(HeadgateView):
         """What an operator must know about its sources, newest first."""
         query = query_of(request, shapes.EventsQuery)
         datasource = find_datasource(self.actor, name)
-        events = segments.list_events(datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
+        events = segments.list_events(self.actor, datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
         return page_response(page_of(request, events, NEWEST_FIRST, query), shapes.EventSerializer)
 
 

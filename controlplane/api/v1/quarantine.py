@@ -46,7 +46,7 @@ class QuarantineView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """Its poison records, newest first, with the beginning of their payloads."""
         query = query_of(request, shapes.QuarantineQuery)
-        records = selectors.list_quarantined(find_datasource(self.actor, name), wanted_of(query))
+        records = selectors.list_quarantined(self.actor, find_datasource(self.actor, name), wanted_of(query))
         return page_response(page_of(request, records, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
 
 
@@ -54,7 +54,7 @@ class QuarantinedView(HeadgateView):
     @extend_schema(operation_id="get_quarantined", tags=["quarantine"], responses=shapes.WholeQuarantinedSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
         """One poison record with its whole payload."""
-        record = selectors.get_quarantined(find_datasource(self.actor, name), number)
+        record = selectors.get_quarantined(self.actor, find_datasource(self.actor, name), number)
         return Response(shapes.WholeQuarantinedSerializer(record).data)
 
 

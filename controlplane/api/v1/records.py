@@ -9,8 +9,11 @@ from rest_framework.response import Response
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.v1.serializers import records as shapes
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.connections.admission import check_connections
+from controlplane.connections.named import admit
+from controlplane.datasources.selectors import team_of_spec
 from controlplane.segments.selectors import record_fate
+from controlplane.supervisors.lookup import Wanted, search
+from controlplane.supervisors.stored_row import stored_rows
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.selectors import shown_spec
 from controlplane.tasks.services import check_room
@@ -28,6 +31,45 @@ class RecordsView(HeadgateView):
         return Response(shapes.RecordSerializer({**query, "fates": fates}).data)
 
 
+class SearchView(HeadgateView):
+    @extend_schema(
+        operation_id="search_records",
+        tags=["records"],
+        parameters=[shapes.SearchRecordsQuery],
+        responses=shapes.SearchedSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """The record at a place, or those with a key, as Kafka has them (role operator), and those in quarantine.
+
+        Kafka is looked through up to a bound; `looked` says what was not looked at.
+        """
+        query = query_of(request, shapes.SearchRecordsQuery)
+        key = query["key"].encode() if "key" in query else query.get("key_base64")
+        wanted = Wanted(
+            query["topic"], query.get("partition"), query.get("offset"), key, query.get("from"), query.get("to")
+        )
+        found = search(user=self.actor, wanted=wanted, group=query.get("group", ""))
+        return Response(shapes.SearchedSerializer(found).data)
+
+
+class StoredRowsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_record_rows",
+        tags=["records"],
+        parameters=[shapes.RecordQuery],
+        responses=shapes.StoredRowsSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """The rows that the record at a place became (role operator), while Kafka still has it.
+
+        It is decoded by the spec that read it, and looked for by its time and its dimensions.
+        """
+        query = query_of(request, shapes.RecordQuery)
+        wanted = Wanted(query["topic"], query["partition"], query["offset"])
+        rows = stored_rows(user=self.actor, wanted=wanted, group=query.get("group", ""))
+        return Response(shapes.StoredRowsSerializer({"results": rows}).data)
+
+
 class ValidateView(HeadgateView):
     @extend_schema(
         operation_id="validate_spec", tags=["records"], request=shapes.ValidateBody, responses=shapes.ValidSerializer
@@ -41,10 +83,11 @@ class ValidateView(HeadgateView):
                 spec = read_spec(self.actor, body["spec"], parse_task_spec)
             else:
                 spec = read_spec(self.actor, body["spec"], parse_supervisor_spec)
-            check_connections(body["spec"], spec.spec.ioConfig.consumerProperties, spec.spec.ioConfig.inputFormat)
+            team = team_of_spec(self.actor, spec.datasource, self.team_name)
+            admit(body["spec"], team, spec.spec.ioConfig)
         except InvalidInput as error:
             raise _in_body(error) from None
-        check_room(spec.spec.ioConfig)
+        check_room(spec.spec.ioConfig, team)
         return Response({"valid": True, "canonical": shown_spec(spec.canonical())})
 
 

@@ -18,6 +18,7 @@ from controlplane.api.v1.serializers import supervisors as shapes
 from controlplane.supervisors import resetting, scaling, selectors, services
 from controlplane.supervisors.history import history
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.standings import standing, standings
 from controlplane.supervisors.status import task_stats
 from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec
@@ -29,6 +30,7 @@ def detail(user: User, supervisor_id: str) -> dict[str, Any]:
     supervisor.totals = selectors.supervisor_totals(supervisor)
     supervisor.why_nothing = selectors.why_nothing(supervisor)
     supervisor.auto_scaler = scaling.auto_scaler(supervisor)
+    supervisor.standing = standing(user, supervisor)
     return dict(shapes.SupervisorDetailSerializer(supervisor).data)
 
 
@@ -42,9 +44,13 @@ class SupervisorsView(HeadgateView):
     def get(self, request: Request) -> Response:
         """Your teams' supervisors that are not terminated, or with `terminated=true` those that are, by id."""
         query = query_of(request, shapes.SupervisorsQuery)
-        search, state = query.get("search", ""), query.get("state", "")
-        supervisors = selectors.list_supervisors(self.actor, search, state, terminated=query.get("terminated", False))
-        return page_response(page_of(request, supervisors, [Key("id", str)], query), shapes.SupervisorSerializer)
+        wanted = {name: query.get(name, "") for name in ("search", "state", "team")}
+        supervisors = selectors.list_supervisors(self.actor, **wanted, terminated=query.get("terminated", False))
+        page = page_of(request, supervisors, [Key("id", str)], query)
+        found = standings(self.actor, page.rows)
+        for row in page.rows:
+            row.standing = found[row.pk]
+        return page_response(page, shapes.SupervisorSerializer)
 
     @extend_schema(
         operation_id="submit_supervisor",

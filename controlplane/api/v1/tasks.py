@@ -64,7 +64,7 @@ class ReportView(HeadgateView):
     @extend_schema(operation_id="get_task_report", tags=["tasks"], responses=shapes.ReportSerializer)
     def get(self, request: Request, task_id: str) -> Response:
         """What a task did, by indexer; while it runs, so far."""
-        report = selectors.task_report(selectors.get_task(self.actor, task_id))
+        report = selectors.task_report(self.actor, selectors.get_task(self.actor, task_id))
         return Response(shapes.ReportSerializer(report).data)
 
 

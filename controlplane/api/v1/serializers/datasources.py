@@ -16,6 +16,7 @@ from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, MOST_IDS
 from controlplane.segments.selectors.timeline import MOST_BARS
+from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
 
 
@@ -31,11 +32,24 @@ class DatasourceSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
+class ColumnTypeSerializer(serializers.Serializer[Any]):
+    type = serializers.CharField()
+    since = serializers.DateTimeField(help_text="Start of the first interval that has it.")
+    until = serializers.DateTimeField(help_text="Start of the last one.")
+    segments = serializers.IntegerField()
+
+
 class ColumnSerializer(serializers.Serializer[Any]):
+    """A column of the latest 1,000 segments."""
+
     name = serializers.CharField()
     type = serializers.CharField(help_text="Holds the values of all segments.")
     types = serializers.ListField(child=serializers.CharField(), help_text="What segments have.")
     segments = serializers.IntegerField()
+    since = serializers.DateTimeField(
+        allow_null=True, help_text="Start of the first interval that has the column; null if the earliest one has it."
+    )
+    history = ColumnTypeSerializer(many=True, help_text="Its types, the latest first.")
 
 
 class DatasourceDetailSerializer(DatasourceSerializer):
@@ -111,6 +125,7 @@ class QuarantineQuery(WindowQuery, PageQuery):
     """``from`` and ``to``: when a record was quarantined."""
 
     reason = serializers.ChoiceField(get_args(WireRecord.model_fields["reason"].annotation), required=False)
+    cause = serializers.CharField(required=False, max_length=FINGERPRINT_LENGTH, help_text="A cause's fingerprint.")
     state = serializers.ChoiceField(QuarantinedRecord.State.choices, required=False)
     topic = serializers.CharField(required=False, max_length=249)
     partition = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1)
@@ -128,6 +143,7 @@ class MatchingBody(BodySerializer):
     """The list's parameters in a body; an empty one matches all."""
 
     reason = serializers.ChoiceField(get_args(WireRecord.model_fields["reason"].annotation), required=False)
+    cause = serializers.CharField(required=False, max_length=FINGERPRINT_LENGTH, help_text="A cause's fingerprint.")
     state = serializers.ChoiceField(QuarantinedRecord.State.choices, required=False)
     topic = serializers.CharField(required=False, max_length=249)
     partition = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1)
@@ -184,14 +200,21 @@ class QuarantinedSerializer(serializers.Serializer[Any]):
     delivery_count = serializers.IntegerField()
     reason = serializers.CharField()
     error = serializers.CharField()
+    cause = serializers.CharField(help_text="Equal in records that are there for the same cause.")
     task = serializers.CharField(source="task_id")
     key_base64 = serializers.SerializerMethodField()
     payload_base64 = serializers.SerializerMethodField(help_text="Its first 4096 bytes in a list, all of them alone.")
     payload_text = serializers.SerializerMethodField(help_text="The same as text, what is not UTF-8 replaced.")
     payload_size = serializers.IntegerField(allow_null=True)
+    masked = serializers.SerializerMethodField(
+        help_text="The role that sees its error, key, headers and payload, where they are hidden from you; else null."
+    )
     state = serializers.SerializerMethodField(help_text="kept, replaying, stored, thrown_away or produced.")
     replay_task = serializers.SerializerMethodField(help_text="The replay that holds it, or ended it.")
     created_at = serializers.DateTimeField()
+
+    def get_masked(self, record: QuarantinedRecord | FaultyRecord) -> str | None:
+        return record.concealed_for or None
 
     def get_state(self, record: QuarantinedRecord | FaultyRecord) -> str | None:
         return record.state if isinstance(record, QuarantinedRecord) else None

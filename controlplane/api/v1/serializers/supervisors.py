@@ -15,6 +15,7 @@ from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.history import change_of, tombstone_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import is_healthy
+from controlplane.supervisors.standing import Code, Kind, Trend
 from controlplane.tasks.selectors import shown_spec
 
 
@@ -48,6 +49,16 @@ class RecentErrorSerializer(serializers.Serializer[Any]):
         return str(error.get("task", ""))
 
 
+class StandingSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField([k.value for k in Kind], help_text="What a person has to do with it.")
+    code = serializers.ChoiceField([c.value for c in Code], help_text="For programs; it does not change.")
+    label = serializers.CharField()  # type: ignore[assignment]  # the stubs know Field.label only
+    text = serializers.CharField(help_text="The cause, and what to do.")
+    since = serializers.DateTimeField(allow_null=True, help_text="Null: not known.")
+    behind = serializers.IntegerField(allow_null=True, help_text="Offsets that are not settled. Null: not known.")
+    trend = serializers.ChoiceField([t.value for t in Trend], allow_null=True, help_text="Of one that is behind.")
+
+
 class SupervisorSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     datasource = serializers.CharField(source="datasource.name")
@@ -56,6 +67,7 @@ class SupervisorSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(State.choices)
     detailed_state = serializers.CharField()
     healthy = serializers.SerializerMethodField()
+    standing = StandingSerializer(help_text="How it stands, in one word and one sentence.")
     suspended = serializers.BooleanField()
     terminated_at = serializers.DateTimeField(allow_null=True)
     task_count = serializers.SerializerMethodField(help_text="Indexers that it wants: the autoscaler's, if it has one.")

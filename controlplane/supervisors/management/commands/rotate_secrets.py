@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from controlplane.login.second_factors import rotate_second_factors
 from controlplane.supervisors.rotation import rotate_secrets
 
 
@@ -14,6 +15,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         rotated, lost = rotate_secrets()
-        self.stdout.write(f"{rotated} sealed with the present key.")
+        factors, lost_factors = rotate_second_factors()
+        self.stdout.write(f"{rotated + factors} sealed with the present key.")
+        if lost_factors:
+            raise CommandError(f"{lost_factors} second factors can't be opened with any key there is: remove them.")
         if lost:
             raise CommandError(f"{lost} can't be opened with any key there is: submit those specs again, with secrets.")

@@ -1,0 +1,65 @@
+"""What needs a person now, and how all stands: what the home page shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, QuerySerializer, query_of
+from controlplane.api.v1.capacity import CapacitySerializer
+from controlplane.supervisors.overview import Overview, overview
+from controlplane.supervisors.standing import Kind
+
+
+class OverviewQuery(QuerySerializer):
+    team = serializers.CharField(required=False, max_length=63, help_text="One of your teams; all if it is left out.")
+
+
+class NeedSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField([Kind.FAILED.value, Kind.NEEDS_YOU.value])
+    code = serializers.CharField(help_text="A standing's code, `quarantined`, `capacity_full`, or an event's kind.")
+    subject = serializers.ChoiceField(["supervisor", "datasource", "pool"])
+    name = serializers.CharField(help_text="The subject's; empty for the pool.")
+    text = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True)
+    last_at = serializers.DateTimeField(allow_null=True, help_text="Of what happens again and again.")
+
+
+class DayPointSerializer(serializers.Serializer[Any]):
+    at = serializers.DateTimeField(help_text="Where the stretch of time begins.")
+    lag = serializers.IntegerField()
+    records_per_s = serializers.FloatField()
+
+
+class FreshnessSerializer(serializers.Serializer[Any]):
+    datasource = serializers.CharField()
+    team = serializers.CharField()
+    at = serializers.DateTimeField(allow_null=True, help_text="When something was last published into it.")
+
+
+class OverviewSerializer(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    problems = NeedSerializer(many=True, help_text="What needs a person, the worst first.")
+    supervisors = serializers.SerializerMethodField(help_text="Kind of standing → how many.")
+    records_per_s = serializers.FloatField(help_text="Stored, in the last stretch of `day` that is over.")
+    behind = serializers.IntegerField(help_text="Offsets that are not settled.")
+    capacity = CapacitySerializer(source="pool")
+    day = DayPointSerializer(many=True, help_text="Of the last 24 hours, all sources summed.")
+    freshness = FreshnessSerializer(many=True, help_text="Datasources, the freshest first.")
+
+    @extend_schema_field(OpenApiTypes.OBJECT)
+    def get_supervisors(self, shown: Overview) -> dict[str, int]:
+        return {kind.value: number for kind, number in shown.kinds.items()}
+
+
+class OverviewView(HeadgateView):
+    @extend_schema(operation_id="get_overview", tags=["site"], parameters=[OverviewQuery], responses=OverviewSerializer)
+    def get(self, request: Request) -> Response:
+        """What needs a person now, lag and rate of the day, supervisors by how they stand, datasources by freshness."""
+        query = query_of(request, OverviewQuery)
+        return Response(OverviewSerializer(overview(self.actor, query.get("team", ""))).data)

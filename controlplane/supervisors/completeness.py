@@ -1,0 +1,118 @@
+"""Until when a datasource is complete, by the supervisors that fill it.
+
+What a look at a topic proves is worked out in ``segments.completeness``. A datasource is as complete as that
+reader of it which is furthest behind.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, Max
+from django.utils import timezone
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import IndexerFence, Source
+from controlplane.supervisors.lag import STALE_AFTER
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.sources import key_of
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One supervisor that fills the datasource."""
+
+    supervisor: Supervisor
+    source: Source | None  # what it reads now; None before its first task has begun
+
+    @property
+    def complete_until(self) -> datetime | None:
+        return self.source.complete_until if self.source else None
+
+    @property
+    def observed_at(self) -> datetime | None:
+        return self.source.looked_at if self.source else None
+
+    @property
+    def topic(self) -> str:
+        return self.supervisor.io_config.topic
+
+    @property
+    def problem(self) -> str:
+        """Why its part is not known, or no longer moves; empty while it does."""
+        if self.supervisor.lacks_topic:
+            return f"There is no topic {self.topic!r}, or its login may not see it."
+        if self.source is None:
+            return "It has read nothing yet."
+        if self.observed_at is None or timezone.now() - self.observed_at > STALE_AFTER:
+            return "Its topic has not been looked at for more than a minute."
+        if self.supervisor.suspended:
+            return "It is suspended: what its topic holds is not read."
+        return "" if self.complete_until else "It has not caught up with its topic since this was first looked at."
+
+
+@dataclass(frozen=True)
+class Completeness:
+    """What is known of one datasource."""
+
+    # All that the topics of all readers held before it has ended; None while that is not known.
+    complete_until: datetime | None
+    readers: list[Reader]
+    last_publish_at: datetime | None
+
+    @property
+    def observed_at(self) -> datetime | None:
+        """When the topic that was looked at the longest ago was."""
+        times = [r.observed_at for r in self.readers]
+        return min((t for t in times if t is not None), default=None) if None not in times else None
+
+    @property
+    def reason(self) -> str:
+        """Why it is not known, or no longer moves; empty while it does."""
+        if not self.readers:
+            return "No supervisor fills this datasource; what tasks by hand leave in a topic is not followed."
+        return " ".join(f"{r.supervisor.pk}: {r.problem}" for r in self.readers if r.problem)
+
+
+def completeness(datasource: Datasource) -> Completeness:
+    """Of one datasource. The caller has made sure that the user may see it."""
+    return completeness_of([datasource])[datasource.pk]
+
+
+def completeness_of(datasources: Iterable[Datasource]) -> dict[int, Completeness]:
+    """By the datasource's key, in as many queries for a thousand of them as for one."""
+    keys = [d.pk for d in datasources]
+    readers = _readers(keys)
+    fences = IndexerFence.objects.filter(datasource__in=keys).order_by()
+    published = dict(fences.values_list("datasource").annotate(Max("last_publish_at")))
+    return {key: _of_one(readers.get(key, []), published.get(key)) for key in keys}
+
+
+def _of_one(readers: list[Reader], published: datetime | None) -> Completeness:
+    times = [r.complete_until for r in readers]
+    until = None if None in times else min((t for t in times if t is not None), default=None)
+    return Completeness(until, readers, published)
+
+
+def _readers(datasources: list[int]) -> Mapping[int, list[Reader]]:
+    at_work = Supervisor.objects.filter(datasource__in=datasources, terminated_at=None).order_by("id")
+    sources = _current_sources(datasources)
+    readers = defaultdict(list)
+    for supervisor in at_work.with_current():
+        readers[supervisor.datasource_id].append(Reader(supervisor, sources.get(_read_by(supervisor))))
+    return readers
+
+
+def _read_by(supervisor: Supervisor) -> tuple[int, str, str, str]:
+    key = key_of(supervisor.io_config, supervisor.pk)
+    return supervisor.datasource_id, key["kind"], key["group"], supervisor.io_config.topic
+
+
+def _current_sources(datasources: list[int]) -> dict[tuple[int, str, str, str], Source]:
+    """Of several clusters' topics of one name, that which was looked at last."""
+    current = Source.objects.filter(datasource__in=datasources, current=True).defer("bounds", "marks")
+    by_look = current.order_by(F("looked_at").asc(nulls_first=True), "pk")
+    return {(s.datasource_id, s.kind, s.group, s.topic): s for s in by_look}

@@ -1,0 +1,45 @@
+"""A share group's configuration as the broker has it, held against the spec. Nothing here asks Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controlplane.connections.kafka import ShareGroupConfig
+
+
+@dataclass(frozen=True)
+class GroupSetting:
+    """One dynamic setting of the group."""
+
+    name: str
+    wanted: str  # by the spec
+    actual: str | None  # on the broker, its default if none is set
+    is_default: bool
+    effective: str | None  # the same within the broker's bounds
+    # least and most: those bounds, None where there is none.
+    least: int | None
+    most: int | None
+
+    @property
+    def drifted(self) -> bool:
+        return self.effective != self.wanted
+
+    @property
+    def told(self) -> str:
+        """How it differs, as a part of a sentence."""
+        return f"{self.name} is {self.effective or 'not set'}, and {self.wanted} in the spec"
+
+
+def held_against(wanted: Mapping[str, str], seen: ShareGroupConfig) -> list[GroupSetting]:
+    """Each setting that the spec asks for, under Kafka's names, beside what the broker says."""
+    return [_setting(name, value, seen) for name, value in wanted.items()]
+
+
+def _setting(name: str, wanted: str, seen: ShareGroupConfig) -> GroupSetting:
+    actual, is_default = seen.values.get(name, (None, True))
+    least, most = seen.bounds.get(name, (None, None))
+    effective = actual
+    if actual is not None and actual.isdecimal():
+        effective = str(max(least or 0, min(int(actual), most if most is not None else int(actual))))
+    return GroupSetting(name, wanted, actual, is_default, effective, least, most)

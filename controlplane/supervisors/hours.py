@@ -1,0 +1,49 @@
+"""A dense row for each supervisor: how it stands, its last hour, and who changed its spec last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F
+
+from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.overview import Overview
+from controlplane.supervisors.standing import Kind, Standing
+from controlplane.supervisors.trends import Trend, trends
+
+WORST_FIRST = (Kind.FAILED, Kind.NEEDS_YOU, Kind.WORKING, Kind.OK, Kind.WAITING)
+
+
+@dataclass(frozen=True)
+class SupervisorRow:
+    """One of the table."""
+
+    supervisor: Supervisor
+    standing: Standing
+    trend: Trend | None  # of the last hour; None: it has read nothing
+    changed_by: str
+    changed_at: datetime | None
+
+    @property
+    def reads(self) -> str:
+        """The topic and how it is read."""
+        io_config = self.supervisor.io_config
+        return f"{io_config.topic} · {io_config.traits.label}"
+
+
+def rows_of(overview: Overview, most: int) -> list[SupervisorRow]:
+    """The worst first, no more than so many."""
+    stands = overview.standings
+    order = {kind: at for at, kind in enumerate(WORST_FIRST)}
+    chosen = sorted(overview.supervisors, key=lambda s: (order[stands[s.pk].kind], s.pk))[:most]
+    hours, changes = trends(chosen), _changes(chosen)
+    return [SupervisorRow(s, stands[s.pk], hours.get(s.pk), *changes.get(s.pk, ("", None))) for s in chosen]
+
+
+def _changes(supervisors: Sequence[Supervisor]) -> dict[str, tuple[str, datetime]]:
+    current = SpecVersion.objects.filter(supervisor__in=supervisors, version=F("supervisor__version"))
+    return {
+        pk: (by or "", at) for pk, by, at in current.values_list("supervisor", "created_by__username", "created_at")
+    }

@@ -1,0 +1,133 @@
+"""What needs a person now: a pure function of how supervisors stand, what was quarantined, and which alarms rang."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.segments.models import SourceEvent
+from controlplane.supervisors.standing import Code, Kind, Standing
+from controlplane.supervisors.standing_texts import count, shortened
+from controlplane.tasks.causes import DescribedCause
+
+NAMED = 3
+QUARANTINED = "quarantined"
+GROUP_DRIFT = "group_drift"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One sentence, what it is about, and since when."""
+
+    kind: Kind
+    code: str  # a standing's, ``quarantined``, ``capacity_full``, ``group_drift``, or an event's kind
+    subject: str  # supervisor, datasource, or pool
+    name: str  # of the subject; empty for the pool
+    text: str
+    since: datetime | None = None  # first seen; None: not known
+    last_at: datetime | None = None  # of what happens again and again
+    cause: str = ""  # the fingerprint of quarantined records
+    task: str = ""
+
+
+def problems_of(
+    standings: Mapping[str, Standing],
+    causes: Sequence[DescribedCause] = (),
+    alarms: Sequence[SourceEvent] = (),
+    *,
+    at_work: Iterable[str] = (),
+    drifts: Mapping[str, Sequence[str]] | None = None,
+) -> list[Problem]:
+    """The worst first; of equal ones supervisors before what their records came to; then the newest.
+
+    ``at_work``: tasks that have not ended: what fails over and over in one that has is over. ``drifts``: by supervisor,
+    in what its share group's configuration differs from its spec.
+    """
+    found = [
+        *(_of_supervisor(name, s) for name, s in standings.items() if s.calls),
+        *_full(standings),
+        *_of_causes(causes),
+        *_of_alarms(alarms, set(at_work)),
+        *(_of_drift(name, differs) for name, differs in (drifts or {}).items()),
+    ]
+    return sorted(found, key=_worst_first)
+
+
+def _worst_first(problem: Problem) -> tuple[int, int, float, str]:
+    latest = problem.last_at or problem.since
+    order = [Kind.FAILED, Kind.NEEDS_YOU].index(problem.kind)
+    about = 2 if problem.code == QUARANTINED else 1 if problem.subject == "datasource" else 0
+    return order, about, -latest.timestamp() if latest else 0.0, problem.name
+
+
+def _of_supervisor(name: str, standing: Standing) -> Problem:
+    return Problem(standing.kind, standing.code, "supervisor", name, standing.text, standing.since)
+
+
+def _of_drift(name: str, differs: Sequence[str]) -> Problem:
+    text = f"Its share group is configured otherwise than its spec says: {'; '.join(differs)}."
+    return Problem(Kind.NEEDS_YOU, GROUP_DRIFT, "supervisor", name, text)
+
+
+def _full(standings: Mapping[str, Standing]) -> list[Problem]:
+    """All that wait for room, as one."""
+    waiting = {n: s for n, s in standings.items() if s.code == Code.WAITING_FOR_ROOM and not s.calls}
+    if not waiting:
+        return []
+    names = sorted(waiting)
+    shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
+    longest = min(waiting.values(), key=lambda s: s.since.timestamp() if s.since else float("inf"))
+    text = f"{count(len(names), 'supervisor')} wait{'s' if len(names) == 1 else ''} for room: {shown}. {longest.text}"
+    return [Problem(Kind.NEEDS_YOU, "capacity_full", "pool", "", text, longest.since)]
+
+
+def _of_causes(causes: Sequence[DescribedCause]) -> list[Problem]:
+    """One for each datasource: many records with a fault each are one thing to look into."""
+    of_datasource: dict[str, list[DescribedCause]] = {}
+    for described in causes:
+        of_datasource.setdefault(described.cause.datasource.name, []).append(described)
+    return [_quarantined(name, found) for name, found in of_datasource.items()]
+
+
+def _quarantined(datasource: str, causes: Sequence[DescribedCause]) -> Problem:
+    most = max(causes, key=lambda d: d.cause.kept)
+    kept = sum(d.cause.kept for d in causes)
+    by = f", by version {most.spec_version} of {most.supervisor_id}" if most.supervisor_id else ""
+    for_causes = f" for {len(causes):,} causes, most of them" if len(causes) > 1 else ""
+    waits = f"{count(kept, 'record')} {'waits' if kept == 1 else 'wait'} in quarantine{for_causes}{by}"
+    return Problem(
+        Kind.NEEDS_YOU,
+        QUARANTINED,
+        "datasource",
+        datasource,
+        f"{waits}: {shortened(most.title) or most.cause.reason}.",
+        min(d.cause.first_at for d in causes),
+        max(d.cause.last_at for d in causes),
+        most.cause.cause if len(causes) == 1 else "",
+    )
+
+
+def _of_alarms(alarms: Sequence[SourceEvent], at_work: set[str]) -> list[Problem]:
+    """One for each kind of a datasource; the newest says what it is about."""
+    by_kind: dict[tuple[str, str], list[SourceEvent]] = {}
+    for alarm in alarms:
+        if alarm.kind == SourceEvent.Kind.FAILING and alarm.task_id not in at_work:
+            continue
+        by_kind.setdefault((alarm.datasource.name, alarm.kind), []).append(alarm)
+    return [_of_alarm(name, events) for (name, _), events in by_kind.items()]
+
+
+def _of_alarm(datasource: str, events: Sequence[SourceEvent]) -> Problem:
+    newest, times = events[0], f" ({len(events):,} times of late)" if len(events) > 1 else ""
+    text = f"{newest.get_kind_display()}{times}: {shortened(newest.detail)}."
+    return Problem(
+        Kind.NEEDS_YOU,
+        newest.kind,
+        "datasource",
+        datasource,
+        text,
+        events[-1].created_at,
+        newest.created_at,
+        task=newest.task_id,
+    )

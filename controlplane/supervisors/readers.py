@@ -1,0 +1,25 @@
+"""Which datasources a topic's records become rows of: by specs that name it, and by what has read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import F, QuerySet
+
+from controlplane.datasources.masking import read_by
+from controlplane.segments.models import Source
+from controlplane.supervisors.models import SpecVersion
+from controlplane.tasks.models import Task
+
+_TOPIC = "spec__spec__ioConfig__topic"
+
+
+@read_by
+def readers(topic: str) -> list[QuerySet[Any, Any]]:
+    """The keys of the datasources. A supervisor that was terminated has made rows, if it has a source."""
+    supervised = SpecVersion.objects.filter(version=F("supervisor__version"), supervisor__terminated_at=None)
+    return [
+        Source.objects.filter(topic=topic).values("datasource"),
+        supervised.filter(**{_TOPIC: topic}).values("supervisor__datasource"),
+        Task.objects.active().filter(**{_TOPIC: topic}).values("datasource"),
+    ]

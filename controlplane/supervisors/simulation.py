@@ -1,0 +1,77 @@
+"""What an autoscaler with other parameters would have decided on a lag that was recorded. Pure.
+
+The lag stays as it was: with more or fewer indexers it would have been another one, which nobody can know.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from controlplane.supervisors.autoscale import Samples, Scaling, SeenLag, autoscale, is_due, window_start
+from ingestion.specs import AutoScalerConfig
+
+MOST_CHECKS = 2_000
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One scale action."""
+
+    at: datetime
+    scaling: Scaling
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """From the first sample to the last."""
+
+    decisions: list[Decision]
+    counts: list[tuple[datetime, int]]  # since when, how many indexers; the first is the start
+    checks: int
+
+
+def simulate(
+    config: AutoScalerConfig, samples: Samples, *, begin_with: int, partitions: int | None = None
+) -> Simulation:
+    """``samples``: (when, lag) in the order of time. As if its tasks read all the time, and got all they asked for."""
+    if not samples:
+        return Simulation([], [], 0)
+    times = [at for at, _ in samples]
+    count, decisions, checks = begin_with, [], 0
+    last_action: datetime | None = None
+    last_check: datetime | None = None
+    for now in _moments(config, times):
+        seen = SeenLag(now, config, count, times[0], (), last_action, last_check, partitions)
+        if not is_due(seen):
+            continue
+        last_check, checks = now, checks + 1
+        scaling = autoscale(_with_samples(seen, samples, times))
+        if scaling is not None:
+            decisions.append(Decision(now, scaling))
+            last_action, count = now, scaling.after
+    counts = [(times[0], begin_with), *((d.at, d.scaling.after) for d in decisions)]
+    return Simulation(decisions, counts, checks)
+
+
+def _moments(config: AutoScalerConfig, times: Sequence[datetime]) -> list[datetime]:
+    """When the autoscaler would have looked."""
+    whole = times[-1] - times[0]
+    step = max(timedelta(milliseconds=config.scaleActionPeriodMillis), whole / MOST_CHECKS, timedelta(seconds=1))
+    return [times[0] + step * n for n in range(int(whole / step) + 1)]
+
+
+def _with_samples(seen: SeenLag, samples: Samples, times: Sequence[datetime]) -> SeenLag:
+    begin, end = bisect_right(times, window_start(seen)), bisect_right(times, seen.now)
+    return SeenLag(
+        seen.now,
+        seen.config,
+        seen.task_count,
+        seen.since,
+        samples[begin:end],
+        seen.last_action_at,
+        seen.last_check_at,
+        seen.partitions,
+    )

@@ -1,0 +1,54 @@
+"""How a supervisor's standing writes numbers and times."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from controlplane.tasks.rooms import Room
+
+_LONGEST = 300
+
+
+def count(number: int, noun: str) -> str:
+    """``1 row``, ``1,204 rows``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def of_indexers(number: int) -> str:
+    """``1 indexer``, ``3 indexers``."""
+    return count(number, "indexer")
+
+
+def after_so_many(times: int) -> str:
+    """``Once``, ``3 times in a row``."""
+    return "Once" if times == 1 else f"{times:,} times in a row"
+
+
+def moment(time: datetime | None) -> str:
+    """A time in UTC, down to seconds."""
+    return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def length(time: timedelta) -> str:
+    """Whole seconds in the two largest units."""
+    seconds = max(0, round(time.total_seconds()))
+    parts: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        whole, seconds = divmod(seconds, size)
+        if whole or (unit == "s" and not parts):
+            parts.append(f"{whole:,} {unit}")
+    return " ".join(parts[:2])
+
+
+def shortened(text: str) -> str:
+    """The beginning of an error, without the stop at its end."""
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def enough_room_never(room: Room) -> str:
+    """What to do about a task that no pool of this size can hold."""
+    return (
+        f"It asks for {of_indexers(room.asked)}, more than the {room.size or 0:,} that this installation ever runs. "
+        "Ask for a smaller taskCount, or raise HEADGATE_WORKER_CAPACITY."
+    )

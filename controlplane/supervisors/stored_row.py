@@ -1,0 +1,106 @@
+"""The rows that a record became: what its spec makes of it, looked for in the segments that its receipt names.
+
+A segment's rows do not say where they come from. So the record is decoded anew, by the spec that read it, and the rows
+with its time and its dimensions are shown: its own, and those of records that are alike. With rollup they are one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.common.errors import Conflict, HeadgateError, InvalidInput, NotAllowed, Unavailable
+from controlplane.datasources.models import Datasource
+from controlplane.datasources.sampling import take_sample
+from controlplane.segments.newest import NewestRows, rows_like
+from controlplane.segments.selectors import record_fate
+from controlplane.segments.selectors.fate import Fate
+from controlplane.supervisors.lookup import LookedUp, Wanted, look_up
+from controlplane.tasks.models import Task
+from controlplane.teams.models import User
+from ingestion.specs.data_schema import DataSchema
+from ingestion.specs.lookup import FoundRecord
+from ingestion.specs.sampling import KeptRecord, SampledRecord
+
+
+@dataclass(frozen=True)
+class StoredRow:
+    """The rows of one datasource that hold a record."""
+
+    datasource: str
+    made: dict[str, Any]  # what the spec makes of the record, by column, without nulls; times are milliseconds
+    rollup: bool  # whether a row stands for several records
+    rows: NewestRows | None
+    problem: str  # why there are no rows; empty where there are some
+
+
+def stored_rows(*, user: User, wanted: Wanted, group: str = "", kafka: LookedUp | None = None) -> list[StoredRow]:
+    """One for each reader that has stored the record. ``kafka``: what a search at this place has found already.
+
+    Needs the role operator. Raises ``InvalidInput``, ``NotFound``, ``NotAllowed``, ``Conflict``, ``Unavailable``.
+    """
+    wanted.check()
+    if wanted.partition is None or wanted.offset is None:
+        raise InvalidInput("Give partition and offset.")
+    fates = record_fate(user, topic=wanted.topic, partition=wanted.partition, offset=wanted.offset, group=group or None)
+    stored = [fate for fate in fates if fate.outcome == "stored" and fate.segments]
+    if not stored:
+        return []
+    found = kafka or look_up(user=user, wanted=wanted, group=group)
+    if not found.answer.found:
+        raise Conflict("Kafka has the record no more: what its row is can't be told.")
+    return [_of(user, fate, found) for fate in stored]
+
+
+def _of(user: User, fate: Fate, found: LookedUp) -> StoredRow:
+    name, record = fate.source.datasource, found.answer.found[0]
+    if found.answer.topic_id != fate.source.topic_id:
+        return StoredRow(name, {}, False, None, "It was read from a topic of this name that was deleted since.")
+    task = Task.objects.select_related("datasource__team").filter(pk=fate.task_id).first()
+    if task is None:
+        return StoredRow(name, {}, False, None, "The task that read it is gone, and with it the spec that says how.")
+    try:
+        schema, sampled = _decoded(user, task, record)
+    except (Conflict, InvalidInput, NotAllowed, Unavailable) as error:
+        return StoredRow(name, {}, False, None, error.detail)
+    rollup = schema.granularitySpec.rollup
+    if sampled.row is None:
+        said = sampled.error or sampled.outcome.replace("_", " ")
+        return StoredRow(name, {}, rollup, None, f"Its spec makes no row of it now: {said}")
+    return _looked_for(user, task.datasource, fate, schema, sampled.row)
+
+
+def _looked_for(user: User, datasource: Datasource, fate: Fate, schema: DataSchema, row: dict[str, Any]) -> StoredRow:
+    metrics = {metric.name for metric in schema.metricsSpec}
+    like = {n: v for n, v in row.items() if n not in metrics and isinstance(v, str | bool | int | float)}
+    rollup = schema.granularitySpec.rollup
+    try:
+        rows = rows_like(
+            user=user,
+            datasource=datasource,
+            segments=[segment.id for segment in fate.segments],
+            at_ms=row["__time"],
+            like={name: value for name, value in like.items() if name != "__time"},
+        )
+    except HeadgateError as error:
+        return StoredRow(datasource.name, row, rollup, None, error.detail)
+    problem = "" if rows.rows else "No row of its segments has its time and its dimensions."
+    if rows.problems:
+        problem = f"{rows.problems[0].path} can't be read: {rows.problems[0].problem}"
+    return StoredRow(datasource.name, row, rollup, rows, problem)
+
+
+def _decoded(user: User, task: Task, record: FoundRecord) -> tuple[DataSchema, SampledRecord]:
+    payload, key = record.payload, record.key
+    if any(part is not None and part.size > len(part.start) for part in (payload, key)):
+        raise Conflict("The record is too large for its row to be looked for.")
+    kept = KeptRecord.model_construct(
+        partition=record.partition,
+        offset=record.offset,
+        timestamp_ms=record.timestamp_ms,
+        key=None if key is None else key.start,
+        headers=record.headers,
+        payload=None if payload is None else payload.start,
+    )
+    spec, answer = take_sample(user=user, document=task.spec, kept=[kept])
+    return spec.order.data_schema, answer.records[0]

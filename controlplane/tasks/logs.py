@@ -1,0 +1,50 @@
+"""A task's log, searched: lines with a text, of a level and above. Indexers of a cluster write into it too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from controlplane.tasks.models import Task
+from controlplane.tasks.selectors import task_log_tail
+
+SEARCHED_BYTES = 4 * 1024 * 1024  # the end of a log
+MOST_LINES = 500
+LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
+# Of Spark's lines, and of our own.
+_LEVEL = re.compile(
+    r"\b(TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b|\blevel=(debug|info|warning|error|critical)\b"
+)
+_RANK = {"TRACE": 0, "DEBUG": 0, "INFO": 1, "WARN": 2, "WARNING": 2, "ERROR": 3, "CRITICAL": 3, "FATAL": 3}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What matches."""
+
+    lines: list[tuple[int, str]]  # the last ones: number in what was searched, text
+    matching: int
+    searched: int  # lines in all
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line for _, line in self.lines)
+
+
+def search_log(task: Task, text: str = "", level: str = "") -> Found:
+    """``text``: any part of a line, whatever its case. ``level``: at least that one; what a line with a level is
+    followed by, such as a stack trace, belongs to it."""
+    lines = task_log_tail(task, SEARCHED_BYTES).splitlines()
+    wanted = text.casefold()
+    hits = [(n, line) for n, line, rank in _ranked(lines) if rank >= _RANK.get(level, -1) and wanted in line.casefold()]
+    return Found(hits[-MOST_LINES:], len(hits), len(lines))
+
+
+def _ranked(lines: Iterable[str]) -> Iterator[tuple[int, str, int]]:
+    rank = 1
+    for number, line in enumerate(lines, 1):
+        found = _LEVEL.search(line[:200])
+        if found:
+            rank = _RANK[(found[1] or found[2]).upper()]
+        yield number, line, rank

@@ -1,0 +1,71 @@
+"""What tasks wait for that have no room: how much they ask for, how much there is, and who has it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+
+from controlplane.tasks import capacity
+from controlplane.tasks.models import Task
+
+NAMED = 3
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one task waits for."""
+
+    asked: int  # indexers
+    since: datetime
+    size: int | None = None  # of the whole installation; None: not known
+    free: int | None = None
+    # Who has the most places, of those whose names the reader may know, and how many all others have.
+    users: tuple[tuple[str, int], ...] = ()
+    others: int = 0
+    team: capacity.TeamPlaces | None = None  # its own team's limit, if that is what it waits for
+
+    @property
+    def never(self) -> bool:
+        """Whether it asks for more than there will ever be."""
+        if self.team is not None:
+            return self.team.size is not None and self.asked > self.team.size
+        return bool(settings.WORKER_CAPACITY) and self.size is not None and self.asked > self.size
+
+    @property
+    def told(self) -> str:
+        """Who has the places, as the end of a sentence."""
+        named = [f"{name} has {places:,}" for name, places in self.users]
+        named += [f"others have {self.others:,}"] if self.others else []
+        return f" ({', '.join(named)})" if named else ""
+
+
+def rooms_of(tasks: Iterable[Task], names: Collection[str]) -> dict[str, Room]:
+    """By task, of those that have to wait. ``names``: the supervisors that may be named."""
+    some = list(tasks)
+    awaited = capacity.rooms_awaited(some)
+    if not awaited:
+        return {}
+    pool, own = capacity.shown(), capacity.pool()
+    users, others = _users(capacity.places_of_supervisors(), names)
+    return {
+        t.pk: Room(
+            asked=t.indexers_wanted,
+            since=t.without_slot_since or t.created_at,
+            size=pool.size,
+            free=pool.free,
+            users=users,
+            others=others,
+            team=capacity.kept_by_team(t, own),
+        )
+        for t in some
+        if t.pk in awaited
+    }
+
+
+def _users(places: Mapping[str, int], names: Collection[str]) -> tuple[tuple[tuple[str, int], ...], int]:
+    known = sorted(((s, n) for s, n in places.items() if s in names and n), key=lambda used: (-used[1], used[0]))
+    shown = tuple(known[:NAMED])
+    return shown, sum(places.values()) - sum(n for _, n in shown)

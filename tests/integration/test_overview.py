@@ -1,0 +1,141 @@
+"""What home and ``/api/v1/overview/`` tell, by what is in the store."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from controlplane.segments.models import LagSample, QuarantinedRecord, SourceEvent
+from controlplane.supervisors import services
+from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.overview import overview
+from controlplane.supervisors.standing import Kind
+from controlplane.supervisors.standings import standing
+from controlplane.tasks.models import Status, Task
+from controlplane.teams.models import User
+from ingestion.specs.causes import cause_of
+from tests.integration.test_standings import one_of_everything
+from tests.support.django_cast import Cast, speaking_as
+
+
+@pytest.fixture
+def viewer(cast: Cast) -> User:
+    return cast.users["viewer"]
+
+
+def quarantine(cast: Cast, offsets: range, error: str, at: datetime) -> None:
+    QuarantinedRecord.objects.bulk_create(
+        QuarantinedRecord(
+            source=cast.source,
+            datasource=cast.datasource,
+            task_id=cast.task.pk,
+            partition=1,
+            offset=offset,
+            delivery_count=1,
+            reason="unparseable",
+            error=error.format(offset),
+            cause=cause_of("unparseable", error.format(offset)).fingerprint,
+            publish_id=uuid.uuid4(),
+            created_at=at,
+        )
+        for offset in offsets
+    )
+
+
+def codes(user: User, **wanted: Any) -> set[str]:
+    return {p.code for p in overview(user, **wanted).problems}
+
+
+def test_new_records_in_quarantine_are_told_by_cause(cast: Cast, viewer: User) -> None:
+    now = timezone.now()
+    quarantine(cast, range(30), "Unexpected end at byte {}", now - timedelta(minutes=5))
+    quarantine(cast, range(100, 110), "amount is text", now - timedelta(minutes=2))
+    quarantine(cast, range(200, 300), "long ago", now - timedelta(days=2))
+    [found] = [p for p in overview(viewer).problems if p.code == "quarantined"]
+    assert found.text == (
+        "40 records wait in quarantine for 2 causes, most of them, by version 1 of flights: Unexpected end at byte #."
+    )
+    QuarantinedRecord.objects.update(state=QuarantinedRecord.State.STORED)  # by a replay
+    assert codes(viewer) == {"gap"}
+
+
+def test_alarms_age_out(cast: Cast, viewer: User) -> None:
+    assert codes(viewer) == {"gap"}  # the cast's
+    SourceEvent.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    assert codes(viewer) == set()
+
+
+def test_an_alarm_of_failures_is_over_with_its_task(cast: Cast, viewer: User) -> None:
+    SourceEvent.objects.update(kind=SourceEvent.Kind.FAILING)
+    assert codes(viewer) == {"failing"}
+    Task.objects.update(status=Status.SUCCESS)
+    assert "failing" not in codes(viewer)
+
+
+def test_a_supervisor_is_said_to_be_as_its_page_says(cast: Cast, viewer: User) -> None:
+    Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3)
+    problem = next(p for p in overview(viewer).problems if p.subject == "supervisor")
+    said = standing(viewer, Supervisor.objects.get())
+    assert (problem.kind, problem.code, problem.text) == (Kind.FAILED, said.code, said.text)
+
+
+def test_the_day_sums_all_sources(cast: Cast, viewer: User) -> None:
+    begin = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
+    for minute, processed in ((0, 0), (1, 600), (2, 1200)):
+        at = begin + timedelta(minutes=minute)
+        LagSample.objects.create(
+            source=cast.source,
+            resolution_s=60,
+            at=at,
+            observed_at=at,
+            lag=100 - minute,
+            partitions=[],
+            in_flight=0,
+            processed=processed,
+            redelivered=0,
+        )
+    [point] = overview(viewer).day
+    assert (point.at, point.lag, point.records_per_s) == (begin, 100, 1200 / 600)  # of ten minutes
+
+
+def test_what_another_team_has_is_not_told(cast: Cast) -> None:
+    shown = overview(cast.users["outsider"])
+    assert (shown.problems, shown.supervisors, shown.freshness, shown.is_empty) == ([], [], [], True)
+
+
+def test_only_admins_see_the_newest_changes(cast: Cast, viewer: User) -> None:
+    services.suspend(user=cast.users["operator"], supervisor=cast.supervisor)
+    assert overview(viewer).changes == []
+    [change] = overview(cast.users["owner"]).changes
+    assert (change.username, change.action, change.target_id) == ("operator", "suspend", "flights")
+    assert overview(cast.users["superuser"], "beta").changes == []
+
+
+def test_over_rest(cast: Cast) -> None:
+    said = speaking_as(cast, "viewer").get("/api/v1/overview/").json()
+    assert [p["code"] for p in said["problems"]] == ["gap"]
+    assert sum(said["supervisors"].values()) == 1
+    assert [f["datasource"] for f in said["freshness"]] == ["flights"]
+    assert speaking_as(cast, "outsider").get("/api/v1/overview/?team=alpha").status_code == 404
+
+
+def test_many_cost_as_many_statements_as_a_few(cast: Cast, viewer: User, settings: Any) -> None:
+    settings.WORKER_CAPACITY = 3
+    quarantine(cast, range(3), "no", timezone.now())
+    one_of_everything(cast.alpha, 0)
+
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            overview(viewer)
+        return len(captured)
+
+    few = statements()
+    for number in range(1, 6):
+        one_of_everything(cast.alpha, number)
+    assert statements() == few

@@ -1,0 +1,108 @@
+"""The home page: problems first, each with its next step; first steps where there is nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import SourceEvent
+from controlplane.supervisors import services
+from controlplane.supervisors.models import State, Supervisor
+from controlplane.tasks.models import Task
+from tests.integration.test_overview import quarantine
+from tests.integration.test_standings import COARSE_S, one_of_everything, sample
+from tests.support.django_cast import Cast, browsing_as
+from tests.support.html import Element, parsed
+
+
+@pytest.fixture
+def owner(cast: Cast) -> Client:
+    return browsing_as(cast, "owner")
+
+
+def problems(page: Element) -> dict[str, Element]:
+    return {e.attributes["data-problem"]: e for e in page.all("div") if "data-problem" in e.attributes}
+
+
+def test_each_problem_is_a_sentence_with_its_next_step(owner: Client, cast: Cast) -> None:
+    Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3)
+    quarantine(cast, range(3), "amount is text", timezone.now())
+    found = problems(parsed(owner.get("/")))
+    assert list(found) == ["failing", "gap", "quarantined"]
+    assert "flights Its last 3 tasks have all failed" in found["failing"].text
+    assert "flights 3 records wait in quarantine, by version 1 of flights: amount is text." in found["quarantined"].text
+    for row in found.values():
+        for link in row.all("a"):
+            assert owner.get(link.attributes["href"]).status_code == 200
+
+
+def test_a_well_site_says_so(owner: Client, cast: Cast) -> None:
+    SourceEvent.objects.all().delete()
+    sample(cast.source, timedelta(minutes=2), 0)
+    sample(cast.source, timedelta(), 0)
+    page = parsed(owner.get("/"))
+    assert problems(page) == {}
+    assert "Nothing needs a person now" in page.one("p", data_no_problems="").text
+    [state] = [e for e in page.one("main").all("span") if "data-standing" in e.attributes]
+    assert (state.attributes["data-standing"], state.text) == ("idle", "idle")
+
+
+def test_a_burst_that_is_over_is_no_rate_and_is_in_the_days_chart(owner: Client, cast: Cast) -> None:
+    for ago in range(240, -5, -5):
+        sample(cast.source, timedelta(seconds=ago), 0, processed=9000 if ago < 180 else 0)
+    for minutes in (30, 0):
+        sample(cast.source, timedelta(minutes=minutes), 0, processed=9000, resolution_s=COARSE_S)
+    page = parsed(owner.get("/"))
+    assert page.one("div", data_figure="rate").one("div", class_="figure-value").text == "0"
+    charts = [e for e in page.all("section") if "data-chart" in e.attributes]
+    assert [chart.one("h2").text for chart in charts] == ["Records stored a second", "Offsets behind"]
+    assert len(charts[0].all("span")) == 6  # the most, and five times
+
+
+def test_who_may_read_the_audit_trail_sees_the_newest_changes(owner: Client, cast: Cast) -> None:
+    services.suspend(user=cast.users["operator"], supervisor=cast.supervisor)
+    shown = [e.attributes["data-change"] for e in parsed(owner.get("/")).all("li") if "data-change" in e.attributes]
+    assert shown == ["suspend"]
+    assert "Newest changes" not in parsed(browsing_as(cast, "viewer").get("/")).one("main").text
+
+
+def test_names_from_outside_are_text(owner: Client, cast: Cast) -> None:
+    SourceEvent.objects.update(detail="<script>alert(1)</script>")
+    answer = owner.get("/").content.decode()
+    assert "<script>alert(1)" not in answer
+    assert "&lt;script&gt;alert(1)" in answer
+
+
+@pytest.mark.parametrize(
+    ("role", "says", "leads_on"),
+    [("outsider", "From a topic to rows", True), ("viewer", "An admin of your team submits", False)],
+)
+def test_first_steps(cast: Cast, role: str, says: str, leads_on: bool) -> None:
+    Supervisor.objects.all().delete()
+    Task.objects.all().delete()
+    Datasource.objects.all().delete()
+    main = parsed(browsing_as(cast, role).get("/")).one("main")
+    assert says in main.text
+    assert ("Load data" in [a.text for a in main.all("a")]) == leads_on
+
+
+def test_many_cost_as_many_statements_as_a_few(owner: Client, cast: Cast, settings: Any) -> None:
+    settings.WORKER_CAPACITY = 3
+
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert owner.get("/").status_code == 200
+        return len(captured)
+
+    one_of_everything(cast.alpha, 0)
+    few = statements()
+    for number in range(1, 6):
+        one_of_everything(cast.alpha, number)
+    assert statements() == few

@@ -1,0 +1,213 @@
+"""How supervisors stand, by what is in the store: one truth for REST and pages, and as many statements for many."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import IndexerFence, LagSample, Source
+from controlplane.supervisors import services
+from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.selectors import list_supervisors
+from controlplane.supervisors.standing import Code, Kind, Standing
+from controlplane.supervisors.standings import standing, standings
+from controlplane.tasks.models import Status, Task
+from controlplane.teams.models import Team
+from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.source_traits import SHARE_GROUP
+from tests.support.django_cast import Cast, speaking_as, spec_for
+
+FINE_S, COARSE_S = 5, 60
+
+
+def sample(source: Source, ago: timedelta, lag: int, *, processed: int = 0, resolution_s: int = FINE_S) -> None:
+    at = timezone.now() - ago
+    LagSample.objects.create(
+        source=source,
+        resolution_s=resolution_s,
+        at=at,
+        observed_at=at,
+        lag=lag,
+        partitions=[lag],
+        in_flight=0,
+        processed=processed,
+        redelivered=0,
+    )
+
+
+def of_flights(cast: Cast, role: str = "viewer") -> Standing:
+    return standing(cast.users[role], Supervisor.objects.get(pk="flights"))
+
+
+def test_one_that_falls_behind(cast: Cast) -> None:
+    sample(cast.source, timedelta(minutes=30), 0, resolution_s=COARSE_S)
+    sample(cast.source, timedelta(minutes=4), 20_000)
+    sample(cast.source, timedelta(seconds=30), 49_000, processed=2_100)
+    sample(cast.source, timedelta(), 50_000, processed=2_400)
+    said = of_flights(cast)
+    assert (said.kind, said.code, said.behind, said.trend) == (Kind.NEEDS_YOU, Code.BEHIND, 50_000, "growing")
+    assert "50,000 offsets behind for 30 min" in said.text
+    assert "10 records a second" in said.text  # 2,400 in four minutes
+
+
+def test_a_burst_that_was_read_within_the_minute_is_no_lag(cast: Cast) -> None:
+    sample(cast.source, timedelta(minutes=4), 0)
+    sample(cast.source, timedelta(seconds=30), 0)
+    sample(cast.source, timedelta(), 50_000)
+    assert of_flights(cast).code == Code.UP_TO_DATE
+
+
+def test_who_suspended_it_and_when(cast: Cast) -> None:
+    Task.objects.update(status=Status.SUCCESS)
+    before = timezone.now()
+    services.suspend(user=cast.users["operator"], supervisor=cast.supervisor)
+    said = of_flights(cast)
+    assert said.code == Code.SUSPENDED
+    assert "by operator since" in said.text
+    assert said.since is not None and before <= said.since <= timezone.now()
+    Supervisor.objects.update(suspended=False)
+    services.suspend(user=cast.users["owner"], supervisor=Supervisor.objects.get())
+    assert "by owner since" in of_flights(cast).text
+
+
+def test_the_topic_is_gone(cast: Cast) -> None:
+    seen = datetime.fromisoformat("2025-06-01T12:00:00+00:00")
+    Task.objects.update(observation={"topic_exists": False})
+    Source.objects.update(looked_at=seen)
+    said = of_flights(cast)
+    assert (said.kind, said.code, said.since) == (Kind.FAILED, Code.TOPIC_MISSING, seen)
+    assert "1,500 rows" in said.text  # of the cast's two indexers
+
+
+def test_the_old_version_reads_on(cast: Cast) -> None:
+    spec = parse_supervisor_spec(spec_for("flights", topic="other-topic")).canonical()
+    SpecVersion.objects.create(supervisor=cast.supervisor, version=2, spec=spec)
+    Supervisor.objects.update(version=2)
+    assert of_flights(cast).code == Code.CHANGING_SPEC
+
+
+def test_another_number_of_indexers_is_no_change_of_the_spec(cast: Cast) -> None:
+    services.scale(user=cast.users["owner"], supervisor=cast.supervisor, task_count=3)
+    assert of_flights(cast).code != Code.CHANGING_SPEC
+
+
+def test_who_has_the_room_is_named_only_to_those_who_may_know(cast: Cast, settings: Any) -> None:
+    settings.WORKER_CAPACITY = 2
+    beta = Datasource.objects.create(name="betas", team=cast.beta)
+    made = supervisor_of(beta, "betas")
+    task_of(made, launched_at=None, started_at=None, status=Status.PENDING)
+    [said] = standings(cast.users["outsider"], [made]).values()
+    assert (said.kind, said.code) == (Kind.WAITING, Code.WAITING_FOR_ROOM)
+    assert "0 of 2 are free (others have 2)" in said.text
+    [said] = standings(cast.users["superuser"], [made]).values()
+    assert "(flights has 2)" in said.text
+
+
+def test_failing_since_the_first_of_the_failures_in_a_row(cast: Cast) -> None:
+    Task.objects.update(status=Status.FAILED)
+    errors = [{"at": f"2025-06-01T12:0{n}:00+00:00", "class": "TaskFailed", "message": "m"} for n in (3, 2, 1)]
+    Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3, recent_errors=errors)
+    said = of_flights(cast)
+    assert (said.kind, said.code) == (Kind.FAILED, Code.FAILING)
+    assert said.since == datetime.fromisoformat("2025-06-01T12:01:00+00:00")
+
+
+def test_rest_says_it_of_one_and_of_all(cast: Cast) -> None:
+    sample(cast.source, timedelta(minutes=1), 0)
+    sample(cast.source, timedelta(), 0)
+    client = speaking_as(cast, "viewer")
+    one = client.get("/api/v1/supervisors/flights/").json()["standing"]
+    [listed] = client.get("/api/v1/supervisors/").json()["results"]
+    assert one["code"] == listed["standing"]["code"] == "idle"
+    assert set(one) == {"kind", "code", "label", "text", "since", "behind", "trend"}
+
+
+def supervisor_of(datasource: Datasource, name: str, **values: Any) -> Supervisor:
+    made = Supervisor.objects.create(
+        id=name, datasource=datasource, state="RUNNING", detailed_state="RUNNING", **values
+    )
+    spec = parse_supervisor_spec(spec_for(datasource.name, topic=name, groupId=name)).canonical()
+    SpecVersion.objects.create(supervisor=made, version=1, spec=spec)
+    return made
+
+
+def task_of(supervisor: Supervisor, **values: Any) -> Task:
+    now = timezone.now()
+    running = {"created_at": now, "launched_at": now, "started_at": now, "status": Status.RUNNING}
+    return Task.objects.create(
+        id=f"task-of-{supervisor.pk}",
+        kind=SHARE_GROUP.kind,
+        datasource=supervisor.datasource,
+        supervisor_id=supervisor.pk,
+        spec_version=1,
+        **{**running, "spec": supervisor.current.spec, **values},
+    )
+
+
+def one_of_everything(team: Team, number: int) -> None:
+    """Supervisors that are behind, wait for room, change their spec, lack their topic, and are suspended."""
+    datasource = Datasource.objects.create(name=f"many-{number}", team=team)
+    behind = supervisor_of(datasource, f"behind-{number}")
+    source = Source.objects.create(
+        datasource=datasource, cluster_id="c", group=behind.pk, topic=behind.pk, topic_id=behind.pk
+    )
+    sample(source, timedelta(minutes=4), 10)
+    sample(source, timedelta(), 1000)
+    task = task_of(behind)
+    IndexerFence.objects.create(task_id=task.pk, number=0, datasource=datasource, source=source, published=5)
+    task_of(supervisor_of(datasource, f"waits-{number}"), launched_at=None, started_at=None, status=Status.PENDING)
+    changes = supervisor_of(datasource, f"changes-{number}", version=2)
+    spec = parse_supervisor_spec(spec_for(datasource.name, topic="other")).canonical()
+    SpecVersion.objects.create(supervisor=changes, version=2, spec=spec)
+    task_of(changes, spec=spec)
+    gone = supervisor_of(datasource, f"gone-{number}")
+    task_of(gone, observation={"topic_exists": False})
+    Source.objects.create(
+        datasource=datasource, cluster_id="c", group=gone.pk, topic=gone.pk, topic_id=gone.pk, looked_at=timezone.now()
+    )
+    supervisor_of(datasource, f"suspended-{number}", suspended=True)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_many_cost_as_many_statements_as_a_few(cast: Cast, settings: Any, listed: bool) -> None:
+    settings.WORKER_CAPACITY = 3
+    Supervisor.objects.all().delete()
+
+    def statements() -> int:
+        user = cast.users["owner"]
+        found = list(list_supervisors(user)) if listed else Supervisor.objects.order_by("pk").with_current()
+        with CaptureQueriesContext(connection) as captured:
+            said = standings(user, found)
+        codes = {s.code for s in said.values()}
+        assert codes >= {Code.BEHIND, Code.WAITING_FOR_ROOM, Code.CHANGING_SPEC, Code.TOPIC_MISSING, Code.SUSPENDED}
+        return len(captured)
+
+    one_of_everything(cast.alpha, 0)
+    few = statements()
+    for number in range(1, 6):
+        one_of_everything(cast.alpha, number)
+    assert statements() == few
+
+
+def test_a_new_task_that_has_read_nothing_knows_no_better_than_the_one_before(cast: Cast) -> None:
+    seen = {"topic_exists": True, "total": 50, "settled": 50, "partitions": 1}
+    Task.objects.filter(pk=cast.task.pk).update(observation=seen)
+    IndexerFence.objects.all().delete()
+    IndexerFence.objects.create(
+        task_id=cast.task.pk, datasource=cast.datasource, number=0, epoch=1, polled=50, unparseable=50
+    )
+    before = of_flights(cast)
+    Task.objects.filter(pk=cast.task.pk).update(status=Status.SUCCESS, ended_at=timezone.now())
+    copied = Task.objects.get(pk=cast.task.pk)
+    copied.pk, copied.status, copied.ended_at, copied.created_at = "next", Status.RUNNING, None, timezone.now()
+    copied.save(force_insert=True)
+    copied.indexers.create(number=0, state="reading")
+    assert (before.code, of_flights(cast).code) == (Code.NOTHING_STORED, Code.NOTHING_STORED)
+    Task.objects.filter(pk="next").update(spec_version=2)
+    assert of_flights(cast).code != Code.NOTHING_STORED

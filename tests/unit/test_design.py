@@ -1,0 +1,111 @@
+"""The pages' parts: contrast of the tokens, short names of tasks, sparklines, sorting by the address, icons."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from frontend.context import SECTIONS
+from frontend.spark import spark_html
+from frontend.tables import Column, Shape
+from frontend.taskname import short_name
+from frontend.templatetags.design import curl_line
+
+PROJECT = Path(__file__).resolve().parents[2]
+TOKENS = PROJECT / "frontend" / "assets" / "src" / "styles" / "tokens.css"
+TONES = ("ok", "work", "wait", "need", "bad", "quiet")
+PAIRS = [(f"--hg-{tone}", f"--hg-{under}") for tone in TONES for under in (f"{tone}-bg", "surface", "page", "hover")]
+PAIRS += [
+    (f"--hg-{ink}", f"--hg-{under}") for ink in ("ink", "soft") for under in ("surface", "page", "sunken", "hover")
+]
+PAIRS += [("--hg-on-accent", "--hg-accent"), ("--hg-on-accent", "--hg-accent-strong")]
+SHAPE = Shape(
+    "things",
+    (Column("name", "Name", sorts="id"), Column("made", "Made", sorts="created_at", falls=True), Column("n", "N")),
+    default="-made",
+    last=("-id",),
+)
+
+
+def tokens(theme: str) -> dict[str, str]:
+    """The colours of a theme by name."""
+    block = TOKENS.read_text().split(f'[data-bs-theme="{theme}"] {{')[1].split("\n}")[0]
+    return dict(re.findall(r"(--hg-[\w-]+): (#[0-9a-f]{3,6});", block))
+
+
+def luminance(colour: str) -> float:
+    """Of WCAG 2.2."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+    parts = [int(digits[n : n + 2], 16) / 255 for n in (0, 2, 4)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_can_be_read_on_its_background(theme: str) -> None:
+    colours = tokens(theme)
+    for text, under in PAIRS:
+        low, high = sorted((luminance(colours[text]), luminance(colours[under])))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, f"{text} on {under} in {theme}"
+
+
+@pytest.mark.parametrize(
+    ("task_id", "name"),
+    [
+        ("index_kafka_share_group_a_b_2026-06-01T12-34-56_abcdefgh", "06-01 12:34 · abcdefgh"),
+        ("index_kafka_2026-01-01T00-00-00_x_2026-06-01T12-34-56_abcdefgh", "06-01 12:34 · abcdefgh"),
+        ("made-by-hand", "made-by-hand"),
+        ("x" * 20 + "y" * 20, "x" * 13 + "…" + "y" * 13),
+    ],
+)
+def test_a_task_has_a_short_name(task_id: str, name: str) -> None:
+    assert short_name(task_id) == name
+
+
+def test_a_sparkline_has_gaps_and_a_label_that_is_text() -> None:
+    drawn = spark_html([0, 10, None, 5], 'a "label" <b>', "need")
+    assert drawn.count('class="spark-line"') == 2
+    assert "a &quot;label&quot; &lt;b&gt;" in drawn
+    assert '"M0.0,23.0L33.33,1.0"' in drawn
+    assert "spark-need" in drawn
+    assert "spark-line" not in spark_html([], "nothing")
+
+
+@pytest.mark.parametrize(
+    ("asked", "order"),
+    [
+        ("", ["-created_at", "-id"]),
+        ("name", ["id"]),
+        ("-name", ["-id"]),
+        ("made", ["created_at", "-id"]),
+        ("n", ["-created_at", "-id"]),
+        ("--name", ["-created_at", "-id"]),
+        ("password", ["-created_at", "-id"]),
+    ],
+)
+def test_a_table_sorts_by_its_own_columns_alone(asked: str, order: list[str]) -> None:
+    assert SHAPE.asked({"sort": asked}).order == order
+
+
+def test_a_head_leads_to_the_other_direction() -> None:
+    assert [(h.sort, h.now) for h in SHAPE.asked({}).heads] == [("name", ""), ("made", "descending"), ("", "")]
+    assert [(h.sort, h.now) for h in SHAPE.asked({"sort": "name"}).heads] == [
+        ("-name", "ascending"),
+        ("-made", ""),
+        ("", ""),
+    ]
+
+
+def test_every_icon_in_use_is_in_the_sprite() -> None:
+    sprite = set(re.findall(r'<symbol id="([\w-]+)"', (PROJECT / "frontend/static/headgate/icons.svg").read_text()))
+    used = {section.icon for section in SECTIONS}
+    for template in (PROJECT / "templates").rglob("*.html"):
+        used |= set(re.findall(r'{% icon "([\w-]+)"', template.read_text()))
+    assert used - sprite == set(), "build the assets"
+
+
+def test_a_line_for_curl_is_one_word_however_odd_the_address() -> None:
+    line = curl_line("http://here/api/v1/tasks/?search=a'b;rm&x=$(y)")
+    assert line.endswith("""'http://here/api/v1/tasks/?search=a'"'"'b;rm&x=$(y)'""")

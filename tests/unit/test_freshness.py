@@ -1,0 +1,47 @@
+"""How fresh a datasource is called, by what is known of its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.segments.models import Source
+from controlplane.supervisors.completeness import Completeness, Reader
+from controlplane.supervisors.models import Supervisor
+from frontend.freshness import freshness_of
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def found(behind_s: float | None, *, looked_s: float = 5, suspended: bool = False) -> Completeness:
+    """Of one reader, whose topic was looked at so many seconds ago, as the clock stands."""
+    until = None if behind_s is None else NOW - timedelta(seconds=behind_s)
+    looked = datetime.now(UTC) - timedelta(seconds=looked_s)
+    source = Source(complete_until=until, looked_at=looked)
+    return Completeness(until, [Reader(Supervisor(pk="s", suspended=suspended), source)], NOW)
+
+
+def found_by(reader: Reader) -> Completeness:
+    return Completeness(None, [reader], None)
+
+
+@pytest.mark.parametrize(
+    ("of", "mark", "words", "why"),
+    [
+        (lambda: Completeness(None, [], None), "quiet", "not followed", "No supervisor"),
+        (lambda: found(10), "good", "up to date", ""),
+        (lambda: found(60), "good", "up to date", ""),
+        (lambda: found(61), "need", "behind by 1 min 1 s", ""),
+        (lambda: found(90_061), "need", "behind by 1 d 1 h", ""),
+        (lambda: found(3600, suspended=True), "wait", "behind by 1 h", "s: It is suspended"),
+        (lambda: found(3600, looked_s=61), "wait", "behind by 1 h", "s: Its topic has not been looked at"),
+        (lambda: found(None), "wait", "not known yet", "s: It has not caught up"),
+        (lambda: found_by(Reader(Supervisor(pk="s"), None)), "wait", "not known yet", "s: It has read nothing"),
+    ],
+)
+def test_freshness_is_a_word_with_its_reason(of: Callable[[], Completeness], mark: str, words: str, why: str) -> None:
+    fresh = freshness_of(of(), NOW)  # looked at now: what is looked at by the clock grows old
+    assert (fresh.mark, fresh.words) == (mark, words)
+    assert fresh.why.startswith(why) and bool(fresh.why) == bool(why)

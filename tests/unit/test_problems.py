@@ -1,0 +1,94 @@
+"""What needs a person: what was observed → the sentences, the worst first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import QuarantineCause, SourceEvent
+from controlplane.supervisors.problems import problems_of
+from controlplane.supervisors.standing import Code, Kind, Standing
+from controlplane.tasks.causes import DescribedCause
+
+NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+EARLIER = NOW - timedelta(hours=1)
+WELL = Standing(Kind.OK, Code.UP_TO_DATE, "up to date", "It keeps up.")
+GONE = Standing(Kind.NEEDS_YOU, Code.TOPIC_MISSING, "topic gone", "Topic 'o' is gone.", EARLIER)
+FAILS = Standing(Kind.FAILED, Code.FAILING, "failing", "Its last 3 tasks failed.", EARLIER)
+WAITS = Standing(Kind.WAITING, Code.WAITING_FOR_ROOM, "waits", "It asks for 4 indexers; 0 of 8 are free.", EARLIER)
+CAUSE = DescribedCause(
+    QuarantineCause(
+        datasource=Datasource(name="invoices"),
+        cause="fingerprint",
+        reason="unparseable",
+        records=50,
+        kept=41,
+        first_at=EARLIER,
+        last_at=NOW,
+    ),
+    title="amount is text.",
+    trend=[0, 41],
+    latest=None,
+    supervisor_id="invoices",
+    spec_version=7,
+)
+
+
+def event(kind: SourceEvent.Kind, detail: str, at: datetime, task: str = "") -> SourceEvent:
+    return SourceEvent(datasource=Datasource(name="d"), kind=kind, detail=detail, task_id=task, created_at=at)
+
+
+def test_what_is_well_or_helps_itself_is_no_problem() -> None:
+    working = replace(WELL, kind=Kind.WORKING, code=Code.BEHIND)
+    assert problems_of({"a": WELL, "b": working, "c": replace(WAITS, code=Code.SUSPENDED)}) == []
+
+
+def test_what_fails_comes_first() -> None:
+    found = problems_of({"orders": GONE, "clicks": FAILS}, [CAUSE])
+    assert [(p.kind, p.code, p.name) for p in found] == [
+        (Kind.FAILED, "failing", "clicks"),
+        (Kind.NEEDS_YOU, "topic_missing", "orders"),
+        (Kind.NEEDS_YOU, "quarantined", "invoices"),
+    ]
+
+
+def test_those_that_wait_for_room_are_one_problem() -> None:
+    names = ("e", "d", "c", "b", "a")
+    [problem] = problems_of({n: replace(WAITS, since=NOW) for n in names} | {"b": WAITS})
+    assert (problem.code, problem.subject, problem.since) == ("capacity_full", "pool", EARLIER)
+    assert problem.text == f"5 supervisors wait for room: a, b, c and 2 more. {WAITS.text}"
+
+
+def test_records_in_quarantine_name_cause_and_version() -> None:
+    [problem] = problems_of({}, [CAUSE])
+    assert problem.text == "41 records wait in quarantine, by version 7 of invoices: amount is text."
+    assert (problem.since, problem.last_at, problem.cause) == (EARLIER, NOW, "fingerprint")
+    [by_hand] = problems_of({}, [replace(CAUSE, supervisor_id="", title="")])
+    assert by_hand.text == "41 records wait in quarantine: unparseable."
+
+
+def test_records_of_one_datasource_are_one_problem() -> None:
+    few = QuarantineCause(
+        datasource=Datasource(name="invoices"),
+        cause="other",
+        reason="refused",
+        records=2,
+        kept=2,
+        first_at=NOW,
+        last_at=NOW,
+    )
+    [problem] = problems_of({}, [replace(CAUSE, cause=few, title="too wide"), CAUSE])
+    assert problem.text == (
+        "43 records wait in quarantine for 2 causes, most of them, by version 7 of invoices: amount is text."
+    )
+    assert (problem.since, problem.last_at, problem.cause) == (EARLIER, NOW, "")
+
+
+def test_alarms_of_a_kind_are_one_problem_until_what_they_tell_of_is_over() -> None:
+    gaps = [event(SourceEvent.Kind.GAP, "Offsets 5 to 6.", NOW), event(SourceEvent.Kind.GAP, "Offset 1.", EARLIER)]
+    failing = event(SourceEvent.Kind.FAILING, "Indexer 0 fails.", NOW, "t")
+    [gap] = problems_of({}, [], [*gaps, failing])
+    assert gap.text == "Retention removed records before they were read (2 times of late): Offsets 5 to 6."
+    assert (gap.since, gap.last_at) == (EARLIER, NOW)
+    assert [p.code for p in problems_of({}, [], [failing], at_work=["t"])] == ["failing"]

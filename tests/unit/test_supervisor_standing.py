@@ -1,0 +1,288 @@
+"""How a supervisor stands, as a table: what was observed → the word, the code and what the sentence has to say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controlplane.segments.selectors import LagTrend
+from controlplane.supervisors.standing import Code, Done, Kind, Observed, Trend, Trouble, standing_of
+from controlplane.tasks.capacity import TeamPlaces
+from controlplane.tasks.diagnosis import Reason
+from controlplane.tasks.quotas import Stopped
+from controlplane.tasks.rooms import Room
+
+NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+EARLIER = NOW - timedelta(minutes=48)
+LATELY = timedelta(minutes=5)
+CAUGHT_UP = LagTrend(NOW, lag=40, unread=0, before=30, over=LATELY, records_per_s=1000.0, records_per_s_now=1000.0)
+QUIET = LagTrend(NOW, lag=0, unread=0, before=0, over=LATELY, records_per_s=0.0, records_per_s_now=0.0)
+GROWING = LagTrend(NOW, lag=90_000, unread=80_000, before=60_000, over=LATELY, records_per_s=1000.0)
+SHRINKING = replace(GROWING, lag=60_000, before=90_000)
+STUCK = replace(GROWING, before=90_000, records_per_s=0.0)
+CALM = Observed(
+    now=NOW, topic="clicks", topic_exists=True, topic_seen_at=NOW, indexer_states=("reading",), lag=CAUGHT_UP
+)
+SILENT = Trouble(2, "Connection refused", EARLIER, "KafkaProblem", of_stream=True)
+NO_TOPIC = Trouble(1, "There is no topic 'clicks'.", EARLIER, "TopicMissing", of_stream=True)
+FAILED = Trouble(3, "Out of memory.", EARLIER)
+WAITS = Room(asked=4, since=EARLIER, size=8, free=1, users=(("clicks", 5),), others=2)
+BY_OPS = Done("ops", EARLIER)
+
+TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
+    ("keeps up", {}, Kind.OK, Code.UP_TO_DATE, ["1,000 records a second"]),
+    (
+        "a quota is used up",
+        {"quota": Stopped("web", "rows_a_day", 5000, EARLIER, NOW), "tasks": 1},
+        Kind.NEEDS_YOU,
+        Code.QUOTA_USED_UP,
+        ["Team web has used up its quota of 5,000 rows a day", "publishes what it holds"],
+    ),
+    (
+        "its team runs as many indexers as it may",
+        {"room": replace(WAITS, team=TeamPlaces("web", 4, 4))},
+        Kind.WAITING,
+        Code.WAITING_FOR_ROOM,
+        ["It asks for 4 indexers; team web runs 4 of 4 indexers"],
+    ),
+    ("nothing comes", {"lag": QUIET}, Kind.WAITING, Code.IDLE, ["'clicks'", "5 min"]),
+    (
+        "falls behind",
+        {"lag": GROWING, "behind_since": EARLIER, "indexers": 2},
+        Kind.NEEDS_YOU,
+        Code.BEHIND,
+        ["90,000 offsets behind for 48 min", "growing", "its 2 indexers store 1,000 records a second", "scale it up"],
+    ),
+    ("a burst is no reason to worry", {"lag": GROWING, "behind_since": NOW}, Kind.WORKING, Code.BEHIND, ["growing"]),
+    (
+        "scales itself",
+        {"lag": GROWING, "behind_since": EARLIER, "scales_itself": True},
+        Kind.NEEDS_YOU,
+        Code.BEHIND,
+        ["its autoscaler may add indexers"],
+    ),
+    (
+        "catches up: 30,000 less in five minutes, 60,000 are left",
+        {"lag": SHRINKING, "behind_since": EARLIER},
+        Kind.WORKING,
+        Code.BEHIND,
+        ["catching up", "done in about 10 min"],
+    ),
+    ("behind for longer than is known", {"lag": GROWING}, Kind.NEEDS_YOU, Code.BEHIND, ["90,000 offsets behind, and"]),
+    (
+        "stuck",
+        {"lag": STUCK, "behind_since": EARLIER},
+        Kind.NEEDS_YOU,
+        Code.BEHIND,
+        ["nothing is being stored", "look at its tasks"],
+    ),
+    ("what indexers hold is no lag", {"lag": replace(GROWING, unread=0)}, Kind.OK, Code.UP_TO_DATE, []),
+    ("ten seconds' worth is no lag", {"lag": replace(GROWING, unread=10_000)}, Kind.OK, Code.UP_TO_DATE, []),
+    (
+        "nobody looks",
+        {"lag": replace(GROWING, at=EARLIER)},
+        Kind.WAITING,
+        Code.NOT_OBSERVED,
+        ["2025-06-01 11:12:00 UTC", "beat"],
+    ),
+    ("not looked at yet", {"lag": None, "topic_seen_at": None}, Kind.WORKING, Code.STARTING, []),
+    ("a first task", {"tasks": 0, "lag": None}, Kind.WORKING, Code.STARTING, ["about to start"]),
+    (
+        "a start delay",
+        {"tasks": 0, "lag": None, "next_start_at": NOW + timedelta(minutes=1)},
+        Kind.WORKING,
+        Code.STARTING,
+        ["12:01:00"],
+    ),
+    (
+        "asks Kafka",
+        {"tasks": 0, "detailed_state": "CONNECTING_TO_STREAM"},
+        Kind.WORKING,
+        Code.STARTING,
+        ["Kafka is being asked"],
+    ),
+    (
+        "the topic is not there yet",
+        {"tasks": 0, "iterations": NO_TOPIC, "topic_seen_at": None, "lag": None},
+        Kind.WAITING,
+        Code.WAITING_FOR_TOPIC,
+        ["no topic 'clicks'", "once it is there"],
+    ),
+    (
+        "the topic does not come",
+        {"tasks": 0, "iterations": NO_TOPIC, "topic_seen_at": None, "lag": None, "unhealthy": True},
+        Kind.FAILED,
+        Code.TOPIC_MISSING,
+        ["Check its name"],
+    ),
+    (
+        "the topic is gone",
+        {"iterations": NO_TOPIC, "topic_seen_at": EARLIER, "stored": 1_204_331},
+        Kind.FAILED,
+        Code.TOPIC_MISSING,
+        ["gone since 2025-06-01 11:12:00 UTC", "1,204,331 rows"],
+    ),
+    (
+        "its task saw first that the topic is gone",
+        {"topic_exists": False, "topic_seen_at": EARLIER},
+        Kind.FAILED,
+        Code.TOPIC_MISSING,
+        ["gone since"],
+    ),
+    (
+        "Kafka was silent once",
+        {"iterations": SILENT, "contacted_at": EARLIER},
+        Kind.WAITING,
+        Code.KAFKA_SILENT,
+        ["Connection refused. It last did at 2025-06-01 11:12:00 UTC.", "go on by themselves"],
+    ),
+    (
+        "Kafka is silent",
+        {"iterations": SILENT, "unhealthy": True, "tasks": 0},
+        Kind.FAILED,
+        Code.KAFKA_SILENT,
+        ["has not answered yet", "Check bootstrap.servers"],
+    ),
+    (
+        "Kafka is silent for the next version alone",
+        {"iterations": SILENT, "unhealthy": True, "versions": (1, 2)},
+        Kind.FAILED,
+        Code.KAFKA_SILENT,
+        ["Check bootstrap.servers", "Its task reads on by version 1 of the spec; one of version 2 starts when Kafka"],
+    ),
+    (
+        "a topic that was made again is seen before the next iteration",
+        {"iterations": NO_TOPIC, "contacted_at": EARLIER, "topic_seen_at": NOW},
+        Kind.WORKING,
+        Code.RECOVERING,
+        ["is there again"],
+    ),
+    ("a task sees it first", {"kafka_error": "timed out"}, Kind.WAITING, Code.KAFKA_SILENT, ["timed out"]),
+    (
+        "its own work fails",
+        {"iterations": Trouble(4, "Its secrets can't be opened.", EARLIER, "SecretsLost"), "unhealthy": True},
+        Kind.FAILED,
+        Code.UNHEALTHY,
+        ["4 times in a row", "secrets can't be opened"],
+    ),
+    (
+        "well again, soon",
+        {"unhealthy": True, "detailed_state": "LOST_CONTACT_WITH_STREAM"},
+        Kind.WORKING,
+        Code.RECOVERING,
+        [],
+    ),
+    (
+        "no room",
+        {"room": WAITS},
+        Kind.WAITING,
+        Code.WAITING_FOR_ROOM,
+        ["4 indexers; 1 of 8 are free (clicks has 5, others have 2)"],
+    ),
+    (
+        "a failure",
+        {"tasks": 0, "failures": replace(FAILED, times=1), "next_start_at": NOW + timedelta(seconds=4)},
+        Kind.WORKING,
+        Code.FAILING,
+        ["Its last task failed since", "12:00:04", "Out of memory"],
+    ),
+    ("another task is at work", {"failures": replace(FAILED, times=1)}, Kind.OK, Code.UP_TO_DATE, []),
+    (
+        "fails over and over",
+        {"failures": FAILED, "unhealthy": True, "detailed_state": "UNHEALTHY_TASKS"},
+        Kind.FAILED,
+        Code.FAILING,
+        ["Its last 3 tasks have all failed since 2025-06-01 11:12:00 UTC", "Out of memory"],
+    ),
+    (
+        "reads again",
+        {"unhealthy": True, "detailed_state": "UNHEALTHY_TASKS"},
+        Kind.WORKING,
+        Code.RECOVERING,
+        [],
+    ),
+    (
+        "storage refuses",
+        {"indexer_states": ("paused", "paused"), "indexer_message": "No space left on device"},
+        Kind.FAILED,
+        Code.STORAGE_REFUSES,
+        ["No space left on device"],
+    ),
+    ("one indexer of two pauses", {"indexer_states": ("paused", "reading")}, Kind.OK, Code.UP_TO_DATE, []),
+    (
+        "indexers fail",
+        {"indexer_states": ("restarting",), "indexer_message": "killed by signal 9"},
+        Kind.FAILED,
+        Code.FAILING,
+        ["killed by signal 9"],
+    ),
+    ("a new spec", {"versions": (5, 6)}, Kind.WORKING, Code.CHANGING_SPEC, ["version 5", "version 6"]),
+    (
+        "the filter drops all",
+        {"reason": Reason("all_filter_drops", "All 9 records were dropped by the filter.")},
+        Kind.NEEDS_YOU,
+        Code.NOTHING_STORED,
+        ["All 9 records"],
+    ),
+    ("some are dropped", {"reason": Reason("filter_drops", "1 of 9")}, Kind.OK, Code.UP_TO_DATE, []),
+    ("an empty topic", {"reason": Reason("topic_empty", "It is empty.")}, Kind.WAITING, Code.IDLE, ["It is empty."]),
+    ("stopping", {"suspended": BY_OPS}, Kind.WORKING, Code.STOPPING, ["by ops"]),
+    (
+        "suspended",
+        {"suspended": BY_OPS, "tasks": 0, "lag": GROWING},
+        Kind.WAITING,
+        Code.SUSPENDED,
+        ["by ops since 2025-06-01 11:12:00 UTC", "90,000 offsets wait", "Resume it"],
+    ),
+    ("by nobody who is known", {"suspended": Done(), "tasks": 0}, Kind.WAITING, Code.SUSPENDED, ["Suspended."]),
+    ("terminated", {"terminated": BY_OPS, "tasks": 0}, Kind.WAITING, Code.TERMINATED, ["Terminated by ops since"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "kind", "code", "says"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_standing(changes: dict[str, Any], kind: Kind, code: Code, says: list[str]) -> None:
+    said = standing_of(replace(CALM, **changes))
+    assert (said.kind, said.code) == (kind, code)
+    for text in says:
+        assert text in said.text
+
+
+def test_every_code_is_in_the_table() -> None:
+    assert {row[3] for row in TABLE} == set(Code)
+
+
+def test_what_calls_somebody() -> None:
+    assert [kind for kind in Kind if replace(standing_of(CALM), kind=kind).calls] == [Kind.NEEDS_YOU, Kind.FAILED]
+
+
+@pytest.mark.parametrize(
+    ("before", "lag", "trend"),
+    [(1000, 1051, Trend.GROWING), (1000, 1050, Trend.STEADY), (1000, 949, Trend.SHRINKING), (None, 9, Trend.STEADY)],
+)
+def test_trend_against_some_minutes_before(before: int | None, lag: int, trend: Trend) -> None:
+    seen = replace(CALM, lag=replace(STUCK, before=before, lag=lag, unread=lag), behind_since=EARLIER)
+    assert standing_of(seen).trend == trend
+
+
+def test_what_is_behind_is_known_whatever_else_is_said() -> None:
+    assert standing_of(replace(CALM, suspended=BY_OPS, lag=GROWING)).behind == GROWING.lag
+    assert standing_of(replace(CALM, lag=None)).behind is None
+
+
+def test_more_than_there_will_ever_be_needs_somebody(settings: Any) -> None:
+    settings.WORKER_CAPACITY = 8
+    said = standing_of(replace(CALM, room=replace(WAITS, asked=9)))
+    assert said.kind == Kind.NEEDS_YOU
+    assert "more than the 8" in said.text
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [(3.0, "stores 3 records a second."), (0.4, "stores what comes in."), (0.0, "nothing has come in for a minute.")],
+)
+def test_what_it_stores_is_of_the_last_minute(now: float, says: str) -> None:
+    """Not of five, over which a burst that has long passed would still be told."""
+    assert standing_of(replace(CALM, lag=replace(CAUGHT_UP, records_per_s_now=now))).text.endswith(says)
