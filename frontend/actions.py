@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from django.forms import Form
 from django.urls import reverse
 
+from controlplane.connections.models import Connection
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.scaling import auto_scaler, task_count
 from controlplane.tasks.models import Goal, Task
@@ -105,6 +106,32 @@ class SupervisorActions:
         url = reverse(f"frontend:supervisor-{name}", args=[supervisor.id])
         ask = reverse("frontend:supervisor-confirm", args=[supervisor.id, name])
         return PageAction(name, label, f"{label} {supervisor.id}?", text, url, ask, style)
+
+
+class ConnectionActions:
+    """restart, delete."""
+
+    @classmethod
+    def for_user(cls, user: User, connection: Connection) -> dict[str, PageAction]:
+        """By name, only what the role allows."""
+        actions: list[PageAction] = []
+        if may(user, Action.OPERATE, connection.team):
+            text = (
+                "Their tasks publish what they hold and end as soon as the next ones are up, which read the connection "
+                "as it is now. Nothing is lost. Those that are suspended read it when they are resumed."
+            )
+            actions.append(cls._action(connection, "restart", "Restart who uses it", text))
+        if may(user, Action.ADMINISTER, connection.team):
+            text = "Its secrets are gone with it. While a supervisor or a running task names it, it stays."
+            actions.append(cls._action(connection, "delete", "Delete", text, "danger"))
+        return {action.name: action for action in actions}
+
+    @staticmethod
+    def _action(connection: Connection, name: str, label: str, text: str, style: str = "secondary") -> PageAction:
+        place = [connection.team.name, connection.name]
+        url = reverse(f"frontend:connection-{name}", args=place)
+        ask = reverse("frontend:connection-confirm", args=[*place, name])
+        return PageAction(name, label, f"{label}: {connection.name}?", text, url, ask, style)
 
 
 class TaskActions:

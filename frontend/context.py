@@ -2,67 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
 
-from controlplane.teams.models import Membership, Role, User
+from controlplane.alerts.selectors import count_firing
+from controlplane.segments.selectors.causes import new_causes
+from frontend.reach import Reach, reach_of
 
+
+@dataclass(frozen=True)
+class Section:
+    """A page that the navigation leads to."""
+
+    label: str
+    view: str
+    icon: str  # of Bootstrap Icons; the build puts it into the sprite
+    key: str = ""  # after a g, leads there too
+    # How many things of it need a person, asked once for each page that is shown; 0 shows nothing.
+    badge: Callable[[Reach], int] | None = None
+    # Whom it is shown to; None: everybody.
+    reached: Callable[[Reach], bool] | None = None
+
+
+def _new_causes(reach: Reach) -> int:
+    return new_causes(reach.user) if reach.user is not None else 0
+
+
+def _firing(reach: Reach) -> int:
+    return count_firing(reach.user, reach.team) if reach.user is not None else 0
+
+
+def _may_load(reach: Reach) -> bool:
+    return reach.may_submit_tasks
+
+
+def _administers_site(reach: Reach) -> bool:
+    return reach.user is not None and reach.user.is_superuser
+
+
+# To add a page: one line here, in the order in which the navigation shows it.
 SECTIONS = (
-    ("Datasources", "frontend:datasources"),
-    ("Supervisors", "frontend:supervisors"),
-    ("Tasks", "frontend:tasks"),
-    ("Find a record", "frontend:records"),
+    Section("Home", "frontend:home", icon="house", key="h"),
+    Section("Load data", "frontend:load", icon="box-arrow-in-down", key="l", reached=_may_load),
+    Section("Datasources", "frontend:datasources", icon="database", key="d"),
+    Section("Supervisors", "frontend:supervisors", icon="diagram-3", key="s"),
+    Section("Tasks", "frontend:tasks", icon="play-circle", key="t"),
+    Section("Quarantine", "frontend:quarantine", icon="shield-exclamation", key="q", badge=_new_causes),
+    Section("Alerts", "frontend:alerts", icon="bell", key="a", badge=_firing),
+    Section("Records", "frontend:records", icon="search", key="r"),
+    Section("Connections", "frontend:connections", icon="plug", key="c"),
+    Section("Teams", "frontend:teams", icon="people", key="m"),
+    Section("People", "frontend:people", icon="person-badge", key="p", reached=_administers_site),
 )
+
+
+def sections_for(reach: Reach) -> list[Section]:
+    """Those that lead somewhere for this user."""
+    return [section for section in SECTIONS if section.reached is None or section.reached(reach)]
 
 
 @dataclass(frozen=True)
 class NavigationItem:
-    """One link of the bar at the top."""
+    """One link of the navigation."""
 
     label: str
     url: str
+    icon: str
+    key: str
+    badge: int
     active: bool  # the page is in this section
-
-
-class Reach:
-    """The user's teams, and what may be submitted to at least one of them. Read once, if a template asks."""
-
-    def __init__(self, user: User | None) -> None:
-        self._user = user if user is not None and user.is_authenticated else None
-
-    @cached_property
-    def memberships(self) -> list[Membership]:
-        if self._user is None:
-            return []
-        return list(Membership.objects.filter(user=self._user).select_related("team").order_by("team__name"))
-
-    @property
-    def may_submit_tasks(self) -> bool:
-        return self._has(Role.OPERATOR, Role.ADMIN)
-
-    @property
-    def may_submit_supervisors(self) -> bool:
-        return self._has(Role.ADMIN)
-
-    @property
-    def may_read_audit(self) -> bool:
-        return self._has(Role.ADMIN)
-
-    def _has(self, *roles: Role) -> bool:
-        if self._user is None:
-            return False
-        return self._user.is_superuser or any(m.role in roles for m in self.memberships)
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
     """The site's name, the sections, where the request is, and what the user can reach."""
-    items = [_item(label, reverse(name), request.path) for label, name in SECTIONS]
-    return {"site_name": "Headgate", "navigation": items, "reach": Reach(getattr(request, "user", None))}
+    reach = reach_of(request)
+    items = [_item(section, reach, request.path) for section in sections_for(reach)] if reach.known else []
+    return {"site_name": "Headgate", "navigation": items, "reach": reach}
 
 
-def _item(label: str, url: str, path: str) -> NavigationItem:
-    return NavigationItem(label, url, path.startswith(url))
+def _item(section: Section, reach: Reach, path: str) -> NavigationItem:
+    url = reverse(section.view)
+    active = path == url if url == "/" else path.startswith(url)
+    return NavigationItem(
+        section.label, url, section.icon, section.key, section.badge(reach) if section.badge else 0, active
+    )

@@ -31,6 +31,23 @@ class Sum:
     adds_up: bool
     missing: int  # what the parts lack (or exceed, negative)
 
+    @property
+    def shown(self) -> list[ShownCounter]:
+        """Outcomes that some record had, and published ones always: a sum needs a first part."""
+        return [c for c in self.outcomes if c.value or c.name == "published"]
+
+    @property
+    def zeros(self) -> list[ShownCounter]:
+        return [c for c in self.outcomes if c not in self.shown]
+
+    @property
+    def details_shown(self) -> list[ShownCounter]:
+        return [c for c in self.details if c.value]
+
+    @property
+    def details_zero(self) -> list[ShownCounter]:
+        return [c for c in self.details if not c.value]
+
 
 def sum_of(totals: Totals, urls: Mapping[str, str], others: str = "") -> Sum:
     """The totals, ready to be shown.

@@ -25,6 +25,12 @@ def examples(supervised: bool) -> dict[str, dict[str, Any]]:
     return {SHARE_GROUP.kind: _share_group(), OFFSET_RANGE.kind: stored}
 
 
+def reading(example: dict[str, Any], connection: str, topic: str) -> dict[str, Any]:
+    """An example that reads a topic of a named connection."""
+    io_config = {n: v for n, v in example["ioConfig"].items() if n not in ("topic", "consumerProperties")}
+    return {**example, "ioConfig": {"topic": topic, "connection": connection, **io_config}}
+
+
 def check_filled_in(document: Any) -> None:
     """Raise ``InvalidInput`` with each place of a form's example that is as it was."""
     parts = document.get("spec", document) if isinstance(document, dict) else {}

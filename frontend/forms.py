@@ -9,17 +9,23 @@ from typing import Any, cast, get_args
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import QueryDict
+from django.urls import reverse
 
 from controlplane.common.strictjson import strict_json
+from controlplane.connections.models import Connection
 from controlplane.segments.models import QuarantinedRecord
+from controlplane.segments.selectors.causes import CauseFilter
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
+from controlplane.supervisors.lookup import Wanted
 from controlplane.supervisors.models import State
 from controlplane.tasks.models import Status, task_kinds
-from controlplane.teams.audit import ACTIONS
-from controlplane.teams.models import Role, Team, User
+from controlplane.teams.models import User
+from controlplane.teams.selectors import teams_administered
+from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
 
 _OFFSET = re.compile(r"\s*(\d{1,9})\s*[:=,\s]\s*(\d{1,19})\s*")  # partition and offset
+_HEX = re.compile(r"0x((?:[0-9a-fA-F]{2})+)")
 _EDITOR = {"spellcheck": "false", "autocomplete": "off", "data-json-editor": "", "data-errors": "spec-errors"}
 LARGEST_SPEC = 1_000_000
 LARGEST_OFFSET = 2**44 - 1
@@ -53,7 +59,7 @@ class SpecForm(forms.Form):
 
     def __init__(self, *args: Any, user: User, nonce: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["document"].widget.attrs["data-nonce"] = nonce
+        self.fields["document"].widget.attrs |= {"data-nonce": nonce, "data-schema": reverse("frontend:spec-schema")}
         names = list(_teams_to_choose(user).values_list("name", flat=True))
         if len(names) < 2:
             del self.fields["team"]
@@ -62,17 +68,31 @@ class SpecForm(forms.Form):
 
     def clean_document(self) -> Any:
         """The JSON's values. The message says where the text stops being JSON."""
-        text = self.cleaned_data["document"]
-        try:
-            return strict_json(text)
-        except json.JSONDecodeError as error:
-            raise forms.ValidationError(f"Not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
-        except ValueError as error:
-            raise forms.ValidationError(f"Not JSON that can be taken: {error}.") from None
+        return _document(self.cleaned_data["document"])
 
     @property
     def team_name(self) -> str | None:
         return self.cleaned_data.get("team") or None
+
+
+class MendForm(forms.Form):
+    """A spec as JSON text, to be tried on quarantined records, and submitted for those with ids to ``upto``."""
+
+    document = forms.CharField(
+        label="Spec (JSON)",
+        max_length=LARGEST_SPEC,
+        strip=False,
+        widget=forms.Textarea(attrs={"class": "form-control", "rows": 28, **_EDITOR}),
+    )
+    upto = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_KEY)
+
+    def __init__(self, *args: Any, nonce: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["document"].widget.attrs["data-nonce"] = nonce
+
+    def clean_document(self) -> Any:
+        """The JSON's values. The message says where the text stops being JSON."""
+        return _document(self.cleaned_data["document"])
 
 
 class PreviewForm(forms.Form):
@@ -107,9 +127,7 @@ class PreviewForm(forms.Form):
 
 
 def _teams_to_choose(user: User) -> Any:
-    if user.is_superuser:
-        return Team.objects.all()
-    return Team.objects.filter(memberships__user=user, memberships__role=Role.ADMIN)
+    return teams_administered(user)
 
 
 class ScaleForm(forms.Form):
@@ -148,9 +166,32 @@ class ResetForm(forms.Form):
         return offsets
 
 
+def _document(text: str) -> Any:
+    try:
+        return strict_json(text)
+    except json.JSONDecodeError as error:
+        raise forms.ValidationError(f"Not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
+    except ValueError as error:
+        raise forms.ValidationError(f"Not JSON that can be taken: {error}.") from None
+
+
 def _offer(form: forms.Form, name: str, choices: list[tuple[Any, Any]]) -> None:
     """What a field of choices is to be chosen from."""
     cast(forms.ChoiceField, form.fields[name]).choices = choices
+
+
+class _Window(forms.Form):
+    """A form whose ``since`` and ``until`` are ``from`` and ``to`` in addresses, as they are in REST's."""
+
+    IN_ADDRESSES = {"since": "from", "until": "to"}
+
+    def add_prefix(self, field_name: str) -> str:
+        return self.IN_ADDRESSES.get(field_name, field_name)
+
+    @classmethod
+    def parameters(cls) -> list[str]:
+        """What its fields are called in an address."""
+        return [cls.IN_ADDRESSES.get(name, name) for name in cls.base_fields]
 
 
 class _Filter(forms.Form):
@@ -187,11 +228,36 @@ class TaskFilter(_Filter):
     search = forms.CharField(required=False, max_length=200, label="Id contains", widget=_text("Part of the task's id"))
 
 
+class LogFilter(_Filter):
+    """Which lines of a log to show."""
+
+    log_text = forms.CharField(required=False, max_length=200, label="Lines with", widget=_text("indexer=1, a word"))
+    log_level = forms.ChoiceField(
+        required=False,
+        label="Level",
+        choices=[("", "Any"), ("INFO", "Info and above"), ("WARN", "Warnings and above"), ("ERROR", "Errors")],
+        widget=_select(),
+    )
+
+
 class SupervisorFilter(_Filter):
     """Which supervisors to list."""
 
     state = forms.ChoiceField(required=False, choices=[("", "Any"), *State.choices], widget=_select())
     search = forms.CharField(required=False, max_length=200, label="Name contains", widget=_text("Part of the id"))
+
+
+class ConnectionFilter(_Filter):
+    """Which connections to list."""
+
+    kind = forms.ChoiceField(required=False, choices=[("", "Any"), *Connection.Kinds.choices], widget=_select())
+    search = forms.CharField(required=False, max_length=63, label="Name contains", widget=_text("Part of the name"))
+
+
+class NameFilter(_Filter):
+    """Which topics or groups of a cluster to list."""
+
+    search = forms.CharField(required=False, max_length=249, label="Name contains", widget=_text("Part of the name"))
 
 
 class DatasourceFilter(_Filter):
@@ -200,22 +266,14 @@ class DatasourceFilter(_Filter):
     search = forms.CharField(required=False, max_length=200, label="Name contains", widget=_text("Part of the name"))
 
 
-class AuditFilter(_Filter):
-    """Which entries of the audit trail to list."""
+class SegmentFilter(_Window):
+    """Which segments to list: those whose intervals touch a time."""
 
-    team = forms.ChoiceField(required=False, widget=_select())
-    user = forms.CharField(required=False, max_length=150, widget=_text("Name"))
-    target = forms.ChoiceField(
-        required=False, label="What", choices=[("", "Any"), *((name, name) for name in ACTIONS)], widget=_select()
-    )
-    target_id = forms.CharField(required=False, max_length=300, label="Its id", widget=_text("Id"))
-
-    def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        _offer(self, "team", [(name, name) for name in teams])
+    since = forms.DateTimeField(required=False, label="From (UTC)", widget=_moment())
+    until = forms.DateTimeField(required=False, label="to (UTC)", widget=_moment())
 
 
-class QuarantineFilterForm(_Filter):
+class QuarantineFilterForm(_Filter, _Window):
     """Which quarantined records to list, and to act on. Its values are those of a ``QuarantineFilter``."""
 
     reason = forms.ChoiceField(
@@ -223,6 +281,7 @@ class QuarantineFilterForm(_Filter):
         choices=[("", "Any"), *((r, r.replace("_", " ")) for r in REASONS)],
         widget=_select(),
     )
+    cause = forms.CharField(required=False, max_length=FINGERPRINT_LENGTH, widget=forms.HiddenInput)  # of a link
     state = forms.ChoiceField(required=False, choices=[("", "Any"), *QuarantinedRecord.State.choices], widget=_select())
     topic = forms.CharField(required=False, max_length=249, widget=_text("Name"))
     partition = forms.IntegerField(
@@ -237,6 +296,29 @@ class QuarantineFilterForm(_Filter):
         """What is chosen; a choice that can't be read filters nothing."""
         self.is_valid()
         return QuarantineFilter.of(self.cleaned_data)
+
+
+class CausesFilterForm(_Filter):
+    """Which causes of the quarantine to list. Its values are those of a ``CauseFilter``."""
+
+    show = forms.ChoiceField(required=False, choices=[("", "Waiting"), ("all", "All")], widget=_select())
+    team = forms.ChoiceField(required=False, widget=_select())
+    datasource = forms.CharField(required=False, max_length=200, widget=_text("Name"))
+    reason = forms.ChoiceField(
+        required=False, choices=[("", "Any"), *((r, r.replace("_", " ")) for r in REASONS)], widget=_select()
+    )
+    cause = forms.CharField(required=False, max_length=FINGERPRINT_LENGTH, widget=forms.HiddenInput)  # of a link
+    since = forms.DateTimeField(required=False, label="Seen since (UTC)", widget=_moment())
+
+    def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _offer(self, "team", [("", "Any"), *((name, name) for name in teams)])
+
+    @property
+    def wanted(self) -> CauseFilter:
+        """What is chosen; a choice that can't be read filters nothing."""
+        self.is_valid()
+        return CauseFilter.of({**self.cleaned_data, "waiting": self.cleaned_data.get("show") != "all"})
 
 
 class ChosenForm(forms.Form):
@@ -260,19 +342,49 @@ class ChosenForm(forms.Form):
         return Choice(filter=wanted, upto=BIGGEST_KEY if upto is None else upto)
 
 
-class RecordForm(forms.Form):
-    """Which record to look for."""
+class RecordForm(_Window):
+    """Which record to look for: by its place, or by key and time."""
 
     topic = forms.CharField(max_length=249, widget=forms.TextInput(attrs={"class": "form-control"}))
     partition = forms.IntegerField(
-        min_value=0, max_value=2**31 - 1, widget=forms.NumberInput(attrs={"class": "form-control"})
+        required=False, min_value=0, max_value=2**31 - 1, widget=forms.NumberInput(attrs={"class": "form-control"})
     )
     offset = forms.IntegerField(
-        min_value=0, max_value=LARGEST_OFFSET, widget=forms.NumberInput(attrs={"class": "form-control"})
+        required=False, min_value=0, max_value=LARGEST_OFFSET, widget=forms.NumberInput(attrs={"class": "form-control"})
     )
+    key = forms.CharField(label="or key", required=False, max_length=4000, strip=False, widget=_text("As text, or 0x…"))
+    since = forms.DateTimeField(required=False, label="written from (UTC)", widget=_moment())
+    until = forms.DateTimeField(required=False, label="to (UTC)", widget=_moment())
     group = forms.CharField(
         label="Share group or supervisor",
         required=False,
         max_length=249,
         widget=forms.TextInput(attrs={"class": "form-control", "placeholder": "Any"}),
     )
+
+    def clean(self) -> dict[str, Any]:
+        given = {**(super().clean() or {})}
+        by_key = bool(given.get("key"))
+        if by_key and given.get("offset") is not None:
+            self.add_error("key", "Give an offset or a key, not both.")
+        needed = ("since", "until") if by_key else ("partition", "offset")
+        for name in needed:
+            if given.get(name) is None and name not in self.errors:
+                self.add_error(name, "Needed to find a key." if by_key else "Needed, or else a key.")
+        return given
+
+    @property
+    def wanted(self) -> Wanted:
+        """Of a valid form."""
+        given = self.cleaned_data
+        key = given["key"]
+        as_hex = _HEX.fullmatch(key)
+        as_bytes = bytes.fromhex(as_hex[1]) if as_hex else key.encode()
+        return Wanted(
+            given["topic"],
+            given["partition"],
+            given["offset"],
+            as_bytes if key else None,
+            given["since"] if key else None,
+            given["until"] if key else None,
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 from unicodedata import category
 
 SHOWN_BYTES = 16 * 1024
@@ -50,6 +51,17 @@ def payload_as(form: str, value: bytes | memoryview | None, limit: int = SHOWN_B
     return payload if text is None else Payload("json", text, len(data), False)
 
 
+def json_of(value: bytes | memoryview | None, limit: int = SHOWN_BYTES) -> tuple[bool, Any]:
+    """Whether the payload is JSON and no longer than ``limit``, and its value."""
+    data = bytes(value or b"")
+    if not data or len(data) > limit:
+        return False, None
+    try:
+        return True, json.loads(data)
+    except (ValueError, RecursionError):
+        return False, None
+
+
 def _indented(data: bytes) -> str | None:
     try:
         text = json.dumps(json.loads(data), indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
@@ -68,6 +80,11 @@ def _as_text(data: bytes, cut: bool) -> str | None:
         text = data[: error.start].decode()
     if any(category(c) == "Cc" and c not in "\t\n\r" for c in text):
         return None
+    return visible(text)
+
+
+def visible(text: str) -> str:
+    """Text in which what changes the direction or hides itself is written as an escape."""
     return "".join(c if _visible(c) else f"\\u{ord(c):04x}" for c in text)
 
 

@@ -1,19 +1,32 @@
-// Writes ../static/headgate: our scripts and styles bundled, Bootstrap copied, the licences of what is inside.
+// Writes ../static/headgate: our scripts and styles bundled, Bootstrap copied, the icons that pages name as one sprite, the
+// licences of what is inside.
 import { build } from "esbuild";
 import { cp, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 const OUT = path.resolve("../static/headgate");
-const COPIED = ["bootstrap", "@popperjs/core"]; // Popper is inside Bootstrap's bundle
+const COPIED = ["bootstrap", "bootstrap-icons", "@popperjs/core"]; // Popper is inside Bootstrap's bundle
+const TEMPLATES = path.resolve("../../templates");
+const CODE = path.resolve("..");
+const SPEC_PAGES = ["specs", "data-schema", "filters-and-expressions", "io-config", "input-formats", "tuning-config"];
 
 await rm(OUT, { recursive: true, force: true });
 await mkdir(path.join(OUT, "vendor"), { recursive: true });
+
+// The names of a table's functions in the reference's section on Druid's language.
+async function druidFunctions() {
+  const page = await readFile("../../docs/reference/filters-and-expressions.md", "utf8");
+  const [, section] = page.split("### In Druid's language");
+  const rows = section.split("### In SQL")[0].matchAll(/^\| ((?:`[^`]+` ?)+)\|/gm);
+  return [...rows].flatMap(([, names]) => [...names.matchAll(/`([A-Za-z]\w*)`/g)].map(([, name]) => name)).sort();
+}
 
 const bundled = await build({
   entryPoints: {
     charts: "src/charts.js",
     editor: "src/editor.js",
     page: "src/page.js",
+    passkey: "src/passkey.js",
     theme: "src/theme.js",
     headgate: "src/headgate.css",
   },
@@ -24,12 +37,27 @@ const bundled = await build({
   target: "es2022",
   legalComments: "none",
   metafile: true,
+  define: { DRUID_FUNCTIONS: JSON.stringify(await druidFunctions()) },
 });
 
 await cp("src/static", OUT, { recursive: true });
+await writeFile(path.join(OUT, "icons.svg"), await sprite([...(await iconsNamed())].sort()));
 await copyWithoutMap("css/bootstrap.min.css");
 await copyWithoutMap("js/bootstrap.bundle.min.js");
+await writeFile(path.join(OUT, "spec-fields.json"), JSON.stringify(await described(), null, 1));
 await writeFile(path.join(OUT, "vendor", "LICENSES.txt"), await licences([...packages(bundled.metafile), ...COPIED]));
+
+// What the reference says of each field of a spec, by its path: shown while a spec is written.
+async function described() {
+  const found = {};
+  for (const file of SPEC_PAGES) {
+    const page = await readFile(path.join("../../docs/reference", `${file}.md`), "utf8");
+    for (const [, name, text] of page.matchAll(/^\| `([\w.[\]]+)` \|(?:[^|\n]*\|){2} (.*?) \|$/gm)) {
+      if (text.trim()) found[name] ??= text.replaceAll("`", "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1");
+    }
+  }
+  return found;
+}
 
 // The comment that names a source map would make browsers' tools ask for a file that is not here.
 async function copyWithoutMap(file) {
@@ -55,4 +83,27 @@ async function licences(names) {
     parts.push(`${name} ${version} (${license})\n\n${bodies.map((body) => body.trim()).join("\n\n")}\n`);
   }
   return parts.join(`\n${"=".repeat(100)}\n\n`);
+}
+
+// {% icon "name" %} and {% empty_state "…" icon="name" %} of templates, and icon="name" of the pages' Python.
+async function iconsNamed() {
+  const names = new Set();
+  const inside = async (folder, ending, pattern) => {
+    for (const file of await readdir(folder, { recursive: true })) {
+      if (!file.endsWith(ending) || file.includes("node_modules")) continue;
+      for (const found of (await readFile(path.join(folder, file), "utf8")).matchAll(pattern)) names.add(found[1]);
+    }
+  };
+  await inside(TEMPLATES, ".html", /\bicon[ =]"([a-z0-9-]+)"/g);
+  await inside(CODE, ".py", /\bicon(?:: str)? ?= ?"([a-z0-9-]+)"/g);
+  return names;
+}
+
+async function sprite(names) {
+  const symbols = names.map(async (name) => {
+    const svg = await readFile(path.join("node_modules/bootstrap-icons/icons", `${name}.svg`), "utf8");
+    const [, box, inside] = /viewBox="([^"]+)">([\s\S]*)<\/svg>/.exec(svg);
+    return `<symbol id="${name}" viewBox="${box}">${inside.replace(/\s*\n\s*/g, "")}</symbol>`;
+  });
+  return `<svg xmlns="http://www.w3.org/2000/svg">\n${(await Promise.all(symbols)).join("\n")}\n</svg>\n`;
 }

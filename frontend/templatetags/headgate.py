@@ -37,6 +37,7 @@ _STATES = {
     "waiting": "wait",
     "finishing": "wait",
     "processed_with_error": "wait",
+    "needs you": "need",
     "FAILED": "bad",
     "UNHEALTHY_SUPERVISOR": "bad",
     "UNHEALTHY_TASKS": "bad",
@@ -47,6 +48,14 @@ _STATES = {
     "decoder_crash": "bad",
     "delivery_limit": "bad",
     "refused": "bad",
+    "given_up": "bad",
+    "firing": "bad",
+    "fired": "bad",
+    "pending": "wait",
+    "ok": "good",
+    "ended": "good",
+    "complete": "good",
+    "sent": "good",
 }
 
 
@@ -208,13 +217,20 @@ def from_ms(value: int | None) -> datetime | None:
 
 
 @register.filter
-def listed(value: Any) -> str:
-    """A value of an entry's detail: lists and mappings one after the other; None stands for all."""
+def listed(value: Any, action: str = "") -> str:
+    """A value of the detail of an entry: lists and mappings one after the other; None stands for all, in a quota for
+    no limit.
+    """
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {listed(item)}" for name, item in value.items())
+        told = (name.replace("_", " ") if action == "quota" else name for name in value)
+        return (
+            ", ".join(f"{name}: {listed(item, action)}" for name, item in zip(told, value.values(), strict=True)) or "–"
+        )
     if isinstance(value, list):
-        return ", ".join(map(listed, value))
-    return "all" if value is None else str(value)
+        return ", ".join(listed(item, action) for item in value) or "–"
+    if value is None:
+        return "no limit" if action == "quota" else "all"
+    return str(value) or "–"
 
 
 @register.filter

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import update_wrapper
+from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec, cast
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.utils.cache import patch_cache_control
+from django.urls import reverse
+from django.utils.cache import get_conditional_response, patch_cache_control
+from django.utils.http import quote_etag
 from django_htmx.http import HttpResponseClientRefresh
 from django_htmx.middleware import HtmxDetails
 
@@ -43,7 +49,7 @@ def page(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespons
             response = view(cast(PageRequest, request), *args, **kwargs)
             # What a team sees is nobody else's, and the back button after a logout asks again.
             patch_cache_control(response, private=True, no_cache=True)
-            return response
+            return _unless_known(cast(PageRequest, request), response)
         except NotFound as error:
             raise Http404(error.detail) from error
         except NotAllowed as error:
@@ -52,6 +58,21 @@ def page(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespons
             return render(request, "error.html", {"error": error}, status=error.status)
 
     return update_wrapper(guarded, view)
+
+
+# What differs each time although nothing has changed.
+_TOKEN = re.compile(rb'(name="csrfmiddlewaretoken" value=")[^"]*')
+
+
+def _unless_known(request: PageRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """304 for a part of a page that the browser has as it is, with the forms of the same session."""
+    if not request.htmx or response.status_code != HTTPStatus.OK or not isinstance(response, HttpResponse):
+        return response
+    told = hashlib.sha256(_TOKEN.sub(rb"\1", response.content))
+    told.update(request.META.get("CSRF_COOKIE", "").encode())
+    etag = quote_etag(told.hexdigest()[:32])
+    response["ETag"] = etag
+    return cast(HttpResponseBase, get_conditional_response(request, etag=etag, response=response))
 
 
 def _to_login(request: HttpRequest) -> HttpResponseBase:
@@ -83,6 +104,12 @@ def told(error: HeadgateError) -> str:
 def refused(request: HttpRequest, template: str, context: dict[str, Any], error: HeadgateError) -> HttpResponse:
     """The form's page again, with what the service said."""
     return render(request, template, {**context, "problem": error}, status=error.status)
+
+
+def rest_address(name: str, *args: str, **query: str) -> str:
+    """The REST address of what a page shows. ``query``: what is asked for; what is empty is left out."""
+    asked = urlencode({key: value for key, value in query.items() if value})
+    return reverse(name, args=args) + (f"?{asked}" if asked else "")
 
 
 def asked_time(request: HttpRequest, name: str) -> datetime | None:

@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import F
+from django.db.models.expressions import OrderBy
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.selectors import datasource_schema, datasource_totals, list_events, progress
+from controlplane.segments.selectors import (
+    datasource_totals,
+    gaps,
+    list_events,
+    progress,
+    rows_per_s,
+)
+from controlplane.supervisors.completeness import Completeness, completeness, completeness_of
+from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import list_supervisors
+from controlplane.supervisors.standing import Standing
+from controlplane.supervisors.standings import standings
 from controlplane.tasks.datasources import get_datasource, list_datasources
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.counters import Sum, sum_of
 from frontend.forms import DatasourceFilter
+from frontend.freshness import Freshness, freshness_of
 from frontend.paging import keyset_page, numbered_page
+from frontend.reach import reach_of
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page
 
+LIST = Shape(
+    "datasources",
+    (
+        Column("name", "Name", sorts="name", fixed=True),
+        Column("freshness", "Freshness"),
+        Column("complete", "Complete until"),
+        Column("rate", "Rows/s", number=True),
+        Column("rows", "Rows", sorts="rows", number=True, falls=True),
+        Column("segments", "Segments", sorts="segment_count", number=True, falls=True),
+        Column("size", "Size", sorts="size_bytes", number=True, falls=True),
+        Column("earliest", "First row", sorts="min_time", shown=False),
+        Column("latest", "Last row", sorts="max_time", falls=True),
+        Column("tasks", "Active tasks", sorts="active_tasks", number=True, falls=True),
+        Column("team", "Team", sorts="team_name"),
+    ),
+    default="name",
+    last=("name",),
+)
 ALARMS_SHOWN = 5
 TASKS_SHOWN = 5
 
@@ -27,9 +62,39 @@ TASKS_SHOWN = 5
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters = DatasourceFilter(request.GET)
-    datasources = list_datasources(request.user, search=filters.chosen("search"))
-    rows = numbered_page(datasources, request.GET.get("page"))
-    return render(request, "datasources/list.html", {"filters": filters, "page": rows})
+    table = LIST.asked(request.GET)
+    found = list_datasources(request.user, search=filters.chosen("search"), team=reach_of(request).team)
+    rows = numbered_page(found.order_by(*nulls_last(table.order)), request.GET.get("page"))
+    context = {
+        "filters": filters,
+        "filtered": bool(filters.chosen("search")),
+        "clear": reverse("frontend:datasources"),
+        "table": table,
+        "page": rows,
+        "lines": _lines(list(rows)),
+    }
+    return render(request, "datasources/list.html", context)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One datasource of the list."""
+
+    datasource: Datasource
+    complete: Completeness
+    fresh: Freshness
+    rows_per_s: float | None
+
+
+def _lines(datasources: list[Datasource]) -> list[Line]:
+    now, complete = timezone.now(), completeness_of(datasources)
+    rates = rows_per_s(d.pk for d in datasources)
+    return [Line(d, complete[d.pk], freshness_of(complete[d.pk], now), rates.get(d.pk)) for d in datasources]
+
+
+def nulls_last(order: list[str]) -> list[OrderBy]:
+    """What has no value comes last, whichever way the list is sorted."""
+    return [F(f[1:]).desc(nulls_last=True) if f.startswith("-") else F(f).asc(nulls_last=True) for f in order]
 
 
 @page
@@ -50,30 +115,29 @@ def totals(request: PageRequest, name: str) -> HttpResponse:
 
 
 def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
-    alarms = list(list_events(datasource).filter(alarm=True)[:ALARMS_SHOWN])
+    alarms = list(list_events(request.user, datasource).filter(alarm=True)[:ALARMS_SHOWN])
     return {
         **frame(request, datasource, "overview"),
         **_totals(datasource),
+        "gaps": gaps(datasource),
         "alarms": alarms,
         "head": str(alarms[0].pk) if alarms else "",  # they are read out when they come, and not again with each answer
-        "supervisors": list_supervisors(request.user).filter(datasource=datasource),
+        "supervisors": _readers(request, datasource),
         "tasks": list_tasks(request.user, datasource=datasource.name)[:TASKS_SHOWN],
     }
 
 
-@page
-def columns(request: PageRequest, name: str) -> HttpResponse:
-    """The columns of its segments."""
-    datasource = get_datasource(request.user, name)
-    context = {**frame(request, datasource, "columns"), "columns": datasource_schema(datasource)}
-    return render(request, "datasources/columns.html", context)
+def _readers(request: PageRequest, datasource: Datasource) -> list[tuple[Supervisor, Standing]]:
+    found = list(list_supervisors(request.user).filter(datasource=datasource))
+    stand = standings(request.user, found)
+    return [(one, stand[one.pk]) for one in found]
 
 
 @page
 def events(request: PageRequest, name: str) -> HttpResponse:
     """What an operator must know: topics made again, gaps, repairs."""
     datasource = get_datasource(request.user, name)
-    rows = keyset_page(list_events(datasource), ["-id"], request.GET.get("cursor"))
+    rows = keyset_page(list_events(request.user, datasource), ["-id"], request.GET.get("cursor"))
     return render(request, "datasources/events.html", {**frame(request, datasource, "events"), "page": rows})
 
 
@@ -87,12 +151,25 @@ def progress_by_partition(request: PageRequest, name: str) -> HttpResponse:
 
 def frame(request: PageRequest, datasource: Datasource, tab: str) -> dict[str, Any]:
     """What every page of a datasource shows around its own part."""
+    complete = completeness(datasource)
     return {
         "datasource": datasource,
         "tab": tab,
+        "crumbs": [("Datasources", reverse("frontend:datasources"))],
+        "rest": _rest(datasource, tab),
+        "complete": complete,
+        "fresh": freshness_of(complete, timezone.now()),
         "may_operate": may(request.user, Action.OPERATE, datasource.team),
         "may_administer": may(request.user, Action.ADMINISTER, datasource.team),
     }
+
+
+_REST = {"columns": "", "overview": "", "intervals": "timeline/"}
+
+
+def _rest(datasource: Datasource, tab: str) -> str:
+    """What a tab shows, over REST."""
+    return f"/api/v1/datasources/{datasource.name}/{_REST.get(tab, f'{tab}/')}"
 
 
 def _totals(datasource: Datasource) -> dict[str, Any]:

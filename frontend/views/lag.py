@@ -11,6 +11,7 @@ from django.utils import timezone
 from controlplane.segments.lag_store import RESOLUTIONS
 from controlplane.segments.selectors import LagSeries, PartitionProgress
 from controlplane.supervisors.lag import lag_now, lag_over_time
+from controlplane.supervisors.marks import marks
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from frontend.paging import numbered_page
@@ -25,11 +26,19 @@ POINTS_SHOWN = 200
 @page
 def data(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """The points of a window for the chart; times in ms since 1970."""
-    series = _series(get_supervisor(request.user, supervisor_id), window_named(request.GET.get("window")))
+    supervisor, chosen = get_supervisor(request.user, supervisor_id), window_named(request.GET.get("window"))
+    series = _series(supervisor, chosen, _partition(request.GET.get("partition", "")))
     seconds = next(r.seconds for r in RESOLUTIONS if r.name == series.resolution)
     points = [[_ms(p.at), p.lag, p.in_flight, p.processed_per_s, p.redelivered_per_s] for p in series.points]
+    happened = [[_ms(mark.at), mark.kind] for mark in marks(supervisor, series.start, series.end)]
     return JsonResponse(
-        {"start": _ms(series.start), "end": _ms(series.end), "resolution": seconds * 1000, "points": points}
+        {
+            "start": _ms(series.start),
+            "end": _ms(series.end),
+            "resolution": seconds * 1000,
+            "points": points,
+            "marks": happened,
+        }
     )
 
 
@@ -48,6 +57,7 @@ def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
         "partitions": numbered_page(rows, request.GET.get("page"), PARTITIONS_PER_PAGE),
         "windows": WINDOWS,
         "chosen": chosen,
+        "marks": marks(supervisor, timezone.now() - chosen.length, timezone.now())[::-1],
         "points": points[:POINTS_SHOWN],
         "total": len(points),
         "more": len(points) > POINTS_SHOWN,
@@ -55,9 +65,14 @@ def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
     return render(request, "supervisors/lag.html", context)
 
 
-def _series(supervisor: Supervisor, chosen: Window) -> LagSeries:
+def _series(supervisor: Supervisor, chosen: Window, partition: int | None = None) -> LagSeries:
     now = timezone.now()
-    return lag_over_time(supervisor, start=now - chosen.length, end=now)
+    return lag_over_time(supervisor, start=now - chosen.length, end=now, partition=partition)
+
+
+def _partition(text: str) -> int | None:
+    """None for all of them, and for what is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else None
 
 
 def _largest_first(row: PartitionProgress) -> tuple[int, int]:

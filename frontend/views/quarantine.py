@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseBase, QueryDict
@@ -14,25 +15,30 @@ from django.views.decorators.http import require_POST
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.common.streaming import download
+from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource
 from controlplane.segments import quarantine
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors import get_quarantined, list_quarantined
+from controlplane.segments.selectors.causes import CauseFilter, list_causes
 from controlplane.segments.selectors.quarantine import Choice, chosen, filtered, matching
-from controlplane.supervisors import replays
+from controlplane.supervisors import mending, replays
+from controlplane.tasks.causes import described
 from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.models import Task
-from controlplane.teams.permissions import Action, require
+from controlplane.teams.permissions import Action, may, require
 from frontend.forms import ChosenForm, QuarantineFilterForm
 from frontend.paging import keyset_page
-from frontend.payload import payload_as, payload_of
+from frontend.payload import json_of, payload_as, payload_of
+from frontend.tree import tree_html
 from frontend.views.common import PageRequest, page, told
 from frontend.views.datasources import frame
 
 PER_PAGE = 20
+MOST_CAUSES = 10
 WHOLE_BYTES = 256 * 1024
-FORMS = ("text", "json", "hexadecimal")
+FORMS = {"text": "text", "json": "JSON", "tree": "tree", "hexadecimal": "hexadecimal", "spec": "as the spec reads it"}
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,10 @@ def index(request: PageRequest, name: str) -> HttpResponse:
     """Poison records, the last first, filtered."""
     datasource = get_datasource(request.user, name)
     filters = QuarantineFilterForm(request.GET)
-    rows = keyset_page(list_quarantined(datasource, filters.wanted), ["-id"], request.GET.get("cursor"), PER_PAGE)
+    rows = keyset_page(
+        list_quarantined(request.user, datasource, filters.wanted), ["-id"], request.GET.get("cursor"), PER_PAGE
+    )
+    shown = CauseFilter(datasource=datasource.name, cause=filters.wanted.cause)
     context = {
         **frame(request, datasource, "quarantine"),
         "filters": filters,
@@ -89,6 +98,8 @@ def index(request: PageRequest, name: str) -> HttpResponse:
         "found": matching(filtered(datasource, filters.wanted)),
         "asked": _filter_text(request.GET),
         "kept": QuarantinedRecord.State.KEPT,
+        "causes": described(request.user, list(list_causes(request.user, shown)[:MOST_CAUSES])),
+        "all_causes": f"{reverse('frontend:quarantine')}?{urlencode({'datasource': datasource.name, 'show': 'all'})}",
     }
     return render(request, "datasources/quarantine.html", context)
 
@@ -96,7 +107,7 @@ def index(request: PageRequest, name: str) -> HttpResponse:
 def _filter_text(values: QueryDict) -> str:
     """The filter as an address has it, without the page."""
     asked = QueryDict(mutable=True)
-    for field in QuarantineFilterForm.base_fields:
+    for field in QuarantineFilterForm.parameters():
         if values.get(field):
             asked[field] = str(values[field])
     return asked.urlencode()
@@ -216,24 +227,43 @@ def _records(count: int) -> str:
 def quarantined(request: PageRequest, name: str, number: int) -> HttpResponse:
     """One poison record, whole as far as a page can hold it."""
     datasource = get_datasource(request.user, name)
-    record = get_quarantined(datasource, number)
+    record = get_quarantined(request.user, datasource, number)
     form = request.GET.get("as", "text")
+    form = form if form in FORMS and not record.concealed_for else "text"
     context = {
         **frame(request, datasource, "quarantine"),
         "record": record,
-        "payload": payload_as(form if form in FORMS else "text", record.payload, WHOLE_BYTES),
+        "payload": payload_as(form, record.payload, WHOLE_BYTES),
         "form": form,
-        "forms": FORMS,
+        "forms": FORMS.items() if may(request.user, Action.OPERATE, datasource.team) else list(FORMS.items())[:-1],
+        **_read(request, record, form),
         "headers": [(header, payload_of(value)) for header, value in unpacked(record.headers)],
         "kept": record.state == QuarantinedRecord.State.KEPT,
     }
     return render(request, "datasources/quarantined.html", context)
 
 
+def _read(request: PageRequest, record: QuarantinedRecord, form: str) -> dict[str, Any]:
+    """The payload as a tree: of its own JSON, or of what the spec's input format reads; and its row, if it has one."""
+    if form == "tree":
+        is_json, value = json_of(record.payload, WHOLE_BYTES)
+        return {"tree": tree_html(value)} if is_json else {"no_tree": "The payload is no JSON, or too long for a tree."}
+    if form != "spec":
+        return {}
+    try:
+        read = mending.read_by_spec(user=request.user, record=record)
+    except HeadgateError as error:
+        return {"no_tree": told(error)}
+    shown = {"read": read, "row": None if read.row is None else tree_html(read.row)}
+    return {**shown, "tree": tree_html(read.fields)} if read.fields is not None else {**shown, "no_tree": read.error}
+
+
 @page
 def payload(request: PageRequest, name: str, number: int) -> HttpResponse:
     """Its bytes as a file. Never shown by the browser: whoever wrote the record chose them."""
-    record = get_quarantined(get_datasource(request.user, name), number)
+    datasource = get_datasource(request.user, name)
+    require_records(request.user, datasource, "the payload of a record")
+    record = get_quarantined(request.user, datasource, number)
     answer = HttpResponse(bytes(record.payload or b""), content_type="application/octet-stream")
     answer["Content-Disposition"] = f'attachment; filename="record-{record.partition}-{record.offset}.bin"'
     return answer

@@ -1,39 +1,129 @@
-"""Where is my record: from topic, partition and offset to what became of it."""
+"""Where is my record: from its place, or its key and time, to all that is known of it."""
 
 from __future__ import annotations
 
-from django.http import HttpResponse
+from typing import Any
+
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 
 from controlplane.common.errors import HeadgateError
-from controlplane.segments.selectors import Fate, record_fate
+from controlplane.segments.selectors import record_fate
+from controlplane.supervisors.lookup import Search, Wanted, may_look, search, sources_of_topic
+from controlplane.supervisors.stored_row import StoredRow, stored_rows
 from frontend.forms import RecordForm
+from frontend.payload import payload_of
 from frontend.views.common import PageRequest, page, refused
+from frontend.views.rows import table_of
+from ingestion.specs.lookup import FoundRecord, LookupAnswer
+from ingestion.specs.sampling import Bytes
 
 TEMPLATE = "records/find.html"
+WHY = {
+    "time": "the time for it was over",
+    "bytes": "it had read as many bytes as it may",
+    "records": "it had read as many records as it may",
+    "found": "it had found as many as are shown",
+}
 
 
 @page
 def find(request: PageRequest) -> HttpResponse:
     """The question, and the answer once it has been asked."""
-    asked = any(request.GET.get(name) for name in ("topic", "partition", "offset"))
+    asked = any(request.GET.get(name) for name in RecordForm.parameters())
     form = RecordForm(request.GET if asked else None)
     if not asked:
         return render(request, TEMPLATE, {"form": form})
     if not form.is_valid():
         return render(request, TEMPLATE, {"form": form}, status=400)
     try:
-        return render(request, TEMPLATE, {"form": form, "asked": form.cleaned_data, "fates": _fates(request, form)})
+        shown = _of_key(request, form) if form.wanted.key is not None else _of_place(request, form)
     except HeadgateError as error:
         return refused(request, TEMPLATE, {"form": form}, error)
+    return render(request, TEMPLATE, {"form": form, "asked": form.cleaned_data, **shown})
 
 
-def _fates(request: PageRequest, form: RecordForm) -> list[Fate]:
-    given = form.cleaned_data
-    return record_fate(
+def _of_place(request: PageRequest, form: RecordForm) -> dict[str, Any]:
+    """What became of the record; and as Kafka has it, if that is asked for."""
+    wanted, group = form.wanted, form.cleaned_data["group"]
+    fates = record_fate(
         request.user,
-        topic=given["topic"],
-        partition=given["partition"],
-        offset=given["offset"],
-        group=given["group"] or None,
+        topic=wanted.topic,
+        partition=wanted.partition or 0,
+        offset=wanted.offset or 0,
+        group=group or None,
     )
+    sources = sources_of_topic(request.user, wanted.topic, group)
+    shown = {"fates": fates, "may_look": may_look(request.user, sources), "look": _address(request, look="1")}
+    if request.GET.get("look") == "1":
+        found = search(user=request.user, wanted=wanted, group=group)
+        shown |= _searched(found) | _stored(request, wanted, group, found)
+    return shown
+
+
+def _stored(request: PageRequest, wanted: Wanted, group: str, found: Search) -> dict[str, Any]:
+    """The rows that it became, where Kafka still has it: by datasource."""
+    if found.kafka is None or not found.kafka.answer.found:
+        return {}
+    try:
+        stored = stored_rows(user=request.user, wanted=wanted, group=group, kafka=found.kafka)
+    except HeadgateError as error:
+        return {"rows_problem": error}
+    return {"stored": [_row(one) for one in stored]}
+
+
+def _row(one: StoredRow) -> dict[str, Any]:
+    table = {} if one.rows is None else table_of(one.rows)
+    return {"stored": one, "certain": one.rows is not None and len(one.rows.rows) == 1, **table}
+
+
+def _of_key(request: PageRequest, form: RecordForm) -> dict[str, Any]:
+    """Records with the key, each with a link to what became of it."""
+    found = search(user=request.user, wanted=form.wanted, group=form.cleaned_data["group"])
+    return {**_searched(found), "by_key": True, "quarantined": found.quarantined}
+
+
+def _searched(found: Search) -> dict[str, Any]:
+    if found.kafka is None:
+        return {"looked": True, "not_looked": found.problem}
+    answer = found.kafka.answer
+    return {
+        "looked": True,
+        "kafka": found.kafka,
+        "records": [_shown(record) for record in answer.found],
+        "unseen": sum(part.unseen for part in answer.looked),
+        "removed": _removed(answer),
+        "why_not_all": WHY.get(answer.stopped_by, ""),
+    }
+
+
+def _removed(answer: LookupAnswer) -> bool:
+    """Whether retention may have removed some of what was meant: the search began where the log begins."""
+    return any(part.start <= part.log_start and part.log_start > 0 for part in answer.looked)
+
+
+def _shown(record: FoundRecord) -> dict[str, Any]:
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "parts": [
+            ("Key", _payload(record.key)),
+            *((f"Header {name}", payload_of(value)) for name, value in record.headers),
+            ("Payload", _payload(record.payload)),
+        ],
+    }
+
+
+def _payload(data: Bytes | None) -> Any:
+    return payload_of(None) if data is None else payload_of(data.start, size_bytes=data.size)
+
+
+def _address(request: PageRequest, **more: str) -> str:
+    asked = QueryDict(mutable=True)
+    for name in RecordForm.parameters():
+        if request.GET.get(name):
+            asked[name] = request.GET[name]
+    for name, value in more.items():
+        asked[name] = value
+    return f"?{asked.urlencode()}"

@@ -8,17 +8,37 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.selectors import Timeline, list_segments
+from controlplane.segments.selectors import Timeline, count_segments, list_segments, merged_by_task
 from controlplane.segments.selectors import timeline as segment_timeline
 from controlplane.tasks.datasources import get_datasource
+from frontend.forms import SegmentFilter
 from frontend.paging import keyset_page, numbered_page
+from frontend.tables import Column, Shape, Table
 from frontend.views.common import PageRequest, asked_time, page
 from frontend.views.datasources import frame
 
 INTERVALS_PER_PAGE = 100
-SEGMENT_ORDER = ("-interval_start", "-partition_num", "-id")
+MOST_SORTED = 20_000  # what has no index takes a fraction of a second
+LIST = Shape(
+    "segments",
+    (
+        Column("interval", "Interval (UTC)", sorts="interval_start", fixed=True, falls=True),
+        Column("number", "Number", number=True),
+        Column("rows", "Rows", sorts="rows", number=True, falls=True),
+        Column("size", "Size", sorts="size_bytes", number=True, falls=True),
+        Column("times", "First to last row", sorts="min_time"),
+        Column("published", "Published", sorts="created_at", falls=True),
+        Column("late", "After its interval", shown=False),
+        Column("version", "Version", shown=False),
+        Column("task", "Task"),
+        Column("file", "File", shown=False),
+    ),
+    default="-interval",
+    last=("-partition_num", "-id"),
+)
 NARROWEST, WIDEST = 100, 4000
 
 
@@ -61,10 +81,28 @@ def segments(request: PageRequest, name: str) -> HttpResponse:
     """The files, newest interval first; of one interval with ``from`` and ``to``."""
     datasource = get_datasource(request.user, name)
     start, end = _asked_interval(request)
+    table = _table(request, count_segments(datasource, interval_start=start, interval_end=end))
     segments = list_segments(datasource, interval_start=start, interval_end=end)
-    rows = keyset_page(segments, SEGMENT_ORDER, request.GET.get("cursor"))
-    context = {**frame(request, datasource, "segments"), "page": rows, "start": start, "end": end}
+    rows = keyset_page(segments, table.order, request.GET.get("cursor"))
+    context = {
+        **frame(request, datasource, "segments"),
+        "page": rows,
+        "filters": SegmentFilter(initial={"since": start, "until": end}),
+        "filtered": start is not None or end is not None,
+        "clear": reverse("frontend:datasource-segments", args=[name]),
+        "table": table,
+        "merged": merged_by_task(list(rows.rows)),
+    }
     return render(request, "datasources/segments.html", context)
+
+
+def _table(request: PageRequest, segments: int) -> Table:
+    """The one that the address asks for; by interval where there are too many to be sorted for a page."""
+    table = LIST.asked(request.GET)
+    if table.sort.removeprefix("-") == "interval" or segments <= MOST_SORTED:
+        return table
+    messages.warning(request, f"More than {MOST_SORTED:,} segments are shown by interval: choose a shorter time first.")
+    return LIST.asked({})
 
 
 def _asked_interval(request: PageRequest) -> tuple[datetime | None, datetime | None]:

@@ -12,17 +12,20 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError
+from controlplane.common.specdiff import DiffLine
 from controlplane.common.specjson import spec_text
-from controlplane.connections.admission import check_connections
+from controlplane.connections.named import admit
 from controlplane.datasources.sampling import take_sample
+from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.topics import find_topic
+from controlplane.supervisors.history import would_change
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.supervisors.services import submit_supervisor
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import task_kinds
 from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
-from frontend.examples import check_filled_in, examples
+from frontend.examples import check_filled_in, examples, reading
 from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
 from frontend.views.common import PageRequest, page, refused
@@ -104,7 +107,9 @@ def _new(
     specs, labels = examples(supervised=kind is SUPERVISOR), dict(task_kinds())
     begin = request.GET.get("example", "")
     begin = begin if begin in specs else next(iter(specs))
-    initial = {"document": spec_text(start or specs[begin])}
+    asked_for = {name: request.GET.get(name, "") for name in ("connection", "topic")}
+    example = reading(specs[begin], **asked_for) if all(asked_for.values()) else specs[begin]
+    initial = {"document": spec_text(start or example), "team": request.GET.get("team", "")}
     form = SpecForm(request.POST or None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
     asked = PreviewForm(request.POST if "preview" in request.POST else None, initial={"records": "first", "rows": 20})
     context = {
@@ -137,10 +142,19 @@ def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[st
     """Read the spec, look whether its topic is there, and change nothing."""
     document = form.cleaned_data["document"]
     spec = read_spec(request.user, document, kind.parse)
-    io_config = spec.spec.ioConfig
-    check_connections(document, io_config.consumerProperties, io_config.inputFormat)
-    topic = find_topic(user=request.user, datasource=spec.datasource, io_config=io_config)
-    return render(request, TEMPLATE, {**context, "topic": topic})
+    io_config, team = spec.spec.ioConfig, team_of_spec(request.user, spec.datasource, form.team_name)
+    properties = admit(document, team, io_config).properties
+    topic = find_topic(user=request.user, datasource=spec.datasource, topic=io_config.topic, properties=properties)
+    return render(request, TEMPLATE, {**context, "topic": topic, "change": _change(request, kind, spec)})
+
+
+def _change(request: PageRequest, kind: _Kind, spec: Any) -> list[DiffLine] | None:
+    """What would change of a supervisor's spec; None where none is changed."""
+    source = request.GET.get("from", "")
+    if kind is not SUPERVISOR or not source:
+        return None
+    supervisor = get_supervisor(request.user, source)
+    return would_change(supervisor, spec) if (spec.id or spec.datasource) == supervisor.pk else None
 
 
 def _previewed(request: PageRequest, form: SpecForm, asked: PreviewForm, context: dict[str, Any]) -> HttpResponse:
@@ -150,7 +164,7 @@ def _previewed(request: PageRequest, form: SpecForm, asked: PreviewForm, context
     if form.is_valid() and asked.is_valid():
         try:
             document = preview_request(form.cleaned_data["document"], asked)
-            found["preview"] = preview_of(*take_sample(user=request.user, document=document))
+            found["preview"] = preview_of(*take_sample(user=request.user, document=document, team_name=form.team_name))
         except HeadgateError as error:
             found["preview_problem"] = error
             status = error.status

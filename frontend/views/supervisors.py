@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.forms import Form
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import resetting, services
-from controlplane.supervisors.history import change_of, history, tombstone_of
 from controlplane.supervisors.lag import lag_now
-from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.marks import runs
+from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.scaling import auto_scaler, replicas, task_count
 from controlplane.supervisors.selectors import (
     current_tasks,
@@ -22,6 +24,8 @@ from controlplane.supervisors.selectors import (
     supervisor_totals,
     why_nothing,
 )
+from controlplane.supervisors.standings import standing, standings
+from controlplane.supervisors.trends import trends
 from controlplane.tasks.capacity import lacks_overlap
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
@@ -30,20 +34,58 @@ from frontend.counters import sum_of
 from frontend.forms import ResetForm, ScaleForm, SupervisorFilter
 from frontend.paging import numbered_page
 from frontend.progress import Progress, progress_of
-from frontend.views.common import PageRequest, act, page
+from frontend.reach import reach_of
+from frontend.runs import Drawing, drawing_of
+from frontend.tables import Column, Shape
+from frontend.views.common import PageRequest, act, page, rest_address
+from frontend.views.tasks import TASKS
 from frontend.windows import WINDOWS
 
+TABLE = Shape(
+    "supervisors",
+    (
+        Column("supervisor", "Supervisor", sorts="id", fixed=True),
+        Column("state", "State", sorts="state"),
+        Column("lag", "Behind", number=True),
+        Column("lag_chart", "Last hour"),
+        Column("rate", "Rows/s", number=True),
+        Column("rate_chart", "Last hour"),
+        Column("topic", "Topic"),
+        Column("datasource", "Datasource", sorts="datasource__name", shown=False),
+        Column("team", "Team", sorts="datasource__team__name"),
+        Column("indexers", "Indexers", number=True),
+        Column("version", "Spec", sorts="version", number=True, falls=True),
+        Column("task", "Current task"),
+        Column("since", "Since", sorts="created_at", falls=True, shown=False),
+    ),
+    default="supervisor",
+    last=("id",),
+)
 TASKS_SHOWN = 10
+RUNS_SHOWN = timedelta(hours=6)
+PARTITIONS_OFFERED = 256
 ACTIONS_SHOWN = 5
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
-    filters = SupervisorFilter(request.GET)
-    supervisors = list_supervisors(request.user, search=filters.chosen("search"), state=filters.chosen("state"))
+    filters, table = SupervisorFilter(request.GET), TABLE.asked(request.GET)
+    chosen = {name: filters.chosen(name) for name in ("search", "state")}
+    team = reach_of(request).team
+    supervisors = list_supervisors(request.user, chosen["search"], chosen["state"], team=team).order_by(*table.order)
     rows = numbered_page(supervisors, request.GET.get("page"))
-    return render(request, "supervisors/list.html", {"filters": filters, "page": rows})
+    context = {
+        "filters": filters,
+        "page": rows,
+        "filtered": any(chosen.values()),
+        "table": table,
+        "trends": trends(list(rows)),
+        "standings": standings(request.user, rows.object_list),
+        "clear": reverse("frontend:supervisors"),
+        "rest": rest_address("api:supervisors", **chosen),
+    }
+    return render(request, "supervisors/list.html", context)
 
 
 @page
@@ -60,30 +102,6 @@ def live(request: PageRequest, supervisor_id: str) -> HttpResponse:
     supervisor = get_supervisor(request.user, supervisor_id)
     context = {**frame(request, supervisor, "overview"), **_live(request, supervisor), "again": True}
     return render(request, "supervisors/live.html", context)
-
-
-@page
-def spec(request: PageRequest, supervisor_id: str) -> HttpResponse:
-    """The versions of its spec: one as JSON, and what changed since the one before."""
-    supervisor = get_supervisor(request.user, supervisor_id)
-    versions = list(history(supervisor))
-    shown = _asked_version(request, versions)
-    context = {
-        **frame(request, supervisor, "spec"),
-        "versions": [(v, tombstone_of(v)) for v in versions],
-        "shown": shown,
-        "before": shown.version - 1,
-        "change": change_of(shown),
-    }
-    return render(request, "supervisors/spec.html", context)
-
-
-def _asked_version(request: PageRequest, versions: list[SpecVersion]) -> SpecVersion:
-    asked = request.GET.get("version")
-    for version in versions:
-        if asked is None or str(version.version) == asked:
-            return version
-    raise Http404("There is no such version.")
 
 
 @page
@@ -189,8 +207,11 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
     return {
         "supervisor": supervisor,
         "tab": tab,
+        "rest": rest_address("api:supervisor", supervisor.id),
+        "partition_choices": range(min(supervisor.partitions or 0, PARTITIONS_OFFERED)),
         "in_share_group": supervisor.io_config.traits.in_share_group,
         "actions": list(actions.values()),
+        "standing": standing(request.user, supervisor),
         "head": "-".join([str(supervisor.version), *actions]),
         "may_administer": may(request.user, Action.ADMINISTER, supervisor.datasource.team),
     }
@@ -210,6 +231,8 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
     return {
         "task": task,
         "current": tasks_now,
+        "table": TASKS.asked({}),
+        "runs": _runs(supervisor),
         "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
         "progress": seen,
         "scaler": scaler,
@@ -221,6 +244,11 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
         "totals": totals,
         "sum": sum_of(totals, urls, others=tasks),
     }
+
+
+def _runs(supervisor: Supervisor) -> Drawing:
+    now = timezone.now()
+    return drawing_of(runs(supervisor, now - RUNS_SHOWN, now), now - RUNS_SHOWN, now)
 
 
 def _all_published(supervisor: Supervisor, seen: Progress | None, published: int) -> bool:

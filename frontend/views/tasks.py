@@ -3,40 +3,70 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
-from controlplane.segments.selectors import list_faulty, list_quarantined_by
+from controlplane.segments.selectors import error_groups, list_faulty, list_quarantined_by
 from controlplane.tasks import services
 from controlplane.tasks.capacity import shown
+from controlplane.tasks.logs import search_log
 from controlplane.tasks.models import Task
+from controlplane.tasks.phases import phases_of
 from controlplane.tasks.selectors import Report, get_task, list_tasks, task_log_tail, task_report
 from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
 from frontend.counters import sum_of
-from frontend.forms import TaskFilter
+from frontend.forms import LogFilter, TaskFilter
 from frontend.paging import keyset_page
+from frontend.phases import bars_of
 from frontend.progress import progress_of
-from frontend.views.common import PageRequest, act, page
+from frontend.reach import reach_of
+from frontend.tables import Column, Shape
+from frontend.views.common import PageRequest, act, page, rest_address
 
 ERRORS_PER_PAGE = 20
-ORDER = ("-created_at", "-id")
+TASKS = Shape(
+    "tasks",
+    (
+        Column("task", "Task", sorts="created_at", falls=True, fixed=True),
+        Column("status", "Status", sorts="status"),
+        Column("lasted", "Lasted"),
+        Column("published", "Published", number=True),
+        Column("unparseable", "Unparseable", number=True),
+        Column("segments", "Segments", number=True),
+        Column("datasource", "Datasource"),
+        Column("supervisor", "Supervisor", sorts="supervisor_id"),
+        Column("team", "Team"),
+        Column("kind", "Kind", sorts="kind", shown=False),
+    ),
+    default="-task",
+    last=("-created_at", "-id"),
+)
+FILTERS = ("status", "datasource", "supervisor", "kind", "search")
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see, the newest first."""
     filters = TaskFilter(request.GET)
-    names = ("status", "datasource", "supervisor", "kind", "search")
-    tasks = list_tasks(request.user, **{name: filters.chosen(name) for name in names})
-    rows = keyset_page(tasks, ORDER, request.GET.get("cursor"))
-    filtered = any(filters.chosen(name) for name in names)
-    context = {"filters": filters, "page": rows, "filtered": filtered, "pool": shown()}
+    chosen = {name: filters.chosen(name) for name in FILTERS}
+    tasks, table = list_tasks(request.user, **chosen, team=reach_of(request).team), TASKS.asked(request.GET)
+    context = {
+        "filters": filters,
+        "page": keyset_page(tasks, table.order, request.GET.get("cursor")),
+        "filtered": any(chosen.values()),
+        "pool": shown(),
+        "table": table,
+        "clear": reverse("frontend:tasks"),
+        "rest": rest_address("api:tasks", **chosen),
+    }
     return render(request, "tasks/list.html", context)
 
 
@@ -44,7 +74,8 @@ def index(request: PageRequest) -> HttpResponse:
 def detail(request: PageRequest, task_id: str) -> HttpResponse:
     """One task, whole."""
     task = get_task(request.user, task_id)
-    context = {"task": task, "log": task_log_tail(task), **_head(request, task), **_live(task)}
+    rest = rest_address("api:task", task.id)
+    context = {"task": task, "rest": rest, **_log(request, task), **_head(request, task), **_live(request, task)}
     return render(request, "tasks/detail.html", context)
 
 
@@ -57,7 +88,9 @@ def live(request: PageRequest, task_id: str) -> HttpResponse:
     task = get_task(request.user, task_id)
     if task.ended:
         return HttpResponseClientRefresh()
-    return render(request, "tasks/live.html", {"task": task, "again": True, **_head(request, task), **_live(task)})
+    return render(
+        request, "tasks/live.html", {"task": task, "again": True, **_head(request, task), **_live(request, task)}
+    )
 
 
 @page
@@ -65,16 +98,18 @@ def errors(request: PageRequest, task_id: str) -> HttpResponse:
     """Its poison records, or with ``kind=faulty`` those that were stored with a faulty field, in pages."""
     task = get_task(request.user, task_id)
     faulty = request.GET.get("kind") == "faulty"
-    records: QuerySet[Any] = list_faulty(task.id) if faulty else list_quarantined_by(task.id)
+    records: QuerySet[Any] = (
+        list_faulty(request.user, task.id) if faulty else list_quarantined_by(request.user, task.id)
+    )
     rows = keyset_page(records, ["-id"], request.GET.get("cursor"), ERRORS_PER_PAGE)
     return render(request, "tasks/errors.html", {"task": task, "page": rows, "faulty": faulty})
 
 
 @page
 def log(request: PageRequest, task_id: str) -> HttpResponse:
-    """The end of its log."""
+    """The end of its log, or the lines of it that the address asks for."""
     task = get_task(request.user, task_id)
-    return render(request, "tasks/_log.html", {"task": task, "log": task_log_tail(task)})
+    return render(request, "tasks/_log.html", {"task": task, **_log(request, task)})
 
 
 @page
@@ -109,6 +144,16 @@ def finish(request: PageRequest, task_id: str) -> HttpResponse:
     )
 
 
+def _log(request: PageRequest, task: Task) -> dict[str, Any]:
+    filters = LogFilter(request.GET)
+    text, level = filters.chosen("log_text"), filters.chosen("log_level")
+    if not text and not level:
+        return {"log_filters": filters, "log": task_log_tail(task), "found": None, "log_query": ""}
+    found = search_log(task, text, level)
+    query = urlencode({"log_text": text, "log_level": level})
+    return {"log_filters": filters, "log": found.text, "found": found, "log_query": query}
+
+
 def _url(task: Task) -> str:
     return reverse("frontend:task", args=[task.id])
 
@@ -122,8 +167,8 @@ def _head(request: PageRequest, task: Task) -> dict[str, Any]:
     }
 
 
-def _live(task: Task) -> dict[str, Any]:
-    report, seen = task_report(task), progress_of(task.observation)
+def _live(request: PageRequest, task: Task) -> dict[str, Any]:
+    report, seen = task_report(request.user, task), progress_of(task.observation)
     quarantine = f"{_url(task)}#parse-errors"
     segments = reverse("frontend:datasource-segments", args=[task.datasource.name])
     urls = {
@@ -135,6 +180,8 @@ def _live(task: Task) -> dict[str, Any]:
     }
     return {
         "report": report,
+        "phases": bars_of(phases_of(task, [row.fence for row in report.indexers if row.fence]), timezone.now()),
+        "groups": error_groups(request.user, task.id) if report.parse_exceptions else [],
         "totals": report.totals,
         "sum": sum_of(report.totals, urls),
         "progress": seen,

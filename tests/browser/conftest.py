@@ -64,8 +64,9 @@ def quiet(page: Page) -> Iterator[Quiet]:
 
 
 @pytest.fixture
-def site(transactional_db: None, live_server: LiveServer) -> Site:
-    return make_site(live_server.url)
+def site(transactional_db: None, live_server: LiveServer, page: Page) -> Iterator[Site]:
+    yield make_site(live_server.url)
+    page.goto("about:blank")  # a page that is still open would ask for itself when its user is gone
 
 
 @pytest.fixture

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from tests.browser import walks, walks_of_data
+from tests.browser import (
+    walks,
+    walks_of_account,
+    walks_of_alerts,
+    walks_of_connections,
+    walks_of_data,
+    walks_of_drafts,
+    walks_of_people,
+    walks_of_site,
+    walks_of_teams,
+)
 from tests.browser.crawl import EVERYWHERE, Control
 from tests.browser.site import Visit
 
@@ -43,28 +53,209 @@ def question(pages: tuple[str, ...], route: str, opener: str, label: str, walk: 
     return row(pages, walk, ("", f"{opener}…"), ("", "Cancel"), (f"POST {route}", label))
 
 
+CONNECTION = "connections/<str:team>/<str:name>/"
+LOAD = "load/<uuid:draft_id>/"
 DS, SV, TASK = "datasources/<str:name>/", "supervisors/<str:supervisor_id>/", "tasks/<str:task_id>/"
+SEGMENTS = f"{DS}segments/"
 QUARANTINE, RECORD = f"{DS}quarantine/", f"{DS}quarantine/<int:number>/"
 ASK, ASK_TASK = f"{SV}confirm/<str:action>/", f"{TASK}confirm/<str:action>/"
 CHOOSE = f"POST {DS}quarantine/confirm/"
+END_SESSION = "POST account/sessions/<str:session_id>/end/"
 ANSWER = "POST teams/<str:name>/<str:action>/"
 ASKED = f"{DS}quarantine/confirm/"
-OF_BOTH = (SV, f"{SV}lag/", f"{SV}spec/")
-TABS = (*OF_BOTH, f"{SV}share-group/")
+BACK = f"{SV}spec/<int:number>/"
+OF_BOTH = (SV, f"{SV}lag/", f"{SV}spec/", f"{SV}autoscaler/")
+FIX, FIX_SUBMIT = f"{DS}quarantine/fix/", f"POST {DS}quarantine/fix/submit/"
+SUBMIT_FIX = "Submit this spec and replay all of this cause…"
+# The crawl looks at these of the supervisor that runs alone.
+TABS = (*OF_BOTH, f"{SV}share-group/", f"{BACK}confirm/")
 
 SITE = [
     row("login/", walks.log_in, ("POST login/", "Log in")),
+    row("login/", walks_of_account.log_in_with_a_passkey, ("POST login/passkey/", "Log in with a passkey")),
+    row("account/passkey/", walks_of_account.add_a_passkey, ("POST account/passkey/", "Add the passkey")),
+    row("login/again/", walks_of_account.say_again_who_it_is, ("POST login/again/", "Go on")),
+    row("account/", walks_of_account.change_the_name, ("POST account/name/", "Save the name")),
+    row(
+        "account/",
+        walks_of_account.change_the_address,
+        ("POST account/email/", "Save the address"),
+    ).and_on("account/email/<str:secret>/", ("POST account/email/<str:secret>/", "Make it mine")),
+    row("account/", walks_of_account.change_the_password, ("POST account/password/", "Change the password")),
+    row("account/", walks_of_account.make_and_revoke_a_token, ("POST account/tokens/", "Make a token")),
+    row("account/", walks_of_account.end_sessions, (END_SESSION, "End the session"), (END_SESSION, "End all others")),
+    row("account/app/", walks_of_account.set_up_an_app, ("POST account/app/", "Set up")),
     row(EVERYWHERE, walks.choose_a_theme, ("", "Theme"), ("", "As the system"), ("", "Light"), ("", "Dark")),
-    row(EVERYWHERE, walks.open_the_navigation, ("", "Show the navigation")),
+    row(EVERYWHERE, walks_of_site.open_the_navigation, ("", "Show the navigation"), ("", "Close the navigation")),
+    row(EVERYWHERE, walks_of_site.fold_the_navigation, ("", "Narrow navigation")),
+    row(EVERYWHERE, walks_of_site.go_to_anything, ("", "Go to anything"), ("", "Go to anything…")),
+    row(EVERYWHERE, walks_of_site.read_the_keys, ("", "Keys"), ("", "Close")),
+    row(
+        EVERYWHERE,
+        walks_of_site.unfold_the_counters,
+        *(("", label) for label in ("The other outcomes, all 0", "More counters, all 0", "What these mean")),
+    ),
+    row(EVERYWHERE, walks_of_site.copy_as_curl, ("", "REST"), ("", "Copy as curl")),
+    row(EVERYWHERE, walks_of_site.choose_columns, ("", "View")),
+    row(EVERYWHERE, walks_of_site.copy_an_id, ("", "Copy the whole id")),
+    row(EVERYWHERE, walks_of_site.copy_a_line("DuckDB", "duckdb"), ("", "Copy the line for DuckDB")),
+    row(EVERYWHERE, walks_of_site.copy_a_line("pandas", "read_parquet"), ("", "Copy the line for pandas")),
+    row(EVERYWHERE, walks_of_site.copy_a_line("Spark", "spark"), ("", "Copy the line for Spark")),
+    row("-/styleguide/", walks_of_site.look_at_the_guide, ("", "Ask…"), ("", "Cancel")),
     row(EVERYWHERE, walks.log_out, ("", "owner"), ("POST logout/", "Log out")),
     row("audit/", walks.filter_the_audit_trail, ("GET audit/", "Filter")),
     row("teams/", walks.accept_an_invitation, (ANSWER, "Accept the invitation of beta")),
     row("teams/", walks.decline_an_invitation, (ANSWER, "Decline the invitation of beta")),
     row("teams/", walks.leave_a_team, (ANSWER, "Leave team alpha")),
     row("records/", walks.find_a_record, ("GET records/", "Find")),
+    row(f"{DS}columns/", walks_of_data.mask_a_column, (f"POST {DS}columns/mask/", "Mask these columns")),
+    row("quarantine/", walks_of_data.find_a_cause, ("GET quarantine/", "Filter")),
     row("tasks/", walks.filter_tasks, ("GET tasks/", "Filter")),
     row("supervisors/", walks.filter_supervisors, ("GET supervisors/", "Filter")),
-    row("datasources/", walks.search_datasources, ("GET datasources/", "Search")),
+    row("datasources/", walks.search_datasources, ("GET datasources/", "Filter")),
+]
+TEAM, ASK_TEAM = "teams/<str:name>/", "teams/<str:name>/delete/confirm/"
+ONE_MEMBER, ACCOUNTS = f"{TEAM}members/<str:username>/", f"{TEAM}service-accounts/"
+ONE_ACCOUNT = f"{ACCOUNTS}<str:account>/"
+TEAMS = [
+    row("teams/-/new/", walks_of_teams.make_a_team, ("POST teams/-/new/", "Make team")),
+    question(
+        (TEAM, f"{TEAM}limits/", f"{TEAM}about/"),
+        f"{TEAM}delete/",
+        "Delete team",
+        "Delete team",
+        walks_of_teams.delete_a_team,
+    ),
+    row(f"{DS}transfer/", walks_of_teams.transfer_a_datasource, (f"POST {DS}transfer/", "Transfer it")),
+    row(
+        f"{CONNECTION}transfer/",
+        walks_of_teams.transfer_a_connection,
+        (f"POST {CONNECTION}transfer/", "Transfer it"),
+    ),
+    row(f"{TEAM}about/", walks_of_teams.rename_a_team, (f"POST {TEAM}about/", "Save")),
+    row(f"{TEAM}limits/", walks_of_teams.set_limits, (f"POST {TEAM}limits/", "Set the limits")),
+    row(ASK_TEAM, walks_of_teams.delete_on_a_page, (f"POST {TEAM}delete/", "Delete team"), ("", "Cancel")),
+]
+TEAMS += [
+    row(TEAM, walks_of_teams.invite_by_link, (f"POST {TEAM}invite-by-link/", "Make a link")),
+    row(
+        TEAM,
+        walks_of_teams.invite_by_name,
+        ("", "By user name, for who has a login"),
+        (f"POST {TEAM}invite/", "Invite"),
+    ),
+    row(
+        TEAM,
+        walks_of_teams.withdraw,
+        (f"POST {TEAM}links/<int:number>/withdraw/", "Withdraw the link of guest@example.org"),
+        (f"POST {ONE_MEMBER}withdraw/", "Withdraw the invitation of guest"),
+    ),
+    row(
+        TEAM,
+        walks_of_teams.change_a_role,
+        *((f"POST {ONE_MEMBER}role/", f"Change the role of {name}") for name in ("owner", "operator", "viewer")),
+    ),
+    row(f"{ONE_MEMBER}remove/", walks_of_teams.remove, (f"POST {ONE_MEMBER}remove/", "Remove"), ("", "Cancel")),
+    row(
+        f"{TEAM}tokens/",
+        walks_of_teams.revoke_a_members_token,
+        (f"POST {TEAM}tokens/<str:username>/<str:token_id>/", "Revoke the token laptop of viewer"),
+    ),
+    row(ACCOUNTS, walks_of_teams.make_an_account, (f"POST {ACCOUNTS}", "Make account")),
+    row(
+        ONE_ACCOUNT,
+        walks_of_teams.make_and_revoke_a_token,
+        (f"POST {ONE_ACCOUNT}", "Make token"),
+        (f"POST {ONE_ACCOUNT}revoke/<str:token_id>/", "Revoke the token nightly"),
+    ),
+    row(
+        f"{ONE_ACCOUNT}delete/",
+        walks_of_teams.delete_an_account,
+        (f"POST {ONE_ACCOUNT}delete/", "Delete"),
+        ("", "Cancel"),
+    ),
+    row("join/<str:secret>/", walks_of_teams.make_a_login, ("POST join/<str:secret>/", "Make my login")),
+    row("join/<str:secret>/", walks_of_teams.accept_a_link, ("POST join/<str:secret>/", "Accept as owner")),
+]
+RULE, RECEIVER = "alerts/rules/<int:number>/", "alerts/receivers/<int:number>/"
+NEW_RULE, NEW_RECEIVER, NEW_SILENCE = "alerts/rules/-/new/", "alerts/receivers/-/new/", "alerts/silences/-/new/"
+END_SILENCE = "POST alerts/silences/<int:number>/end/"
+ALERTS = [
+    row("alerts/", walks_of_alerts.acknowledge, ("POST alerts/<int:number>/acknowledge/", "Acknowledge")),
+    row(NEW_RULE, walks_of_alerts.make_a_rule, (f"POST {NEW_RULE}", "Create")),
+    row(RULE, walks_of_alerts.change_a_rule, (f"POST {RULE}", "Save")),
+    question((RULE,), f"{RULE}delete/", "Delete", "Delete", walks_of_alerts.delete_a_rule),
+    row(
+        f"{RULE}delete/",
+        walks_of_alerts.delete_a_rule_on_a_page,
+        (f"POST {RULE}delete/", "Delete"),
+        ("", "Cancel"),
+    ),
+    row(NEW_RECEIVER, walks_of_alerts.make_a_receiver, (f"POST {NEW_RECEIVER}", "Create")),
+    row(RECEIVER, walks_of_alerts.change_a_receiver, (f"POST {RECEIVER}", "Save")),
+    question((RECEIVER,), f"{RECEIVER}delete/", "Delete", "Delete", walks_of_alerts.delete_a_receiver),
+    row(
+        f"{RECEIVER}delete/",
+        walks_of_alerts.delete_a_receiver_on_a_page,
+        (f"POST {RECEIVER}delete/", "Delete"),
+        ("", "Cancel"),
+    ),
+    row("alerts/receivers/", walks_of_alerts.send_a_test, (f"POST {RECEIVER}test/", "Send a test")),
+    row("alerts/history/", walks_of_alerts.filter_the_history, ("GET alerts/history/", "Filter")),
+    row("alerts/silences/", walks_of_alerts.end_a_silence, (END_SILENCE, "End it")),
+    row(NEW_SILENCE, walks_of_alerts.one_that_fires_is_silenced_and_ends, (f"POST {NEW_SILENCE}", "Silence")),
+]
+CHOOSE_PASSWORD = "password/<str:secret>/"
+PERSON, ASK_PERSON = "people/<str:username>/", "people/<str:username>/switch/"
+ASK_FACTORS = "people/<str:username>/second-factors/"
+PEOPLE = [
+    row("people/", walks_of_people.filter_people, ("GET people/", "Filter")),
+    row("people/-/new/", walks_of_people.make_a_user, ("POST people/-/new/", "Make user")),
+    row(
+        PERSON,
+        walks_of_people.make_a_password_link,
+        (f"POST {PERSON}password-link/", "Make a link to choose a password"),
+    ),
+    question(
+        (PERSON,), ASK_FACTORS, "Remove second factors", "Remove second factors", walks_of_people.remove_second_factors
+    ).and_on(ASK_FACTORS, (f"POST {ASK_FACTORS}", "Remove second factors"), ("", "Cancel")),
+    question((PERSON,), ASK_PERSON, "Deactivate", "Deactivate", walks_of_people.deactivate),
+    question((PERSON,), ASK_PERSON, "Activate", "Activate", walks_of_people.activate),
+    row(
+        ASK_PERSON,
+        walks_of_people.switch_on_a_page,
+        (f"POST {ASK_PERSON}", "Deactivate"),
+        (f"POST {ASK_PERSON}", "Activate"),
+        ("", "Cancel"),
+    ),
+    row(
+        "password/<str:secret>/", walks_of_people.choose_a_password, ("POST password/<str:secret>/", "Set the password")
+    ),
+]
+IN_CLUSTER = (
+    f"{CONNECTION}topics/",
+    f"{CONNECTION}topics/<str:topic>/",
+    f"{CONNECTION}topics/<str:topic>/records/",
+    f"{CONNECTION}groups/",
+    f"{CONNECTION}groups/<path:group>/",
+)
+OF_CONNECTION = (CONNECTION, *IN_CLUSTER)
+NEW, CHANGE, ASK_CONNECTION = "connections/-/new/", f"{CONNECTION}change/", f"{CONNECTION}confirm/<str:action>/"
+RESTART, DELETE = "Restart who uses it", "Delete"
+CONNECTIONS = [
+    row("connections/", walks_of_connections.filter_connections, ("GET connections/", "Filter")),
+    row(NEW, walks_of_connections.make_one, (f"POST {NEW}", "Create"), (f"POST {NEW}", "Test")),
+    row(CHANGE, walks_of_connections.change_one, (f"POST {CHANGE}", "Save"), (f"POST {CHANGE}", "Test")),
+    row(CONNECTION, walks_of_connections.try_one, (f"POST {CONNECTION}test/", "Test now")),
+    question(OF_CONNECTION, f"{CONNECTION}restart/", RESTART, RESTART, walks_of_connections.restart),
+    question(OF_CONNECTION, f"{CONNECTION}delete/", DELETE, DELETE, walks_of_connections.delete),
+    row(ASK_CONNECTION, walks_of_connections.restart_on_a_page, (f"POST {CONNECTION}restart/", RESTART)),
+    row(ASK_CONNECTION, walks_of_connections.delete_on_a_page, (f"POST {CONNECTION}delete/", DELETE)),
+    row(ASK_CONNECTION, walks_of_connections.think_better_of_it, ("", "Cancel")),
+    *(
+        row(f"{CONNECTION}{part}/", walks_of_connections.filter_what_it_holds, (f"GET {CONNECTION}{part}/", "Filter"))
+        for part in ("topics", "groups")
+    ),
 ]
 SUPERVISORS = [
     question(TABS, f"{SV}suspend/", "Suspend", "Suspend", walks.suspend),
@@ -85,6 +276,10 @@ SUPERVISORS = [
         (f"POST {SV}terminate/", "Terminate"),
     ),
     row(SV, walks.look_further_back, ("", "How far back")),
+    row(SV, walks_of_site.zoom_the_lag, ("", "Zoom in"), ("", "Zoom out"), ("", "Whole")),
+    row(SV, walks_of_site.look_at_a_partition, ("", "Lag of")),
+    row(f"{SV}autoscaler/", walks_of_site.simulate, (f"GET {SV}autoscaler/", "Simulate")),
+    row(f"{BACK}confirm/", walks_of_site.roll_back, (f"POST {BACK}", "Roll back")),
     row(f"{SV}lag/", walks.show_another_window, (f"GET {SV}lag/", "Show")),
     row(f"{SV}spec/", walks.copy_the_version, ("", "Copy")),
 ]
@@ -94,6 +289,8 @@ TASKS = [
     row(ASK_TASK, walks.finish_on_a_page, (f"POST {TASK}finish/", "Finish"), ("", "Cancel")),
     row(ASK_TASK, walks.stop_on_a_page, (f"POST {TASK}stop/", "Stop now")),
     row(TASK, walks.copy_log_and_spec, ("", "Copy")),
+    row(TASK, walks_of_site.search_the_log, (f"GET {TASK}", "Search")),
+    row(TASK, walks_of_site.see_an_example, ("", "The newest of them")),
 ]
 SPECS = [
     row("tasks/-/new/", walks.submit_a_task, ("POST tasks/-/new/", "Submit task")),
@@ -109,6 +306,7 @@ DATA = [
         walks_of_data.move_the_timeline,
         *(("", label) for label in ("Earlier", "Zoom in", "Zoom out", "Later", "Whole", "Height of a bar")),
     ),
+    row(SEGMENTS, walks_of_data.filter_segments, (f"GET {SEGMENTS}", "Filter")),
     row(QUARANTINE, walks_of_data.filter_the_quarantine, (f"GET {QUARANTINE}", "Filter")),
     row(QUARANTINE, walks_of_data.ingest_ticked, (CHOOSE, "Ingest…")).and_on(
         ASKED, (f"POST {QUARANTINE}replay/", "Ingest")
@@ -122,9 +320,45 @@ DATA = [
     row(RECORD, walks_of_data.ingest_one, (CHOOSE, "Ingest…")),
     row(RECORD, walks_of_data.produce_one, (CHOOSE, "Produce again…")),
     row(RECORD, walks_of_data.purge_one, (CHOOSE, "Purge…")),
+    row(FIX, walks_of_data.try_a_spec, (f"POST {FIX}", "Try")),
+    row(FIX, walks_of_data.submit_a_fix, (f"POST {FIX}", SUBMIT_FIX)).and_on(
+        FIX, (FIX_SUBMIT, "Submit and replay"), (FIX_SUBMIT, "Change it further")
+    ),
+]
+STEP = f"{LOAD}<slug:step_name>/"
+SEND = f"POST {STEP}"
+DRAFTS = [
+    row("load/", walks_of_drafts.begin, ("POST load/", "Begin")),
+    row("load/", walks_of_drafts.throw_away, (f"POST {LOAD}delete/", "Throw away")),
+    row(STEP, walks_of_drafts.connection, (SEND, "Topic")),
+    row(STEP, walks_of_drafts.topic, (SEND, "Parse"), (SEND, "Back")),
+    row(STEP, walks_of_drafts.read_records, (SEND, "Read records")),
+    row(STEP, walks_of_drafts.parse, (SEND, "Time"), (SEND, "Try")),
+    row(STEP, walks_of_drafts.use_a_format, (SEND, "Use json")),
+    row(STEP, walks_of_drafts.time, (SEND, "Filter, transform")),
+    row(STEP, walks_of_drafts.use_a_time, (SEND, "Use __time"), (SEND, "Use Kafka's own time")),
+    row(STEP, walks_of_drafts.transform, (SEND, "Columns")),
+    row(STEP, walks_of_drafts.schema, (SEND, "Reading")),
+    row(STEP, walks_of_drafts.reading, (SEND, "Review")),
+    row(STEP, walks_of_drafts.name_it, (SEND, "Use this name")),
+    row(STEP, walks_of_drafts.save_the_json, (SEND, "Save the JSON")),
+    row(STEP, walks_of_drafts.submit_a_supervisor, (SEND, "Submit supervisor")),
+    row(STEP, walks_of_drafts.run_as_a_task, (SEND, "Run once as a task")),
+    row(STEP, walks_of_drafts.submit_a_change, (SEND, "Submit the change")),
 ]
 # What a page has only when a broker answers; ``test_controls`` does so with a real one.
 WITH_A_BROKER = [
     row(f"{SV}share-group/", walks.apply_the_spec, (f"POST {SV}share-group/apply/", "Apply the spec")),
 ]
-GROUPS = {"site": SITE, "supervisors": SUPERVISORS, "tasks": TASKS, "specs": SPECS, "data": DATA}
+GROUPS = {
+    "site": SITE,
+    "connections": CONNECTIONS,
+    "supervisors": SUPERVISORS,
+    "tasks": TASKS,
+    "specs": SPECS,
+    "data": DATA,
+    "drafts": DRAFTS,
+    "teams": TEAMS,
+    "people": PEOPLE,
+    "alerts": ALERTS,
+}

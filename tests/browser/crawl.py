@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 from django.urls import Resolver404, resolve
 from playwright.sync_api import Page, expect
 
-from tests.browser.site import ENDED, STORED, Site
+from frontend.load.steps import STEPS
+from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, address_link
+from tests.support.alerting import alerting
 
 NARROW, WIDE, HEIGHT = 390, 1400, 1000
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-EVERYWHERE = "every page of those who are logged in"
+EVERYWHERE = "every page of those who are logged in"  # and parts that many pages share
 
 # Buttons, whatever looks like one to a screen reader, selects that no form sends, and forms without a button. A form's
 # address is read from its attribute: a button called "action" hides the property.
@@ -27,7 +29,7 @@ _CONTROLS = """() => {
     for (const e of document.querySelectorAll(among)) {
         if (e.tagName === "FORM" ? e.querySelector("button") : e.tagName === "SELECT" && e.form) continue;
         const label = e.tagName === "FORM" ? "" : text(e).replace(/\\s+/g, " ").trim();
-        const site = !!e.closest("header.site-bar");
+        const site = !!e.closest("header.site-bar, .page-rest, .strip-zeros, .meanings, .table-view, [data-copy-text]");
         found.push([site, send(e.tagName === "FORM" ? e : e.form), label]);
     }
     return found;
@@ -61,44 +63,146 @@ class Stop:
 def stops(site: Site) -> Iterator[Stop]:
     """Every page, partial ones too, in the states in which it has other forms."""
     yield Stop("/login/", role="")
-    for address in ("datasources", "supervisors", "tasks", "records", "audit", "teams"):
+    yield Stop("/login/again/")
+    yield Stop("/login/forgotten/", role="")
+    yield Stop("/login/forgotten/MQ/no-such-token/", role="")
+    yield Stop("/account/")
+    yield Stop(address_link(site.cast.users["owner"], "ann@example.org"))
+    yield Stop("/account/app/")
+    yield Stop("/account/passkey/")
+    yield Stop("/")
+    yield Stop("/", role="outsider")
+    for address in ("datasources", "supervisors", "tasks", "quarantine", "records", "audit", "teams"):
         yield Stop(f"/{address}/")
     yield Stop("/datasources/?search=nowhere")
     yield Stop("/records/?topic=flights-topic&partition=0&offset=100")
     yield Stop("/records/?topic=flights-topic&partition=0&offset=3")  # two answers
+    yield Stop("/records/?topic=flights-topic&key=key&from=2012-12-31T00:00&to=2013-01-02T00:00")
     yield Stop("/nowhere/")
     for name in ("flights", STORED):
         yield from _of_datasource(name)
         yield from _of_supervisor(name)
+    yield Stop("/quarantine/?datasource=nowhere")
+    yield Stop("/quarantine/", role="outsider")
+    yield from _of_connections()
+    yield from _of_alerts(site)
     record = site.cast.quarantined.pk
     yield Stop(f"/datasources/flights/quarantine/{record}/")
+    for form in ("tree", "spec"):
+        yield Stop(f"/datasources/flights/quarantine/{record}/?as={form}")
     yield Stop("/datasources/flights/quarantine/?reason=unparseable")
     for button in ("Ingest…", "Produce again…", "Purge…"):
         yield Stop(f"/datasources/flights/quarantine/{record}/", press=button)
+    fix = f"/datasources/flights/quarantine/fix/?cause={site.cast.quarantined.cause}"
+    yield Stop(fix)
+    yield Stop(fix, press="Submit this spec and replay all of this cause…")
     yield from _of_task(site.task.pk)
     yield Stop(f"/tasks/{ENDED}/")
+    yield from _of_drafts(site)
     yield Stop("/tasks/", role="outsider")
     yield Stop("/supervisors/", role="outsider")
+    yield from _of_teams()
+    yield Stop("/-/styleguide/", role="superuser")
     for kind, source in (("tasks", site.task.pk), ("supervisors", "flights")):
         yield Stop(f"/{kind}/-/new/")
         yield Stop(f"/{kind}/-/new/?example=offset_range")
         yield Stop(f"/{kind}/-/new/?from={source}")
 
 
+def _of_teams() -> Iterator[Stop]:
+    parts = (
+        "",
+        "limits/",
+        "about/",
+        "members/viewer/remove/",
+        "tokens/",
+        "service-accounts/",
+        "service-accounts/loader/",
+    )
+    for part in (*parts, "service-accounts/loader/delete/"):
+        yield Stop(f"/teams/alpha/{part}")
+    yield Stop(f"/join/{OWNERS_SECRET}/")
+    yield Stop(f"/join/{OWNERS_SECRET}/", role="")
+    yield Stop(f"/password/{OWNERS_SECRET}/", role="")
+    for part in ("", "-/new/", "viewer/", "viewer/switch/", "guest/", "guest/switch/", "guest/second-factors/"):
+        yield Stop(f"/people/{part}", role="superuser")
+    for address in (
+        "/teams/",
+        "/teams/-/new/",
+        "/teams/alpha/",
+        "/teams/alpha/limits/",
+        "/teams/alpha/about/",
+        "/teams/alpha/delete/confirm/",
+    ):
+        yield Stop(address, role="superuser")
+    for address in ("/datasources/flights/transfer/", "/connections/alpha/orders-schemas/transfer/"):
+        yield Stop(address, role="superuser")
+
+
+def _of_alerts(site: Site) -> Iterator[Stop]:
+    there = alerting(site.cast)
+    for tab in ("", "rules/", "receivers/", "history/", "history/?subject=nowhere", "silences/", "silences/?ended=1"):
+        yield Stop(f"/alerts/{tab}")
+    for tab in ("", "rules/", "receivers/", "history/", "silences/"):
+        yield Stop(f"/alerts/{tab}", role="outsider")
+    yield Stop("/alerts/rules/-/new/")
+    yield Stop("/alerts/rules/-/new/?kind=quarantined&datasource=flights")
+    for kind in ("email", "webhook", "slack"):
+        yield Stop(f"/alerts/receivers/-/new/?kind={kind}")
+    for place in (f"rules/{there.rule.pk}/", f"receivers/{there.receiver.pk}/"):
+        yield Stop(f"/alerts/{place}")
+        yield Stop(f"/alerts/{place}delete/")
+    yield Stop("/alerts/silences/-/new/?datasource=flights")
+
+
+def _of_connections() -> Iterator[Stop]:
+    yield Stop("/connections/")
+    yield Stop("/connections/", role="outsider")
+    for kind in ("kafka", "schema_registry"):
+        yield Stop(f"/connections/-/new/?kind={kind}")
+    for name in (CLUSTER, "orders-schemas"):
+        for part in ("", "change/", "confirm/restart/", "confirm/delete/"):
+            yield Stop(f"/connections/alpha/{name}/{part}")
+    for part in ("topics/", "topics/orders/", "topics/orders/records/", "groups/", "groups/readers/"):
+        yield Stop(f"/connections/alpha/{CLUSTER}/{part}")
+
+
 def _of_datasource(name: str) -> Iterator[Stop]:
-    for tab in ("", "intervals/", "segments/", "quarantine/", "columns/", "progress/", "events/"):
+    for tab in (
+        "",
+        "rows/",
+        "intervals/",
+        "segments/",
+        "quarantine/",
+        "columns/",
+        "progress/",
+        "events/",
+        "compaction/",
+    ):
         yield Stop(f"/datasources/{name}/{tab}")
+    yield Stop(f"/datasources/{name}/rows/table/")
     yield Stop(f"/datasources/{name}/totals/", part=True)
 
 
 def _of_supervisor(name: str) -> Iterator[Stop]:
     actions = ("resume", "scale", "reset", "terminate") if name == STORED else ("suspend", "handoff")
-    tabs = ("", "lag/", "spec/", *(() if name == STORED else ("share-group/",)))
+    tabs = ("", "lag/", "spec/", "autoscaler/", *(() if name == STORED else ("share-group/",)))
     for tab in (*tabs, *(f"confirm/{action}/" for action in actions)):
         yield Stop(f"/supervisors/{name}/{tab}")
     yield Stop(f"/supervisors/{name}/live/", part=True)
     if name != STORED:
         yield Stop(f"/supervisors/{name}/share-group/config/", part=True)
+        yield Stop(f"/supervisors/{name}/spec/?version=1&against=2")
+        yield Stop(f"/supervisors/{name}/spec/1/confirm/")
+
+
+def _of_drafts(site: Site) -> Iterator[Stop]:
+    drafts = (site.draft(), site.draft("flights"))  # before the list, which offers to throw one away
+    yield Stop("/load/")
+    yield Stop("/load/?supervisor=flights")
+    for draft in drafts:
+        for step in STEPS:
+            yield Stop(f"/load/{draft.pk}/{step.name}/")
 
 
 def _of_task(task: str) -> Iterator[Stop]:
@@ -137,9 +241,11 @@ def violations(page: Page, **options: Any) -> list[str]:
     return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
 
 
-def fits(page: Page) -> None:
-    """No page is wider than a narrow screen, nor than the wide one that it has afterwards."""
+def fits(page: Page, look: Callable[[int], None] | None = None) -> None:
+    """No page is wider than a narrow screen, nor than the wide one that it has afterwards. ``look`` gets each width."""
     for width in (NARROW, WIDE):
         page.set_viewport_size({"width": width, "height": HEIGHT})
         # A chart follows a moment later.
         expect(page.locator("html"), f"{page.url} is too wide").to_have_js_property("scrollWidth", width)
+        if look is not None:
+            look(width)

@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 import copy
+import time
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
 from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
+from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
+from controlplane.loading import samples
+from controlplane.loading.documents import nested
+from controlplane.loading.models import Draft
+from controlplane.login.addresses import secret_for
 from controlplane.segments.models import FaultyRecord, LagSample, ProgressKey, QuarantinedRecord, Segment, Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Status, Task
-from controlplane.teams.models import Invitation, Role, Team, User
+from controlplane.teams.links import LINK_LIFE, digest_of
+from controlplane.teams.models import ApiToken, Invitation, LinkInvitation, PasswordLink, Role, Team, User
+from controlplane.teams.roles import Scope
 from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.sampling import KeptRecord
 from ingestion.specs.source_traits import STORED_OFFSETS
+from tests.support.alerting import alerting
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_cast, spec_for, sum_intervals
+from tests.support.second_factors import enrolled
 
 STORED, ENDED = "stored", "index_kafka_share_group_flights_2025-05-31T12-00-00_ended"
 YEAR = 365  # days
+OWNERS_ADDRESS, OWNERS_SECRET = "owner@example.org", "the-owners-secret"
+CLUSTER = "orders-kafka"  # a connection of team alpha
+DRAFTED_MS = 1_769_860_800_000
+# With a time of its own and a nested value; broken; without a value.
+DRAFTED = [
+    *(b'{"__time": "2026-01-31T12:00:0%dZ", "amount": %d, "from": {"city": "Bonn"}}' % (n, n) for n in range(5)),
+    b"{half",
+    None,
+]
 MORE_QUARANTINED = 30  # more than a page of them
 
 
@@ -45,6 +66,20 @@ class Site:
     def task(self) -> Task:
         return Task.objects.get(pk=self.cast.task.pk)
 
+    def draft(self, supervisor: str | None = None) -> Draft:
+        """The owner's, of a new spec or a change, with records that need no Kafka."""
+        changed = None if supervisor is None else self.supervisor(supervisor)
+        wanted: dict[str, Any] = {"owner": self.cast.users["owner"], "team": self.cast.alpha, "supervisor": changed}
+        document = nested(kafka_spec("drafted") if changed is None else changed.current.spec)
+        version = None if changed is None else changed.version
+        draft, _ = Draft.objects.update_or_create(**wanted, defaults={"document": document, "base_version": version})
+        records = [
+            KeptRecord.model_construct(partition=0, offset=n, timestamp_ms=DRAFTED_MS + n * 1000, payload=payload)
+            for n, payload in enumerate(DRAFTED)
+        ]
+        samples.keep(draft, records, "")
+        return draft
+
     def quarantined(self, **wanted: Any) -> list[QuarantinedRecord]:
         return list(QuarantinedRecord.objects.filter(**wanted).order_by("-id"))
 
@@ -60,7 +95,19 @@ def make_site(url: str) -> Site:
     _write_log(cast.task)
     make_year(cast.alpha)
     invite(cast)
+    _invite_to_alpha(cast)
+    _tokens(cast)
+    _people(cast)
+    _cluster(cast)
+    alerting(cast)
+    Client().force_login(cast.users["owner"])  # a session elsewhere
     return Site(cast, url)
+
+
+def _cluster(cast: Cast) -> None:
+    """A connection to a Kafka where nobody listens."""
+    away = {"bootstrap.servers": "127.0.0.1:1"}
+    Connection.objects.create(team=cast.alpha, name=CLUSTER, kind=Connection.Kinds.KAFKA, properties=away)
 
 
 def invite(cast: Cast) -> None:
@@ -69,10 +116,51 @@ def invite(cast: Cast) -> None:
     Invitation.objects.update_or_create(team=cast.beta, username="owner", defaults=offer)
 
 
+def invite_by_link(team: Team, email: str, secret: str) -> None:
+    """An open link of this secret, as viewer."""
+    now = timezone.now()
+    times = {"created_at": now, "expires_at": now + LINK_LIFE}
+    admin = team.memberships.filter(role=Role.ADMIN).get().user
+    offer = {"role": Role.VIEWER, "invited_by": admin, "digest": digest_of(secret), **times}
+    LinkInvitation.objects.update_or_create(team=team, email=email, defaults=offer)
+
+
+def _people(cast: Cast) -> None:
+    """Somebody who is deactivated, and a link with which the viewer chooses a password."""
+    enrolled(User.objects.create_user("guest", is_active=False))
+    password_link(cast.users["viewer"], cast.users["superuser"], OWNERS_SECRET)
+
+
+def address_link(user: User, email: str) -> str:
+    """What a mail to this address leads to: it becomes the user's."""
+    return f"/account/email/{secret_for(User.objects.get(pk=user.pk), email)}/"
+
+
+def password_link(user: User, made_by: User, secret: str) -> None:
+    """An open one of this secret."""
+    values = {"digest": digest_of(secret), "made_by": made_by, "expires_at": timezone.now() + LINK_LIFE}
+    PasswordLink.objects.update_or_create(user=user, defaults=values)
+
+
+def _tokens(cast: Cast) -> None:
+    """A member's and the service account's."""
+    ApiToken.objects.create(user=cast.users["viewer"], name="laptop")
+    ApiToken.objects.create(user=cast.users["service"], name="nightly", scope=Scope.OPERATE, datasources=["flights"])
+
+
+def _invite_to_alpha(cast: Cast) -> None:
+    """Somebody by name and somebody by a link; team beta sends the owner a link."""
+    User.objects.filter(pk=cast.users["owner"].pk).update(email=OWNERS_ADDRESS)
+    offer = {"role": Role.VIEWER, "invited_by": cast.users["owner"], "created_at": timezone.now()}
+    Invitation.objects.create(team=cast.alpha, username="guest", **offer)
+    invite_by_link(cast.alpha, "guest@example.org", "the-guests-secret")
+    invite_by_link(cast.beta, OWNERS_ADDRESS, OWNERS_SECRET)
+
+
 def _second_version(cast: Cast) -> None:
     spec = parse_supervisor_spec(spec_for("flights", taskCount=2)).canonical()
     SpecVersion.objects.create(supervisor=cast.supervisor, version=2, spec=spec, created_by=cast.users["owner"])
-    Supervisor.objects.filter(pk="flights").update(version=2)
+    Supervisor.objects.filter(pk="flights").update(version=2, partitions=2)
     Task.objects.filter(pk=cast.task.pk).update(spec_version=2)
 
 
@@ -114,7 +202,14 @@ def _more_quarantined(cast: Cast) -> None:
         "created_at": STARTED,
     }
     QuarantinedRecord.objects.bulk_create(
-        QuarantinedRecord(**common, offset=n, reason="unparseable", payload=PAYLOAD * 40, publish_id=uuid.uuid4())
+        QuarantinedRecord(
+            **common,
+            cause=cast.quarantined.cause,
+            offset=n,
+            reason="unparseable",
+            payload=PAYLOAD * 40,
+            publish_id=uuid.uuid4(),
+        )
         for n in range(500, 500 + MORE_QUARANTINED)
     )
     FaultyRecord.objects.create(**common, offset=600, payload=PAYLOAD, payload_size=len(PAYLOAD))
@@ -197,10 +292,25 @@ class Visit:
         expect(self.page.locator(".messages")).to_contain_text(text)
 
 
+def just_logged_in(user: User) -> dict[str, Any]:
+    """What a session holds after a password, so that the account's pages do not ask for it."""
+    records = [{"method": "password", "at": time.time()}]
+    return {AUTHENTICATION_METHODS_SESSION_KEY: records, "account_authentication_methods_user": str(user.pk)}
+
+
+def leave(page: Page) -> None:
+    """Whoever was logged in is not any more, and no page is open that would ask for its stream as nobody."""
+    page.goto("about:blank")
+    page.context.clear_cookies()
+
+
 def log_in_as(page: Page, url: str, user: User | None) -> None:
     """By a session of the user, without the login page; as nobody without a user."""
-    page.context.clear_cookies()
+    leave(page)
     if user is not None:
         client = Client()
         client.force_login(user)
+        session = client.session
+        session.update(just_logged_in(user))
+        session.save()
         page.context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": url}])

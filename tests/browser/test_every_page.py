@@ -4,6 +4,8 @@ theme, and no page is wider than its screen.
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,12 +14,13 @@ from playwright.sync_api import Page
 from controlplane.tasks.models import Indexer
 from tests.browser.conftest import Quiet
 from tests.browser.control_table import GROUPS, places
-from tests.browser.crawl import Control, Stop, controls, fits, route_of, stops, violations
+from tests.browser.crawl import EVERYWHERE, Control, Stop, controls, fits, route_of, stops, violations
 from tests.browser.site import Site, Visit
 from tests.support.django_cast import browsing_as
 from tests.support.permission_table import arguments
 from tests.support.routes import all_routes
 
+SCREENSHOTS = os.environ.get("HEADGATE_SCREENSHOTS")
 # The browser runs it before a page's own; its policy for scripts of pages does not hold for that.
 AXE = (Path(__file__).parent / "vendor" / "axe-core" / "axe.min.js").read_text()
 
@@ -65,21 +68,30 @@ def _go(visit: Visit, stop: Stop) -> None:
 
 
 def _look(page: Page, stop: Stop, seen: Seen) -> None:
-    if stop.role != "outsider":  # whose menu has another name
-        seen.controls |= {(route, one) for route, here in controls(page).items() for one in here}
-    faults = _faults(page)
+    if stop.role != "outsider":
+        mine = stop.role in ("", "owner")  # the menus of others have other names
+        here = {(route, one) for route, here in controls(page).items() for one in here}
+        seen.controls |= {(route, one) for route, one in here if mine or route != EVERYWHERE}
+    faults = _faults(page, f"{stop.address} {stop.press} {stop.role if stop.role == 'outsider' else ''}")
     seen.faults |= {f"{stop.address} {stop.press}": faults} if faults else {}
 
 
-def _faults(page: Page) -> list[str]:
+def _faults(page: Page, name: str) -> list[str]:
     """Of the page in both themes. Of what axe looks at only colours depend on the theme."""
     faults = violations(page)
-    fits(page)
+    fits(page, lambda width: _keep(page, name, f"light-{width}"))
     page.emulate_media(color_scheme="dark")
     faults += violations(page, runOnly=["color-contrast"])
-    fits(page)
+    fits(page, lambda width: _keep(page, name, f"dark-{width}"))
     page.emulate_media(color_scheme="light")
     return faults
+
+
+def _keep(page: Page, name: str, how: str) -> None:
+    """`make screenshots` says where: all of the page, by its address."""
+    if SCREENSHOTS:
+        words = re.sub(r"[^A-Za-z0-9=.-]+", "_", name).strip("_") or "home"
+        page.screenshot(path=Path(SCREENSHOTS) / f"{words[:120]}.{how}.png", full_page=True)
 
 
 def _pages_of(site: Site) -> set[str]:

@@ -47,7 +47,7 @@ def _log_in(page: Page, stack: House) -> None:
     page.goto(stack.url)
     page.get_by_label("Username").fill(stack.username)
     page.get_by_label("Password").fill(stack.password)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Log in", exact=True).click()
     expect(page.get_by_role("heading", name="Datasources")).to_be_visible()
 
 
@@ -65,7 +65,7 @@ def _submit_the_seed_s_spec(page: Page, stack: House) -> None:
     page.get_by_role("button", name="Submit task").click()
     expect(page.get_by_text("Task submitted.")).to_be_visible()
     expect(page.locator("#task-live[data-status=SUCCESS]")).to_be_visible(timeout=TASK_MS)
-    expect(page.locator("[data-counter=published] .tile-value")).to_have_text(f"={len(EXAMPLE_RECORDS)}")
+    expect(page.locator("[data-counter=published] .figure-value")).to_have_text(f"={len(EXAMPLE_RECORDS)}")
     expect(page.locator("[data-adds-up=yes]")).to_be_visible()
 
 
@@ -74,7 +74,7 @@ def _look_at_the_flights(page: Page, days: int) -> None:
     page.get_by_role("link", name=FLIGHTS_DATASOURCE, exact=True).click()
     whole = drawn(page)
     assert (whole.bars, whole.rows) == (days, FLIGHTS)
-    published = page.locator("[data-counter=published] .tile-value")
+    published = page.locator("[data-counter=published] .figure-value")
     expect(published).to_have_text(f"={FLIGHTS:,}")
     expect(page.locator("[data-adds-up=yes]")).to_be_visible()
     point_at(page, 0.5)

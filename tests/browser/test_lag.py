@@ -51,7 +51,7 @@ def test_lag_is_drawn_and_read_out(page: Page, site: Cast, live_server: LiveServ
     expect(section.locator(".timeline-tip")).to_contain_text("Redelivered a second1")
     section.get_by_label("How far back").select_option("7d")
     expect(section.locator(".lag-empty")).to_be_visible()
-    section.get_by_role("link", name="By partition, and as tables").click()
+    section.get_by_role("link", name="As tables").click()
     expect(page.get_by_role("table", name="Partitions, the largest lag first")).to_be_visible()
     page.get_by_role("link", name="Partition", exact=True).click()
     expect(page.get_by_role("table", name="Partitions, by number")).to_be_visible()

@@ -113,7 +113,7 @@ def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
 
 def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_server: LiveServer) -> None:
     owner.goto(f"{live_server.url}/tasks/{site.task.pk}/")
-    published = owner.locator("[data-counter=published] .tile-value")
+    published = owner.locator("[data-counter=published] .figure-value")
     expect(published).to_contain_text("1,500")
     IndexerFence.objects.filter(pk=site.fences[0].pk).update(published=2000, polled=2008)
     expect(published).to_contain_text("2,500")
@@ -192,8 +192,8 @@ def test_without_scripts_everything_can_be_read_and_done(
     page.goto(f"{live_server.url}/login/")
     page.get_by_label("Username").fill("owner")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    page.wait_for_url("**/datasources/")
+    page.get_by_role("button", name="Log in", exact=True).click()
+    page.wait_for_url(f"{live_server.url}/")
     page.goto(f"{live_server.url}/datasources/flights/")
     page.get_by_role("link", name="The same intervals as a table.").click()
     expect(page.locator("tbody tr")).to_have_count(3)

@@ -10,25 +10,25 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
 from controlplane.datasources.models import Datasource
+from controlplane.login.models import Session
 from controlplane.segments.models import ProgressKey
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import Invitation, Membership
-from tests.browser.site import STORED, Visit, invite
+from tests.browser.site import STORED, Visit, invite, leave
 from tests.support.django_cast import PASSWORD, spec_for
 
 
 def log_in(visit: Visit) -> None:
-    visit.page.context.clear_cookies()
+    leave(visit.page)
     visit.open("/login/")
     visit.page.get_by_label("Username").fill("viewer")
     visit.page.get_by_label("Password").fill(PASSWORD)
     visit.press("Log in")
-    visit.page.wait_for_url("**/datasources/")
+    visit.page.wait_for_url(f"{visit.site.url}/")
     assert _sessions(visit, "viewer") == 1
 
 
@@ -56,21 +56,14 @@ def choose_a_theme(visit: Visit) -> None:
         visit.page.keyboard.press("Escape")
 
 
-def open_the_navigation(visit: Visit) -> None:
-    visit.page.set_viewport_size({"width": 390, "height": 900})
-    visit.open("/datasources/")
-    link = visit.page.get_by_role("link", name="Find a record", exact=True)
-    expect(link).to_be_hidden()
-    visit.button("Show the navigation", visit.page.locator("header")).click()
-    expect(link).to_be_visible()
-    visit.page.set_viewport_size({"width": 1400, "height": 1000})
-
-
 def filter_the_audit_trail(visit: Visit) -> None:
     visit.open("/audit/")
     visit.page.get_by_label("Its id").fill("nothing-of-this-name")
     visit.press("Filter")
     expect(visit.page.get_by_text("No entry is like that.")).to_be_visible()
+    with visit.page.expect_download() as download:
+        visit.page.get_by_role("link", name="JSON lines").click()
+    assert download.value.suggested_filename == "audit-alpha.ndjson"
 
 
 def _in_beta(visit: Visit) -> bool:
@@ -96,7 +89,7 @@ def decline_an_invitation(visit: Visit) -> None:
     visit.press("Decline the invitation of beta")
     visit.told("The invitation of team beta is declined.")
     assert not _in_beta(visit)
-    assert not Invitation.objects.exists()
+    assert not Invitation.objects.filter(team=visit.site.cast.beta).exists()
 
 
 def leave_a_team(visit: Visit) -> None:
@@ -118,7 +111,7 @@ def find_a_record(visit: Visit) -> None:
 
 def filter_tasks(visit: Visit) -> None:
     visit.open("/tasks/")
-    visit.page.get_by_label("Status").select_option("FAILED")
+    visit.page.get_by_role("combobox", name="Status").select_option("FAILED")
     visit.press("Filter")
     expect(visit.page.locator("tbody tr")).to_have_count(Task.objects.filter(status=Status.FAILED).count())
 
@@ -133,7 +126,7 @@ def filter_supervisors(visit: Visit) -> None:
 def search_datasources(visit: Visit) -> None:
     visit.open("/datasources/")
     visit.page.get_by_label("Name contains").fill("fligh")
-    visit.press("Search")
+    visit.press("Filter")
     expect(visit.page.locator("tbody th")).to_have_text(["flights"])
 
 

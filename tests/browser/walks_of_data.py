@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from playwright.sync_api import expect
 
+from controlplane.datasources.models import MaskedColumn
 from controlplane.segments.models import QuarantinedRecord
 from controlplane.tasks.models import Task
 from tests.browser.site import Visit
@@ -25,8 +28,30 @@ def move_the_timeline(visit: Visit) -> None:
     assert drawn(visit.page) == whole
 
 
+def mask_a_column(visit: Visit) -> None:
+    visit.open("/datasources/flights/columns/")
+    masks = MaskedColumn.objects.filter(datasource__name="flights")
+    visit.page.get_by_label("Another column, before it comes").fill("email")
+    visit.press("Mask these columns")
+    visit.told("1 column is masked now.")
+    assert [(mask.column, mask.role) for mask in masks] == [("email", "admin")]
+    visit.page.get_by_label("email", exact=False).first.select_option("")
+    visit.press("Mask these columns")
+    visit.told("No column is masked now.")
+    assert not masks.all().exists()
+
+
 def _kept_again() -> None:
     QuarantinedRecord.objects.update(state=State.KEPT, replay_id="")
+
+
+def filter_segments(visit: Visit) -> None:
+    visit.open("/datasources/flights/segments/")
+    visit.page.get_by_label("From (UTC)").fill("2031-01-01T00:00")
+    visit.press("Filter")
+    expect(visit.page.get_by_text("No segments in this time.")).to_be_visible()
+    visit.page.get_by_role("link", name="Clear").click()
+    expect(visit.page.locator("tbody tr").first).to_be_visible()
 
 
 def filter_the_quarantine(visit: Visit) -> None:
@@ -34,6 +59,72 @@ def filter_the_quarantine(visit: Visit) -> None:
     visit.page.get_by_label("Partition", exact=True).fill("9")
     visit.press("Filter")
     expect(visit.page.get_by_text("No record is like that.")).to_be_visible()
+
+
+def find_a_cause(visit: Visit) -> None:
+    """From all causes to the records of one of them."""
+    _kept_again()
+    visit.open("/quarantine/")
+    visit.page.get_by_label("Datasource", exact=True).fill("nowhere")
+    visit.press("Filter")
+    expect(visit.page.get_by_text("No cause is like that.")).to_be_visible()
+    visit.page.get_by_label("Datasource", exact=True).fill("flights")
+    visit.press("Filter")
+    cause = visit.page.locator("tr[data-cause]").last
+    fingerprint = str(cause.get_attribute("data-cause"))
+    cause.get_by_role("link").first.click()
+    visit.page.wait_for_url(f"**{QUARANTINE}?cause={fingerprint}")
+    records = len(visit.site.quarantined(cause=fingerprint))
+    expect(visit.page.locator(f'[data-matching="{records}"]')).to_be_visible()
+
+
+def _open_a_fix(visit: Visit) -> str:
+    """A cause whose records lack the time that the spec asks for, from its records to the spec; its fingerprint."""
+    _kept_again()
+    cause = visit.site.cast.quarantined.cause
+    QuarantinedRecord.objects.filter(cause=cause).update(payload=b'{"at": "2025-01-01T00:00:00Z"}')
+    visit.open(f"{QUARANTINE}?cause={cause}")
+    visit.page.get_by_role("link", name="Fix the spec beside these records").click()
+    visit.page.wait_for_url("**/quarantine/fix/?cause=*")
+    return cause
+
+
+def _with_time_in(visit: Visit, column: str) -> None:
+    """The spec in the editor names another time column."""
+    field = visit.page.locator("[name=document]")
+    spec = json.loads(field.input_value())
+    spec["spec"]["dataSchema"]["timestampSpec"]["column"] = column
+    editor = visit.page.locator(".cm-content")
+    editor.click()
+    visit.page.keyboard.press("ControlOrMeta+a")
+    visit.page.keyboard.insert_text(json.dumps(spec))
+
+
+def try_a_spec(visit: Visit) -> None:
+    cause = _open_a_fix(visit)
+    records = len(visit.site.quarantined(cause=cause))
+    visit.press("Try")
+    expect(visit.page.locator(f'[data-tried="{records}"][data-passing="0"]')).to_be_visible()
+    _with_time_in(visit, "at")
+    visit.press("Try")
+    expect(visit.page.locator(f'[data-tried="{records}"][data-passing="{records}"]')).to_be_visible()
+
+
+def submit_a_fix(visit: Visit) -> None:
+    cause = _open_a_fix(visit)
+    records = len(visit.site.quarantined(cause=cause))
+    before = visit.site.supervisor().version
+    visit.press("Submit this spec and replay all of this cause…")
+    expect(visit.page.locator('[data-passing="0"]')).to_be_visible()
+    visit.press("Change it further")
+    _with_time_in(visit, "at")
+    visit.press("Submit this spec and replay all of this cause…")
+    expect(visit.page.locator(f'[data-passing="{records}"]')).to_be_visible()
+    visit.press("Submit and replay")
+    visit.page.wait_for_url("**/tasks/replay_*/")
+    assert visit.site.supervisor().version == before + 1
+    held = visit.site.quarantined(state=State.REPLAYING)
+    assert [record.cause for record in held] == [cause] * records
 
 
 def _tick(visit: Visit, *offsets: int) -> None:

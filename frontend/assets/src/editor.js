@@ -1,4 +1,5 @@
-// A JSON editor over a textarea[data-json-editor]. The textarea stays the form's field: without this script it just works.
+// Editors over fields: of JSON over a textarea[data-json-editor], of expressions over [data-expressions]. The field stays the
+// form's: without this script it just works.
 import { linter, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { indentWithTab } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
@@ -7,6 +8,8 @@ import { EditorState } from "@codemirror/state";
 import { EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
+import { specCompletion } from "./completion.js";
+import { expressionWords, oneLine } from "./expressions.js";
 
 // The style sheet says which colours these are, for light and dark.
 const colours = HighlightStyle.define([
@@ -16,7 +19,7 @@ const colours = HighlightStyle.define([
   { tag: tags.invalid, color: "var(--bs-danger-text-emphasis)" },
 ]);
 
-function mount(textarea) {
+function mount(textarea, language) {
   const label = document.querySelector(`label[for="${textarea.id}"]`);
   const view = new EditorView({
     parent: textarea.parentElement,
@@ -25,14 +28,10 @@ function mount(textarea) {
       extensions: [
         EditorView.cspNonce.of(textarea.dataset.nonce ?? ""),
         basicSetup,
-        keymap.of([indentWithTab]),
-        json(),
-        linter(quietWhenEmpty(jsonParseLinter())),
-        lintGutter(),
-        syntaxHighlighting(colours),
+        language,
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({
-          "aria-label": label?.textContent.trim() ?? "JSON",
+          "aria-label": label?.textContent.trim() ?? "Text",
           "aria-describedby": textarea.getAttribute("aria-describedby") ?? "",
           tabindex: "0", // said outright: not all that look for what can be scrolled by keyboard know contenteditable
         }),
@@ -41,12 +40,33 @@ function mount(textarea) {
           textarea.value = update.state.doc.toString();
           textarea.dispatchEvent(new Event("input", { bubbles: true }));
         }),
+        EditorView.domEventHandlers({ blur: () => told(textarea) }),
       ],
     }),
   });
   textarea.hidden = true;
   textarea.removeAttribute("required"); // a hidden field can't be pointed at; the server checks
   label?.addEventListener("click", () => view.focus());
+  textarea.dataset.told = textarea.value;
+  return view;
+}
+
+// As a field of the browser's own says when it is left: once, and if it holds something else than before.
+function told(textarea) {
+  if (textarea.dataset.told === textarea.value) return;
+  textarea.dataset.told = textarea.value;
+  textarea.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+function mountJson(textarea) {
+  const view = mount(textarea, [
+    keymap.of([indentWithTab]),
+    json(),
+    textarea.dataset.schema ? specCompletion(textarea.dataset.schema) : [],
+    linter(quietWhenEmpty(jsonParseLinter())),
+    lintGutter(),
+    syntaxHighlighting(colours),
+  ]);
   showServerErrors(view, textarea);
   document.addEventListener("click", (event) => {
     const link = event.target.closest("[data-error-pointer]");
@@ -110,5 +130,11 @@ function unquoted(text) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
-  for (const textarea of document.querySelectorAll("textarea[data-json-editor]")) mount(textarea);
+  for (const textarea of document.querySelectorAll("textarea[data-json-editor]")) mountJson(textarea);
+  for (const field of document.querySelectorAll("[data-expressions]")) {
+    const label = document.querySelector(`label[for="${field.id}"]`);
+    const small = EditorView.editorAttributes.of({ class: field.matches("input") ? "cm-expression" : "cm-expression cm-several" });
+    mount(field, [expressionWords(field), field.matches("input") ? oneLine : [], small]);
+    label?.removeAttribute("for"); // of a hidden field; the editor has the name itself
+  }
 });

@@ -1,4 +1,10 @@
 // Small helps on top of pages that work without them.
+import { placeDetails, rememberDetails } from "./details.js";
+import "./keys.js";
+import "./messages.js";
+import "./tables.js";
+
+import "./live.js";
 
 // Times are written in UTC; on hover also as the reader's own clock has them.
 function nameLocalTimes(root) {
@@ -46,20 +52,20 @@ function onClick(event) {
     return;
   }
   if (event.target instanceof HTMLDialogElement) event.target.close(); // the backdrop
-  const copier = event.target.closest("[data-copy]");
+  const copier = event.target.closest("[data-copy], [data-copy-text]");
   if (copier) copy(copier);
 }
 
 async function copy(button) {
-  const text = document.getElementById(button.dataset.copy)?.textContent ?? "";
-  const label = button.textContent;
+  const text = button.dataset.copyText ?? document.getElementById(button.dataset.copy)?.textContent ?? "";
+  const inside = [...button.childNodes];
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
     button.textContent = "Could not copy";
   }
-  setTimeout(() => (button.textContent = label), 1500);
+  setTimeout(() => button.replaceChildren(...inside), 1500);
 }
 
 // One click, one task: the second submit of the same form is held back.
@@ -97,9 +103,13 @@ document.addEventListener("DOMContentLoaded", () => {
   announce();
   warnBeforeLeaving();
   document.querySelector(".tab-bar .active")?.scrollIntoView({ block: "nearest", inline: "center" });
-  document.body.addEventListener("htmx:beforeSwap", rememberTails);
+  document.body.addEventListener("htmx:beforeSwap", () => {
+    rememberTails();
+    rememberDetails();
+  });
   document.body.addEventListener("htmx:afterSettle", (event) => {
     nameLocalTimes(document);
+    placeDetails();
     placeTails(event.target.parentElement ?? document);
     announce();
   });

@@ -1,5 +1,7 @@
-// Loaded in <head>, before anything is drawn: the system's theme, unless the user has chosen one.
+// Loaded in <head>, before anything is drawn: the system's theme, unless the user has chosen one, and whether the
+// navigation is narrow.
 const KEY = "headgate-theme";
+const NAV = "headgate-nav";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
 function chosen() {
@@ -22,11 +24,38 @@ function apply() {
   document.dispatchEvent(new CustomEvent("headgate:theme"));
 }
 
+function fold(narrow) {
+  document.documentElement.dataset.nav = narrow ? "narrow" : "wide";
+  for (const button of document.querySelectorAll("[data-nav-fold]")) button.setAttribute("aria-pressed", String(narrow));
+}
+
+function folded() {
+  try {
+    return window.localStorage.getItem(NAV) === "narrow";
+  } catch {
+    return false;
+  }
+}
+
+document.documentElement.classList.add("scripts");
+fold(folded());
 apply();
 dark.addEventListener("change", apply);
 window.addEventListener("storage", (event) => event.key === KEY && apply());
-document.addEventListener("DOMContentLoaded", apply);
+document.addEventListener("DOMContentLoaded", () => {
+  apply();
+  fold(folded());
+});
 document.addEventListener("click", (event) => {
+  if (event.target.closest?.("[data-nav-fold]")) {
+    const narrow = document.documentElement.dataset.nav !== "narrow";
+    fold(narrow);
+    try {
+      window.localStorage.setItem(NAV, narrow ? "narrow" : "wide");
+    } catch {
+      // storage is switched off: it lasts as long as the page
+    }
+  }
   const button = event.target.closest?.("[data-theme-choice]");
   if (!button) return;
   try {

@@ -1,12 +1,15 @@
 // The drawing: lag above, rows and redeliveries a second below, on one UTC time axis.
 import { LineChart } from "echarts/charts";
-import { AxisPointerComponent, GridComponent, TooltipComponent } from "echarts/components";
+import { AxisPointerComponent, DataZoomInsideComponent, GridComponent, MarkLineComponent, TooltipComponent } from "echarts/components";
 import * as echarts from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
 import * as format from "../timeline/format.js";
 import { line, nearest } from "./data.js";
 
-echarts.use([LineChart, GridComponent, TooltipComponent, AxisPointerComponent, CanvasRenderer]);
+echarts.use([LineChart, GridComponent, TooltipComponent, AxisPointerComponent, DataZoomInsideComponent, MarkLineComponent, CanvasRenderer]);
+
+const GLYPHS = { spec: "▲", scale: "◆", restart: "●", failure: "✕" };
+const NARROWEST = 2; // percent of the window
 
 export class LagChart {
   #echart;
@@ -25,8 +28,24 @@ export class LagChart {
     return this.#points;
   }
 
-  show({ start, end, resolution, points }) {
+  // Of the window, in percent.
+  get zoom() {
+    const { start, end } = this.#echart.getOption().dataZoom[0];
+    return { start, end };
+  }
+
+  // factor: of what is shown, less than 1 to look closer; null for the whole.
+  zoomBy(factor) {
+    const { start, end } = this.zoom;
+    const half = factor === null ? 50 : Math.min(50, Math.max(NARROWEST / 2, ((end - start) * factor) / 2));
+    const middle = factor !== null && factor < 1 && end - start >= 100 ? 75 : (start + end) / 2; // first towards now
+    const from = Math.min(Math.max(0, middle - half), 100 - 2 * half);
+    this.#echart.dispatchAction({ type: "dataZoom", start: from, end: from + 2 * half });
+  }
+
+  show({ start, end, resolution, points, marks = [] }) {
     this.#points = points;
+    this.#marks(marks);
     this.#echart.setOption({
       xAxis: [{ min: start, max: end }, { min: start, max: end }],
       series: [
@@ -35,6 +54,17 @@ export class LagChart {
         { id: "redelivered", data: line(points, resolution, (point) => point.redelivered) },
       ],
     });
+  }
+
+  #marks(marks) {
+    const style = getComputedStyle(this.#element);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const data = marks.map(({ at, kind }) => ({
+      xAxis: at,
+      lineStyle: { color: colour(kind === "failure" ? "--hg-bad-line" : "--hg-chart-line"), type: "dashed", width: 1 },
+      label: { formatter: GLYPHS[kind], color: colour(kind === "failure" ? "--hg-bad" : "--hg-chart-text"), fontSize: 11, distance: 2 },
+    }));
+    this.#echart.setOption({ series: [{ id: "lag", markLine: { silent: true, symbol: "none", animation: false, data } }] });
   }
 
   // Marks one point and shows what it holds; -1 for none.
@@ -81,6 +111,7 @@ export class LagChart {
         { left: 56, right: 20, top: "64%", bottom: 30 },
       ],
       axisPointer: { link: [{ xAxisIndex: "all" }] },
+      dataZoom: [{ type: "inside", xAxisIndex: [0, 1], zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, moveOnMouseWheel: false, minSpan: NARROWEST, filterMode: "none" }],
       tooltip: { trigger: "axis", confine: true, padding: [8, 12], formatter: (hits) => describe(this.#points[nearest(this.#points, hits[0].axisValue)]) },
       xAxis: [x(0, false), x(1, true)],
       yAxis: [y(0, "Lag, offsets"), y(1, "A second")],

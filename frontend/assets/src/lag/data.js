@@ -1,12 +1,13 @@
 // The server's answer as points in the order of time. Times are milliseconds since 1970.
 const LONGEST_GAP = 3; // stretches: points further apart are not joined
 
-export async function fetchLag(url, span, signal) {
-  const answer = await fetch(`${url}?${new URLSearchParams({ window: span })}`, { signal, headers: { Accept: "application/json" }, credentials: "same-origin" });
+export async function fetchLag(url, { span, partition }, signal) {
+  const answer = await fetch(`${url}?${new URLSearchParams({ window: span, partition })}`, { signal, headers: { Accept: "application/json" }, credentials: "same-origin" });
   if (answer.redirected || answer.status === 401 || answer.status === 403) throw new Error("Your session has ended: log in again.");
   if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
   const body = await answer.json();
-  return { ...body, points: body.points.map(([at, lag, held, rows, redelivered]) => ({ at, lag, held, rows, redelivered })) };
+  const marks = body.marks.map(([at, kind]) => ({ at, kind }));
+  return { ...body, marks, points: body.points.map(([at, lag, held, rows, redelivered]) => ({ at, lag, held, rows, redelivered })) };
 }
 
 // A line's points, with an empty one wherever nobody looked.

@@ -1,4 +1,4 @@
-// Brings a [data-lag] section to life: draws the chosen window, and again every few seconds while a task may run.
+// Brings a [data-lag] section to life: draws the chosen window, and again when its supervisor has changed.
 import * as format from "../timeline/format.js";
 import { LagChart, spoken } from "./chart.js";
 import { fetchLag } from "./data.js";
@@ -6,9 +6,10 @@ import { fetchLag } from "./data.js";
 const LIVE_MS = 10_000;
 
 class Lag {
+  #askedAt = 0;
   #chosen = -1;
   #pending = null;
-  #span = "1h";
+  #asked = { span: "1h", partition: "" };
 
   constructor(section) {
     this.section = section;
@@ -17,21 +18,32 @@ class Lag {
     this.announcer = section.querySelector("[data-lag-announce]");
     this.chart = new LagChart(this.surface.querySelector("[data-lag-canvas]"));
     section.querySelector("[data-lag-window]").addEventListener("change", (event) => {
-      this.#span = event.target.value;
+      this.#asked.span = event.target.value;
       this.#load();
     });
+    section.querySelector("[data-lag-partition]")?.addEventListener("change", (event) => {
+      this.#asked.partition = event.target.value;
+      this.#load();
+    });
+    for (const button of section.querySelectorAll("[data-lag-zoom]")) button.addEventListener("click", () => this.#zoom(button.dataset.lagZoom));
     this.surface.addEventListener("keydown", (event) => this.#key(event));
     this.surface.addEventListener("blur", () => this.#choose(-1));
     document.addEventListener("headgate:theme", () => this.chart.restyle());
     this.#load();
-    if (section.dataset.live) setInterval(() => !document.hidden && this.#chosen < 0 && this.#load(), LIVE_MS);
+    section.addEventListener("live", () => this.#chosen < 0 && this.#late());
+  }
+
+  // The series has a sample every few seconds: it is not asked for more often.
+  #late() {
+    if (Date.now() - this.#askedAt >= LIVE_MS) this.#load();
   }
 
   async #load() {
+    this.#askedAt = Date.now();
     this.#pending?.abort();
     this.#pending = new AbortController();
     try {
-      this.#show(await fetchLag(this.section.dataset.url, this.#span, this.#pending.signal));
+      this.#show(await fetchLag(this.section.dataset.url, this.#asked, this.#pending.signal));
     } catch (error) {
       if (error.name !== "AbortError") this.status.textContent = `The lag could not be loaded. ${error.message}`;
     }
@@ -51,6 +63,12 @@ class Lag {
     this.status.textContent = `The last lag seen is ${format.count(points.at(-1).lag)}, the largest ${format.count(most)}, in ${format.plural(points.length, "sample")}.`;
   }
 
+  #zoom(how) {
+    this.chart.zoomBy({ in: 0.5, out: 2 }[how] ?? null);
+    const { start, end } = this.chart.zoom;
+    this.section.dataset.zoom = `${Math.round(start)}-${Math.round(end)}`;
+  }
+
   #choose(index) {
     this.#chosen = index;
     this.chart.choose(index);
@@ -67,6 +85,9 @@ class Lag {
       Home: () => this.#choose(0),
       End: () => this.#choose(last),
       Escape: () => this.#choose(-1),
+      "+": () => this.#zoom("in"),
+      "-": () => this.#zoom("out"),
+      0: () => this.#zoom("whole"),
     };
     const action = last >= 0 && keys[event.key];
     if (!action) return;

@@ -1,5 +1,6 @@
 // Brings a [data-timeline] section to life: what is drawn follows the window, finer data is fetched when a zoom ends.
 import { TimelineChart } from "./chart.js";
+import { askedWindow, keepWindow } from "./address.js";
 import { domain, fetchTimeline } from "./data.js";
 import * as format from "./format.js";
 
@@ -12,7 +13,9 @@ class Timeline {
   #whole = null; // {domain, bars} of everything
   #content = "";
   #pending = {}; // what is being fetched: the whole range, the window
+  #askedAt = 0;
   #timer = 0;
+  #asked = null; // the window that the address asks for, until it is drawn
 
   constructor(section) {
     this.section = section;
@@ -21,8 +24,16 @@ class Timeline {
     this.announcer = section.querySelector("[data-timeline-announce]");
     this.chart = new TimelineChart(this.surface.querySelector("[data-timeline-canvas]"));
     this.#listen();
+    this.#asked = askedWindow();
     this.#loadWhole();
-    if (section.dataset.live) setInterval(() => !document.hidden && this.#loadWhole(), LIVE_MS);
+    section.addEventListener("live", () => this.#late());
+  }
+
+  // It grows a little all the time: it is not asked for with each publish.
+  #late() {
+    if (Date.now() - this.#askedAt < LIVE_MS) return;
+    this.#askedAt = Date.now();
+    this.#loadWhole();
   }
 
   #listen() {
@@ -80,12 +91,16 @@ class Timeline {
     this.section.toggleAttribute("data-empty", answer.bars.length === 0);
     if (!this.#whole.domain) return;
     this.chart.setWhole(this.#whole.domain, answer.bars);
-    if (kept) this.chart.zoomTo(kept.start, kept.end); // and with it, its own finer data
+    const asked = this.#asked;
+    this.#asked = null;
+    if (asked) this.#zoom(asked.start, asked.end);
+    else if (kept) this.chart.zoomTo(kept.start, kept.end); // and with it, its own finer data
     else this.#show(answer);
   }
 
   async #loadWindow() {
     if (!this.#whole?.domain) return;
+    keepWindow(this.#isWhole ? null : this.chart.window);
     if (this.#isWhole) {
       this.#show({ bars: this.#whole.bars });
       return;

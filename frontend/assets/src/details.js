@@ -1,0 +1,25 @@
+// What can be unfolded stays so when a live part is replaced; what lies over the page closes with a click beside it.
+const open = new Map();
+
+export function rememberDetails() {
+  for (const one of document.querySelectorAll("details[id]")) open.set(one.id, one.open);
+}
+
+export function placeDetails() {
+  for (const one of document.querySelectorAll("details[id]")) if (open.has(one.id)) one.open = open.get(one.id);
+}
+
+function closeOthers(target) {
+  for (const one of document.querySelectorAll("details:is(.page-rest, .table-view)[open]")) {
+    if (!one.contains(target)) one.open = false;
+  }
+}
+
+document.addEventListener("click", (event) => closeOthers(event.target));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const one = document.querySelector("details:is(.page-rest, .table-view)[open]");
+  if (!one) return;
+  one.open = false;
+  one.querySelector("summary").focus();
+});

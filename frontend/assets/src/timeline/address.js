@@ -1,0 +1,15 @@
+// The window that is zoomed to stands in the page's address: whoever gets the link sees the same.
+export function askedWindow() {
+  const query = new URLSearchParams(window.location.search);
+  const [start, end] = ["from", "to"].map((name) => Date.parse(query.get(name) ?? ""));
+  return start < end ? { start, end } : null;
+}
+
+export function keepWindow(shown) {
+  const address = new URL(window.location.href);
+  for (const [name, time] of [["from", shown?.start], ["to", shown?.end]]) {
+    if (time === undefined) address.searchParams.delete(name);
+    else address.searchParams.set(name, new Date(time).toISOString());
+  }
+  window.history.replaceState(window.history.state, "", address);
+}

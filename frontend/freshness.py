@@ -1,0 +1,33 @@
+"""How fresh a datasource is, in a word with a mark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from controlplane.supervisors.completeness import Completeness
+from frontend.templatetags.headgate import duration
+
+UP_TO_DATE = timedelta(seconds=60)  # looks are some seconds apart, and a record takes a few to be stored
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """A word of a state, with its reason."""
+
+    mark: str  # good, wait, need or quiet
+    words: str
+    why: str = ""  # a sentence; empty when there is nothing to say
+
+
+def freshness_of(found: Completeness, now: datetime) -> Freshness:
+    """By the time until which it is complete, and by what holds it back."""
+    if not found.readers:
+        return Freshness("quiet", "not followed", found.reason)
+    if found.complete_until is None:
+        return Freshness("wait", "not known yet", found.reason)
+    behind = now - found.complete_until
+    if behind <= UP_TO_DATE:
+        return Freshness("good", "up to date")
+    words = f"behind by {duration(behind)}"
+    return Freshness("wait" if found.reason else "need", words, found.reason)

@@ -1,0 +1,72 @@
+"""What the user of a request can reach: teams, roles, and the team whose things alone are shown, if one is chosen."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from django.http import HttpRequest
+
+from controlplane.teams.models import Membership, Role, User
+from controlplane.teams.selectors import list_teams
+
+TEAM_KEY = "team"  # of the session
+TEAMS_OFFERED = 200
+
+
+class Reach:
+    """The user's teams, and what may be submitted to at least one of them. Read once, if somebody asks."""
+
+    def __init__(self, user: User | None, chosen: str = "") -> None:
+        self.user = user if user is not None and user.is_authenticated else None
+        self._chosen = chosen
+
+    @property
+    def known(self) -> bool:
+        """Somebody is logged in."""
+        return self.user is not None
+
+    @cached_property
+    def memberships(self) -> list[Membership]:
+        if self.user is None:
+            return []
+        return list(Membership.objects.filter(user=self.user).select_related("team").order_by("team__name"))
+
+    @cached_property
+    def teams(self) -> list[str]:
+        """Those that the user can choose from."""
+        if self.user is not None and self.user.is_superuser:
+            return list(list_teams(self.user).values_list("name", flat=True)[:TEAMS_OFFERED])
+        return [membership.team.name for membership in self.memberships]
+
+    @property
+    def team(self) -> str:
+        """The one whose things alone are shown; empty for all. A team that was left is chosen no more."""
+        return self._chosen if self._chosen and self._chosen in self.teams else ""
+
+    @property
+    def may_submit_tasks(self) -> bool:
+        return self._has(Role.OPERATOR, Role.ADMIN)
+
+    @property
+    def may_submit_supervisors(self) -> bool:
+        return self._has(Role.ADMIN)
+
+    @property
+    def may_read_audit(self) -> bool:
+        return self._has(Role.ADMIN)
+
+    def _has(self, *roles: Role) -> bool:
+        if self.user is None:
+            return False
+        return self.user.is_superuser or any(m.role in roles for m in self.memberships)
+
+
+def reach_of(request: HttpRequest) -> Reach:
+    """Of the request's user; the same one however often it is asked."""
+    known: Reach | None = getattr(request, "_reach", None)
+    if known is None:
+        session: Any = getattr(request, "session", {})
+        known = Reach(getattr(request, "user", None), str(session.get(TEAM_KEY, "")))
+        request._reach = known  # type: ignore[attr-defined]
+    return known

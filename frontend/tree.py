@@ -1,0 +1,52 @@
+"""A JSON value as nested lists. Names and texts are somebody else's: always escaped, and none that hides itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from frontend.payload import visible
+
+MOST_NODES = 2000
+MOST_LETTERS = 2000  # of one text
+DEEPEST = 30
+
+
+def tree_html(value: Any) -> SafeString:
+    """The value; of a large one the beginning, and it says so."""
+    return _Tree().of(value, DEEPEST)
+
+
+class _Tree:
+    def __init__(self) -> None:
+        self._left = MOST_NODES
+
+    def of(self, value: Any, depth: int) -> SafeString:
+        self._left -= 1
+        if isinstance(value, dict | list) and value:
+            if not depth:
+                return format_html('<span class="text-body-secondary">{}</span>', "nested further")
+            return format_html('<ul class="tree">{}</ul>', format_html_join("", "{}", self._parts(value, depth)))
+        return format_html("<code>{}</code>", _shown(value))
+
+    def _parts(self, value: dict[str, Any] | list[Any], depth: int) -> Iterator[tuple[SafeString]]:
+        named = value.items() if isinstance(value, dict) else enumerate(value)
+        for number, (name, part) in enumerate(named):
+            if self._left <= 0:
+                more = len(value) - number
+                yield (format_html('<li class="text-body-secondary">{} more, not shown</li>', more),)
+                return
+            yield (format_html("<li><span>{}</span>: {}</li>", _shown_name(name), self.of(part, depth - 1)),)
+
+
+def _shown_name(name: Any) -> str:
+    return visible(str(name)[:MOST_LETTERS])
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return visible(text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + "…")

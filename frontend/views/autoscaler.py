@@ -1,0 +1,73 @@
+"""A supervisor's autoscaler: what it decided, and what other parameters would have made of the recorded lag."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from pydantic import ValidationError
+
+from controlplane.supervisors.lag import lag_over_time
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.scaling import auto_scaler, task_count
+from controlplane.supervisors.selectors import get_supervisor
+from controlplane.supervisors.simulation import simulate
+from frontend.forms_scaling import WINDOWS, SimulatorForm
+from frontend.steps import drawing_of
+from frontend.views.common import PageRequest, page
+from frontend.views.supervisors import frame
+from ingestion.specs import AutoScalerConfig
+
+ACTIONS_SHOWN = 100
+MOST = 10  # indexers, for a spec that says nothing
+
+
+@page
+def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """Its decisions, and the simulator; what is tried stands in the address."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    scaler = auto_scaler(supervisor)
+    begin = _of_spec(supervisor)
+    asked = bool(request.GET)
+    form = SimulatorForm({**begin, **request.GET.dict()} if asked else begin)
+    context = {
+        **frame(request, supervisor, "autoscaler"),
+        "scaler": scaler,
+        "wanted": task_count(supervisor),
+        "scale_actions": supervisor.scale_actions.all()[:ACTIONS_SHOWN] if scaler else [],
+        "form": form,
+        **_simulated(supervisor, form),
+    }
+    return render(request, "supervisors/autoscaler.html", context)
+
+
+def _of_spec(supervisor: Supervisor) -> dict[str, Any]:
+    """The parameters that hold, or Druid's own where there are none."""
+    config = supervisor.io_config.auto_scaler
+    known = config or AutoScalerConfig(enableTaskAutoScaler=True, taskCountMin=1, taskCountMax=MOST)
+    values = known.model_dump()
+    return {"window": "1h", **{name: values[name] for name in SimulatorForm.base_fields if name in values}}
+
+
+def _simulated(supervisor: Supervisor, form: SimulatorForm) -> dict[str, Any]:
+    if not form.is_valid():
+        return {}
+    try:
+        config = AutoScalerConfig(enableTaskAutoScaler=True, **form.parameters)
+    except ValidationError as error:
+        form.add_error(None, "; ".join(str(e["msg"]).removeprefix("Value error, ") for e in error.errors()))
+        return {}
+    now = timezone.now()
+    start = now - timedelta(minutes=WINDOWS[form.cleaned_data["window"]])
+    samples = [(point.at, point.lag) for point in lag_over_time(supervisor, start=start, end=now).points]
+    if not samples:
+        return {}
+    keeps = supervisor.io_config.traits.keeps_offsets
+    begin_with = config.taskCountStart or config.bounds[0]
+    simulation = simulate(config, samples, begin_with=begin_with, partitions=supervisor.partitions if keeps else None)
+    done = list(supervisor.scale_actions.filter(at__gte=samples[0][0]).order_by("at"))
+    then = [(samples[0][0], done[0].before), *((a.at, a.after) for a in done)] if done else []
+    return {"simulation": simulation, "drawing": drawing_of(samples, simulation.counts, then)}

@@ -1,0 +1,125 @@
+"""What is in a connection's cluster: its topics, their newest records, its groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+
+from controlplane.common.errors import Unavailable
+from controlplane.connections import browsing
+from controlplane.connections.newest import newest_records
+from controlplane.connections.selectors import get_cluster
+from controlplane.teams.models import User
+from frontend.forms import NameFilter
+from frontend.payload import Payload, payload_as, payload_of
+from frontend.views.common import PageRequest, page
+from frontend.views.connections import frame
+from ingestion.specs.newest import MOST_ROWS, SHOWN_BYTES, NewestRecord
+from ingestion.specs.sampling import Bytes
+
+ROWS = 20
+FORMS = ("text", "json", "hexadecimal")
+
+
+@page
+def topics(request: PageRequest, team: str, name: str) -> HttpResponse:
+    """The cluster's topics, by name."""
+    connection = get_cluster(request.user, team, name)
+    filters = NameFilter(request.GET)
+    internal = request.GET.get("internal") == "1"
+    context = {**frame(request, connection, "topics"), "filters": filters, "internal": internal}
+    try:
+        context["listing"] = browsing.list_topics(
+            connection, search=filters.chosen("search"), after=request.GET.get("after", ""), internal=internal
+        )
+    except Unavailable as error:
+        context["problem"] = error
+    return render(request, "connections/topics.html", context)
+
+
+@page
+def topic(request: PageRequest, team: str, name: str, topic: str) -> HttpResponse:
+    """One topic: its partitions, its configuration, its newest records."""
+    connection = get_cluster(request.user, team, name)
+    context: dict[str, Any] = {**frame(request, connection, "topics"), "topic": topic}
+    try:
+        context["found"] = browsing.get_topic(connection, topic)
+    except Unavailable as error:
+        context["problem"] = error
+    return render(request, "connections/topic.html", context)
+
+
+@page
+def records(request: PageRequest, team: str, name: str, topic: str) -> HttpResponse:
+    """The topic's newest records, or its first, in the form that is asked for; with htmx that part alone."""
+    connection = get_cluster(request.user, team, name)
+    form = request.GET.get("form", "")
+    form, earliest = form if form in FORMS else "text", request.GET.get("from") == "first"
+    context: dict[str, Any] = {
+        **frame(request, connection, "topics"),
+        "topic": topic,
+        "form": form,
+        "forms": FORMS,
+        "earliest": earliest,
+    }
+    try:
+        context |= _shown(request.user, connection, topic, form, earliest)
+    except Unavailable as error:
+        context["problem"] = error
+    return render(request, "connections/_records.html" if request.htmx else "connections/records.html", context)
+
+
+def _shown(user: User, connection: Any, topic: str, form: str, earliest: bool) -> dict[str, Any]:
+    answer = newest_records(user=user, connection=connection, topic=topic, rows=ROWS, earliest=earliest)
+    return {
+        "lines": [_line(record, form) for record in answer.records],
+        "stopped_by": answer.stopped_by,
+        "most": min(ROWS, MOST_ROWS),
+    }
+
+
+def _line(record: NewestRecord, form: str) -> dict[str, Any]:
+    headers = [(name, _payload(value, "text")) for name, value in record.headers]
+    return {
+        "record": record,
+        "key": _payload(record.key, "text"),
+        "payload": _payload(record.payload, form),
+        "headers": headers,
+    }
+
+
+def _payload(data: Bytes | None, form: str) -> Payload:
+    if data is None:
+        return payload_of(None)
+    if data.size > len(data.start) or form == "text":
+        return payload_of(data.start, SHOWN_BYTES, data.size)
+    return payload_as(form, data.start, SHOWN_BYTES)
+
+
+@page
+def groups(request: PageRequest, team: str, name: str) -> HttpResponse:
+    """The cluster's consumer groups, by name."""
+    connection = get_cluster(request.user, team, name)
+    filters = NameFilter(request.GET)
+    context = {**frame(request, connection, "groups"), "filters": filters}
+    try:
+        context["listing"] = browsing.list_groups(
+            connection, search=filters.chosen("search"), after=request.GET.get("after", "")
+        )
+    except Unavailable as error:
+        context["problem"] = error
+    return render(request, "connections/groups.html", context)
+
+
+@page
+def group(request: PageRequest, team: str, name: str, group: str) -> HttpResponse:
+    """One consumer group: its members, and how far it has read."""
+    connection = get_cluster(request.user, team, name)
+    context: dict[str, Any] = {**frame(request, connection, "groups"), "group": group}
+    try:
+        context["found"] = browsing.get_group(connection, group)
+    except Unavailable as error:
+        context["problem"] = error
+    return render(request, "connections/group.html", context)

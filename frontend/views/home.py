@@ -1,0 +1,146 @@
+"""The page that people keep open: what needs a person now, and how all stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from controlplane.alerts.selectors import count_firing
+from controlplane.segments.models import SourceEvent
+from controlplane.supervisors.hours import SupervisorRow, rows_of
+from controlplane.supervisors.overview import Overview, overview
+from controlplane.supervisors.problems import GROUP_DRIFT, Problem
+from controlplane.supervisors.standing import Code, Kind
+from frontend.problems import ProblemRow
+from frontend.reach import reach_of
+from frontend.views.common import PageRequest, page
+
+SUPERVISORS_SHOWN = 50
+PROBLEMS_SHOWN = 50
+DATASOURCES_SHOWN = 12
+
+
+@page
+def index(request: PageRequest) -> HttpResponse:
+    """Problems first; first steps where there is nothing yet."""
+    team = reach_of(request).team
+    shown = overview(request.user, team)
+    if shown.is_empty:
+        return render(request, "home/first_steps.html", {"has_kafka": bool(settings.DEFAULT_BOOTSTRAP)})
+    rows = rows_of(shown, SUPERVISORS_SHOWN)
+    context = {
+        "firing": count_firing(request.user, team),
+        "overview": shown,
+        "team": team,
+        "problems": [problem_row(p) for p in shown.problems[:PROBLEMS_SHOWN]],
+        "more_problems": max(0, len(shown.problems) - PROBLEMS_SHOWN),
+        "rows": rows,
+        "more": len(shown.supervisors) - len(rows),
+        "kinds": _kinds(shown),
+        "datasources": shown.freshness[:DATASOURCES_SHOWN],
+        "more_datasources": max(0, len(shown.freshness) - DATASOURCES_SHOWN),
+        "rest": reverse("api:overview") + (f"?{urlencode({'team': team})}" if team else ""),
+        "charts": _charts(shown),
+        "most_behind": _most_behind(rows),
+    }
+    return render(request, "home/index.html", context)
+
+
+@dataclass(frozen=True)
+class DayChart:
+    """A figure over the last day: values evenly spaced, None where nothing is known."""
+
+    name: str
+    values: list[float | None]
+    most: float
+    edges: list[datetime]  # times along it, from its beginning to its end
+
+    @property
+    def top(self) -> str:
+        return f"{self.most:,.1f}" if 0 < self.most < 10 else f"{self.most:,.0f}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} over the last day: at most {self.top}"
+
+
+def _charts(shown: Overview) -> list[DayChart]:
+    """How many records were stored a second, and how far behind all were; none before there is something to draw."""
+    if len(shown.day) < 2:
+        return []
+    first, last = shown.day[0].at, shown.day[-1].at
+    stretch = min(b.at - a.at for a, b in pairwise(shown.day))
+    begin = min(first, last - timedelta(days=1) + stretch)
+    slots = round((last - begin) / stretch) + 1
+    rates: list[float | None] = [None] * slots
+    lags: list[float | None] = [None] * slots
+    for point in shown.day:
+        place = round((point.at - begin) / stretch)
+        rates[place], lags[place] = point.records_per_s, float(point.lag)
+    edges = [begin + n * (last - begin) / 4 for n in range(5)]
+    drawn = (("Records stored a second", rates), ("Offsets behind", lags))
+    return [DayChart(name, values, max(v for v in values if v is not None), edges) for name, values in drawn]
+
+
+def problem_row(problem: Problem) -> ProblemRow:
+    """A problem with its next step."""
+    url, (step, step_url) = _about(problem), _step(problem)
+    return ProblemRow(
+        code=problem.code,
+        level="bad" if problem.kind == Kind.FAILED else "need",
+        subject=problem.name or "The pool of indexers",
+        url=url,
+        text=problem.text,
+        since=problem.since,
+        step=step,
+        step_url=step_url,
+    )
+
+
+def _about(problem: Problem) -> str:
+    if problem.subject == "pool":
+        return f"{reverse('frontend:tasks')}?status=PENDING"
+    return reverse(f"frontend:{problem.subject}", args=[problem.name])
+
+
+_STEPS_OF_SUPERVISORS = {
+    Code.TOPIC_MISSING: ("Look at its spec", "supervisor-spec"),
+    Code.BEHIND: ("Look at its lag", "supervisor-lag"),
+    Code.NOTHING_STORED: ("Look at its spec", "supervisor-spec"),
+}
+
+
+def _step(problem: Problem) -> tuple[str, str]:
+    """What to do next: a link's label and address."""
+    if problem.subject == "supervisor":
+        known = {code.value: step for code, step in _STEPS_OF_SUPERVISORS.items()}
+        known[GROUP_DRIFT] = ("Look at its group", "share-group")
+        label, view = known.get(problem.code, ("What happened", "supervisor"))
+        return label, reverse(f"frontend:{view}", args=[problem.name])
+    if problem.subject == "pool":
+        return "Who waits", _about(problem)
+    if problem.code == "quarantined":
+        chosen = f"?{urlencode({'cause': problem.cause})}" if problem.cause else ""
+        return "Look at them", reverse("frontend:datasource-quarantine", args=[problem.name]) + chosen
+    if problem.task and problem.code in _OF_TASKS:
+        return "Look at the task", reverse("frontend:task", args=[problem.task])
+    return "Look at the event", reverse("frontend:datasource-events", args=[problem.name])
+
+
+_OF_TASKS = (SourceEvent.Kind.TASK_FAILED, SourceEvent.Kind.FAILING, SourceEvent.Kind.REPAIRED)
+
+
+def _kinds(shown: Overview) -> list[tuple[str, str, int]]:
+    """(kind, as it is written, how many) of those that there are."""
+    return [(kind.value, kind.value.replace("_", " "), n) for kind, n in shown.kinds.items() if n]
+
+
+def _most_behind(rows: list[SupervisorRow]) -> SupervisorRow | None:
+    return max((r for r in rows if r.standing.behind), key=lambda r: r.standing.behind or 0, default=None)

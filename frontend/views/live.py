@@ -1,0 +1,81 @@
+"""The stream of a page's events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from importlib import import_module
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.core.handlers.asgi import ASGIRequest
+from django.db import connections
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.views.decorators.http import require_GET
+
+from controlplane.common.errors import HeadgateError
+from controlplane.teams.models import User
+from frontend.live.hub import hub
+from frontend.live.stream import Stream, pace_of
+from frontend.live.topics import Wanted, wanted
+
+MOST_STREAMS = 1_000  # of a process
+
+
+@require_GET
+async def stream(request: HttpRequest) -> HttpResponseBase:
+    """Which of the address's topics (``t``) change, as server-sent events. Whatever is no stream ends the asking."""
+    topics = request.GET.getlist("t")
+    try:
+        may = await _asked(request, topics)
+    except HeadgateError as error:
+        return HttpResponse(error.detail, status=error.status, content_type="text/plain; charset=utf-8")
+    if may is None:
+        return HttpResponse("Log in first.", status=HTTPStatus.UNAUTHORIZED, content_type="text/plain; charset=utf-8")
+    if not isinstance(request, ASGIRequest):
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)  # the server can't stream: the page asks by itself
+    if hub().closing or hub().streams >= MOST_STREAMS:
+        return HttpResponse("Ask again later.", status=HTTPStatus.SERVICE_UNAVAILABLE, headers={"Retry-After": "30"})
+    made = Stream(may, lambda: _allowed(request, topics))
+    answer = StreamingHttpResponse(_events(made, request.headers.get("Last-Event-ID", "")), "text/event-stream")
+    # Nothing in between may keep it back, or pack it.
+    answer["Cache-Control"], answer["X-Accel-Buffering"] = "no-store, no-transform", "no"
+    return answer
+
+
+async def _events(made: Stream, last_event_id: str) -> AsyncIterator[bytes]:
+    mine = hub()
+    mine.add(made, last_event_id)
+    try:
+        async for event in made.events(lambda: mine.last_id, lambda: pace_of(mine.streams)):
+            yield event
+    finally:
+        mine.remove(made)
+
+
+async def _allowed(request: HttpRequest, topics: list[str]) -> Wanted | None:
+    try:
+        return await _asked(request, topics)
+    except HeadgateError:
+        return None
+
+
+@sync_to_async
+def _asked(request: HttpRequest, topics: list[str]) -> Wanted | None:
+    """What the session's user may hear now; None for nobody. No stream keeps a connection of the database."""
+    try:
+        user = _user_of(request)
+        return None if user is None else wanted(user, topics)
+    finally:
+        for connection in connections.all(initialized_only=True):
+            if not connection.in_atomic_block:
+                connection.close()
+
+
+def _user_of(request: HttpRequest) -> User | None:
+    """Read anew: the session may have ended, and the user may have been turned off."""
+    key = request.session.session_key
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)
+    user = get_user(request)
+    return user if isinstance(user, User) and user.is_active else None

@@ -1,0 +1,112 @@
+"""Fixing a cause: a spec edited beside records of it, tried on them, and submitted with a replay of them all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
+from controlplane.common.specjson import spec_text
+from controlplane.datasources.models import Datasource
+from controlplane.supervisors.mending import SHOWN, Mendable, Tried, mendable, submit_and_replay, try_spec
+from controlplane.tasks.causes import get_cause
+from controlplane.tasks.datasources import get_datasource
+from controlplane.teams.permissions import Action, may, require
+from frontend.forms import MendForm
+from frontend.payload import payload_of
+from frontend.views.common import PageRequest, page, refused
+from frontend.views.datasources import frame
+
+TEMPLATE, ASK = "quarantine/fix.html", "quarantine/fix_confirm.html"
+
+
+@page
+def fix(request: PageRequest, name: str) -> HttpResponse:
+    """The spec beside records; tried, or with the question whether to submit it."""
+    datasource = get_datasource(request.user, name)
+    found = mendable(request.user, datasource, request.GET.get("cause", ""))
+    form = MendForm(request.POST or None, initial={"document": spec_text(found.spec)}, nonce=str(request.csp_nonce))
+    context = _shown(request, datasource, found, form)
+    if request.method != "POST":
+        return render(request, TEMPLATE, context)
+    if not form.is_valid():
+        return render(request, TEMPLATE, context, status=400)
+    asks = "confirm" in request.POST
+    require(request.user, Action.ADMINISTER if asks else Action.OPERATE, datasource.team)
+    try:
+        tried = try_spec(
+            user=request.user, datasource=datasource, cause=found.cause, document=form.cleaned_data["document"]
+        )
+    except HeadgateError as error:
+        return _refused(request, context, error)
+    if asks and found.supervisor is not None:
+        return render(request, ASK, {**context, "tried": tried, "document": form.data["document"]})
+    return render(request, TEMPLATE, {**context, "tried": tried, "lines": _lines(tried)})
+
+
+def _refused(request: PageRequest, context: dict[str, Any], error: HeadgateError) -> HttpResponse:
+    """The page as it was, with what is wrong with the spec where it is wrong."""
+    if isinstance(error, NotFound | NotAllowed):
+        raise error
+    faults = [{"pointer": f.pointer, "message": f.message} for f in error.errors]
+    return refused(request, TEMPLATE, {**context, "faults": faults}, error)
+
+
+def _shown(request: PageRequest, datasource: Datasource, found: Mendable, form: MendForm) -> dict[str, Any]:
+    return {
+        **frame(request, datasource, "quarantine"),
+        "found": found,
+        "form": form,
+        "faults": [],
+        "described": get_cause(request.user, datasource, found.cause),
+        "lines": [{"record": r, "payload": payload_of(r.payload), "error": r.error} for r in found.records[:SHOWN]],
+        "may_try": may(request.user, Action.OPERATE, datasource.team),
+        "may_submit": may(request.user, Action.ADMINISTER, datasource.team) and found.supervisor is not None,
+        "back": f"{reverse('frontend:datasource-quarantine', args=[datasource.name])}?cause={found.cause}",
+    }
+
+
+def _lines(tried: Tried) -> list[dict[str, Any]]:
+    return [
+        {
+            "record": record,
+            "payload": payload_of(record.payload),
+            "outcome": sampled.outcome,
+            "error": sampled.error,
+            "row": "" if sampled.row is None else json.dumps(sampled.row, indent=1, ensure_ascii=False),
+        }
+        for record, sampled in tried.shown
+    ]
+
+
+@require_POST
+@page
+def submit(request: PageRequest, name: str) -> HttpResponse:
+    """The new version, and the replay: both, or neither."""
+    datasource = get_datasource(request.user, name)
+    require(request.user, Action.ADMINISTER, datasource.team)
+    found = mendable(request.user, datasource, request.GET.get("cause", ""))
+    form = MendForm(request.POST, nonce=str(request.csp_nonce))
+    context = _shown(request, datasource, found, form)
+    if not form.is_valid():
+        return render(request, TEMPLATE, context, status=400)
+    upto = form.cleaned_data["upto"]
+    try:
+        supervisor, started = submit_and_replay(
+            user=request.user,
+            datasource=datasource,
+            cause=found.cause,
+            upto=found.upto if upto is None else upto,
+            document=form.cleaned_data["document"],
+        )
+    except HeadgateError as error:
+        return _refused(request, context, error)
+    submitted = f"Version {supervisor.version} of {supervisor.pk} was submitted"
+    messages.success(request, f"{submitted}; {started.records:,} records are being replayed with it.")
+    return redirect("frontend:task", started.tasks[0].pk)

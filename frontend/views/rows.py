@@ -1,0 +1,105 @@
+"""A datasource's newest rows as a table: the page at once, the rows as soon as they have been read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
+from controlplane.segments.manifest import how_to_open
+from controlplane.segments.newest import NewestRows, newest_rows
+from controlplane.tasks.datasources import get_datasource
+from frontend.views.common import PageRequest, asked_time, page
+from frontend.views.datasources import frame
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value as it is shown."""
+
+    kind: str  # null, masked, cut, number or text
+    text: str = ""
+    size_bytes: int = 0  # of a value that is cut
+
+
+@page
+def rows(request: PageRequest, name: str) -> HttpResponse:
+    """The page; of a window with ``from`` and ``to``."""
+    return _page(request, name, read=False)
+
+
+@page
+def table(request: PageRequest, name: str) -> HttpResponse:
+    """The rows: the page's part that it asks for, or for who runs no scripts the whole page."""
+    return _page(request, name, read=True)
+
+
+def _page(request: PageRequest, name: str, read: bool) -> HttpResponse:
+    datasource = get_datasource(request.user, name)
+    start, end = _asked_window(request)
+    window = {n: t.isoformat().replace("+00:00", "Z") for n, t in (("from", start), ("to", end)) if t is not None}
+    query = f"?{urlencode(window)}" if window else ""
+    context: dict[str, Any] = {
+        **frame(request, datasource, "rows"),
+        "start": start,
+        "end": end,
+        "table_url": reverse("frontend:datasource-rows-table", args=[name]) + query,
+        "read": read,
+        "lines": how_to_open(name, request.build_absolute_uri("/").rstrip("/")),
+    }
+    if read:
+        context |= _read(request, datasource, start, end)
+    return render(request, "datasources/_rows.html" if read and request.htmx else "datasources/rows.html", context)
+
+
+def _read(request: PageRequest, datasource: Any, start: datetime | None, end: datetime | None) -> dict[str, Any]:
+    try:
+        found = newest_rows(user=request.user, datasource=datasource, start=start, end=end)
+    except (NotFound, NotAllowed):
+        raise
+    except HeadgateError as error:
+        return {"problem": error}
+    return table_of(found)
+
+
+def table_of(found: NewestRows) -> dict[str, Any]:
+    """What ``datasources/_rows_table.html`` shows of rows."""
+    numbers = {c.name for c in found.columns if c.type in ("long", "double")}
+    return {"found": found, "shown": [[cell_of(v) for v in row] for row in found.rows], "numbers": numbers}
+
+
+def cell_of(value: Any) -> Cell:
+    """How a cell of ``NewestRows`` is shown."""
+    if value is None:
+        return Cell("null")
+    if isinstance(value, dict):
+        return (
+            Cell("masked", value.get("role", ""))
+            if value.get("masked")
+            else Cell("cut", value["start"], value["size_bytes"])
+        )
+    if isinstance(value, bool):
+        return Cell("text", "true" if value else "false")
+    if isinstance(value, int | float):
+        return Cell("number", f"{value}")
+    if isinstance(value, list):
+        return Cell("text", "[" + ", ".join("null" if v is None else str(v) for v in value) + "]")
+    return Cell("text", value)
+
+
+def _asked_window(request: PageRequest) -> tuple[datetime | None, datetime | None]:
+    try:
+        start, end = asked_time(request, "from"), asked_time(request, "to")
+        if start is not None and end is not None and start >= end:
+            raise ValueError("from must be before to")
+    except ValueError as error:
+        messages.warning(request, f"The newest of all rows are shown: {error}.")
+        return None, None
+    return start, end
