@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help jars venv venv-dev chromium prerequisites demo up down status clean test test-fast lint format lock
+.PHONY: help jars venv venv-dev chromium prerequisites demo up down status manage clean test test-fast screenshots lint format lock
 
 # The lock is made for 3.11; the newest others are tried after it.
 ifndef PYTHON
@@ -52,6 +52,10 @@ status: ## what runs; exit code 3 when not everything does
 	@test -x $(BIN)/python || { echo "Nothing runs: the stack was never started here."; exit 3; }
 	@$(STACK) status
 
+manage: ## a command of manage.py on the stack that runs (ARGS="ensure_login --username ann --team web")
+	@test -x $(BIN)/python || { echo "Nothing runs: the stack was never started here."; exit 3; }
+	@$(STACK) manage $(ARGS)
+
 clean: ## stop it and delete its data; downloads stay
 	@test ! -x $(BIN)/python || $(STACK) clean
 
@@ -73,6 +77,10 @@ jars: venv-dev
 
 test-fast: venv-dev ## lint, unit and contract tests only
 	$(PYTEST) -n 2 tests/lint tests/unit tests/contracts $(ARGS)
+
+screenshots: venv-dev chromium ## every page, light and dark, wide and narrow, into .headgate/screenshots
+	rm -rf .headgate/screenshots && mkdir -p .headgate/screenshots
+	HEADGATE_SCREENSHOTS=.headgate/screenshots $(PYTEST) tests/browser/test_every_page.py
 
 lint: venv-dev ## format, style, types and layers
 	$(BIN)/python -m ruff format --check .

@@ -21,7 +21,21 @@ from rich.table import Table
 
 from benchmarks.targets import TARGETS, Target
 
-NAMES = ("index", "decode", "publish", "latency", "memory", "share", "offsets", "start", "soak")
+NAMES = (
+    "index",
+    "decode",
+    "publish",
+    "timeline",
+    "pages",
+    "latency",
+    "memory",
+    "share",
+    "offsets",
+    "start",
+    "compaction",
+    "soak",
+    "connector",
+)
 SHORT = 3  # the exit code when nothing was lost or doubled, but something fell short of its target
 Results = Mapping[str, Any]
 

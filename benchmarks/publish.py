@@ -13,6 +13,7 @@ import os
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -36,6 +37,7 @@ WARM_UP_S = (
 FIRST_OFFSET = 1_000_000_000
 PARTITIONS = 4
 OFFSET_BITS = 44
+MakeRequest = Callable[[int, int, int, int], Any]  # of epoch, partition, and the offsets' start and stop
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,17 +55,17 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     with stack(options) as house:
         task, token = make_task(house)
         offsets = Offsets()
-        publishes(house, task, token, offsets, options.writers, WARM_UP_S, options.rate)
+        publishes(house.url, task, token, offsets, options.writers, WARM_UP_S, options.rate)
         for name in ("empty", "settled"):
             if name == "settled":
                 fill(house, options.settled)
             before = processor_s(house)
-            paced = publishes(house, task, token, offsets, options.writers, options.seconds, options.rate)
+            paced = publishes(house.url, task, token, offsets, options.writers, options.seconds, options.rate)
             spent = {part: s - before[part] for part, s in processor_s(house).items()}
             results |= {f"{name}_p{p}_ms": 1000 * percentile(paced, p / 100) for p in (50, 99)}
             results[f"{name}_paced_per_s"] = len(paced) / options.seconds
             results |= {f"{name}_{part}_cpu_ms": 1000 * s / len(paced) for part, s in spent.items()}
-            unpaced = publishes(house, task, token, offsets, options.writers, options.seconds, None)
+            unpaced = publishes(house.url, task, token, offsets, options.writers, options.seconds, None)
             results[f"{name}_publishes_per_s"] = len(unpaced) / options.seconds
     return results
 
@@ -141,21 +143,39 @@ class Offsets:
             return start, start + BATCH
 
 
+def _of_a_day(epoch: int, partition: int, start: int, stop: int) -> Any:
+    return request_of("publish-bench", DAY, timedelta(days=1), epoch, partition, start, stop)
+
+
 def publishes(
-    house: House, task: str, token: str, offsets: Offsets, writers: int, seconds: float, rate: float | None
+    url: str,
+    task: str,
+    token: str,
+    offsets: Offsets,
+    writers: int,
+    seconds: float,
+    rate: float | None,
+    request: MakeRequest = _of_a_day,
 ) -> list[float]:
     """Seconds that each publish took. ``rate``: in all, per second; None: as fast as they go."""
     end = time.monotonic() + seconds
 
     def write(number: int) -> list[float]:
-        return _writer(house.url, task, token, number, offsets, end, rate and writers / rate)
+        return _writer(url, task, token, number, offsets, end, rate and writers / rate, request)
 
     with ThreadPoolExecutor(writers) as pool:
         return [seconds for taken in pool.map(write, range(writers)) for seconds in taken]
 
 
 def _writer(
-    url: str, task: str, token: str, number: int, offsets: Offsets, end: float, pause: float | None
+    url: str,
+    task: str,
+    token: str,
+    number: int,
+    offsets: Offsets,
+    end: float,
+    pause: float | None,
+    make_request: MakeRequest,
 ) -> list[float]:
     from ingestion.client import HttpControlPlane
     from ingestion.specs.protocol import StartRequest
@@ -168,7 +188,7 @@ def _writer(
         if pause is not None:
             time.sleep(max(0.0, due - time.monotonic()))
             due += pause
-        request = _request(epoch, number % PARTITIONS, *offsets.take(number % PARTITIONS))
+        request = make_request(epoch, number % PARTITIONS, *offsets.take(number % PARTITIONS))
         began = time.monotonic()
         client.publish(number, request)
         taken.append(time.monotonic() - began)
@@ -179,24 +199,27 @@ def _writer(
 def _put(path: str, size_bytes: int) -> None:
     """A file of that size, as the control plane looks whether it is there."""
     file = Path(os.environ["HEADGATE_DEEP_STORAGE"]) / path
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(exist_ok=True, parents=True)
     with file.open("wb") as opened:
         opened.truncate(size_bytes)
 
 
-def _request(epoch: int, partition: int, start: int, stop: int) -> Any:
+def request_of(
+    folder: str, begins: datetime, length: timedelta, epoch: int, partition: int, start: int, stop: int
+) -> Any:
+    """A publish of one file in the interval that begins then, with these offsets of one partition."""
     from ingestion.specs.counters import Counters
     from ingestion.specs.protocol import Column, PublishRequest, SegmentFile
 
     file = SegmentFile(
-        path=f"publish-bench/{uuid.uuid4()}.parquet",
-        interval_start=DAY,
-        interval_end=DAY + timedelta(days=1),
+        path=f"{folder}/{uuid.uuid4()}.parquet",
+        interval_start=begins,
+        interval_end=begins + length,
         rows=stop - start,
         size_bytes=10_000,
         sha256="0" * 64,
-        min_time=DAY,
-        max_time=DAY,
+        min_time=begins,
+        max_time=begins,
         columns=[Column(name=f"column_{n}", type="string") for n in range(6)],
         offsets={partition: [(start, stop)]},
     )

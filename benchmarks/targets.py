@@ -34,6 +34,17 @@ def _none(*keys: str) -> tuple[Target, ...]:
 
 _ONCE = _none("lost", "duplicated")
 TARGETS: dict[str, tuple[Target, ...]] = {
+    "pages": (
+        Target("slowest_p95_ms", "at most", 300),
+        Target("streams_cpu_percent", "at most", 20),
+        Target("streams_broken", "at most", 0),
+    ),
+    "timeline": (
+        Target("timeline_p95_ms", "at most", 100),
+        Target("lists_p95_ms", "at most", 300),
+        Target("publish_p99_ms", "at most", 50),
+        Target("plan_day_p95_ms", "at most", 50),
+    ),
     "publish": (
         Target("empty_p99_ms", "at most", 50),
         Target("settled_p99_ms", "at most", 50),
@@ -78,6 +89,18 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("first_row_share_s", "at most", 9),
         Target("ratio_from_submit", "at least", 1),
         *_ONCE,
+    ),
+    "connector": (
+        Target("ratio_bare", "at least", 0.6),
+        Target("ratio_spark_kafka", "at least", 0.5),
+        Target("slow_work_ratio_12_readers", "at least", 2.4),
+        *_ONCE,
+    ),
+    "compaction": (
+        Target("ratio_duckdb", "at least", 0.5),
+        Target("ratio_spark_sql", "at least", 2),
+        *_ONCE,
+        *_none("wrong"),
     ),
     "soak": (*_ONCE, *_none("wrong")),
 }

@@ -14,8 +14,10 @@ from typing import Any
 
 from django.db.models import Count, Max, Min, Sum
 from django.test import Client
+from django.utils import timezone
 from psycopg.types.range import Int8Range
 
+from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import (
     OFFSET_BITS,
@@ -32,7 +34,9 @@ from controlplane.segments.models import (
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.teams.models import ApiToken, Membership, Role, Team, User
+from controlplane.teams.roles import Scope
 from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.causes import cause_of
 from ingestion.specs.source_traits import SHARE_GROUP
 
 ROLES = ("owner", "operator", "viewer", "outsider", "anonymous", "superuser")
@@ -71,7 +75,10 @@ def spec_for(datasource: str, **io_config: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Cast:
-    """``users`` by role, without anonymous. ``segments``: by interval and partition number."""
+    """``users`` by role, without anonymous; ``service`` is alpha's service account, without a token.
+
+    ``segments``: by interval and partition number.
+    """
 
     alpha: Team
     beta: Team
@@ -85,13 +92,22 @@ class Cast:
     task: Task
     quarantined: QuarantinedRecord
     event: SourceEvent
+    connection: Connection  # to a schema registry that does not answer; nobody uses it
 
 
 def speaking_as(cast: Cast, role: str) -> Client:
     """A client with a bearer token of that role's user; without for anonymous. Its answers never raise."""
     if role == "anonymous":
         return Client(raise_request_exception=False)
-    _, secret = ApiToken.objects.create(user=cast.users[role], name="test")
+    # Used just now, so that asking writes nothing.
+    _, secret = ApiToken.objects.create(user=cast.users[role], name="test", last_used_at=timezone.now())
+    return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
+
+
+def serving(cast: Cast, scope: Scope, *datasources: str) -> Client:
+    """A client with a token of alpha's service account."""
+    limits = {"scope": scope.value, "datasources": list(datasources)}
+    _, secret = ApiToken.objects.create(user=cast.users["service"], name="test", **limits)
     return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
 
 
@@ -142,6 +158,14 @@ def make_cast() -> Cast:
             detail="Offsets 5 to 6 were removed by retention.",
             task_id=task.pk,
         ),
+        connection=Connection.objects.create(
+            team=alpha,
+            name="orders-schemas",
+            kind=Connection.Kinds.SCHEMA_REGISTRY,
+            properties={"url": "http://127.0.0.1:1", "config": {}, "headers": {}},
+            created_by=users["owner"],
+            changed_by=users["owner"],
+        ),
     )
 
 
@@ -152,6 +176,7 @@ def _users(alpha: Team, beta: Team) -> dict[str, User]:
     for name, (team, role) in roles.items():
         Membership.objects.create(user=users[name], team=team, role=role)
     users["superuser"] = User.objects.create_superuser("superuser", password=PASSWORD)
+    users["service"] = User.objects.create_user("loader@alpha", service_of=alpha)
     return users
 
 
@@ -349,6 +374,7 @@ def _quarantined(source: Source, task: Task) -> QuarantinedRecord:
         delivery_count=1,
         reason="unparseable",
         error="Malformed JSON at byte 12",
+        cause=cause_of("unparseable", "Malformed JSON at byte 12").fingerprint,
         key=b"key",
         payload=PAYLOAD,
         publish_id=uuid.uuid4(),

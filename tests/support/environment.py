@@ -37,6 +37,7 @@ os.environ.update(
         # Tests' own servers, and names with any port that lead nowhere.
         "HEADGATE_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128",
         "HEADGATE_ALLOWED_PORTS": "1-65535",
+        "HEADGATE_AUTO_COMPACTION": "0",  # those that want it say so: the others count segments
         # What a JVM would compile well, tests do not run for long: Kafka takes half of the processor time until it
         # answers. Applications have these flags anyway.
         "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

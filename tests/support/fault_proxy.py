@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -50,6 +51,13 @@ class FaultProxy:
         with self._lock:
             self.fault = fault
             self.hits = 0
+
+    def await_silence(self) -> None:
+        """Wait until half a second has passed without a request: what somebody had sent last is over."""
+        before = -1
+        while self.hits != before:
+            before = self.hits
+            time.sleep(0.5)
 
     def close(self) -> None:
         self._server.shutdown()

@@ -177,6 +177,11 @@ class House:
 
     # REST and SQL
 
+    @property
+    def token(self) -> str:
+        """An API token of the login that tests have."""
+        return str(self._http.headers["Authorization"]).removeprefix("Bearer ")
+
     def api(self, method: str, path: str, json: Any = None, expect: int | None = None) -> Any:
         """The answer's JSON; fails on an unexpected status (by default: any from 400)."""
         response = self._http.request(method, path, json=json, headers={"X-Headgate-Team": "demo"})
@@ -197,13 +202,13 @@ class House:
 
     # Kafka
 
-    def topic(self, prefix: str = "topic", partitions: int = 4) -> str:
+    def topic(self, prefix: str = "topic", partitions: int = 4, config: dict[str, str] | None = None) -> str:
         """A new topic's name."""
-        return self.make_topic(f"{prefix}-{uuid.uuid4().hex[:8]}", partitions)
+        return self.make_topic(f"{prefix}-{uuid.uuid4().hex[:8]}", partitions, config)
 
-    def make_topic(self, name: str, partitions: int = 4) -> str:
+    def make_topic(self, name: str, partitions: int = 4, config: dict[str, str] | None = None) -> str:
         """Make it, and wait until the producer has forgotten that one of this name was deleted, if one was."""
-        self.admin.create_topics([NewTopic(name, partitions)])[name].result(30)
+        self.admin.create_topics([NewTopic(name, partitions, config=config or {})])[name].result(30)
 
         def known() -> bool:
             topic = self.producer.list_topics(name, 10).topics[name]

@@ -86,5 +86,8 @@ def parsed(response: Any) -> Element:
 
 def counters(page: Element) -> dict[str, str]:
     """The numbers of a report, by name."""
-    tiles = [e for e in page.all("div", class_="tile") if "data-counter" in e.attributes]
-    return {t.attributes["data-counter"]: t.one("div", class_="tile-value").text.lstrip("=+ ") for t in tiles}
+    figures = [(kind, e) for kind in ("figure", "tile") for e in page.all("div", class_=kind)]
+    counted = [(kind, e) for kind, e in figures if "data-counter" in e.attributes]
+    return {
+        e.attributes["data-counter"]: e.one("div", class_=f"{kind}-value").text.lstrip("=+ ") for kind, e in counted
+    }

@@ -34,6 +34,14 @@ _SEGMENTS = """
     SELECT s.id::text, s.path, s.rows, s.size_bytes, s.sha256 FROM segments_segment s
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.used
 """
+_WRITTEN = """
+    SELECT s.id::text, s.rows, s.used FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id
+    WHERE d.name = %s
+"""
+_REPLACEMENTS = """
+    SELECT r.taken::text[], r.made::text[], r.rows_before, r.rows_after FROM segments_replacement r
+    JOIN datasources_datasource d ON d.id = r.datasource_id WHERE d.name = %s
+"""
 _PUBLISHES = """
     SELECT f.id, p.epoch, p.abandoned, p.segment_ids FROM segments_publish p
     JOIN segments_indexerfence f ON f.id = p.fence_id JOIN datasources_datasource d ON d.id = f.datasource_id
@@ -111,7 +119,8 @@ def _check_stored(house: House, datasource: str, wanted: set[int]) -> None:
 
 def _keys(house: House, datasource: str) -> dict[int, _Key]:
     """Every partition with its receipts; I2 and the segments' rows are looked at on the way."""
-    found, receipts, segments = house.sql_at_once(datasource, _KEYS, _RECEIPTS, _SEGMENTS)  # it may be publishing
+    # It may be publishing.
+    found, receipts, written, replaced = house.sql_at_once(datasource, _KEYS, _RECEIPTS, _WRITTEN, _REPLACEMENTS)
     keys = {row[0]: _Key(*row[1:]) for row in found}
     rows_of: Counter[str] = Counter()
     for key_id, _, outcomes, segment_ids, replay in receipts:
@@ -119,11 +128,25 @@ def _keys(house: House, datasource: str) -> dict[int, _Key]:
             keys[key_id].by_outcome.setdefault(name, []).extend((r[0], r[1]) for r in ranges)
         for start, end, index in outcomes.get("stored", []):
             rows_of[segment_ids[index]] += end - start
-    live = {segment: rows for segment, _, rows, *_ in segments}
-    assert rows_of == live, "I2: the receipts' stored offsets are not the live segments' rows"
+    made = {segment for _, ids, *_ in replaced for segment in ids}
+    published = {segment: rows for segment, rows, _ in written if segment not in made}
+    assert rows_of == published, "I2: the receipts' stored offsets are not the rows of the segments published"
+    _check_replacements(written, replaced)
     for key_id, key in keys.items():
         key.settled = _settled(house, key_id)
     return keys
+
+
+def _check_replacements(written: list[Any], replaced: list[Any]) -> None:
+    """I1, of compaction: each segment is taken once, and its rows are in those that were made of it."""
+    rows = {segment: count for segment, count, _ in written}
+    taken = Counter(segment for ids, *_ in replaced for segment in ids)
+    assert not [s for s, times in taken.items() if times > 1], "I1: a segment was replaced twice"
+    live = {segment for segment, _, used in written if used}
+    assert live == set(rows) - set(taken), "I1: what is used is not what nothing has replaced"
+    for ids, made, before, after in replaced:
+        assert before == sum(rows[s] for s in ids) and after == sum(rows[s] for s in made)
+        assert after == before, "I1: rows were lost or doubled by a replace"
 
 
 def _settled(house: House, key: int) -> list[offsets.Range]:
@@ -180,8 +203,9 @@ def _check_publishes(house: House, datasource: str) -> None:
         newest[fence] = epoch
         assert not (abandoned and segment_ids)
         named.update(segment_ids)
-    live = Counter(row[0] for row in house.sql(_SEGMENTS, datasource))
-    assert named == live, "I7: the segments are not those that the publishes name"
+    made = {segment for _, ids, *_ in house.sql(_REPLACEMENTS, datasource) for segment in ids}
+    written = Counter(row[0] for row in house.sql(_WRITTEN, datasource) if row[0] not in made)
+    assert named == written, "I7: the segments are not those that the publishes name"
 
 
 def _check_no_record_left(house: House, keys: Iterable[_Key]) -> None:

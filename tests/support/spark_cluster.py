@@ -74,7 +74,7 @@ class SparkCluster:
     def _answers(self) -> dict[str, Any] | None:
         try:
             found: dict[str, Any] = httpx2.get(f"{self.web}/json/", trust_env=False, timeout=5.0).json()
-        except httpx2.HTTPError:
+        except (httpx2.HTTPError, ValueError):  # its server listens before it has anything to say
             return None
         return found
 
