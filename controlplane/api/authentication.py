@@ -1,4 +1,4 @@
-"""Bearer tokens, and their description in OpenAPI."""
+"""Who asks: by a bearer token, a session, or at Druid's addresses a password; and what OpenAPI says of each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from typing import Any
 from drf_spectacular.authentication import SessionScheme as PlainSessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from knox.auth import TokenAuthentication as KnoxTokenAuthentication
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.authentication import SessionAuthentication as PlainSessionAuthentication
-from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 from rest_framework.request import Request
 
+from controlplane.api.passwords import CODE_HEADER, FailureThrottle, basic_pair, person_of
 from controlplane.login.demanding import must_set_up
+from controlplane.teams.models import ApiToken, User
 from controlplane.teams.service_accounts import note_use
+
+_OF_BROWSERS = ("Origin", "Sec-Fetch-Site")
 
 
 class TokenAuthentication(KnoxTokenAuthentication):
@@ -25,6 +30,43 @@ class TokenAuthentication(KnoxTokenAuthentication):
         user.limits = found.limits
         note_use(found)
         return user, found
+
+
+def from_browser(request: Request) -> bool:
+    """Whether the request has a header that browsers add and programs do not."""
+    return any(name in request.headers for name in _OF_BROWSERS)
+
+
+class BasicAuthentication(BaseAuthentication):
+    """HTTP basic authentication with each request, as Druid's clients send it: a password, or a token in its place.
+
+    Who sends wrong ones is refused as at the login, and counted with it. A browser adds what it once was given to the
+    requests of other sites, too: what a browser sends is not taken, for there is the session.
+    """
+
+    def authenticate(self, request: Request) -> Any:
+        if from_browser(request):
+            return None
+        pair = basic_pair(request)
+        if pair is None:
+            return None
+        throttle = FailureThrottle()
+        if not throttle.allow_request(request, request.parser_context["view"]):
+            raise Throttled(throttle.wait())
+        try:
+            return _owner(*pair) or (person_of(request, *pair, request.headers.get(CODE_HEADER, "")), None)
+        except AuthenticationFailed:
+            throttle.count()
+            raise
+
+
+def _owner(username: str, password: str) -> tuple[User, ApiToken] | None:
+    """Whose token the password is; None where it is none of this user's."""
+    try:
+        user, token = TokenAuthentication().authenticate_credentials(password.encode())
+    except AuthenticationFailed:
+        return None
+    return (user, token) if user.get_username() == username else None
 
 
 class SessionAuthentication(PlainSessionAuthentication):
@@ -40,6 +82,18 @@ class SessionAuthentication(PlainSessionAuthentication):
 
 class SessionScheme(PlainSessionScheme):
     target_class = "controlplane.api.authentication.SessionAuthentication"
+
+
+class BasicScheme(OpenApiAuthenticationExtension):
+    target_class = "controlplane.api.authentication.BasicAuthentication"
+    name = "basic"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {
+            "type": "http",
+            "scheme": "basic",
+            "description": "A user name and the password, or in its place a token of that user.",
+        }
 
 
 class BearerScheme(OpenApiAuthenticationExtension):

@@ -6,9 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rest_framework import serializers
+from rest_framework.request import Request
 from rest_framework.response import Response
 
+from controlplane.api.authentication import (
+    BasicAuthentication,
+    SessionAuthentication,
+    TokenAuthentication,
+    from_browser,
+)
 from controlplane.api.base import HeadgateView, ProblemSchema
+from controlplane.api.passwords import BASIC_CHALLENGE
 from controlplane.api.problems import MOST_ERRORS, Problem, caught
 
 # status → Druid's error code and category (DruidException.Category).
@@ -68,7 +76,15 @@ class DruidSchema(ProblemSchema):
 
 
 class DruidView(HeadgateView):
+    """Answers and errors have Druid's form, and a password is taken with each request, as Druid's clients send it."""
+
     schema = DruidSchema()
+    authentication_classes = [TokenAuthentication, BasicAuthentication, SessionAuthentication]
+
+    def get_authenticate_header(self, request: Request) -> str:
+        """The challenge of a 401; none of those that make a browser ask for a password."""
+        bearer = TokenAuthentication().authenticate_header(request)
+        return bearer if from_browser(request) else f"{bearer}, {BASIC_CHALLENGE}"
 
     def get_exception_handler(self) -> Callable[..., Response]:
         return exception_handler

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of
-from controlplane.api.v1.auth import LoginThrottle
+from controlplane.api.passwords import LoginThrottle
 from controlplane.api.v1.serializers.account import (
     EmailBody,
     EmailSerializer,

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.contrib.auth import authenticate, logout
+from django.contrib.auth import logout
 from django.contrib.auth.signals import user_logged_in
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status
-from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.throttling import SimpleRateThrottle
 
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.passwords import BASIC_CHALLENGE, CODE_HEADER, LoginThrottle, basic_pair, person_of
 from controlplane.api.v1.serializers.teams import (
     LoginBody,
     LoginSerializer,
@@ -26,23 +22,11 @@ from controlplane.api.v1.serializers.teams import (
     TokenBody,
     TokenSerializer,
 )
-from controlplane.common.clients import client_address, counted_as
-from controlplane.login.codes import Verdict, has_second_factor, try_code
-from controlplane.login.demanding import must_set_up
 from controlplane.teams import selectors, services
 from controlplane.teams.models import ApiToken, User
 from controlplane.teams.roles import Scope
 
 GONE = OpenApiResponse(description="Done.")
-
-
-class LoginThrottle(SimpleRateThrottle):
-    """By the caller's address: what a caller writes into a header counts nothing."""
-
-    scope = "login"
-
-    def get_cache_key(self, request: Request, view: Any) -> str:
-        return self.cache_format % {"scope": self.scope, "ident": counted_as(client_address(request._request))}
 
 
 class LoginView(HeadgateView):
@@ -53,7 +37,7 @@ class LoginView(HeadgateView):
     throttle_classes = [LoginThrottle]
 
     def get_authenticate_header(self, request: Request) -> str:
-        return 'Basic realm="headgate", charset="UTF-8"'
+        return BASIC_CHALLENGE
 
     @extend_schema(operation_id="login", tags=["auth"], request=LoginBody, responses=LoginSerializer, auth=[])
     def post(self, request: Request) -> Response:
@@ -62,45 +46,19 @@ class LoginView(HeadgateView):
         Who has a second factor gives a code of it, too: as ``code``, or with basic authentication in the header
         ``X-Headgate-Code``.
         """
-        given = _credentials(request)
-        code = str(given.pop("code", "") or request.headers.get("X-Headgate-Code", ""))
-        user = authenticate(request._request, **given)
-        if not isinstance(user, User):
-            raise AuthenticationFailed("The user name or the password is wrong.")
-        _second_factor(user, code)
+        user = person_of(request, *_credentials(request))
         token, secret = services.create_token(user=user, name="login")
         user_logged_in.send(sender=User, request=request._request, user=user)
         return Response(LoginSerializer({"token": secret, "expiry": token.expiry}).data)
 
 
-def _second_factor(user: User, code: str) -> None:
-    """A password alone opens nothing for who has a second factor, here as on the pages."""
-    if must_set_up(user):
-        raise AuthenticationFailed(
-            "This site wants a second factor of you: log in on its pages and set one up.", code="second_factor_required"
-        )
-    if not has_second_factor(user):
-        return
-    if not code:
-        raise AuthenticationFailed("A code of the second factor is needed, too.", code="second_factor_required")
-    verdict, _ = try_code(user, code)
-    if verdict is not Verdict.RIGHT:
-        raise AuthenticationFailed(verdict.value, code="second_factor_required")
-
-
-def _credentials(request: Request) -> dict[str, Any]:
-    scheme, _, value = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "basic":
-        return body_of(request, LoginBody)
-    try:
-        username, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
-    except (binascii.Error, ValueError):
-        colon = ""
-    body = LoginBody(data={"username": username, "password": password}) if colon else None
-    if body is None or not body.is_valid():
-        raise AuthenticationFailed("The Authorization header can't be read.")
-    data: dict[str, Any] = body.validated_data
-    return data
+def _credentials(request: Request) -> tuple[str, str, str]:
+    """User name, password, and the code of a second factor or nothing."""
+    pair = basic_pair(request)
+    if pair is not None:
+        return *pair, request.headers.get(CODE_HEADER, "")
+    body = body_of(request, LoginBody)
+    return body["username"], body["password"], body.get("code") or request.headers.get(CODE_HEADER, "")
 
 
 class LogoutView(HeadgateView):

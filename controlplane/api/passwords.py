@@ -1,0 +1,83 @@
+"""User names and passwords over REST: whose they are, and how often a client may be wrong about them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from django.contrib.auth import authenticate
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+from rest_framework.throttling import SimpleRateThrottle
+
+from controlplane.common.clients import client_address, counted_as
+from controlplane.common.text import storable
+from controlplane.login.codes import Verdict, has_second_factor, try_code
+from controlplane.login.demanding import must_set_up
+from controlplane.teams.models import User
+
+BASIC_CHALLENGE = 'Basic realm="headgate", charset="UTF-8"'
+CODE_HEADER = "X-Headgate-Code"
+LONGEST_NAME, LONGEST_PASSWORD = 150, 1000
+_UNREADABLE = "The Authorization header can't be read."
+
+
+class LoginThrottle(SimpleRateThrottle):
+    """By the caller's address: what a caller writes into a header counts nothing."""
+
+    scope = "login"
+
+    def get_cache_key(self, request: Request, view: Any) -> str:
+        return self.cache_format % {"scope": self.scope, "ident": counted_as(client_address(request._request))}
+
+
+class FailureThrottle(LoginThrottle):
+    """Counts with the logins what fails, and nothing else: a script sends its password with each request."""
+
+    def throttle_success(self) -> bool:
+        return True
+
+    def count(self) -> None:
+        """Note that the request which was let through has failed."""
+        super().throttle_success()
+
+
+def basic_pair(request: Request) -> tuple[str, str] | None:
+    """User name and password of HTTP basic authentication; None where the request has none.
+
+    Raises ``AuthenticationFailed`` for a header that can't be read.
+    """
+    scheme, _, value = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        username, colon, password = base64.b64decode(value.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        raise AuthenticationFailed(_UNREADABLE) from None
+    fits = 0 < len(username) <= LONGEST_NAME and 0 < len(password) <= LONGEST_PASSWORD
+    if not colon or not fits or not storable(username + password):
+        raise AuthenticationFailed(_UNREADABLE)
+    return username, password
+
+
+def person_of(request: Request, username: str, password: str, code: str) -> User:
+    """Whose name and password it is. Raises ``AuthenticationFailed``.
+
+    A password alone opens nothing for who has a second factor, here as on the pages.
+    """
+    user = authenticate(request._request, username=username, password=password)
+    if not isinstance(user, User):
+        raise AuthenticationFailed("The user name or the password is wrong.")
+    if must_set_up(user):
+        raise AuthenticationFailed(
+            "This site wants a second factor of you: log in on its pages and set one up.", code="second_factor_required"
+        )
+    if not has_second_factor(user):
+        return user
+    if not code:
+        raise AuthenticationFailed("A code of the second factor is needed, too.", code="second_factor_required")
+    verdict, _ = try_code(user, code)
+    if verdict is not Verdict.RIGHT:
+        raise AuthenticationFailed(verdict.value, code="second_factor_required")
+    return user
