@@ -35,6 +35,7 @@ NAMES = (
     "compaction",
     "soak",
     "connector",
+    "read",
 )
 SHORT = 3  # the exit code when nothing was lost or doubled, but something fell short of its target
 Results = Mapping[str, Any]

@@ -48,7 +48,7 @@ BROKER = {"group.share.max.size": "1000"}
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Sizes."""
     parser.add_argument("--records", type=int, default=2_000_000)
-    parser.add_argument("--slow-records", type=int, default=60_000, help="with 1 ms of work each")
+    parser.add_argument("--slow-records", type=int, default=240_000, help="with 1 ms of work each")
     parser.add_argument("--readers", type=int, nargs="+", default=[1, 4, 12])
     parser.add_argument("--processes", type=int, nargs="+", help="compare these readerProcesses, with 4 readers each")
     parser.add_argument("--rounds", type=int, default=3, help="alternating; the medians are compared")

@@ -96,6 +96,11 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("slow_work_ratio_12_readers", "at least", 2.4),
         *_ONCE,
     ),
+    "read": (
+        Target("ratio_by_hand", "at least", 0.9),
+        Target("ratio_by_hand_interval", "at least", 0.9),
+        *_none("wrong"),
+    ),
     "compaction": (
         Target("ratio_duckdb", "at least", 0.5),
         Target("ratio_spark_sql", "at least", 2),
