@@ -3,10 +3,9 @@
 
 | type | values |
 |---|---|
-| string | strings; numbers as written in the record; true/false; objects as JSON text; arrays: see ``multivalue`` |
-| long | whole numbers of 64 bits; of other numbers the whole part (as Druid); strings with a whole number; true is 1 |
-| double, float | numbers; strings that hold a number; true is 1. NaN, Infinity and what is beyond a double: null |
-| json | any value as JSON text |
+| string | strings; numbers, objects and what is in arrays as Java writes them; true/false; arrays: see ``multivalue`` |
+| long, double, float | see ``numbers`` |
+| json | any value as JSON text; whole numbers that are beyond a long as doubles |
 | auto, discovered | what fits all: long, double (numbers), boolean, string; json with objects or arrays; else string |
 
 Most columns hold values of one kind: those are converted by Arrow in a few nanoseconds a value. All others go through
@@ -15,8 +14,6 @@ DuckDB, value by value, with the same results.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,28 +22,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode import multivalue
+from ingestion.decode import java_texts, multivalue, numbers
 from ingestion.decode.engine import TEXTS, Engine
-from ingestion.decode.fields import Mask, flat, validity
+from ingestion.decode.fields import flat, validity
+from ingestion.decode.numbers import TEXT, Use
 from ingestion.rows import JSON_TYPE
 
-TEXT = "CASE WHEN starts_with(e, '\"') THEN json_extract_string(e, '$') ELSE e END"
-NUMBER_PATTERN = r"'\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*'"
-_AS_TEXT = f"SELECT {TEXT} AS v FROM texts"
-_AS_DOUBLE = f"""
-SELECT CASE WHEN isfinite(d) THEN d END AS v FROM (
-  SELECT CASE WHEN e = 'true' THEN 1.0 WHEN e = 'false' THEN 0.0
-              WHEN regexp_full_match(t, {NUMBER_PATTERN}) THEN TRY_CAST(t AS DOUBLE) END AS d
-  FROM (SELECT e, {TEXT} AS t FROM texts))"""
-_AS_LONG = rf"""
-SELECT CASE WHEN e = 'true' THEN 1 WHEN e = 'false' THEN 0
-            WHEN regexp_full_match(t, '\s*[-+]?[0-9]+\s*') THEN TRY_CAST(t AS BIGINT)
-            WHEN NOT regexp_full_match(t, {NUMBER_PATTERN}) THEN NULL
-            WHEN NOT starts_with(e, '"') OR trunc(TRY_CAST(t AS DOUBLE)) = TRY_CAST(t AS DOUBLE)
-            THEN TRY_CAST(trunc(TRY_CAST(t AS DOUBLE)) AS BIGINT) END AS v
-FROM (SELECT e, {TEXT} AS t FROM texts)"""
-
-
+AS_TEXT = f"SELECT {TEXT} AS v FROM texts"
 Bytes = npt.NDArray[np.uint8]
 _IN_WHOLE_NUMBERS = np.isin(np.arange(256), list(b"-0123456789"))
 
@@ -85,61 +67,60 @@ class Values:
 
 @dataclass(frozen=True)
 class ColumnTyper:
-    """Converts ``Values``. ``record_text`` gives the record's text at a row: numbers are looked up there as written."""
+    """Converts ``Values``."""
 
     engine: Engine
 
-    def typed(
-        self, values: Values, kind: str, name: str, record_text: Callable[[int], str], lists: str | None = None
-    ) -> pa.Array:
+    def typed(self, values: Values, kind: str, use: Use = "dimension", lists: str | None = None) -> pa.Array:
         """A column of a dimension's ``kind`` (string, long, float, double, json or auto).
 
-        ``lists``: how a string's several values are ordered; None keeps arrays as JSON text.
+        ``lists``: how a string's several values are ordered; None keeps arrays as one text.
         """
         if kind == "json":
-            return values.texts.cast(JSON_TYPE)
+            return _as_json(values)
         if kind == "long":
-            return self._long(values)
+            return self._long(values, use)
         if kind in ("float", "double"):
-            return self._double(values)
+            column = self._double(values, use)
+            return column if kind == "double" else numbers.floats(column)
         if kind == "auto":
-            return self.discovered(values, name, record_text)
-        texts = self._string(values, name, record_text)
+            return self.discovered(values)
+        texts = self._string(values)
         if lists is None or not values.nested or not multivalue.has_arrays(values.texts):
             return texts
         return multivalue.lists(self.engine, values.texts, texts, lists)
 
-    def discovered(self, values: Values, name: str, record_text: Callable[[int], str]) -> pa.Array:
+    def discovered(self, values: Values) -> pa.Array:
         """A column of the type that the values suggest; string when there is none."""
         if values.nested:
-            return values.texts.cast(JSON_TYPE)
+            return _as_json(values)
         if values.total and values.numbers == values.total:
-            return self._number(values)
+            return self._double(values, "dimension") if values.whole is None else values.whole
         if values.total and values.booleans == values.total:
             return pc.equal(values.texts, "true")
-        return self._string(values, name, record_text)
+        return self._string(values)
 
-    def _number(self, values: Values) -> pa.Array:
-        return self._double(values) if values.whole is None else values.whole
+    def _long(self, values: Values, use: Use) -> pa.Array:
+        return numbers.longs(self.engine, values.texts, use) if values.whole is None else values.whole
 
-    def _long(self, values: Values) -> pa.Array:
-        return self._converted(_AS_LONG, values, pa.int64()) if values.whole is None else values.whole
-
-    def _double(self, values: Values) -> pa.Array:
+    def _double(self, values: Values, use: Use) -> pa.Array:
         column = cast(values.texts, pa.float64()) if values.numbers == values.total else None
         if column is None:
-            return self._converted(_AS_DOUBLE, values, pa.float64())
+            return numbers.doubles(self.engine, values.texts, use)
         finite = pc.is_finite(column)
         return column if pc.all(finite).as_py() in (True, None) else pc.if_else(finite, column, None)
 
-    def _string(self, values: Values, name: str, record_text: Callable[[int], str]) -> pa.Array:
+    def _string(self, values: Values) -> pa.Array:
         if values.strings == values.total and values.unquoted is not None:
             return values.unquoted
-        texts = self._converted(_AS_TEXT, values, pa.string()) if values.strings else values.texts
-        return _with_numbers_as_written(texts, values, name, record_text) if values.numbers else texts
+        texts = values.texts
+        if values.strings:
+            texts = flat(self.engine.run(AS_TEXT, TEXTS, pa.table({"e": texts})).column(0)).cast(pa.string())
+        return java_texts.retold(texts, values.texts) if values.numbers or values.nested else texts
 
-    def _converted(self, sql: str, values: Values, wanted: pa.DataType) -> pa.Array:
-        return flat(self.engine.run(sql, TEXTS, pa.table({"e": values.texts})).column(0)).cast(wanted)
+
+def _as_json(values: Values) -> pa.Array:
+    return java_texts.with_doubles(values.texts).cast(JSON_TYPE)
 
 
 def cast(texts: pa.Array, wanted: pa.DataType) -> pa.Array | None:
@@ -162,35 +143,3 @@ def first_bytes(texts: pa.Array) -> Bytes:
         return np.empty(0, np.uint8)
     starts = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts)]
     return _bytes(texts)[starts[validity(texts)]]
-
-
-def _with_numbers_as_written(texts: pa.Array, values: Values, name: str, record_text: Callable[[int], str]) -> pa.Array:
-    """DuckDB writes 1.10 as 1.1 and 1e2 as 100.0: fetch such numbers from the records."""
-    rows = np.flatnonzero(_rewritten(values.texts))
-    if not rows.size:
-        return texts
-    held = texts.to_pylist()
-    for row in rows.tolist():
-        held[row] = number_as_written(record_text(row), name) or held[row]
-    return pa.array(held, pa.string())
-
-
-def _rewritten(texts: pa.Array) -> Mask:
-    bare = pc.match_substring_regex(texts, r"^-?[0-9][0-9]*[.eE]").fill_null(False)
-    return np.asarray(bare.to_numpy(zero_copy_only=False), np.bool_)
-
-
-class _Written(str):
-    """A number's text."""
-
-
-def number_as_written(record: str, name: str) -> str | None:
-    """The text of the number in the top-level field ``name`` (the first of that name), or None."""
-    try:
-        members = json.loads(
-            record, parse_float=_Written, parse_int=_Written, object_pairs_hook=lambda pairs: dict(reversed(pairs))
-        )
-    except (ValueError, RecursionError):
-        return None
-    value = members.get(name)
-    return str(value) if isinstance(value, _Written) else None

@@ -18,8 +18,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 _ISO = re.compile(
     r"(?P<year>[+-]?\d{1,9})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2}))?|-(?P<ordinal>\d{3})"
     r"|-[Ww](?P<week>\d{1,2})(?:-(?P<weekday>\d))?)?"
-    r"(?:(?P<between>[Tt ])(?:(?P<hour>\d{1,2})(?:(?P<hours>[.,]\d+)|:(?P<minute>\d{1,2})(?:(?P<minutes>[.,]\d+)"
-    r"|:(?P<second>\d{1,2})(?P<seconds>[.,]\d+)?)?)?)?(?P<zone>[Zz]|[+-]\d{2}(?::?\d{2}(?::?\d{2}(?:[.,]?\d{1,3})?)?)?)?)?",
+    r"(?:(?P<between>[Tt ])(?:(?P<hour>\d{1,2})(?:(?P<hours>[.,]\d{1,9})|:(?P<minute>\d{1,2})"
+    r"(?:(?P<minutes>[.,]\d{1,9})|:(?P<second>\d{1,2})(?P<seconds>[.,]\d{1,9})?)?)?)?(?P<zone>[Zz]|[+-]\d{2}(?::?\d{2}(?::?\d{2}(?:[.,]?\d{1,3})?)?)?)?)?",
     re.ASCII,
 )
 _ORDINAL = re.compile(r"[+-]?\d{1,9}-\d{3}(?!\d)", re.ASCII)
@@ -91,7 +91,7 @@ def iso_ms(text: str, where: tzinfo = UTC, blank: bool = False) -> int | None:
     if parts["zone"] is not None:
         try:
             return milliseconds((local - offset(parts["zone"])).replace(tzinfo=UTC))
-        except OverflowError:
+        except (ValueError, OverflowError):
             return None
     try:
         return local_ms(local, where)
@@ -122,7 +122,7 @@ def _clock(parts: dict[str, str | None]) -> timedelta:
     for name, unit in (("hours", 3_600_000), ("minutes", 60_000), ("seconds", 1000)):
         digits = parts[name]
         if digits is not None:
-            fraction = timedelta(milliseconds=int(digits[1:19]) * unit // 10 ** len(digits[1:19]))
+            fraction = timedelta(milliseconds=int(digits[1:]) * unit // 10 ** len(digits[1:]))
     return timedelta(hours=hour, minutes=minute, seconds=second) + fraction
 
 

@@ -183,7 +183,7 @@ def as_text(value: Value) -> str | None:
         if len(value.values) == 1:
             return as_text(value.values[0])
         return "[" + ", ".join("null" if v is None else str(as_text(v)) for v in value.values) + "]"
-    return _shown(value.value) if isinstance(value, Nested) else number_text(value)
+    return java_text(value.value) if isinstance(value, Nested) else number_text(value)
 
 
 def number_text(value: float) -> str:
@@ -206,12 +206,12 @@ def number_text(value: float) -> str:
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 
-def _shown(value: Any) -> str:
+def java_text(value: Any) -> str:
     """Java's text of maps and lists."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}={_shown(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k}={java_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_shown(v) for v in value) + "]"
+        return "[" + ", ".join(java_text(v) for v in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:

@@ -22,9 +22,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.columns import NUMBER_PATTERN
 from ingestion.decode.engine import CANDIDATES, Engine, pointer
 from ingestion.decode.fields import Mask
+from ingestion.decode.numbers import NUMBER_PATTERN
 from ingestion.rows import TIME
 from ingestion.specs import Filter
 from ingestion.specs.filters import (

@@ -100,17 +100,25 @@ _NUMBERS = {
 _ADJACENT = {*_NUMBERS, "S"}
 
 
+def shape(pattern: str) -> str:
+    """A regular expression of what the pattern reads, in any case, with a group for each run of letters.
+
+    Raises ``BadTime``.
+    """
+    tokens = _tokens(pattern)
+    after = [*(run for run, _ in tokens[1:]), ""]
+    return "".join(
+        f"({_read(run, next_run, pattern)})" if run else re.escape(text)
+        for (run, text), next_run in zip(tokens, after, strict=True)
+    )
+
+
 @lru_cache(maxsize=256)
 def reader(pattern: str, zone_name: str | None) -> Callable[[str], int | None]:
     """Reads times by Joda's pattern; null of what is none. Raises ``BadTime``."""
     where = zone(zone_name)
-    tokens = _tokens(pattern)
-    written, names = [], []
-    for number, (run, text) in enumerate(tokens):
-        after = tokens[number + 1][0] if number + 1 < len(tokens) else ""
-        written.append(re.escape(text) if not run else f"({_read(run, after, pattern)})")
-        names += [run] * bool(run)
-    compiled = re.compile("".join(written), re.ASCII | re.IGNORECASE)
+    names = [run for run, _ in _tokens(pattern) if run]
+    compiled = re.compile(shape(pattern), re.ASCII | re.IGNORECASE)
 
     def read(text: str) -> int | None:
         found = compiled.fullmatch(text)
@@ -138,7 +146,7 @@ def _read(run: str, after: str, pattern: str) -> str:
     if letter in fixed:
         return fixed[letter]
     if letter == "Z" and count < 3:
-        return r"[+-]\d{2}:?\d{2}|Z" if count == 2 else r"[+-]\d{2}:?\d{2}"
+        return r"[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?|Z"
     raise BadTime(f"{run!r} in the pattern {pattern!r} is not taken")
 
 
@@ -157,8 +165,9 @@ def _assembled(parts: dict[str, str], where: tzinfo) -> int:
         day = datetime(int(by.get("y", by.get("Y", "1970"))), _month(by.get("M", "1")), int(by.get("d", "1")))
     if "E" in by and not {"d", "D"} & set(by):
         raise ValueError
-    if "E" in by and _DAYS[day.weekday()][:3].lower() != by["E"][:3].lower():
-        raise Fails  # which of the two counts hangs on Joda's fields
+    if "E" in by:  # it counts last: another day is that one of the same week
+        names = [name[:3].lower() for name in _DAYS]
+        day += timedelta(days=names.index(by["E"][:3].lower()) - day.weekday())
     local = day + timedelta(
         hours=_hour(by),
         minutes=_within(by.get("m", "0"), 59),

@@ -307,7 +307,7 @@ class _Parts:
         matching = filtered.kept
         kept = matching & _inside(times.ms, window)
         fields, kept, beyond = self._discover(texts, fields, kept)
-        rows, faults = self._rows(texts, fields, made, times.ms, kept)
+        rows, faults = self._rows(fields, made, times.ms, kept)
         return Decoded(
             rows=rows,
             unparseable=dict(sorted((errors | beyond).items())),
@@ -329,15 +329,14 @@ class _Parts:
         return (self._fields.read(texts) if changed else fields), kept, beyond
 
     def _rows(
-        self, texts: pa.Array, fields: Fields, made_fields: Transformed, ms: npt.NDArray[np.int64], kept: Mask
+        self, fields: Fields, made_fields: Transformed, ms: npt.NDArray[np.int64], kept: Mask
     ) -> tuple[pa.Table, dict[int, str]]:
         """The rows of the kept records, and by index what is wrong with some of them."""
         index = np.flatnonzero(kept).astype(np.int32)
         whole = len(index) == len(kept)
         columns = {**fields.columns, **made_fields.columns} if made_fields.columns else fields.columns
         columns = columns if whole else _filtered(columns, pa.array(kept))
-        record_text = partial(_record_text, texts, index)
-        made = self._maker.make(RowFields(columns, len(index), record_text, frozenset(made_fields.columns)))
+        made = self._maker.make(RowFields(columns, len(index)))
         if self._discovers:
             self._fields.forget_all_but(made.discovered)
         kept_ms = ms if whole else ms[kept]
@@ -365,7 +364,3 @@ def _inside(ms: npt.NDArray[np.int64], window: MessageWindow) -> Mask:
 
 def _filtered(columns: dict[str, pa.Array], kept: pa.Array) -> dict[str, pa.Array]:
     return {name: column.filter(kept) for name, column in columns.items()}
-
-
-def _record_text(texts: pa.Array, index: npt.NDArray[np.int32], row: int) -> str:
-    return str(texts[int(index[row])].as_py())

@@ -1,15 +1,18 @@
 # ruff: noqa: S608 - the SQL is built of constants
 """Strings of several values: arrays in the field of a string dimension.
 
-A batch in which a record has an array there gives a column of lists, in which every text is a list of one; a batch
-without arrays a plain column of texts. Elements become texts as DuckDB writes them. An empty array is null.
+A batch in which a record has several values there gives a column of lists, in which every text is a list of one; any
+other batch a plain column of texts. What is in an array becomes texts as in Java. An empty array is null.
 """
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestion.decode import java_texts
 from ingestion.decode.engine import TEXTS, Engine
 from ingestion.decode.fields import flat
 from ingestion.rows import LIST_TYPE
@@ -21,6 +24,8 @@ _ORDERED = {
     # list_distinct leaves nulls out.
     "SORTED_SET": "list_concat(CASE WHEN len(v) > list_count(v) THEN [NULL] ELSE [] END, list_sort(list_distinct(v)))",
 }
+# Arrays with something that Java writes in another way than JSON has it.
+_ODD = r"(?s)^\[.*([\[{]|[0-9][.eE]|[0-9]{19})"
 
 
 def has_arrays(texts: pa.Array) -> bool:
@@ -33,9 +38,26 @@ def lists(engine: Engine, texts: pa.Array, singles: pa.Array, handling: str) -> 
     sql = f"""
 SELECT CASE WHEN len(v) > 0 THEN {_ORDERED[handling]} END AS v
 FROM (SELECT json_extract_string(e, '$[*]') AS v FROM texts)"""
-    lists = flat(engine.run(sql, TEXTS, pa.table({"e": texts})).column(0)).cast(LIST_TYPE)
+    plain = _plain(texts)
+    lists = flat(engine.run(sql, TEXTS, pa.table({"e": plain})).column(0)).cast(LIST_TYPE)
     arrays = pc.starts_with(texts, "[").fill_null(False)
+    if (pc.max(pc.list_value_length(pc.if_else(arrays, lists, None))).as_py() or 0) < 2:
+        return pc.if_else(arrays, _firsts(lists), singles)
     return pc.if_else(arrays, lists, _lists_of_one(singles))
+
+
+def _plain(texts: pa.Array) -> pa.Array:
+    """The JSON texts, in which arrays hold strings alone if they held anything that Java writes in its own way."""
+    odd = pc.match_substring_regex(texts, _ODD).fill_null(False)
+    if not pc.any(odd).as_py():
+        return texts
+    held = [json.dumps(java_texts.elements(text), ensure_ascii=False) for text in texts.filter(odd).to_pylist()]
+    return pc.replace_with_mask(texts, odd, pa.array(held, pa.string()))
+
+
+def _firsts(lists: pa.Array) -> pa.Array:
+    """Of lists of one, or null."""
+    return pa.array([None if held is None else held[0] for held in lists.to_pylist()], pa.string())
 
 
 def _lists_of_one(singles: pa.Array) -> pa.Array:

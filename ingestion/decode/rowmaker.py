@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,27 +16,16 @@ from ingestion.specs import DataSchema, DimensionSchema
 from ingestion.specs.metrics import Metric, StringMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
-_WITH_FRACTION = r"^-?[0-9]+\.[0-9]*[1-9][0-9]*$"
-_TINY = r"^-?[0-9.]+[eE]-"
 _MANY_DIGITS = r"^-?[0-9]{16,}$"
 _LEAST_TO_ROUND = 16  # characters
 
 
 @dataclass(frozen=True)
 class RowFields:
-    """The fields of ``count`` records as JSON texts, null where a record has none.
-
-    ``record_text`` gives a record's text, where numbers stand as they were written; what is ``made`` stands in none.
-    """
+    """The fields of ``count`` records as JSON texts, null where a record has none."""
 
     texts: Mapping[str, pa.Array]
     count: int
-    record_text: Callable[[int], str]
-    made: frozenset[str] = frozenset()
-
-    def written(self, name: str) -> Callable[[int], str]:
-        """The text of the record in which this field's value stands."""
-        return _nowhere if name in self.made else self.record_text
 
 
 @dataclass
@@ -73,16 +62,16 @@ class RowMaker:
         made = Made()
         values = {name: Values(fields.texts[name]) for name in dict.fromkeys(self.names)}
         for dimension in self._dimensions:
-            self._add_dimension(made, dimension, values[dimension.name], fields)
+            self._add_dimension(made, dimension, values[dimension.name])
         if self._discovers:
             self._discover(made, fields)
         for metric in self._metrics:
             self._add_metric(made, metric, values, fields)
         return made
 
-    def _add_dimension(self, made: Made, dimension: DimensionSchema, values: Values, fields: RowFields) -> None:
+    def _add_dimension(self, made: Made, dimension: DimensionSchema, values: Values) -> None:
         name, kind = dimension.name, dimension.type
-        column = self._typer.typed(values, kind, name, fields.written(name), dimension.multiValueHandling)
+        column = self._typer.typed(values, kind, lists=dimension.multiValueHandling)
         _note_faults(made, values, column, kind, name)
         made.columns.append((name, column))
 
@@ -91,7 +80,7 @@ class RowMaker:
         others = {name: Values(texts) for name, texts in fields.texts.items() if name not in self._undiscovered}
         for name, values in others.items():
             if values.total:
-                column = self._typer.discovered(values, name, fields.written(name))
+                column = self._typer.discovered(values)
                 _note_faults(made, values, column, "auto", name)
                 made.columns.append((name, column))
                 made.discovered.append(name)
@@ -101,15 +90,11 @@ class RowMaker:
             made.columns.append((metric.name, pa.array(np.ones(fields.count, np.int64))))
             return
         raw = values[metric.field]
-        column = self._typer.typed(raw, metric.kind, metric.field, fields.written(metric.field))
+        column = self._typer.typed(raw, metric.kind, "metric")
         _note_faults(made, raw, column, metric.kind, metric.field)
         if isinstance(metric, StringMetric):
             column = cut(column, metric.maxStringBytes)
         made.columns.append((metric.name, column))
-
-
-def _nowhere(row: int) -> str:
-    return ""
 
 
 def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, name: str) -> None:
@@ -120,9 +105,6 @@ def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, name: 
     if kind not in _NUMBERS:
         return
     _note_lost(made, values.texts, column, f"field {name!r} is not {_NUMBERS[kind]}")
-    if kind == "long" and values.numbers and values.whole is None:
-        fraction = pc.or_(_matching(values.texts, _WITH_FRACTION), _matching(values.texts, _TINY))
-        _note(made, fraction, f"field {name!r} has a fraction, which is cut off: its column holds whole numbers")
 
 
 def _note_lost(made: Made, texts: pa.Array, column: pa.Array, fault: str) -> None:

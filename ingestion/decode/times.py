@@ -1,22 +1,24 @@
 # ruff: noqa: S608 - the SQL is built of constants; field names pass through engine.pointer, values are bound
-"""From the timestamp field to ``__time``: milliseconds since 1970 in UTC, cut down (also before 1970), never rounded.
+"""From the timestamp field to ``__time``: milliseconds since 1970 in UTC, as Druid reads them, never rounded.
 
 | format | what is read |
 |---|---|
-| auto | ISO 8601, or a number (also in a string): milliseconds |
-| iso | a date, then optionally ``T`` or a blank and a time, then optionally a zone (below) |
-| millis | a number, also in a string |
-| micro, nano | a number, also in a string: microseconds, nanoseconds |
-| posix, ruby | a number of seconds, fractions too, also in a string |
-| Joda's pattern, or one with ``%`` | DuckDB's strptime; no zone is UTC |
+| auto | a number, or a string of digits: milliseconds; else ISO 8601 with ``T`` or a blank |
+| iso | ISO 8601 with ``T``; a whole number that is none: milliseconds |
+| millis, posix | a number (its fraction is cut off), or a whole one in a string: milliseconds, seconds |
+| micro, nano | a number (its fraction is cut off), or a whole one in a string; cut towards 1970 |
+| ruby | a number of seconds, fractions too, also in a string |
+| Joda's pattern | see ``joda_patterns`` |
+| a pattern with ``%`` | DuckDB's strptime |
 
-An ISO date is ``2025-06-01``; its time has hours, or also minutes, or also seconds, or also up to nine decimals, with
-or without colons; its zone is ``Z``, ``UTC``, ``GMT`` or an offset (``+02``, ``+0200``, ``+02:00``); without one: UTC.
-A time must be in the years 1 to 9999 and early enough that its segment's interval ends before year 10000.
+A time without a zone is in UTC. DuckDB and Arrow read what is written plainly, ``written_times`` the rest. A time must
+be in the years 1 to 9999 and early enough that its segment's interval ends before year 10000.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -25,9 +27,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.columns import NUMBER_PATTERN, TEXT, Values, cast
+from ingestion.decode import joda_patterns, written_times
+from ingestion.decode.columns import AS_TEXT, Values, cast
 from ingestion.decode.engine import TEXTS, Engine, literal
 from ingestion.decode.fields import Mask, flat, validity
+from ingestion.decode.numbers import NUMBER_PATTERN, TEXT
 from ingestion.specs import AnyGranularity, Granularity, TimestampSpec
 from ingestion.specs.granularity import MAX_TIME, MIN_TIME
 from ingestion.specs.joda import strptime_patterns
@@ -39,10 +43,13 @@ _FIRST_MS = (MIN_TIME - _EPOCH) // _MILLISECOND
 _MONDAY_MS = 4 * 86_400_000
 _MONTHS = {Granularity.MONTH: 1, Granularity.QUARTER: 3, Granularity.YEAR: 12}
 _SHOWN = 60
+_DATE = len("2025-06-01")
+_UP_TO_HOUR = len("2025-06-01T00")
 
+# ISO 8601 as it is mostly written. {between}: the letters that may stand before the clock.
 _ISO_PATTERN = (
-    r"'^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d{1,9}))?)?)?)?"
-    r"(?: ?(Z|z|UTC|GMT|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?))?$'"
+    r"'^(\d{{4}}-\d{{2}}-\d{{2}})(?:[{between}]([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{{1,9}}))?)?"
+    r"(Z|z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?$'"
 )
 _ISO_PARTS = f"regexp_extract(t, {_ISO_PATTERN}, ['day', 'hour', 'minute', 'second', 'part', 'zone'])"
 _ISO_LOCAL = """epoch_ms(TRY_CAST(x.day || ' ' || coalesce(nullif(x.hour, ''), '00') || ':' ||
@@ -52,45 +59,58 @@ _ISO_OFFSET = """CASE WHEN x.zone[1] IN ('+', '-') THEN (CASE x.zone[1] WHEN '-'
   (TRY_CAST(x.zone[2:3] AS BIGINT) * 60 + coalesce(TRY_CAST(replace(x.zone[4:], ':', '') AS BIGINT), 0)) * 60000
   ELSE 0 END"""
 _ISO = f"CASE WHEN x.day <> '' THEN {_ISO_LOCAL} - {_ISO_OFFSET} END"
-_IS_NUMBER = f"regexp_full_match(t, {NUMBER_PATTERN})"
+_BETWEEN = {"auto": "Tt ", "iso": "Tt"}
+# Digits alone: of ``iso`` they are a year unless they are more than a year has.
+_DIGITS = {"auto": "'[0-9]+'", "iso": "'[0-9]{10,}'"}
 
-
-def _scaled(scale: str, decimals: int = 6) -> str:
-    """A number times or divided by something, cut down to whole milliseconds."""
-    number = f"TRY_CAST(t AS DECIMAL(24, {decimals}))"
-    return f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor({number} {scale}) AS BIGINT) END"
-
-
-_MILLIS = _scaled("")
-_NUMBERS = {
-    "millis": _MILLIS,
-    "posix": _scaled("* 1000", 9),
-    "ruby": _scaled("* 1000", 9),
-    # Whole first: the division is then one of integers, without rounding.
-    "micro": f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor(TRY_CAST(t AS DECIMAL(24, 3))) AS HUGEINT) END",
-    "nano": f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(floor(TRY_CAST(t AS DECIMAL(30, 3))) AS HUGEINT) END",
-}
+_WRITTEN_WHOLE = r"""'\s*"?\s*[-+]?[0-9]+\s*"?\s*'"""
+_WHOLE = f"""CASE
+  WHEN regexp_full_match(t, {_WRITTEN_WHOLE}) THEN TRY_CAST(regexp_extract(t, '[-+]?[0-9]+') AS BIGINT)
+  WHEN NOT starts_with(e, '"') AND regexp_full_match(t, {NUMBER_PATTERN})
+  THEN TRY_CAST(trunc(TRY_CAST(t AS DOUBLE)) AS BIGINT) END"""
+_DOUBLE = f"""CASE WHEN regexp_full_match(regexp_replace(t, '[dDfF]\\s*$', ''), {NUMBER_PATTERN})
+  THEN TRY_CAST(regexp_replace(t, '[dDfF]\\s*$', '') AS DOUBLE) END"""
 _PER_MILLI = {"micro": 1000, "nano": 1_000_000}
+_NUMBERS = {
+    "millis": "n",
+    "posix": "TRY_CAST(CAST(n AS HUGEINT) * 1000 AS BIGINT)",
+    **{name: f"n // {per}" for name, per in _PER_MILLI.items()},
+}
 _STRPTIME = "(us - ((us % 1000) + 1000) % 1000) // 1000"
+_ONE_BY_ONE = re.compile("[DE]")  # letters of Joda's with which strptime reads times that Joda does not, or others
 
 
-def query(time_format: str) -> str:
-    """SQL over ``texts`` that gives every text's time in milliseconds, null where it can't be read."""
-    source = f"SELECT {TEXT} AS t FROM texts"
-    if time_format in _PER_MILLI:
-        per = _PER_MILLI[time_format]
-        whole = f"SELECT {_NUMBERS[time_format]} AS n FROM ({source})"
-        return f"SELECT TRY_CAST((n - ((n % {per}) + {per}) % {per}) // {per} AS BIGINT) AS ms FROM ({whole})"
+def query(time_format: str) -> str | None:
+    """SQL over ``texts`` that gives times in milliseconds, null where it reads none; None if DuckDB is no help."""
+    source = f"SELECT e, {TEXT} AS t FROM texts"
+    if time_format == "ruby":
+        return f"SELECT TRY_CAST(trunc({_DOUBLE} * 1000) AS BIGINT) AS ms FROM ({source})"
     if time_format in _NUMBERS:
-        return f"SELECT {_NUMBERS[time_format]} AS ms FROM ({source})"
-    if time_format == "iso":
-        return f"SELECT {_ISO} AS ms FROM (SELECT {_ISO_PARTS} AS x FROM ({source}))"
+        return f"SELECT {_NUMBERS[time_format]} AS ms FROM (SELECT {_WHOLE} AS n FROM ({source}))"
+    if time_format in _BETWEEN:
+        return _query_of_iso(time_format, source)
+    if "%" in time_format:
+        return _query_of_strptime(f"try_strptime(t, [{literal(time_format)}])", source)
+    if _ONE_BY_ONE.search(time_format):
+        return None
+    shape = literal(f"(?i){joda_patterns.shape(time_format)}")
+    patterns = ", ".join(map(literal, strptime_patterns(time_format)))
+    return _query_of_strptime(f"CASE WHEN regexp_full_match(t, {shape}) THEN try_strptime(t, [{patterns}]) END", source)
+
+
+def _query_of_iso(time_format: str, source: str) -> str:
+    """Numbers of ``auto`` lose their fraction; of ``iso`` one that has any is no time."""
+    numbers = _WHOLE if time_format == "auto" else "TRY_CAST(t AS BIGINT)"
+    are_numbers = f"regexp_full_match(t, {_DIGITS[time_format]})"
     if time_format == "auto":
-        number = f"SELECT {_MILLIS} AS number, {_ISO_PARTS} AS x FROM ({source})"
-        return f"SELECT coalesce(number, {_ISO}) AS ms FROM ({number})"
-    patterns = [time_format] if "%" in time_format else strptime_patterns(time_format)
-    parsed = f"SELECT try_strptime(t, [{', '.join(map(literal, patterns))}]) AS p FROM ({source})"
-    whole = f"SELECT CASE WHEN isfinite(p) THEN epoch_us(p) END AS us FROM ({parsed})"
+        are_numbers += """ OR NOT starts_with(e, '"')"""
+    parts = f"{_ISO_PARTS.format(between=_BETWEEN[time_format])} AS x"
+    texts = f"SELECT e, t, {parts} FROM ({source})"
+    return f"SELECT CASE WHEN {are_numbers} THEN {numbers} ELSE {_ISO} END AS ms FROM ({texts})"
+
+
+def _query_of_strptime(parsed: str, source: str) -> str:
+    whole = f"SELECT CASE WHEN isfinite(p) THEN epoch_us(p) END AS us FROM (SELECT {parsed} AS p FROM ({source}))"
     return f"SELECT {_STRPTIME} AS ms FROM ({whole})"
 
 
@@ -110,6 +130,8 @@ class TimeReader:
         self._engine = engine
         self._spec = spec
         self._sql = query(spec.format)
+        numbers_or_ours = spec.format in (*_NUMBERS, "ruby") or "%" in spec.format
+        self._one_by_one = None if numbers_or_ours else written_times.reader(spec.format)
         self._missing_ms = None if spec.missingValue is None else (spec.missingValue - _EPOCH) // _MILLISECOND
         self._first = _FIRST_MS
         self._end = end_of_time(segment_granularity)
@@ -133,12 +155,26 @@ class TimeReader:
         quick = self._quick(values)
         if quick is not None:
             return quick
-        return flat(self._engine.run(self._sql, TEXTS, pa.table({"e": values.texts})).column(0)).cast(pa.int64())
+        table = pa.table({"e": values.texts})
+        times = pa.nulls(len(values.texts), pa.int64())
+        if self._sql is not None:
+            times = flat(self._engine.run(self._sql, TEXTS, table).column(0)).cast(pa.int64())
+        if self._one_by_one is None or times.null_count == values.texts.null_count:
+            return times
+        return self._with_the_rest(self._one_by_one, values.texts, times)
+
+    def _with_the_rest(self, read: Callable[[str], int | None], texts: pa.Array, times: pa.Array) -> pa.Array:
+        """And those of the other texts that hold a time."""
+        held = validity(texts) & ~validity(times)
+        written = flat(self._engine.run(AS_TEXT, TEXTS, pa.table({"e": texts.filter(pa.array(held))})).column(0))
+        found = pa.array(map(read, written.to_pylist()), pa.int64())
+        return pc.replace_with_mask(times, pa.array(held), found)
 
     def _quick(self, values: Values) -> pa.Array | None:
         """What Arrow reads at once when all values are alike; None when DuckDB is to look at them."""
-        if self._spec.format in ("auto", "iso") and values.strings == values.total:
-            return None if values.unquoted is None else _iso(values.unquoted)
+        if self._spec.format in _BETWEEN and values.strings == values.total:
+            plain = values.unquoted is not None and _is_plain(values.unquoted, self._spec.format == "auto")
+            return _iso(values.unquoted) if plain else None
         if self._spec.format in ("auto", "millis") and values.numbers == values.total:
             return values.whole
         if values.numbers < values.total or values.whole is None:
@@ -169,6 +205,24 @@ def _iso(texts: pa.Array) -> pa.Array | None:
     return pa.array(np.floor_divide(micros.fill_null(0).to_numpy(), 1000), mask=~validity(micros))
 
 
+def _is_plain(texts: pa.Array, blank: bool) -> bool:
+    """Whether no text has an hour without minutes or a clock without colons, nor, unless it may, a blank for the T.
+
+    Arrow reads such times, Druid other ones or none.
+    """
+    if not len(texts):
+        return True
+    ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    starts, lengths = ends[:-1], np.diff(ends)
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    clocked = starts[lengths > _DATE]
+    if not clocked.size:
+        return True
+    if lengths[lengths > _DATE].min() <= _UP_TO_HOUR or (data[clocked + _UP_TO_HOUR] != ord(":")).any():
+        return False
+    return blank or bool((data[clocked + _DATE] != ord(" ")).all())
+
+
 def _thousandfold(seconds: pa.Array) -> pa.Array | None:
     try:
         return pc.multiply_checked(seconds, 1000)
@@ -177,7 +231,8 @@ def _thousandfold(seconds: pa.Array) -> pa.Array | None:
 
 
 def _divided(whole: pa.Array, by: int) -> pa.Array:
-    return pa.array(np.floor_divide(whole.fill_null(0).to_numpy(), by), mask=~validity(whole))
+    numbers = whole.fill_null(0).to_numpy()
+    return pa.array(np.where(numbers < 0, -(-numbers // by), numbers // by), mask=~validity(whole))
 
 
 def _shown(text: str) -> str:

@@ -49,7 +49,6 @@ JUNE_MS = int((datetime(2025, 6, 1, tzinfo=UTC) - EPOCH).total_seconds()) * 1000
     [
         ("2025-06-01T00:00:00.000Z", JUNE),
         ("2025-06-01T00:00:00.000", JUNE),
-        ("2025-06-01 00:00:00", JUNE),
         ("2025-06-01T00:00", JUNE),
         ("2025-06-01T00", JUNE),
         ("2025-06-01", JUNE),
@@ -57,9 +56,21 @@ JUNE_MS = int((datetime(2025, 6, 1, tzinfo=UTC) - EPOCH).total_seconds()) * 1000
         ("2025-06-01T02:00:00+0200", JUNE),
         ("2025-06-01T02:00:00+02", JUNE),
         ("2025-05-31T18:30:00-05:30", JUNE),
-        ("2025-06-01 00:00:00 UTC", JUNE),
-        ("2025-06-01 02:00:00 +0200", JUNE),
-        ("2025-06-01T000000Z", JUNE),
+        ("2025-06-01T02:00:00+02:00:00", JUNE),
+        ("2025-W22-7", JUNE),
+        ("2025-152", JUNE),
+        ("2025-6", JUNE),
+        ("2025-06-01T", JUNE),
+        ("2025-06-01TZ", JUNE),
+        (" 2025-06-01T0:0:0 ", JUNE),
+        ('"2025-06-01T00:00:00Z"', JUNE),
+        ("2025-06-01T12.5", "2025-06-01T12:30:00.000"),
+        ("2025-06-01T000000Z", None),
+        ("2025-06-01T0000", None),
+        ("2025-06-01T24:00", None),
+        ("2025-W54", None),
+        ("2025-366", None),
+        ("2025-06-01T00:00:00.1234567890Z", None),
         ("2025-06-01t00:00:00z", JUNE),
         ("2025-06-01T00:00:00,5Z", "2025-06-01T00:00:00.500"),
         ("2025-06-01T00:00:00.123456Z", "2025-06-01T00:00:00.123"),
@@ -88,6 +99,34 @@ JUNE_MS = int((datetime(2025, 6, 1, tzinfo=UTC) - EPOCH).total_seconds()) * 1000
 )
 def test_iso_texts(time_format: str, text: str, expected: str | None) -> None:
     assert time_of(time_format, json.dumps(text)) == expected
+    among = decoded_with(schema_of(time_format), json.dumps({"t": text}), '{"t":"2025-06-01T00:00:00Z"}', '{"t":"x"}')
+    assert [0 in among.unparseable, 2 in among.unparseable] == [expected is None, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "auto", "iso"),
+    [
+        ("2025-06-01 00:00:00", JUNE, None),
+        ("2025-06-01 00:00:00+00:00", JUNE, None),
+        ("2025-06-01 00:00:00 UTC", JUNE, None),
+        ("2025-06-01 00:00:00 America/New_York", JUNE, None),  # Druid drops the name
+        ("2025-06-01 00:00:00 PST", JUNE, None),
+        ("2025-06-01 00:00:00 +0200", None, None),
+        ("2025-06-01 00:00:00 Nowhere", None, None),
+        ("2025", "1970-01-01T00:00:02.025", "2025-01-01T00:00:00.000"),
+        ("20250601000000", "2611-09-19T22:56:40.000", "2611-09-19T22:56:40.000"),
+        ("T10:00", None, "1970-01-01T10:00:00.000"),
+        ("+2025", "2025-01-01T00:00:00.000", "2025-01-01T00:00:00.000"),
+    ],
+)
+@pytest.mark.parametrize("neighbour", ['"2025-06-01 00:00:00Z"', '"x"'])
+def test_auto_and_iso_differ_over_blanks_and_digits(
+    text: str, auto: str | None, iso: str | None, neighbour: str
+) -> None:
+    assert time_of("auto", json.dumps(text)) == auto
+    assert time_of("iso", json.dumps(text)) == iso
+    among = decoded_with(schema_of("iso"), json.dumps({"t": text}), f'{{"t":{neighbour}}}')
+    assert (0 in among.unparseable, 1 in among.unparseable) == (iso is None, True)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +137,7 @@ def test_iso_texts(time_format: str, text: str, expected: str | None) -> None:
         ("auto", f"{JUNE_MS}.9", JUNE),
         ("auto", "1.7487360e12", JUNE),
         ("auto", "-1", "1969-12-31T23:59:59.999"),
-        ("auto", "-0.5", "1969-12-31T23:59:59.999"),
+        ("auto", "-0.5", "1970-01-01T00:00:00.000"),
         ("auto", "0", "1970-01-01T00:00:00.000"),
         ("auto", '"20250601"', "1970-01-01T05:37:30.601"),  # digits alone are milliseconds, as in Druid
         ("auto", "true", None),
@@ -119,11 +158,19 @@ def test_iso_texts(time_format: str, text: str, expected: str | None) -> None:
         ("millis", "-62135596800001", None),
         ("posix", f"{JUNE_MS // 1000}", JUNE),
         ("posix", f'"{JUNE_MS // 1000}"', JUNE),
-        ("posix", f"{JUNE_MS // 1000}.123", "2025-06-01T00:00:00.123"),
-        ("posix", f"{JUNE_MS // 1000}.9999", "2025-06-01T00:00:00.999"),
-        ("posix", "-0.0005", "1969-12-31T23:59:59.999"),
+        ("posix", f"{JUNE_MS // 1000}.9999", JUNE),
+        ("posix", f'"{JUNE_MS // 1000}.5"', None),
+        ("posix", f'" +{JUNE_MS // 1000} "', JUNE),
+        ("posix", "-1.5", "1969-12-31T23:59:59.000"),
+        ("ruby", f"{JUNE_MS // 1000}.9999", "2025-06-01T00:00:00.999"),
+        ("ruby", f'"{JUNE_MS // 1000}.9999d"', "2025-06-01T00:00:00.999"),
+        ("ruby", "-1.5", "1969-12-31T23:59:58.500"),
+        ("millis", f'"{JUNE_MS}.0"', None),
+        ("millis", '"1.7e12"', None),
         ("posix", "9223372036854775807", None),
-        ("iso", f"{JUNE_MS}", None),
+        ("iso", f"{JUNE_MS}", JUNE),
+        ("iso", "2025", "2025-01-01T00:00:00.000"),
+        ("iso", "2025.0", None),
         ("%Y-%m-%d %H:%M:%S", '"2025-06-01 00:00:00"', JUNE),
         ("%Y%m%d", "20250601", JUNE),
         ("%Y%m%d", '"20250601"', JUNE),

@@ -61,14 +61,20 @@ def test_nulls_among_the_values(handling: str, expected: list[str | None]) -> No
 def test_a_batch_with_an_array_has_a_column_of_lists() -> None:
     column = tags("ARRAY", '["b"]', '"a"', "7", "true", "null", "[]", '{"k":1}', '[1,2.5,false,{"k":1}]')
     assert column.type == LISTS
-    lists = [["b"], ["a"], ["7"], ["true"], None, None, ['{"k":1}'], ["1", "2.5", "false", '{"k":1}']]
+    lists = [["b"], ["a"], ["7"], ["true"], None, None, ["{k=1}"], ["1", "2.5", "false", "{k=1}"]]
     assert column.to_pylist() == lists
+
+
+def test_arrays_of_one_make_no_lists() -> None:
+    column = tags("SORTED_SET", '["b"]', '"a"', "[null]", "[]", "null", "[1.50]")
+    assert column.type == pa.string()
+    assert column.to_pylist() == ["b", "a", None, None, None, "1.5"]
 
 
 def test_a_batch_without_an_array_has_a_column_of_texts() -> None:
     column = tags(None, '"a"', "7", '{"k":1}')
     assert column.type == pa.string()
-    assert column.to_pylist() == ["a", "7", '{"k":1}']
+    assert column.to_pylist() == ["a", "7", "{k=1}"]
 
 
 def test_texts_and_lists_are_joined_as_lists() -> None:

@@ -23,7 +23,7 @@ def guesses(*records: Any, kafka_ms: int | None = NOON_MS) -> list[TimeGuess]:
     ("value", "form"),
     [
         ("2026-01-31T12:00:00Z", "iso"),
-        ("2026-01-31 12:00:00", "iso"),
+        ("2026-01-31 12:00:00", "auto"),
         ("2026-01-31T13:00:00.000+01:00", "iso"),
         (NOON_S, "posix"),
         (NOON_MS, "millis"),

@@ -108,7 +108,7 @@ def _looks_like(value: Any) -> tuple[str, ...]:
     if len(text) > LONGEST_TEXT:
         return ()
     if _ISO.match(text):
-        return ("iso",)
+        return ("iso", "auto")  # with a blank for the T only the latter reads it
     for pattern, formats in _PATTERNS.items():
         if pattern.match(text):
             return formats

@@ -1,0 +1,70 @@
+"""JSON values as the texts that Java, and so Druid, makes of them in a string: doubles, maps and lists."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestion.decode.druid_values import java_text
+
+# Numbers that Java writes in another way than JSON has them, and what holds others.
+_OTHER = r"^-?[0-9]+[.eE]|^-?[0-9]{19}|^[\[{]"
+_LONG_WHOLE = r"[0-9]{19}"
+
+
+def retold(texts: pa.Array, jsons: pa.Array) -> pa.Array:
+    """``texts`` with Java's for those whose JSON text is a number with a fraction, an object or an array."""
+    other = pc.match_substring_regex(jsons, _OTHER).fill_null(False)
+    if not pc.any(other).as_py():
+        return texts
+    held = [_text(json_text) for json_text in jsons.filter(other).to_pylist()]
+    return pc.replace_with_mask(texts, other, pa.array(held, pa.string()))
+
+
+def elements(json_array: str) -> list[str | None]:
+    """The texts of an array's values; the array itself as the only one where it is nested too deep."""
+    try:
+        values = json.loads(json_array, parse_int=_whole)
+    except RecursionError:
+        return [json_array]
+    return [None if value is None else java_text(value) for value in values]
+
+
+def with_doubles(jsons: pa.Array) -> pa.Array:
+    """JSON texts in which whole numbers that are beyond a long are doubles."""
+    long = pc.match_substring_regex(jsons, _LONG_WHOLE).fill_null(False)
+    if not pc.any(long).as_py():
+        return jsons
+    held = [_with_doubles(json_text) for json_text in jsons.filter(long).to_pylist()]
+    return pc.replace_with_mask(jsons, long, pa.array(held, pa.string()))
+
+
+def _text(json_text: str) -> str:
+    try:
+        return java_text(json.loads(json_text, parse_int=_whole))
+    except RecursionError:
+        return json_text
+
+
+def _with_doubles(json_text: str) -> str:
+    beyond = False
+
+    def whole(digits: str) -> int | float:
+        nonlocal beyond
+        found = _whole(digits)
+        beyond |= isinstance(found, float)
+        return found
+
+    try:
+        value: Any = json.loads(json_text, parse_int=whole)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) if beyond else json_text
+    except (RecursionError, ValueError):
+        return json_text
+
+
+def _whole(digits: str) -> int | float:
+    found = int(digits) if len(digits) < 400 else float("inf")
+    return found if -(2**63) <= found < 2**63 else float(digits)

@@ -1,0 +1,81 @@
+"""A time's text as Druid's parser of timestamps reads it, one by one: what DuckDB is not asked, or leaves null.
+
+| format | what is read |
+|---|---|
+| auto | digits alone: milliseconds. Else ISO 8601 with ``T`` or a blank; a zone's name behind a blank is passed over |
+| iso | ISO 8601 with ``T``; what is none: a whole number of milliseconds |
+| Joda's pattern | see ``joda_patterns`` |
+
+Blanks around are dropped, and so is one pair of quotes. Numbers in JSON come as they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from zoneinfo import available_timezones
+
+from ingestion.decode import joda_patterns
+from ingestion.decode.druid_moments import iso_ms
+from ingestion.decode.druid_values import Fails
+
+Read = Callable[[str], int | None]
+_DIGITS = re.compile(r"[0-9]+")
+_TIME_ALONE = re.compile(r"[Tt][0-9]")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_LONGEST = 200  # characters of a time
+_BEYOND = 2**63
+_LEAST_BEFORE_ZONE = 3  # characters
+# Java's names of zones that the time zone database has not.
+_JAVAS = "ACT AET AGT ART AST BET BST CAT CNT CST CTT EAT ECT IET IST JST MIT NET NST PLT PNT PRT PST SST VST"
+
+
+def reader(time_format: str) -> Read:
+    """Reads texts (of JSON strings, without their quotes) of ``auto``, ``iso`` or Joda's pattern: milliseconds.
+
+    None where there is no time, or one before year 1 or after year 9999.
+    """
+    if time_format == "auto":
+        return _bounded(_auto)
+    if time_format == "iso":
+        return _bounded(_iso)
+    read = joda_patterns.reader(time_format, None)
+    return _bounded(lambda text: read(_stripped(text)))
+
+
+def _bounded(read: Read) -> Read:
+    def bounded(text: str) -> int | None:
+        try:
+            found = read(text) if len(text) <= _LONGEST else None
+        except Fails:
+            return None
+        return found if found is None or abs(found) < _BEYOND else None
+
+    return bounded
+
+
+def _auto(text: str) -> int | None:
+    if _DIGITS.fullmatch(text):
+        return int(text)
+    text = _stripped(text)
+    before, _, last = text.rpartition(" ")
+    if len(before) >= _LEAST_BEFORE_ZONE and last in _zone_names():
+        text = before
+    return None if text.startswith(("T", "t")) else iso_ms(text, blank=True)
+
+
+def _iso(text: str) -> int | None:
+    text = _stripped(text)
+    found = iso_ms(f"1970-01-01{text}" if _TIME_ALONE.match(text) else text)
+    return int(text) if found is None and _WHOLE.fullmatch(text) else found
+
+
+def _stripped(text: str) -> str:
+    text = text.strip()
+    return text[1:-1].strip() if len(text) > 1 and text[0] == text[-1] == '"' else text
+
+
+@cache
+def _zone_names() -> frozenset[str]:
+    return frozenset({*available_timezones(), *_JAVAS.split()})
