@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "controlplane.tasks",
     "controlplane.compaction",
     "controlplane.supervisors",
+    "controlplane.retention",
     "controlplane.loading",
     "controlplane.alerts",
     "controlplane.api",

@@ -23,6 +23,7 @@ from controlplane.segments.interval_models import DaySum as DaySum
 from controlplane.segments.interval_models import Interval as Interval
 from controlplane.segments.interval_models import IntervalChange as IntervalChange
 from controlplane.segments.interval_models import IntervalDay as IntervalDay
+from controlplane.segments.removal_models import Removal as Removal
 from controlplane.segments.replacement_models import Replacement as Replacement
 from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.source_traits import SHARE_GROUPS, Progress
@@ -51,9 +52,14 @@ class Segment(models.Model):
     max_time = models.DateTimeField()
     columns = models.JSONField()
     task_id = models.CharField(max_length=300)
-    used = models.BooleanField(default=True)  # false once something replaced it
-    unused_at = models.DateTimeField(null=True)
+    used = models.BooleanField(default=True)  # false once something replaced it, or somebody removed it
+    unused_at = models.DateTimeField(null=True)  # the last time; also of one that is used again
+    used_again_at = models.DateTimeField(null=True)
     replaced_by = models.UUIDField(null=True)  # the replacement whose segments hold its rows since
+    removal = models.ForeignKey(
+        Removal, on_delete=models.DO_NOTHING, null=True, related_name="+", db_index=False, db_constraint=False
+    )
+    kill_began_at = models.DateTimeField(null=True)  # its file may be gone since
     created_at = models.DateTimeField()
 
     class Meta:
@@ -68,6 +74,7 @@ class Segment(models.Model):
         indexes = [
             models.Index(fields=["datasource", "interval_start"], name="segment_by_interval"),
             models.Index(fields=["task_id"], name="segment_by_task"),
+            models.Index(fields=["datasource", "unused_at"], condition=models.Q(used=False), name="segment_unused"),
         ]
 
     @property

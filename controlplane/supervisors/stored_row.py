@@ -64,6 +64,8 @@ def _of(user: User, fate: Fate, found: LookedUp) -> StoredRow:
     except (Conflict, InvalidInput, NotAllowed, Unavailable) as error:
         return StoredRow(name, {}, False, None, error.detail)
     rollup = schema.granularitySpec.rollup
+    if all(segment.removed for segment in fate.segments):
+        return StoredRow(name, {}, rollup, None, f"Its row was removed {fate.segments[0].removed}.")
     if sampled.row is None:
         said = sampled.error or sampled.outcome.replace("_", " ")
         return StoredRow(name, {}, rollup, None, f"Its spec makes no row of it now: {said}")

@@ -42,12 +42,15 @@ def check_publish(task_id: str, number: int, request: PublishRequest) -> None:
 
 def check_files(files: Iterable[SegmentFile]) -> None:
     """Refuse files that are not there, where deep storage is a folder that this machine has, too."""
-    root = _folder(settings.DEEP_STORAGE)
-    if root is None or not root.is_dir():
-        return
     for file in files:
-        if _is_plain(file.path) and not _is_there(root / file.path, file.size_bytes):
+        if is_missing(file.path, file.size_bytes):
             raise Conflict(f"There is no file {file.path!r} of {file.size_bytes} bytes in deep storage.")
+
+
+def is_missing(path: str, size_bytes: int) -> bool:
+    """Whether deep storage has no such file; False also where it is no folder that this machine has, too."""
+    root = _folder(settings.DEEP_STORAGE)
+    return root is not None and root.is_dir() and _is_plain(path) and not _is_there(root / path, size_bytes)
 
 
 def _folder(location: str) -> Path | None:

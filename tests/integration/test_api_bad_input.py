@@ -32,6 +32,8 @@ GOOD = {
     "token_id": "x",
     "account": "loader",
     "session_id": "x",
+    "segment_id": "flights_2013-01-01T00:00:00.000Z_2013-01-02T00:00:00.000Z_v",
+    "interval": "2013-01-01_2013-01-02",
 }
 GOOD |= {"team": "alpha", "topic": "t", "group": "g", "draft_id": "00000000-0000-4000-8000-000000000000"}
 
@@ -179,6 +181,10 @@ WITH_BODY = {
     ("POST", "api/v1/sampler/"),
     ("POST", "api/sampler/"),
     ("POST", "api/v1/validate/"),
+    ("POST", "api/v1/datasources/<str:name>/segments/mark-unused/"),
+    ("POST", "api/v1/datasources/<str:name>/segments/mark-used/"),
+    ("POST", "druid/indexer/v1/datasources/<str:name>/markUnused"),
+    ("POST", "druid/indexer/v1/datasources/<str:name>/markUsed"),
     ("POST", "druid/indexer/v1/sampler"),
     ("POST", "druid/indexer/v1/task"),
     ("POST", "druid/indexer/v1/supervisor"),
@@ -210,6 +216,7 @@ def test_every_endpoint_that_reads_a_body_is_in_the_table() -> None:
     """Those that are not take no body at all."""
     without = {"logout/", "suspend", "resume", "terminate", "shutdown", "suspendAll", "resumeAll"}
     without |= {"terminateAll", "supervisor/<str:supervisor_id>/reset", "share-group/config"}
+    without |= {"datasources/<str:name>", "segments/<str:segment_id>"}  # Druid's: that one is marked used
     without |= {"<int:number>/acknowledge/", "<int:number>/test/"}
     without |= {"<str:username>/deactivate/", "<str:username>/activate/", "<str:username>/password-link/"}
     without |= {"<str:name>/test/", "<str:name>/restart/", "<uuid:draft_id>/records/"}
@@ -226,6 +233,8 @@ LISTS = [
     "api/v1/teams/alpha/members/",
     "api/v1/datasources/",
     "api/v1/datasources/flights/segments/",
+    "api/v1/datasources/flights/segments/unused/",
+    "api/v1/datasources/flights/removals/",
     "api/v1/datasources/flights/quarantine/",
     "api/v1/datasources/flights/events/",
     "api/v1/supervisors/",

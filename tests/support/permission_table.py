@@ -90,6 +90,8 @@ def arguments(cast: Cast, pattern: str) -> dict[str, object]:
         "username": "viewer",
         "supervisor_id": cast.supervisor.pk,
         "task_id": cast.task.pk,
+        "segment_id": cast.segments[0].identifier,
+        "interval": "2013-01-01_2013-01-02",
         "number": _number(cast, pattern),
         "token_id": "an-id-of-a-token",
         "secret": "no-such-secret",
@@ -113,6 +115,7 @@ V1, DS, SV, TASK = "api/v1/", "api/v1/datasources/", "api/v1/supervisors/", "api
 ONE_DS, ONE_SV, ONE_TASK = f"{DS}<str:name>/", f"{SV}<str:supervisor_id>/", f"{TASK}<str:task_id>/"
 DRAFTS = f"{V1}load/drafts/"
 DRAFT = f"{DRAFTS}<uuid:draft_id>/"
+ONE_DAY = {"interval": "2013-01-01/2013-01-02"}
 TEAM = f"{V1}teams/<str:name>/members/"
 KNOWN_DATASOURCE = spec_for("flights", groupId="another-group")
 # A spec for a datasource whose name is taken: an outsider learns no more than that.
@@ -287,6 +290,10 @@ REST = [
     Row("GET", f"{V1}capacity/", LOGGED_IN),
     Row("GET", f"{ONE_DS}compaction/", SEE),
     Row("GET", f"{ONE_DS}compaction/jobs/", SEE),
+    Row("POST", f"{ONE_DS}segments/mark-unused/", ADMINISTER, ONE_DAY),
+    Row("POST", f"{ONE_DS}segments/mark-used/", ADMINISTER, ONE_DAY),
+    Row("GET", f"{ONE_DS}segments/unused/", SEE),
+    Row("GET", f"{ONE_DS}removals/", SEE),
     Row("GET", f"{V1}overview/", LOGGED_IN),
     Row("GET", f"{V1}overview/", SEE, query="?team=alpha"),
     Row("GET", f"{V1}records/search/", SEE, query="?topic=flights-topic&partition=0&offset=0"),
@@ -309,8 +316,10 @@ REST = [
 D = "druid/indexer/v1/"
 C = "druid/coordinator/v1/"
 COMPACTION = {"dataSource": "flights", "skipOffsetFromLatest": "PT1H"}
+C_DS, M_DS = f"{C}datasources/<str:name>", f"{C}metadata/datasources/<str:name>"
 RESET = {"type": "kafka", "partitions": {"type": "end", "stream": "flights-topic", "partitionOffsetMap": {"0": 1}}}
 D_TASK, D_SV = f"{D}task/<str:task_id>", f"{D}supervisor/<str:supervisor_id>"
+D_DS = f"{D}datasources/<str:name>"
 DRUID = [
     Row("POST", f"{D}task", (200, 200, 403, 409, 401, 200), KNOWN_DATASOURCE),
     Row("GET", f"{D}tasks", LOGGED_IN),
@@ -345,6 +354,34 @@ DRUID = [
     Row("GET", f"{C}config/compaction/<str:name>/history", SEE),
     Row("GET", f"{C}compaction/status", SEE, query="?dataSource=flights"),
     Row("GET", f"{C}compaction/progress", SEE, query="?dataSource=flights"),
+    Row("GET", f"{C}datasources", LOGGED_IN),
+    Row("GET", C_DS, SEE),
+    Row("POST", C_DS, ADMINISTER),
+    Row("DELETE", C_DS, ADMINISTER),
+    Row("POST", f"{C_DS}/markUnused", ADMINISTER, ONE_DAY),
+    Row("POST", f"{C_DS}/markUsed", ADMINISTER, ONE_DAY),
+    Row("GET", f"{C_DS}/intervals", SEE),
+    Row("GET", f"{C_DS}/intervals/<str:interval>", SEE),
+    Row("GET", f"{C_DS}/segments", SEE),
+    Row("GET", f"{C_DS}/segments/<str:segment_id>", SEE),
+    Row("POST", f"{C_DS}/segments/<str:segment_id>", ADMINISTER),
+    Row("DELETE", f"{C_DS}/segments/<str:segment_id>", ADMINISTER),
+    Row("GET", f"{C_DS}/tiers", SEE),
+    Row("GET", f"{C_DS}/loadstatus", SEE, query="?forceMetadataRefresh=true"),
+    Row("GET", f"{C}loadstatus", LOGGED_IN),
+    Row("GET", f"{C}metadata/datasources", LOGGED_IN),
+    Row("GET", M_DS, SEE),
+    Row("GET", f"{M_DS}/segments", SEE),
+    Row("POST", f"{M_DS}/segments", SEE, [ONE_DAY["interval"]]),
+    Row("GET", f"{M_DS}/segments/<str:segment_id>", SEE),
+    Row("GET", f"{M_DS}/unusedSegments", SEE),
+    Row("GET", f"{C}metadata/segments", LOGGED_IN),
+    Row("POST", D_DS, ADMINISTER),
+    Row("DELETE", D_DS, ADMINISTER),
+    Row("POST", f"{D_DS}/markUnused", ADMINISTER, ONE_DAY),
+    Row("POST", f"{D_DS}/markUsed", ADMINISTER, ONE_DAY),
+    Row("POST", f"{D_DS}/segments/<str:segment_id>", ADMINISTER),
+    Row("DELETE", f"{D_DS}/segments/<str:segment_id>", ADMINISTER),
 ]
 
 # Only the task's own token opens these: no user's does.

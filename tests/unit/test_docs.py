@@ -170,6 +170,7 @@ def documented_addresses() -> dict[str, set[str]]:
         + section("Addresses of alerts")
         + section("Addresses of logins")
         + section("Addresses of compaction")
+        + section("Addresses of retention")
     ):
         method, _, path = code.partition(" ")
         if path.startswith("/"):

@@ -2,10 +2,39 @@
 
 from django.urls import path
 
-from controlplane.api.druid import compaction
+from controlplane.api.druid import compaction, datasources, marks, metadata
 
 app_name = "druid-coordinator"
 urlpatterns = [
+    path("datasources", datasources.DatasourcesView.as_view(), name="datasources"),
+    path("datasources/<str:name>", datasources.DatasourceView.as_view(), name="datasource"),
+    path("datasources/<str:name>/markUnused", marks.MarkUnusedView.as_view(), name="mark-unused"),
+    path("datasources/<str:name>/markUsed", marks.MarkUsedView.as_view(), name="mark-used"),
+    path("datasources/<str:name>/intervals", datasources.IntervalsView.as_view(), name="intervals"),
+    path("datasources/<str:name>/intervals/<str:interval>", datasources.IntervalView.as_view(), name="interval"),
+    path("datasources/<str:name>/segments", datasources.SegmentsView.as_view(), name="segments"),
+    path("datasources/<str:name>/segments/<str:segment_id>", datasources.SegmentView.as_view(), name="segment"),
+    path("datasources/<str:name>/tiers", datasources.TiersView.as_view(), name="tiers"),
+    path("datasources/<str:name>/loadstatus", datasources.DatasourceLoadStatusView.as_view(), name="load-status-of"),
+    path("loadstatus", datasources.LoadStatusView.as_view(), name="load-status"),
+    path("metadata/datasources", metadata.MetadataDatasourcesView.as_view(), name="metadata-datasources"),
+    path("metadata/datasources/<str:name>", metadata.MetadataDatasourceView.as_view(), name="metadata-datasource"),
+    path(
+        "metadata/datasources/<str:name>/segments",
+        metadata.MetadataDatasourceSegmentsView.as_view(),
+        name="metadata-segments-of",
+    ),
+    path(
+        "metadata/datasources/<str:name>/segments/<str:segment_id>",
+        metadata.MetadataSegmentView.as_view(),
+        name="metadata-segment",
+    ),
+    path(
+        "metadata/datasources/<str:name>/unusedSegments",
+        metadata.UnusedSegmentsView.as_view(),
+        name="metadata-unused-segments",
+    ),
+    path("metadata/segments", metadata.MetadataSegmentsView.as_view(), name="metadata-segments"),
     path("config/compaction", compaction.ConfigsView.as_view(), name="compaction-configs"),
     path("config/compaction/<str:name>", compaction.ConfigView.as_view(), name="compaction-config"),
     path("config/compaction/<str:name>/history", compaction.HistoryView.as_view(), name="compaction-history"),

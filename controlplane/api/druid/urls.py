@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.druid import sampler, supervisors, tasks
+from controlplane.api.druid import overlord, sampler, supervisors, tasks
 
 app_name = "druid"
 urlpatterns = [
@@ -14,6 +14,10 @@ urlpatterns = [
     path("task/<str:task_id>/log", tasks.LogView.as_view(), name="task-log"),
     path("task/<str:task_id>/shutdown", tasks.ShutdownView.as_view(), name="task-shutdown"),
     path("totalWorkerCapacity", tasks.CapacityView.as_view(), name="total-worker-capacity"),
+    path("datasources/<str:name>", overlord.DatasourceView.as_view(), name="datasource"),
+    path("datasources/<str:name>/markUnused", overlord.MarkUnusedView.as_view(), name="mark-unused"),
+    path("datasources/<str:name>/markUsed", overlord.MarkUsedView.as_view(), name="mark-used"),
+    path("datasources/<str:name>/segments/<str:segment_id>", overlord.SegmentView.as_view(), name="segment"),
     path("sampler", sampler.SamplerView.as_view(), name="sampler"),
     path("supervisor", supervisors.SupervisorsView.as_view(), name="supervisors"),
     path("supervisor/history", supervisors.AllHistoryView.as_view(), name="supervisors-history"),

@@ -23,6 +23,7 @@ from controlplane.api.v1 import (
     quotas,
     reading,
     records,
+    retention,
     sampling,
     service_accounts,
     share_groups,
@@ -126,6 +127,12 @@ urlpatterns = [
     path("datasources/<str:name>/masks/", masks.MasksView.as_view(), name="masks"),
     path("datasources/<str:name>/transfer/", transfers.DatasourceTransferView.as_view(), name="datasource-transfer"),
     path("datasources/<str:name>/timeline/", datasources.TimelineView.as_view(), name="timeline"),
+    path(
+        "datasources/<str:name>/segments/mark-unused/", retention.MarkUnusedView.as_view(), name="segments-mark-unused"
+    ),
+    path("datasources/<str:name>/segments/mark-used/", retention.MarkUsedView.as_view(), name="segments-mark-used"),
+    path("datasources/<str:name>/segments/unused/", retention.UnusedSegmentsView.as_view(), name="segments-unused"),
+    path("datasources/<str:name>/removals/", retention.RemovalsView.as_view(), name="removals"),
     path("datasources/<str:name>/compaction/", compaction.CompactionView.as_view(), name="compaction"),
     path("datasources/<str:name>/compaction/jobs/", compaction.CompactionJobsView.as_view(), name="compaction-jobs"),
     path("datasources/<str:name>/quarantine/", quarantine.QuarantineView.as_view(), name="quarantine"),

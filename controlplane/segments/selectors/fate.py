@@ -15,6 +15,7 @@ from controlplane.segments.models import (
     ProgressKey,
     QuarantinedRecord,
     Receipt,
+    Segment,
     SettledRange,
     Source,
 )
@@ -66,6 +67,7 @@ class FateSegment:
     interval_end: datetime
     rows: int
     task_id: str  # that wrote it: the one that read the record, or the compaction that merged the segment it was in
+    removed: str = ""  # by whom and when it was taken out of use; empty while it is in use
 
 
 @dataclass(frozen=True)
@@ -145,25 +147,35 @@ def _from_receipts(
     for receipt in Receipt.objects.filter(hull__contains=number).order_by("created_at", "id"):
         for outcome, indexes in _outcomes(receipt, offset):
             mine = poison if outcome == "unparseable" else None
+            segments = _segments([receipt.segment_ids[i] for i in indexes])
             yield Fate(
                 source=shown,
                 outcome=outcome,
-                explanation=_explained(outcome, receipt, poison),
+                explanation=_explained(outcome, receipt, poison, segments),
                 publish_id=receipt.publish_id,
                 task_id=receipt.task_id,
                 indexer=receipt.indexer,
                 at=receipt.created_at,
-                segments=_segments([receipt.segment_ids[i] for i in indexes]),
+                segments=segments,
                 quarantined_id=mine.pk if mine else None,
                 error=mine.error if mine else "",
             )
 
 
-def _explained(outcome: str, receipt: Receipt, poison: QuarantinedRecord | None) -> str:
+def _explained(outcome: str, receipt: Receipt, poison: QuarantinedRecord | None, segments: list[FateSegment]) -> str:
     if outcome == "unparseable":
         return _quarantined(poison)
-    text = _EXPLANATION.get(outcome, "")
+    text = _stored(segments) if outcome == "stored" else _EXPLANATION.get(outcome, "")
     return f"A replay took it from the quarantine. {text}" if receipt.replay else text
+
+
+def _stored(segments: list[FateSegment]) -> str:
+    removed = [s for s in segments if s.removed]
+    if not removed:
+        return _EXPLANATION["stored"]
+    if len(removed) < len(segments):
+        return "Its row is in one of the segments named here, of which some were removed since."
+    return f"Stored, then removed {removed[0].removed}. It is not read again."
 
 
 def _quarantined(poison: QuarantinedRecord | None) -> str:
@@ -191,9 +203,13 @@ def _outcomes(receipt: Receipt, offset: int) -> Iterator[tuple[str, list[int]]]:
 
 def _segments(ids: list[str]) -> list[FateSegment]:
     return [
-        FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows, s.task_id)
+        FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows, s.task_id, _removed(s))
         for s in holders(ids)
     ]
+
+
+def _removed(segment: Segment) -> str:
+    return "" if segment.used or segment.removal is None else segment.removal.sentence
 
 
 def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:

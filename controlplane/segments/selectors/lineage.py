@@ -9,17 +9,17 @@ from controlplane.segments.models import Replacement, Segment
 
 
 def holders(ids: Iterable[uuid.UUID | str]) -> list[Segment]:
-    """The segments in use that hold the rows of these, each once, by interval and partition number.
+    """The segments that hold the rows of these, each once, by interval and partition number.
 
-    A segment that was replaced leads to those made of it whose rows lie in its time, as often as that happened. One
-    that is unused and was not replaced is given as it is.
+    A segment that was replaced leads to those made of it whose rows lie in its time, as often as that happened. Those
+    that somebody removed are among them, unused, with their ``removal``.
     """
     ends: dict[uuid.UUID, Segment] = {}
     seen: set[uuid.UUID] = set()
     wanted = {uuid.UUID(str(i)) for i in ids}
     while wanted := wanted - seen:
         seen |= wanted
-        found = list(Segment.objects.filter(pk__in=wanted).select_related("datasource"))
+        found = list(Segment.objects.filter(pk__in=wanted).select_related("datasource", "removal"))
         ends |= {s.pk: s for s in found if s.replaced_by is None}
         wanted = _made_of([s for s in found if s.replaced_by is not None])
     return sorted(ends.values(), key=lambda s: (s.interval_start, s.partition_num))

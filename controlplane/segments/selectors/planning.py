@@ -57,7 +57,7 @@ def live_segments(
 ) -> QuerySet[Segment]:
     """Its segments in use whose interval touches ``[start, end)``, in no order. None: without a bound.
 
-    ``as_of``: those that were in use at that time, though others may have taken their place since.
+    ``as_of``: those that were in use at that time, though others may have taken their place since, or nobody.
 
     One statement, and so of one moment: what a publish or a replace changes meanwhile is there whole or not at all. Who
     must know later whether it still holds reads the revisions of ``intervals_within`` in the same transaction
@@ -67,7 +67,8 @@ def live_segments(
     if as_of is None:
         segments = segments.filter(used=True)
     else:
-        segments = segments.filter(Q(used=True) | Q(unused_at__gt=as_of), created_at__lte=as_of)
+        again = Q(used_again_at=None) | Q(used_again_at__lte=as_of)
+        segments = segments.filter(Q(used=True) & again | Q(unused_at__gt=as_of), created_at__lte=as_of)
     if start is None and end is None:
         return segments
     if start is not None:

@@ -32,6 +32,7 @@ class FateSegmentSerializer(serializers.Serializer[Any]):
     interval_end = serializers.DateTimeField()
     rows = serializers.IntegerField()
     task = serializers.CharField(source="task_id", help_text="That wrote it: a compaction's if it was merged since.")
+    removed = serializers.CharField(help_text="By whom and when it was taken out of use; empty while it is in use.")
 
 
 class FateSourceSerializer(SourceSerializer):

@@ -1,0 +1,185 @@
+"""Druid's addresses of datasources and their segments: what its Coordinator shows of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.druid import segment_shapes as shapes
+from controlplane.api.druid.base import DruidView
+from controlplane.api.druid.described import NUMBER, TEXT, array, named, shape
+from controlplane.api.druid.marks import TAG, MarkDatasourceView, MarkSegmentView, answers
+from controlplane.common.errors import InvalidInput
+from controlplane.datasources.models import Datasource
+from controlplane.datasources.selectors import find_datasource
+from controlplane.retention.asking import within
+from controlplane.retention.holdings import (
+    MOST_NAMED,
+    MOST_TOLD,
+    Holdings,
+    at_most,
+    find_segment,
+    holdings,
+    in_use,
+    intervals_in_use,
+)
+
+MOST_DATASOURCES = 1000
+SIMPLE, FULL = (
+    OpenApiParameter(name, bool, description="A flag: give it without a value.") for name in ("simple", "full")
+)
+_OF_INTERVALS = {"oneOf": [array(TEXT), named(shape(size=NUMBER, count=NUMBER)), named(named(shapes.LOADED))]}
+
+
+def visible(view: DruidView) -> list[Datasource]:
+    """Those of the caller's teams that have segments in use."""
+    found = list(Datasource.objects.visible_to(view.actor).order_by("name")[:MOST_DATASOURCES])
+    held = holdings(found)
+    return [d for d in found if d.pk in held]
+
+
+class DatasourcesView(DruidView):
+    @extend_schema(
+        operation_id="druid_list_datasources",
+        tags=TAG,
+        parameters=[SIMPLE, FULL],
+        responses=answers(
+            {"oneOf": [array(TEXT), array(shape(name=TEXT, properties=shapes.SIMPLE)), array(shapes.FULL)]}
+        ),
+    )
+    def get(self, request: Request) -> Response:
+        """Names of the datasources with segments in use; with `simple` or `full` objects."""
+        found = visible(self)
+        if self.flag("full"):
+            return Response([shapes.full(d, at_most(in_use(d), MOST_TOLD)) for d in found])
+        if self.flag("simple"):
+            held = holdings(found)
+            return Response([{"name": d.name, "properties": shapes.simple(held[d.pk])} for d in found])
+        return Response([d.name for d in found])
+
+
+class DatasourceView(MarkDatasourceView):
+    @extend_schema(
+        operation_id="druid_get_datasource",
+        tags=TAG,
+        parameters=[FULL],
+        responses=answers({"oneOf": [shapes.SIMPLE, shapes.FULL]}),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """How much it holds; with `full` its segments in use."""
+        datasource = find_datasource(self.actor, name)
+        if self.flag("full"):
+            return Response(shapes.full(datasource, at_most(in_use(datasource), MOST_TOLD)))
+        return Response(shapes.simple(holdings([datasource]).get(datasource.pk, Holdings())))
+
+
+class IntervalsView(DruidView):
+    @extend_schema(
+        operation_id="druid_list_intervals",
+        tags=TAG,
+        parameters=[SIMPLE, FULL],
+        responses=answers(_OF_INTERVALS),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Its intervals with segments in use, the latest first."""
+        datasource = find_datasource(self.actor, name)
+        if self.flag("full"):
+            segments = at_most(in_use(datasource), MOST_TOLD)
+            return Response(dict(sorted(shapes.by_interval(segments).items(), reverse=True)))
+        found = list(intervals_in_use(datasource, None, None)[: MOST_NAMED + 1])
+        if len(found) > MOST_NAMED:
+            raise InvalidInput(f"There are more than {MOST_NAMED:,} intervals; ask for one that they lie in.")
+        if self.flag("simple"):
+            return Response(
+                {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in found}
+            )
+        return Response([shapes.interval(i.start, i.end) for i in found])
+
+
+class IntervalView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_interval",
+        tags=TAG,
+        parameters=[SIMPLE, FULL],
+        responses=answers(_OF_INTERVALS),
+    )
+    def get(self, request: Request, name: str, interval: str) -> Response:
+        """Ids of the segments in use within an interval, which has `_` in place of the slash."""
+        datasource = find_datasource(self.actor, name)
+        start, end = within(interval.replace("_", "/"))
+        if self.flag("simple"):
+            found = intervals_in_use(datasource, start, end)[:MOST_NAMED]
+            return Response(
+                {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in found}
+            )
+        segments = in_use(datasource).filter(interval_start__gte=start, interval_end__lte=end)
+        if self.flag("full"):
+            return Response(shapes.by_interval(at_most(segments, MOST_TOLD)))
+        return Response([s.identifier for s in at_most(segments.defer("columns"), MOST_NAMED)])
+
+
+class SegmentsView(DruidView):
+    @extend_schema(
+        operation_id="druid_list_segments",
+        tags=TAG,
+        parameters=[FULL],
+        responses=answers({"oneOf": [array(TEXT), array(shapes.SEGMENT)]}),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Ids of its segments in use; with `full` the segments."""
+        segments = in_use(find_datasource(self.actor, name))
+        if self.flag("full"):
+            return Response(shapes.data_segments(at_most(segments, MOST_TOLD)))
+        return Response([s.identifier for s in at_most(segments.defer("columns"), MOST_NAMED)])
+
+
+class SegmentView(MarkSegmentView):
+    @extend_schema(operation_id="druid_get_segment", tags=TAG, responses=answers(shapes.LOADED))
+    def get(self, request: Request, name: str, segment_id: str) -> Response:
+        """A segment in use."""
+        segment = find_segment(find_datasource(self.actor, name), segment_id, used=True)
+        return Response(shapes.loaded(shapes.data_segments([segment])[0]))
+
+
+class TiersView(DruidView):
+    @extend_schema(operation_id="druid_list_tiers", tags=TAG, responses=answers(array(TEXT)))
+    def get(self, request: Request, name: str) -> Response:
+        """There is one: deep storage."""
+        held = holdings([find_datasource(self.actor, name)])
+        return Response([shapes.TIER] if held else [])
+
+
+class LoadStatusView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_load_status",
+        tags=TAG,
+        parameters=[SIMPLE, FULL],
+        responses=answers({"oneOf": [named({"type": "number"}), named(named(NUMBER))]}),
+    )
+    def get(self, request: Request) -> Response:
+        """Per datasource how much of it can be read: all, as what is published is read from deep storage."""
+        return Response(_load_status(self, [d.name for d in visible(self)]))
+
+
+class DatasourceLoadStatusView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_datasource_load_status",
+        tags=TAG,
+        parameters=[OpenApiParameter("forceMetadataRefresh", bool, required=True), SIMPLE, FULL],
+        responses=answers({"oneOf": [named({"type": "number"}), named(named(NUMBER))]}),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """How much of it can be read."""
+        datasource = find_datasource(self.actor, name)
+        if "forceMetadataRefresh" not in request.query_params:
+            raise InvalidInput("forceMetadataRefresh must be specified.")
+        return Response(_load_status(self, [datasource.name]))
+
+
+def _load_status(view: DruidView, names: list[str]) -> dict[str, Any]:
+    if view.flag("full"):
+        return {shapes.TIER: dict.fromkeys(names, 0)}  # segments that are still to be loaded
+    return dict.fromkeys(names, 0 if view.flag("simple") else 100.0)

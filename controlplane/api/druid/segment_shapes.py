@@ -1,0 +1,139 @@
+"""Datasources and segments in the forms of Druid's Coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, TIME, Schema, array, named, nullable, shape
+from controlplane.api.druid.shapes import instant
+from controlplane.compaction.schemas import Written, written_by
+from controlplane.datasources.models import Datasource
+from controlplane.retention.holdings import Holdings
+from controlplane.segments.models import Segment
+from ingestion.specs import DataSchema
+
+TIER = "_default_tier"  # there is one place where segments are
+_TIME = "__time"
+
+_FIELDS: dict[str, Schema] = {
+    "dataSource": TEXT,
+    "interval": TEXT,
+    "version": TEXT,
+    "loadSpec": shape(type=TEXT, path=TEXT),
+    "dimensions": TEXT,
+    "metrics": TEXT,
+    "shardSpec": shape(type={"const": "numbered"}, partitionNum=NUMBER, partitions=NUMBER),
+    "binaryVersion": NUMBER,
+    "size": NUMBER,
+    "identifier": TEXT,
+}
+SEGMENT = shape(**_FIELDS)
+WITH_STATUS = shape(overshadowed=FLAG, replicationFactor=NUMBER, numRows=NUMBER, realtime=FLAG, **_FIELDS)
+LOADED = shape(metadata=SEGMENT, servers=array(TEXT))
+SIMPLE = shape(
+    tiers=named(shape(size=NUMBER, replicatedSize=NUMBER, segmentCount=NUMBER)),
+    segments=shape(maxTime=nullable(TIME), minTime=nullable(TIME), size=NUMBER, replicatedSize=NUMBER, count=NUMBER),
+)
+FULL = shape(name=TEXT, properties=ANYTHING, segments=array(SEGMENT))
+UNUSED = shape(
+    dataSegment=SEGMENT,
+    createdDate=TIME,
+    usedStatusLastUpdatedDate=TIME,
+    used=FLAG,
+    schemaFingerprint=nullable(TEXT),
+    numRows=NUMBER,
+    upgradedFromSegmentId=nullable(TEXT),
+)
+
+
+def interval(start: datetime, end: datetime) -> str:
+    """An interval in Druid's form."""
+    return f"{instant(start)}/{instant(end)}"
+
+
+def data_segments(segments: Sequence[Segment]) -> list[dict[str, Any]]:
+    """Druid's ``DataSegment`` of each. Its ``loadSpec`` names a Parquet file below deep storage."""
+    written = written_by({s.task_id for s in segments})
+    metrics = {task: _metrics(found) for task, found in written.items()}
+    return [_data_segment(s, metrics.get(s.task_id, frozenset())) for s in segments]
+
+
+def _metrics(written: Written) -> frozenset[str]:
+    schema = DataSchema.model_validate(written.data_schema)
+    return frozenset(metric.name for metric in schema.metricsSpec)
+
+
+def _data_segment(segment: Segment, metrics: frozenset[str]) -> dict[str, Any]:
+    names = [c["name"] for c in segment.columns if c["name"] != _TIME]
+    return {
+        "dataSource": segment.datasource.name,
+        "interval": interval(segment.interval_start, segment.interval_end),
+        "version": segment.version,
+        "loadSpec": {"type": "parquet", "path": segment.path},
+        "dimensions": ",".join(n for n in names if n not in metrics),
+        "metrics": ",".join(n for n in names if n in metrics),
+        "shardSpec": {"type": "numbered", "partitionNum": segment.partition_num, "partitions": 0},
+        "binaryVersion": 9,
+        "size": segment.size_bytes,
+        "identifier": segment.identifier,
+    }
+
+
+def with_status(segments: Sequence[Segment]) -> list[dict[str, Any]]:
+    """What ``includeOvershadowedStatus`` adds. Nothing in use is overshadowed."""
+    return [
+        {"overshadowed": False, "replicationFactor": 1, "numRows": s.rows, "realtime": False, **told}
+        for s, told in zip(segments, data_segments(segments), strict=True)
+    ]
+
+
+def unused(segments: Sequence[Segment]) -> list[dict[str, Any]]:
+    """Druid's ``DataSegmentPlus`` of each."""
+    return [
+        {
+            "dataSegment": told,
+            "createdDate": instant(s.created_at),
+            "usedStatusLastUpdatedDate": instant(s.unused_at),
+            "used": False,
+            "schemaFingerprint": None,
+            "numRows": s.rows,
+            "upgradedFromSegmentId": None,
+        }
+        for s, told in zip(segments, data_segments(segments), strict=True)
+    ]
+
+
+def loaded(told: dict[str, Any]) -> dict[str, Any]:
+    """A segment and where it is: readers read deep storage, so no server has it."""
+    return {"metadata": told, "servers": []}
+
+
+def by_interval(segments: Sequence[Segment]) -> dict[str, dict[str, Any]]:
+    """Interval → identifier → the segment and where it is."""
+    found: dict[str, dict[str, Any]] = {}
+    for told in data_segments(segments):
+        found.setdefault(told["interval"], {})[told["identifier"]] = loaded(told)
+    return found
+
+
+def simple(held: Holdings) -> dict[str, Any]:
+    """How much a datasource holds, and from when to when."""
+    size = held.size_bytes
+    return {
+        "tiers": {TIER: {"size": size, "replicatedSize": size, "segmentCount": held.segments}},
+        "segments": {
+            "maxTime": instant(held.end),
+            "size": size,
+            "minTime": instant(held.start),
+            "count": held.segments,
+            "replicatedSize": size,
+        },
+    }
+
+
+def full(datasource: Datasource, segments: Iterable[Segment]) -> dict[str, Any]:
+    """A datasource with its segments in use."""
+    created = {"created": instant(datasource.created_at)}
+    return {"name": datasource.name, "properties": created, "segments": data_segments(list(segments))}

@@ -1,0 +1,91 @@
+"""Segments that are taken out of use, and put back."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView, body_of, query_of
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.v1.serializers import retention as shapes
+from controlplane.datasources.models import Datasource
+from controlplane.datasources.selectors import find_datasource
+from controlplane.retention import services
+from controlplane.retention.asking import chosen
+from controlplane.retention.holdings import list_removals, unused
+from controlplane.segments.marking import Chosen
+
+
+def _asked(request: Request, datasource: Datasource) -> Chosen:
+    body = body_of(request, shapes.MarkRequest)
+    return chosen(
+        datasource,
+        interval=body.get("interval"),
+        segment_ids=body.get("segment_ids"),
+        versions=body.get("versions"),
+        everything=body.get("everything", False),
+    )
+
+
+class MarkUnusedView(HeadgateView):
+    @extend_schema(
+        operation_id="mark_segments_unused",
+        tags=["datasources"],
+        request=shapes.MarkRequest,
+        responses=shapes.MarkedSerializer,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Take segments out of use: their rows are read no more, and after a while their files go."""
+        datasource = find_datasource(self.actor, name)
+        amount = services.mark_unused(user=self.actor, datasource=datasource, chosen=_asked(request, datasource))
+        return Response(shapes.MarkedSerializer(amount).data)
+
+
+class MarkUsedView(HeadgateView):
+    @extend_schema(
+        operation_id="mark_segments_used",
+        tags=["datasources"],
+        request=shapes.MarkRequest,
+        responses=shapes.RestoredSerializer,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Put segments back into use. What was replaced, or has no file any more, is passed over, or refused by id."""
+        datasource = find_datasource(self.actor, name)
+        restored = services.mark_used(user=self.actor, datasource=datasource, chosen=_asked(request, datasource))
+        return Response(shapes.RestoredSerializer(restored).data)
+
+
+class UnusedSegmentsView(HeadgateView):
+    order = (Key("unused_at", datetime), Key("id", uuid.UUID))
+
+    @extend_schema(
+        operation_id="list_unused_segments",
+        tags=["datasources"],
+        parameters=[PageQuery],
+        responses=paged(shapes.UnusedSegmentSerializer),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Its segments that are not in use, until their files go; those that have been so for longest first."""
+        query = query_of(request, PageQuery)
+        segments = unused(find_datasource(self.actor, name))
+        return page_response(page_of(request, segments, self.order, query), shapes.UnusedSegmentSerializer)
+
+
+class RemovalsView(HeadgateView):
+    order = (Key("id", int, descending=True),)
+
+    @extend_schema(
+        operation_id="list_removals",
+        tags=["datasources"],
+        parameters=[PageQuery],
+        responses=paged(shapes.RemovalSerializer),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """What was taken out of use, by whom, the newest first."""
+        query = query_of(request, PageQuery)
+        removals = list_removals(find_datasource(self.actor, name))
+        return page_response(page_of(request, removals, self.order, query), shapes.RemovalSerializer)

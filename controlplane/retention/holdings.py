@@ -1,0 +1,85 @@
+"""What datasources hold, and their segments in lists that are not too long.
+
+What takes a datasource trusts the caller to have got it from a selector that filters by user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, Max, Min, OuterRef, QuerySet, Sum
+
+from controlplane.common.errors import InvalidInput, NotFound
+from controlplane.datasources.models import Datasource
+from controlplane.retention.asking import found_ids
+from controlplane.segments.models import DaySum, Interval, Removal, Segment
+
+MOST_NAMED, MOST_TOLD = 100_000, 10_000
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """Of a datasource's segments in use: how many, how large, and from when to when their intervals reach."""
+
+    segments: int = 0
+    size_bytes: int = 0
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+def holdings(datasources: Iterable[Datasource]) -> dict[int, Holdings]:
+    """By datasource, of those that hold something."""
+    sums = DaySum.objects.filter(datasource__in=[d.pk for d in datasources]).values("datasource_id")
+    found = sums.annotate(n=Sum("segments"), size=Sum("size_bytes"), low=Min("start"), high=Max("end")).order_by()
+    return {row["datasource_id"]: Holdings(int(row["n"]), int(row["size"]), row["low"], row["high"]) for row in found}
+
+
+def intervals_in_use(datasource: Datasource, start: datetime | None, end: datetime | None) -> QuerySet[Interval]:
+    """Its intervals with segments in use that lie within ``[start, end)``, the latest first. None: without a bound."""
+    found = Interval.objects.filter(datasource=datasource, segments__gt=0)
+    if start is not None:
+        found = found.filter(start__gte=start)
+    if end is not None:
+        found = found.filter(end__lte=end)
+    return found.order_by("-start", "-end")
+
+
+def has_segments() -> Exists:
+    """Of datasources: they have segments, in use or not."""
+    return Exists(Segment.objects.filter(datasource=OuterRef("pk")))
+
+
+def in_use(*datasources: Datasource) -> QuerySet[Segment]:
+    """Their segments in use, by interval and number."""
+    found = Segment.objects.filter(datasource__in=datasources, used=True).select_related("datasource")
+    return found.order_by("interval_start", "interval_end", "partition_num")
+
+
+def unused(datasource: Datasource) -> QuerySet[Segment]:
+    """Its segments that are not in use and whose files are there still, those that have been so for longest first."""
+    found = Segment.objects.filter(datasource=datasource, used=False).select_related("datasource", "removal")
+    return found.order_by("unused_at", "pk")
+
+
+def list_removals(datasource: Datasource) -> QuerySet[Removal]:
+    """What took segments of it out of use, the newest first."""
+    return Removal.objects.filter(datasource=datasource).order_by("-id")
+
+
+def at_most(segments: QuerySet[Segment], most: int) -> list[Segment]:
+    """All of them. Raises ``InvalidInput`` for more."""
+    found = list(segments[: most + 1])
+    if len(found) > most:
+        raise InvalidInput(f"There are more than {most:,} segments; ask for those of an interval.")
+    return found
+
+
+def find_segment(datasource: Datasource, named: str, *, used: bool | None = None) -> Segment:
+    """By Druid's identifier or Headgate's id. Raises ``NotFound``, and ``InvalidInput`` for what is no id."""
+    segments = Segment.objects.filter(pk__in=found_ids(datasource, [named])).select_related("datasource")
+    segment = (segments if used is None else segments.filter(used=used)).first()
+    if segment is None:
+        raise NotFound(f"There is no segment {named!r} of {datasource.name}.")
+    return segment

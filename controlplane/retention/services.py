@@ -1,0 +1,102 @@
+"""What people do to segments: take them out of use, and put them back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from controlplane.common.errors import Conflict
+from controlplane.datasources.models import Datasource
+from controlplane.segments import marking
+from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.models import Interval, Segment
+from controlplane.tasks.plausible import is_missing
+from controlplane.teams import audit
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
+
+SHOWN = 5  # segments that a refusal names
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was put back into use, and of what was not, why: reason → segments."""
+
+    amount: Amount
+    passed_over: dict[str, int] = field(default_factory=dict)
+
+
+def mark_unused(*, user: User, datasource: Datasource, chosen: Chosen) -> Amount:
+    """Take segments out of use; nobody reads them any more, and after a while their files go. Needs the role admin."""
+    require(user, Action.ADMINISTER, datasource.team)
+    what = _in_words(chosen)
+    amount = marking.mark_unused(datasource, chosen, by=user.get_username(), what=what)
+    _note(user, datasource, "mark_unused", what, amount)
+    return amount
+
+
+def mark_used(*, user: User, datasource: Datasource, chosen: Chosen) -> Restored:
+    """Put segments back into use that were marked unused. Needs the role admin.
+
+    What can't be is passed over. Raises ``Conflict`` when it was named by its id; nothing is changed then.
+    """
+    require(user, Action.ADMINISTER, datasource.team)
+    hindered = _hindered(datasource, chosen)
+    if hindered and chosen.ids is not None:
+        named = "; ".join(f"{s.identifier} {why}" for s, why in hindered[:SHOWN])
+        more = f"; and {len(hindered) - SHOWN:,} more" if len(hindered) > SHOWN else ""
+        raise Conflict(f"Not all of these can be used again: {named}{more}.")
+    gone = frozenset(s.pk for s, _ in hindered)
+    amount = marking.mark_used(datasource, replace(chosen, without=gone))
+    _note(user, datasource, "mark_used", _in_words(chosen), amount)
+    return Restored(amount, dict(Counter(why for _, why in hindered)))
+
+
+def _hindered(datasource: Datasource, chosen: Chosen) -> list[tuple[Segment, str]]:
+    """Those that can't be used again, with the reason."""
+    unused = chosen.of(datasource).filter(used=False).defer("columns").select_related("datasource")
+    versions = {
+        (start, end): version
+        for start, end, version in Interval.objects.filter(
+            datasource=datasource, start__in=unused.values("interval_start")
+        ).values_list("start", "end", "version")
+    }
+    found = ((s, _why_not(s, versions.get((s.interval_start, s.interval_end)))) for s in unused.iterator(2000))
+    return [(segment, why) for segment, why in found if why]
+
+
+def _why_not(segment: Segment, version: str | None) -> str:
+    if segment.replaced_by is not None:
+        return "was replaced: others hold its rows"
+    if segment.version != version:
+        return f"has another version than its interval, which is at {version}"
+    if segment.kill_began_at is not None or is_missing(segment.path, segment.size_bytes):
+        return "has no file any more"
+    return ""
+
+
+def _in_words(chosen: Chosen) -> str:
+    if chosen.ids is not None:
+        return "1 segment by its id" if len(chosen.ids) == 1 else f"{len(chosen.ids):,} segments by their ids"
+    if chosen.start is None or chosen.end is None:
+        return "the whole datasource"
+    versions = f", of version {', '.join(sorted(chosen.versions)[:SHOWN])}" if chosen.versions else ""
+    return f"{_day(chosen.start.isoformat())} to {_day(chosen.end.isoformat())}{versions}"
+
+
+def _day(time: str) -> str:
+    return time.removesuffix("+00:00").removesuffix("T00:00:00")
+
+
+def _note(user: User, datasource: Datasource, action: str, what: str, amount: Amount) -> None:
+    audit.record(
+        user=user,
+        team=datasource.team,
+        target="datasource",
+        target_id=datasource.name,
+        action=action,
+        what=what,
+        segments=amount.segments,
+        rows=amount.rows,
+        size_bytes=amount.size_bytes,
+    )

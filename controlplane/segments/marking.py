@@ -1,0 +1,190 @@
+"""Marks segments unused, and used again: interval by interval, under the locks that publishes take.
+
+Receipts and settled ranges stay what they are: a record whose segment is not in use has ended all the same, and is not
+read again. What is marked goes on in the next publishes' place: an interval keeps its version and its numbers.
+
+Locks are taken in the order of a publish: the intervals' rows, by time; then the segments' rows. Some hundred intervals
+are one transaction, so that publishes never wait for a datasource of a million segments; asked again, what a dead
+process has left undone is done.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from controlplane.common.database import Cursor, cursor
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Removal, Segment
+
+AT_ONCE = 200  # intervals of one transaction
+Place = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which segments of a datasource: those for which all that is given holds; without anything, all of them."""
+
+    # Those whose interval lies within [start, end).
+    start: datetime | None = None
+    end: datetime | None = None
+    ids: frozenset[uuid.UUID] | None = None
+    versions: frozenset[str] | None = None
+    without: frozenset[uuid.UUID] = frozenset()
+
+    def of(self, datasource: Datasource) -> QuerySet[Segment]:
+        """They, in use or not."""
+        found = Segment.objects.filter(datasource=datasource)
+        if self.start is not None:
+            found = found.filter(interval_start__gte=self.start)
+        if self.end is not None:
+            found = found.filter(interval_end__lte=self.end)
+        if self.ids is not None:
+            found = found.filter(pk__in=self.ids)
+        return found if self.versions is None else found.filter(version__in=self.versions)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Segments, and what they hold."""
+
+    segments: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.segments + other.segments, self.rows + other.rows, self.size_bytes + other.size_bytes)
+
+
+_LOCK = """
+    SELECT i.start, i."end" FROM segments_interval i
+    JOIN unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS w(start, stop)
+      ON i.start = w.start AND i."end" = w.stop
+    WHERE i.datasource_id = %(datasource)s ORDER BY 1, 2 FOR UPDATE OF i
+"""
+_CHOSEN = """
+    s.datasource_id = %(datasource)s AND s.interval_start = i.start AND s.interval_end = i."end"
+    AND i.datasource_id = %(datasource)s AND (s.interval_start, s.interval_end) IN (
+        SELECT * FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]))
+    AND (%(ids)s::uuid[] IS NULL OR s.id = ANY (%(ids)s::uuid[]))
+    AND (%(versions)s::text[] IS NULL OR s.version = ANY (%(versions)s::text[]))
+    AND NOT s.id = ANY (%(without)s::uuid[])
+"""
+_UNUSED = f"""
+    UPDATE segments_segment s SET used = false, unused_at = %(now)s, removal_id = %(removal)s
+    FROM segments_interval i WHERE {_CHOSEN} AND s.used
+    RETURNING s.interval_start, s.interval_end, s.rows, s.size_bytes
+"""
+# Its rows are in no other segment, its file is there, and its version is the one that the interval shows.
+_USED = f"""
+    UPDATE segments_segment s SET used = true, used_again_at = %(now)s, removal_id = NULL
+    FROM segments_interval i WHERE {_CHOSEN} AND NOT s.used AND s.removal_id IS NOT NULL AND s.kill_began_at IS NULL
+      AND s.version = i.version
+    RETURNING s.interval_start, s.interval_end, s.rows, s.size_bytes
+"""
+_SUM_UP = """
+    UPDATE segments_interval i
+    SET segments = t.n, rows = t.rows, size_bytes = t.size, min_time = t.low, max_time = t.high,
+        revision = i.revision + 1
+    FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS w(start, stop), LATERAL (
+        SELECT count(*) AS n, coalesce(sum(s.rows), 0) AS rows, coalesce(sum(s.size_bytes), 0) AS size,
+               min(s.min_time) AS low, max(s.max_time) AS high
+        FROM segments_segment s WHERE s.datasource_id = %(datasource)s AND s.interval_start = w.start
+          AND s.interval_end = w.stop AND s.used
+    ) t
+    WHERE i.datasource_id = %(datasource)s AND i.start = w.start AND i."end" = w.stop
+"""
+
+
+def mark_unused(datasource: Datasource, chosen: Chosen, *, by: str, what: str) -> Amount:
+    """Take those out of use; how many were. ``by`` and ``what`` say who and why, to whoever looks for a row of them."""
+    removal: list[Removal] = []
+
+    def mark(c: Cursor, values: dict[str, Any]) -> list[Any]:
+        if not removal:
+            made = Removal(datasource=datasource, by=by[:200], what=what[:500], created_at=values["now"])
+            made.save()
+            removal.append(made)
+        return c.execute(_UNUSED, {**values, "removal": removal[0].pk}).fetchall()
+
+    def count(amount: Amount) -> None:
+        Removal.objects.filter(pk=removal[0].pk).update(
+            segments=F("segments") + amount.segments,
+            rows=F("rows") + amount.rows,
+            size_bytes=F("size_bytes") + amount.size_bytes,
+        )
+
+    return _marked(datasource, chosen, mark, count, used=True)
+
+
+def mark_used(datasource: Datasource, chosen: Chosen) -> Amount:
+    """Put those into use again that were marked unused and can be; how many were.
+
+    Passed over are segments that others have replaced, that are being deleted, and those of another version than the
+    interval's: they would show rows twice, or not at all. The caller has made sure that the files are there.
+    """
+    return _marked(datasource, chosen, lambda c, values: c.execute(_USED, values).fetchall(), _nothing, used=False)
+
+
+def _nothing(_: Amount) -> None:
+    pass
+
+
+def _marked(
+    datasource: Datasource,
+    chosen: Chosen,
+    mark: Callable[[Cursor, dict[str, Any]], list[Any]],
+    count: Callable[[Amount], None],
+    *,
+    used: bool,
+) -> Amount:
+    done = Amount()
+    for places in _places(datasource, chosen, used):
+        done += _mark_some(datasource, chosen, places, mark, count)
+    return done
+
+
+def _places(datasource: Datasource, chosen: Chosen, used: bool) -> Iterator[list[Place]]:
+    """The intervals in which something may change, in the order of time, some hundred at once."""
+    found = chosen.of(datasource).filter(used=used).values_list("interval_start", "interval_end").distinct()
+    remaining = iter(list(found.order_by("interval_start", "interval_end")))
+    while places := list(islice(remaining, AT_ONCE)):
+        yield places
+
+
+@transaction.atomic
+def _mark_some(
+    datasource: Datasource,
+    chosen: Chosen,
+    places: Sequence[Place],
+    mark: Callable[[Cursor, dict[str, Any]], list[Any]],
+    count: Callable[[Amount], None],
+) -> Amount:
+    values = {
+        "datasource": datasource.pk,
+        "starts": [start for start, _ in places],
+        "ends": [end for _, end in places],
+        "ids": None if chosen.ids is None else list(chosen.ids),
+        "versions": None if chosen.versions is None else list(chosen.versions),
+        "without": list(chosen.without),
+        "now": timezone.now(),
+    }
+    with cursor() as c:
+        c.execute(_LOCK, values).fetchall()
+        marked = mark(c, values)
+        changed = sorted({(start, end) for start, end, *_ in marked})
+        if not changed:
+            return Amount()
+        starts, ends = zip(*changed, strict=True)
+        c.execute(_SUM_UP, {"datasource": datasource.pk, "starts": list(starts), "ends": list(ends)})
+    amount = Amount(len(marked), sum(rows for *_, rows, _ in marked), sum(size for *_, size in marked))
+    count(amount)
+    return amount
