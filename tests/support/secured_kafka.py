@@ -26,6 +26,8 @@ from tests.unit.test_specs import changed
 PASSWORD = 'p"4711\\, ;=x'
 ESCAPED = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
 ELSEWHERE = "ELSEWHERE://169.254.169.254:9092"  # what one listener says of itself
+# Where each listens. The broker's certificate is for the first host, not for the second.
+HOSTS = dict.fromkeys(("LOGIN", "LOGINTLS", "TLS", "ELSEWHERE"), "localhost") | {"UNNAMED": "127.0.0.2"}
 MODULES = "org.apache.kafka.common.security"
 PLAIN = f'{MODULES}.plain.PlainLoginModule required username="me" password="{ESCAPED}";'
 SCRAM = f'{MODULES}.scram.ScramLoginModule required\n  username="me"\n  password="{ESCAPED}";'
@@ -47,26 +49,26 @@ def secured() -> Iterator[Secured]:
     client = root.signs("the signer", authority=True).signs("me")  # with an authority between
     with temporary_home() as home:
         broker = Kafka(home)
-        ports = {name: home.ports.assign(name) for name in ("LOGIN", "LOGINTLS", "TLS", "ELSEWHERE")}
-        broker.extra_properties = _properties(broker, ports, root)
+        addresses = {name: f"{host}:{home.ports.assign(name)}" for name, host in HOSTS.items()}
+        broker.extra_properties = _properties(broker, addresses, root)
         with broker:
-            addresses = {name: f"localhost:{port}" for name, port in ports.items()}
             yield Secured(addresses, root, client, _topic_for_a_user(broker.bootstrap))
 
 
-def _properties(broker: Kafka, ports: dict[str, int], root: Identity) -> dict[str, str]:
+def _properties(broker: Kafka, addresses: dict[str, str], root: Identity) -> dict[str, str]:
     identity, pem, trusted = root.signs("broker"), broker.home.path / "broker.pem", broker.home.path / "root.pem"
     pem.write_text(identity.key_pem() + identity.pem)
     trusted.write_text(root.pem)
-    listeners = ",".join([f"PLAINTEXT://{broker.bootstrap}", *(f"{n}://localhost:{p}" for n, p in ports.items())])
+    listeners = ",".join([f"PLAINTEXT://{broker.bootstrap}", *(f"{n}://{a}" for n, a in addresses.items())])
     plain = f'{MODULES}.plain.PlainLoginModule required user_me="{ESCAPED}";'.replace("\\", "\\\\")
     scram = f"{MODULES}.scram.ScramLoginModule required;"
     protocols = (
-        "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT,LOGINTLS:SASL_SSL,TLS:SSL,ELSEWHERE:PLAINTEXT"
+        "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT,LOGINTLS:SASL_SSL,TLS:SSL,ELSEWHERE:PLAINTEXT,"
+        "UNNAMED:SSL"
     )
     return {
         "listeners": f"{listeners},CONTROLLER://127.0.0.1:{broker.controller_port}",
-        "advertised.listeners": listeners.replace(f"ELSEWHERE://localhost:{ports['ELSEWHERE']}", ELSEWHERE),
+        "advertised.listeners": listeners.replace(f"ELSEWHERE://{addresses['ELSEWHERE']}", ELSEWHERE),
         "listener.security.protocol.map": protocols,
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
         **{f"listener.name.{n}.plain.sasl.jaas.config": plain for n in ("login", "logintls")},
