@@ -186,14 +186,19 @@ async def _opened(site: Site, options: argparse.Namespace) -> Results:
 
 async def _page(client: httpx2.AsyncClient, watched: Watched, asked: list[float]) -> None:
     """A browser's: its stream, and the part that it asks for again."""
-    etag = ""
+    etag = event_id = ""
     async with client.stream("GET", "/-/live/", params={"t": watched.topic}) as events:
         events.raise_for_status()
         async for line in events.aiter_lines():
+            if line.startswith("id: "):
+                event_id = line.removeprefix("id: ")
             if line != "event: changed":
                 continue
             began = time.perf_counter()
-            answer = await client.get(watched.part, headers={"HX-Request": "true", "If-None-Match": etag})
+            headers = {"HX-Request": "true", "If-None-Match": etag, "Last-Event-ID": event_id}
+            answer = await client.get(watched.part, headers=headers)
+            if answer.status_code not in (200, 304):
+                raise RuntimeError(f"{watched.part} answers {answer.status_code}")
             asked.append(1000 * (time.perf_counter() - began))
             etag = answer.headers.get("ETag", etag)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 
 from controlplane.alerts.selectors import count_firing
 from controlplane.segments.selectors.causes import new_causes
@@ -78,10 +79,18 @@ class NavigationItem:
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
-    """The site's name, the sections, where the request is, and what the user can reach."""
+    """The site's name, the sections, where the request is, and what the user can reach.
+
+    ``page_base``: what a page stands in that has a live part without an address of its own.
+    """
     reach = reach_of(request)
-    items = [_item(section, reach, request.path) for section in sections_for(reach)] if reach.known else []
-    return {"site_name": "Headgate", "navigation": items, "reach": reach}
+
+    def items() -> list[NavigationItem]:
+        return [_item(section, reach, request.path) for section in sections_for(reach)] if reach.known else []
+
+    again = bool(getattr(request, "htmx", False))
+    base = "part.html" if again else "base.html"
+    return {"site_name": "Headgate", "navigation": SimpleLazyObject(items), "reach": reach, "page_base": base}
 
 
 def _item(section: Section, reach: Reach, path: str) -> NavigationItem:

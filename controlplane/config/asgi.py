@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -88,9 +89,13 @@ class PeopleHandler(ASGIHandler):
 django.setup(set_prefix=False)
 # They know the models, which Django has to have set up.
 from controlplane.api.internal.door import lets_in, problem  # noqa: E402
+from controlplane.config import urls  # noqa: E402,F401
 from controlplane.datasources.sampling import be_ready  # noqa: E402
 
 be_ready()
+# What is there now stays: a collection amid a page need not look at all of it again.
+gc.collect()
+gc.freeze()
 for_people = PeopleHandler()
 for_indexers = IndexersHandler()
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from controlplane.segments.models import LagSample, Source
+from controlplane.segments.models import LagSample
 from controlplane.supervisors.models import Supervisor
-from controlplane.tasks.sources import key_of
+from controlplane.supervisors.standings import sources_read_by
 
 MINUTES = 60
 _FRESH_MINUTES = 3  # what was seen longer ago is no "now"
@@ -42,28 +42,13 @@ class Trend:
 
 def trends(supervisors: Sequence[Supervisor]) -> dict[str, Trend]:
     """By supervisor: of those that have read something. Two statements, however many they are."""
-    sources = _sources(supervisors)
+    sources = {pk: source.pk for pk, source in sources_read_by(supervisors).items()}
     since = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
     samples: dict[int, list[tuple[datetime, int, int]]] = {}
     found = LagSample.objects.filter(source__in=sources.values(), resolution_s=60, at__gte=since)
     for source, at, lag, processed in found.order_by("at").values_list("source_id", "at", "lag", "processed"):
         samples.setdefault(source, []).append((at, lag, processed))
     return {pk: _trend(samples.get(source, []), since) for pk, source in sources.items()}
-
-
-def _sources(supervisors: Sequence[Supervisor]) -> dict[str, int]:
-    """What each reads now: the one that was looked at last."""
-    current = Source.objects.filter(datasource__in={s.datasource_id for s in supervisors}, current=True)
-    by_key = {
-        (s.datasource_id, s.kind, s.group, s.topic): s.pk for s in current.order_by("looked_at", "id").defer("bounds")
-    }
-    found = {}
-    for one in supervisors:
-        key = key_of(one.io_config, one.pk)
-        source = by_key.get((one.datasource_id, key["kind"], key["group"], one.io_config.topic))
-        if source is not None:
-            found[one.pk] = source
-    return found
 
 
 def _trend(samples: list[tuple[datetime, int, int]], since: datetime) -> Trend:

@@ -14,7 +14,7 @@ import signal
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import redis.asyncio
@@ -22,12 +22,14 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from controlplane.common.changes import CHANNEL, Change
+from frontend.live.audience import Audience, pace_of
 from frontend.live.stream import Stream
-from frontend.live.topics import topics_of
+from frontend.live.topics import EVERYTHING, Hearing, topics_of
 
 logger = logging.getLogger(__name__)
 REMEMBERED = 2_000  # changes, for pages that come back
 AGAIN_S = 2.0
+MOST_DIGITS = 18  # of a number
 ASKS_EVERY_S = 20.0  # a silent connection is tried so often
 
 
@@ -35,13 +37,15 @@ class Hub:
     """Belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._streams: set[Stream] = set()
-        self._by_topic: dict[str, set[Stream]] = {}
+        self._streams: dict[Stream, Audience] = {}
+        self._audiences: dict[Hearing, Audience] = {}
+        self._by_topic: dict[str, set[Audience]] = {}
         self._listener: asyncio.Task[None] | None = None
         self._process = secrets.token_hex(4)  # numbers are this process's: another one knows nothing of them
         self._numbers = itertools.count(1)
         self._last = 0
         self._past: deque[tuple[int, Change]] = deque(maxlen=REMEMBERED)
+        self._hears = False
         self.closing = False
 
     @property
@@ -53,11 +57,21 @@ class Hub:
     def streams(self) -> int:
         return len(self._streams)
 
+    @property
+    def number(self) -> int | None:
+        """Of what was heard last; None while nothing is heard."""
+        return self._last if self._hears else None
+
+    def number_of(self, event_id: str) -> int | None:
+        """Of an event of this process; None for any other."""
+        process, _, number = event_id.partition("-")
+        known = process == self._process and number.isdecimal() and len(number) < MOST_DIGITS
+        return int(number) if known and int(number) <= self._last else None
+
     def add(self, stream: Stream, last_event_id: str) -> None:
         """A page has come, or come back: then it is told what it has missed."""
-        self._streams.add(stream)
-        for topic in stream.topics:
-            self._by_topic.setdefault(topic, set()).add(stream)
+        self._join(stream)
+        stream.moved = lambda: self._move(stream)
         if self._listener is None or self._listener.done():
             self._past.clear()
             self._listener = asyncio.get_running_loop().create_task(self._listen())
@@ -66,15 +80,10 @@ class Hub:
 
     def remove(self, stream: Stream) -> None:
         """It has gone. The last one turns off the light."""
-        self._streams.discard(stream)
-        for topic in stream.topics:
-            listening = self._by_topic.get(topic, set())
-            listening.discard(stream)
-            if not listening:
-                self._by_topic.pop(topic, None)
+        self._leave(stream)
         if not self._streams and self._listener is not None:
             self._listener.cancel()
-            self._listener = None
+            self._listener, self._hears = None, False
 
     def close(self) -> None:
         """The process ends: so do all streams, at once."""
@@ -83,25 +92,53 @@ class Hub:
             stream.end()
 
     def hear(self, change: Change) -> None:
-        """Hand it to those whom it concerns: of hundreds of changes a second most streams need not be asked."""
+        """Hand it to those whom it concerns: of hundreds of changes a second most audiences need not be asked."""
         self._last = next(self._numbers)
         self._past.append((self._last, change))
+        if change.user:
+            for stream in self._streams:
+                stream.doubt(change.user)
         about = topics_of(change)
-        for stream in self._streams if change.user else self._concerned(about):
-            stream.hear(change, about)
+        for audience in set().union(*(self._by_topic.get(topic, ()) for topic in about)):
+            audience.hear(change, about)
 
-    def _concerned(self, about: Sequence[str]) -> set[Stream]:
-        return set().union(*(self._by_topic.get(topic, ()) for topic in about))
+    def _join(self, stream: Stream) -> None:
+        hearing = stream.wanted.hearing
+        if hearing not in self._audiences:
+            made = Audience(stream.wanted, lambda: self.last_id, lambda: pace_of(self.streams))
+            self._audiences[hearing] = made
+            for topic in hearing.topics:
+                self._by_topic.setdefault(topic, set()).add(made)
+        self._streams[stream] = self._audiences[hearing]
+        self._streams[stream].streams.add(stream)
+
+    def _leave(self, stream: Stream) -> None:
+        audience = self._streams.pop(stream)
+        audience.streams.discard(stream)
+        if audience.streams:
+            return
+        audience.close()
+        self._audiences.pop(audience.hearing)
+        for topic in audience.hearing.topics:
+            self._by_topic[topic].discard(audience)
+            if not self._by_topic[topic]:
+                del self._by_topic[topic]
+
+    def _move(self, stream: Stream) -> None:
+        """It hears something else from now on, and may have missed some of it."""
+        self._leave(stream)
+        self._join(stream)
+        stream.tell([EVERYTHING], self.last_id)
 
     def _catch_up(self, stream: Stream, last_event_id: str) -> None:
-        process, _, number = last_event_id.partition("-")
-        known = process == self._process and number.isdecimal() and len(number) < 18
-        if not known or (self._past and int(number) < self._past[0][0] - 1) or int(number) > self._last:
-            stream.hear_all()
+        number = self.number_of(last_event_id)
+        if number is None or (self._past and number < self._past[0][0] - 1):
+            stream.tell([EVERYTHING], self.last_id)
             return
-        for at, change in self._past:
-            if at > int(number):
-                stream.hear(change, topics_of(change))
+        missed = [change for at, change in self._past if at > number]
+        topics = {topic for change in missed for topic in stream.wanted.heard(change, topics_of(change))}
+        if topics:
+            stream.tell(topics, self.last_id)
 
     async def _listen(self) -> None:
         missed = False
@@ -113,15 +150,18 @@ class Hub:
                     await self._listen_to(client, missed)
             except (RedisError, OSError, TimeoutError) as error:
                 logger.warning("pages hear of no changes until Valkey is back: %s", error)
-            missed = True
+            self._hears, missed = False, True
             await asyncio.sleep(AGAIN_S)
 
     async def _listen_to(self, client: Any, missed: bool) -> None:
         async with client.pubsub() as channel:
             await channel.subscribe(CHANNEL)
+            # What was made before knows nothing of what was missed.
+            self._last = next(self._numbers)
             if missed:
                 for stream in self._streams:
-                    stream.hear_all()
+                    stream.tell([EVERYTHING], self.last_id)
+            self._hears = True
             while True:
                 message = await channel.get_message(ignore_subscribe_messages=True, timeout=ASKS_EVERY_S)
                 change = Change.decoded(message["data"]) if message else None
@@ -140,6 +180,11 @@ def hub() -> Hub:
         _hubs[id(loop)] = Hub()
         _end_with_the_process(_hubs[id(loop)], loop)
     return _hubs[id(loop)]
+
+
+def hub_of_process() -> Hub | None:
+    """For threads, which have no loop: that of the loop that serves, once a page was open."""
+    return next(iter(_hubs.values()), None)
 
 
 def _end_with_the_process(made: Hub, loop: asyncio.AbstractEventLoop) -> None:

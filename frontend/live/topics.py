@@ -27,12 +27,25 @@ _VISIBLE: dict[str, Callable[[User, str], QuerySet[Any, Any]]] = {
 
 
 @dataclass(frozen=True)
+class Hearing:
+    """What sets apart who is told what."""
+
+    topics: tuple[str, ...]
+    teams: frozenset[int] | None  # None: all
+
+
+@dataclass(frozen=True)
 class Wanted:
     """What a stream is for, and what its user may hear."""
 
     user: int
     topics: tuple[str, ...]
     teams: frozenset[int] | None  # None: all, of the site's administrator
+
+    @property
+    def hearing(self) -> Hearing:
+        """Those who have it in common hear the same."""
+        return Hearing(self.topics, self.teams)
 
     def heard(self, change: Change, about: Sequence[str]) -> list[str]:
         """Those of the topics that a change concerns; ``about`` are all of its own."""

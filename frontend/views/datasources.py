@@ -31,6 +31,7 @@ from controlplane.teams.permissions import Action, may
 from frontend.counters import Sum, sum_of
 from frontend.forms import DatasourceFilter
 from frontend.freshness import Freshness, freshness_of
+from frontend.live.shared import shared
 from frontend.paging import keyset_page, numbered_page
 from frontend.reach import reach_of
 from frontend.tables import Column, Shape
@@ -59,6 +60,7 @@ TASKS_SHOWN = 5
 
 
 @page
+@shared
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters = DatasourceFilter(request.GET)

@@ -18,6 +18,7 @@ from controlplane.supervisors.hours import SupervisorRow, rows_of
 from controlplane.supervisors.overview import Overview, overview
 from controlplane.supervisors.problems import GROUP_DRIFT, Problem
 from controlplane.supervisors.standing import Code, Kind
+from frontend.live.shared import shared
 from frontend.problems import ProblemRow
 from frontend.reach import reach_of
 from frontend.views.common import PageRequest, page
@@ -28,6 +29,7 @@ DATASOURCES_SHOWN = 12
 
 
 @page
+@shared
 def index(request: PageRequest) -> HttpResponse:
     """Problems first; first steps where there is nothing yet."""
     team = reach_of(request).team

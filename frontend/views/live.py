@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET
 from controlplane.common.errors import HeadgateError
 from controlplane.teams.models import User
 from frontend.live.hub import hub
-from frontend.live.stream import Stream, pace_of
+from frontend.live.stream import Stream
 from frontend.live.topics import Wanted, wanted
 
 MOST_STREAMS = 1_000  # of a process
@@ -48,7 +48,7 @@ async def _events(made: Stream, last_event_id: str) -> AsyncIterator[bytes]:
     mine = hub()
     mine.add(made, last_event_id)
     try:
-        async for event in made.events(lambda: mine.last_id, lambda: pace_of(mine.streams)):
+        async for event in made.events(mine.last_id):
             yield event
     finally:
         mine.remove(made)

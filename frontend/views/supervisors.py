@@ -32,6 +32,7 @@ from controlplane.teams.permissions import Action, may
 from frontend.actions import SupervisorActions
 from frontend.counters import sum_of
 from frontend.forms import ResetForm, ScaleForm, SupervisorFilter
+from frontend.live.shared import shared
 from frontend.paging import numbered_page
 from frontend.progress import Progress, progress_of
 from frontend.reach import reach_of
@@ -68,6 +69,7 @@ ACTIONS_SHOWN = 5
 
 
 @page
+@shared
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters, table = SupervisorFilter(request.GET), TABLE.asked(request.GET)

@@ -24,6 +24,7 @@ from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
 from frontend.counters import sum_of
 from frontend.forms import LogFilter, TaskFilter
+from frontend.live.shared import shared
 from frontend.paging import keyset_page
 from frontend.phases import bars_of
 from frontend.progress import progress_of
@@ -53,6 +54,7 @@ FILTERS = ("status", "datasource", "supervisor", "kind", "search")
 
 
 @page
+@shared
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see, the newest first."""
     filters = TaskFilter(request.GET)

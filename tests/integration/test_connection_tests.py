@@ -142,7 +142,8 @@ def test_a_certificate_that_nobody_known_has_signed(secured: Secured) -> None:
 
 
 def test_a_certificate_for_another_name(secured: Secured) -> None:
-    verdict = tried({**mutual(secured, **{"ssl.ca.pem": secured.root.pem}), "bootstrap.servers": secured.addresses["UNNAMED"]})
+    given = mutual(secured, **{"ssl.ca.pem": secured.root.pem})
+    verdict = tried({**given, "bootstrap.servers": secured.addresses["UNNAMED"]})
     assert verdict.cause == "tls" and "not for 127.0.0.2" in verdict.message
 
 

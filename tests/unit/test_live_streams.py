@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
 from controlplane.common.changes import Change
+from frontend.live.audience import LEAST_PACE_S, held_of, pace_of
 from frontend.live.hub import Hub
-from frontend.live.stream import Stream, pace_of
+from frontend.live.stream import Stream
 from frontend.live.topics import Wanted, topics_of
 
 ORDERS = Wanted(user=1, topics=("supervisor:orders", "team"), teams=frozenset({7}))
 CHANGE = Change(team=7, datasource="sales", supervisor="orders", task="t")
-FOR_EVER_S = 3600.0
 SOON_S = 10.0
 
 
@@ -23,8 +24,21 @@ async def allowed() -> Wanted | None:
     return ORDERS
 
 
-def events(stream: Stream, pace_s: float = 0.0) -> AsyncIterator[bytes]:
-    return stream.events(lambda: "p-1", lambda: pace_s)
+async def opened(hub: Hub, wanted: Wanted = ORDERS, last_event_id: str = "") -> tuple[Stream, AsyncIterator[bytes]]:
+    """A page that is open, and what it is sent after its first words."""
+    stream = Stream(wanted, allowed)
+    hub.add(stream, last_event_id)
+    sent = stream.events(hub.last_id)
+    assert (await anext(sent)).startswith(b"retry:")
+    return stream, sent
+
+
+async def hears_nothing(sent: AsyncIterator[bytes], for_s: float) -> asyncio.Future[bytes]:
+    """What it waits for, after it has waited in vain for so long."""
+    waits = asyncio.ensure_future(anext(sent))
+    done, _ = await asyncio.wait([waits], timeout=for_s)
+    assert not done
+    return waits
 
 
 async def topics(sent: AsyncIterator[bytes]) -> list[str]:
@@ -56,42 +70,74 @@ def test_the_sites_administrator_hears_of_all_teams() -> None:
 
 def test_many_changes_are_one_event() -> None:
     async def run() -> None:
-        stream = Stream(ORDERS, allowed)
-        sent = events(stream)
-        assert (await anext(sent)).startswith(b"retry:")
+        hub = Hub()
+        stream, sent = await opened(hub)
         for _ in range(500):
-            stream.hear(CHANGE, topics_of(CHANGE))
+            hub.hear(CHANGE)
         assert await topics(sent) == ["supervisor:orders", "team"]
-        stream.hear(Change(team=7), topics_of(Change(team=7)))
+        hub.hear(Change(team=7))
         assert await topics(sent) == ["team"]
+        hub.remove(stream)
 
     asyncio.run(run())
 
 
-def test_what_goes_on_and_on_is_held_back_and_what_somebody_did_is_not() -> None:
+def test_of_few_pages_what_somebody_did_is_not_held_back() -> None:
     async def run() -> None:
-        stream = Stream(ORDERS, allowed)
-        sent = events(stream, FOR_EVER_S)
-        await anext(sent)
-        stream.hear(Change(team=7, urgent=True), topics_of(Change(team=7, urgent=True)))
-        assert await topics(sent) == ["team"]
-        stream.hear(CHANGE, topics_of(CHANGE))
-        waits = asyncio.ensure_future(anext(sent))
-        await asyncio.sleep(0)
-        assert not waits.done()
-        stream.hear(Change(team=7, urgent=True), topics_of(Change(team=7, urgent=True)))
-        async with asyncio.timeout(SOON_S):
+        hub = Hub()
+        stream, sent = await opened(hub)
+        for _ in range(3):  # each at once, within a pace of one second
+            hub.hear(Change(team=7, urgent=True))
+            async with asyncio.timeout(LEAST_PACE_S / 4):
+                assert await topics(sent) == ["team"]
+        hub.hear(CHANGE)
+        waits = await hears_nothing(sent, LEAST_PACE_S / 4)
+        hub.hear(Change(team=7, urgent=True))
+        async with asyncio.timeout(LEAST_PACE_S / 4):
             assert json.loads((await waits).decode().partition("data: ")[2]) == ["supervisor:orders", "team"]
+        hub.remove(stream)
+
+    asyncio.run(run())
+
+
+def test_of_many_pages_the_first_thing_somebody_did_is_told_and_the_next_held_back() -> None:
+    async def run() -> None:
+        hub = Hub()
+        others = [(await opened(hub, Wanted(1, (f"task:{n}",), None)))[0] for n in range(200)]
+        stream, sent = await opened(hub)
+        hub.hear(Change(team=7, urgent=True))
+        async with asyncio.timeout(LEAST_PACE_S):
+            assert await topics(sent) == ["team"]
+        hub.hear(Change(team=7, urgent=True))
+        (await hears_nothing(sent, LEAST_PACE_S)).cancel()
+        for each in (stream, *others):
+            hub.remove(each)
+
+    asyncio.run(run())
+
+
+def test_pages_that_hear_the_same_are_told_with_one_number() -> None:
+    async def run() -> None:
+        hub = Hub()
+        (one, first), (other, second) = await opened(hub), await opened(hub, replace(ORDERS, user=2))
+        elsewhere, third = await opened(hub, replace(ORDERS, user=3, teams=frozenset({7, 8})))
+        hub.hear(CHANGE)
+        told = hub.last_id
+        hub.hear(Change(team=8))
+        async with asyncio.timeout(SOON_S):
+            messages = [(await anext(sent)).decode() for sent in (first, second, third)]
+        assert [m.splitlines()[0] for m in messages][:2] == [f"id: {hub.last_id}"] * 2
+        assert hub.number_of(told) == 1 and hub.number_of("another-process-1") is None
+        for stream in (one, other, elsewhere):
+            hub.remove(stream)
 
     asyncio.run(run())
 
 
 def test_the_end_of_the_process_ends_all_streams_at_once() -> None:
     async def run() -> None:
-        hub, stream = Hub(), Stream(ORDERS, allowed)
-        hub.add(stream, "")
-        sent = events(stream, FOR_EVER_S)
-        await anext(sent)
+        hub = Hub()
+        stream, sent = await opened(hub)
         waits = asyncio.ensure_future(anext(sent))
         await asyncio.sleep(0)
         hub.close()
@@ -109,10 +155,10 @@ def test_who_may_not_hear_it_any_more_is_told_so_and_no_more() -> None:
 
     async def run() -> None:
         stream = Stream(ORDERS, nothing)
-        sent = events(stream, FOR_EVER_S)
+        sent = stream.events("p-1")
         await anext(sent)
-        stream.hear(CHANGE, topics_of(CHANGE))
-        stream.hear(Change(user=ORDERS.user), topics_of(Change(user=ORDERS.user)))
+        stream.tell(["team"], "p-2")
+        stream.doubt(ORDERS.user)
         async with asyncio.timeout(SOON_S):
             assert [message async for message in sent] == [b"event: gone\ndata: \n\n"]
 
@@ -121,18 +167,14 @@ def test_who_may_not_hear_it_any_more_is_told_so_and_no_more() -> None:
 
 def test_a_page_that_comes_back_hears_what_it_missed() -> None:
     async def run() -> None:
-        hub, first = Hub(), Stream(ORDERS, allowed)
-        hub.add(first, "")
+        hub = Hub()
+        first, _ = await opened(hub)
         hub.hear(Change(team=7, supervisor="orders"))
         seen = hub.last_id
         hub.hear(Change(team=7))
-        again, elsewhere = Stream(ORDERS, allowed), Stream(ORDERS, allowed)
-        hub.add(again, seen)
-        hub.add(elsewhere, "another-process-12")
-        for stream, missed in ((again, ["team"]), (elsewhere, ["*"])):
-            sent = events(stream)
-            await anext(sent)
-            assert await topics(sent) == missed
+        again, hears = await opened(hub, last_event_id=seen)
+        elsewhere, hears_all = await opened(hub, last_event_id="another-process-12")
+        assert (await topics(hears), await topics(hears_all)) == (["team"], ["*"])
         for stream in (first, again, elsewhere):
             hub.remove(stream)
 
@@ -141,17 +183,36 @@ def test_a_page_that_comes_back_hears_what_it_missed() -> None:
 
 def test_a_change_reaches_the_streams_that_it_concerns_and_no_others() -> None:
     async def run() -> None:
-        hub, orders, sales = Hub(), Stream(ORDERS, allowed), Stream(Wanted(1, ("datasource:sales",), None), allowed)
-        for stream in (orders, sales):
-            hub.add(stream, "")
-            await anext(events(stream))
+        hub = Hub()
+        orders, of_orders = await opened(hub)
+        sales, of_sales = await opened(hub, Wanted(1, ("datasource:sales",), None))
         hub.hear(Change(team=7, supervisor="orders"))
+        assert await topics(of_orders) == ["supervisor:orders", "team"]
         hub.remove(orders)
-        hub.hear(Change(team=7, datasource="sales"))
-        assert [list(s._pending) for s in (orders, sales)] == [["supervisor:orders", "team"], ["datasource:sales"]]
-        hub.hear(Change(user=1))
-        assert sales._doubted and not hub._by_topic.get("team")
+        hub.hear(Change(team=7, datasource="sales", supervisor="orders"))
+        assert await topics(of_sales) == ["datasource:sales"]
         hub.remove(sales)
+
+    asyncio.run(run())
+
+
+def test_who_has_come_into_another_team_hears_of_it() -> None:
+    async def run() -> None:
+        hub, now = Hub(), ORDERS
+
+        async def may() -> Wanted | None:
+            return now
+
+        stream = Stream(ORDERS, may)
+        hub.add(stream, "")
+        sent = stream.events(hub.last_id)
+        await anext(sent)
+        now = replace(ORDERS, teams=frozenset({7, 8}))
+        hub.hear(Change(user=ORDERS.user))
+        assert await topics(sent) == ["*"]
+        hub.hear(Change(team=8))
+        assert await topics(sent) == ["team"]
+        hub.remove(stream)
 
     asyncio.run(run())
 
@@ -160,6 +221,7 @@ def test_the_more_pages_are_open_the_less_often_each_asks() -> None:
     assert pace_of(1) == 1.0
     assert pace_of(60) == 20.0  # three pages a second in all
     assert pace_of(100_000) == 60.0
+    assert [held_of(pace_of(streams)) for streams in (1, 3, 12)] == [0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("text", [b"", b"x", b"[]", b'{"unknown": 1}', b"7"])

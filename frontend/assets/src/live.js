@@ -9,7 +9,7 @@ const BLOCKED_AFTER = 3; // tries without an answer
 const HIDDEN_MS = 20_000; // a glance at another tab ends nothing
 const EVERYTHING = "*";
 const LATER_MS = 2_000;
-const SURE_MS = 60_000; // a stream may lose a message: nothing that is shown as live is older than this
+const SURE_MS = 120_000; // a stream may lose a message: nothing that is shown as live is older than this
 
 let source = null;
 let failures = 0;
@@ -17,13 +17,16 @@ let polling = null;
 let hiding = null;
 let freshAt = Date.now();
 let gone = false;
+let heard = ""; // the event that came last
+let because = ""; // the event that a part is asked for because of: the server may answer with what it made since
 const missed = new Set(); // topics that changed while a part was on its way, or in use
 
 const parts = () => [...document.querySelectorAll("[data-live]")];
 const topicsOf = (part) => (part.dataset.live ?? "").split(" ").filter(Boolean);
 const chosen = () => [...new Set(parts().flatMap(topicsOf))].sort();
 
-function refresh(topics) {
+function refresh(topics, told = "") {
+  because = told;
   const all = topics.includes(EVERYTHING);
   const changed = parts().filter((part) => all || topicsOf(part).some((topic) => topics.includes(topic)));
   // A part inside one that is replaced comes with it.
@@ -33,6 +36,7 @@ function refresh(topics) {
     if (busy(part) || part.classList.contains("htmx-request")) topicsOf(part).forEach((topic) => missed.add(topic));
     else ask(part);
   }
+  because = "";
 }
 
 function catchUp() {
@@ -40,7 +44,7 @@ function catchUp() {
   const topics = Date.now() - freshAt > SURE_MS ? [EVERYTHING] : [...missed];
   if (topics[0] === EVERYTHING) freshAt = Date.now(); // not again at once if the server does not answer
   missed.clear();
-  if (topics.length) refresh(topics);
+  if (topics.length) refresh(topics, topics[0] === EVERYTHING ? "" : heard);
 }
 
 function ask(part) {
@@ -61,7 +65,10 @@ function open() {
   const address = document.body.dataset.liveUrl ?? "/-/live/";
   source = new EventSource(`${address}?${topics.map((topic) => `t=${encodeURIComponent(topic)}`).join("&")}`);
   source.addEventListener("open", () => (failures = 0));
-  source.addEventListener("changed", (event) => refresh(JSON.parse(event.data)));
+  source.addEventListener("changed", (event) => {
+    heard = event.lastEventId;
+    refresh(JSON.parse(event.data), heard);
+  });
   source.addEventListener("gone", () => {
     gone = true; // who may not see it any more is told so by the page itself
     close();
@@ -134,6 +141,9 @@ document.addEventListener("DOMContentLoaded", () => {
   setInterval(showAge, 2_000);
   setInterval(catchUp, LATER_MS);
   document.addEventListener("visibilitychange", onVisibility);
+  document.body.addEventListener("htmx:configRequest", (event) => {
+    if (because) event.detail.headers["Last-Event-ID"] = because;
+  });
   document.body.addEventListener("htmx:afterOnLoad", (event) => {
     if (event.detail.successful && event.detail.elt.closest?.("[data-live]")) freshAt = Date.now();
   });

@@ -1,0 +1,74 @@
+"""Those who hear the same are told together, not too often."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from controlplane.common.changes import Change
+from frontend.live.topics import Wanted
+
+if TYPE_CHECKING:
+    from frontend.live.stream import Stream
+
+LEAST_PACE_S = 1.0
+MOST_PACE_S = 60.0
+PAGES_A_SECOND = 3.0  # that all open pages together may ask for what goes on changing by itself
+MOST_SPREAD_S = 5.0  # within which the pages of one audience ask, so that no request waits for all of them
+
+
+def pace_of(streams: int) -> float:
+    """Seconds between two events that nobody waits for: the more pages are open, the longer."""
+    return min(MOST_PACE_S, max(LEAST_PACE_S, streams / PAGES_A_SECOND))
+
+
+def held_of(pace_s: float) -> float:
+    """Seconds between two events of which the later one is urgent: none while few pages are open."""
+    return (pace_s - LEAST_PACE_S) / 3
+
+
+class Audience:
+    """The streams of pages with the same topics, of people with the same teams.
+
+    All are told with one number, so that a part that many of them show is made once: see ``shared``.
+    """
+
+    def __init__(self, wanted: Wanted, last_id: Callable[[], str], pace: Callable[[], float]) -> None:
+        self.streams: set[Stream] = set()
+        self.hearing = wanted.hearing
+        self._wanted = wanted
+        self._last_id = last_id
+        self._pace = pace
+        self._pending: dict[str, None] = {}
+        self._clock = asyncio.get_running_loop()
+        self._bell: asyncio.TimerHandle | None = None
+        self._urgent_from = self._clock.time()
+        # Not all begin at once: pages that are opened together do not ask together for ever.
+        self._usual_from = self._clock.time() - random.uniform(0, 1) * pace()  # noqa: S311 - a jitter
+
+    def hear(self, change: Change, about: Sequence[str]) -> None:
+        """Keep what concerns them until the bell rings; ``about``: the change's topics, which the hub knows."""
+        topics = self._wanted.heard(change, about)
+        if not topics:
+            return
+        self._pending |= dict.fromkeys(topics)
+        at = self._urgent_from if change.urgent else self._usual_from + self._pace()
+        if self._bell is None or at < self._bell.when():
+            self.close()
+            self._bell = self._clock.call_at(at, self._ring)
+
+    def close(self) -> None:
+        """The bell rings no more."""
+        if self._bell is not None:
+            self._bell.cancel()
+            self._bell = None
+
+    def _ring(self) -> None:
+        pace, now = self._pace(), self._clock.time()
+        topics, self._pending, self._bell = sorted(self._pending), {}, None
+        self._usual_from, self._urgent_from = now, now + held_of(pace)
+        spread = min(MOST_SPREAD_S, held_of(pace)) if len(self.streams) > 1 else 0.0
+        for stream in self.streams:
+            stream.tell(topics, self._last_id(), within_s=spread)
