@@ -163,13 +163,7 @@ def list_topics(
 def get_topic(connection: Connection, topic: str) -> TopicDetail:
     """A topic's partitions and configuration. Raises ``NotFound``, ``Unavailable``."""
     with _asking(connection) as (admin, _):
-        asked = admin.describe_topics(TopicCollection([topic]), request_timeout=kafka.TIMEOUT_S)
-        try:
-            described = asked[topic].result()
-        except KafkaException as error:
-            if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "TOPIC_AUTHORIZATION_FAILED", "TOPIC_EXCEPTION"):
-                raise NotFound(f"There is no topic {topic!r} in this cluster, or this login may not see it.") from None
-            raise
+        described = _described(admin, topic)
         numbers = [p.id for p in described.partitions]
         starts = _ends(admin, topic, numbers, OffsetSpec.earliest())
         ends = _ends(admin, topic, numbers, OffsetSpec.latest())
@@ -186,6 +180,22 @@ def get_topic(connection: Connection, topic: str) -> TopicDetail:
         for p in sorted(described.partitions, key=lambda p: p.id)
     ]
     return TopicDetail(topic, str(described.topic_id), partitions, settings, problem)
+
+
+def require_topic(connection: Connection, topic: str) -> None:
+    """Raise ``NotFound`` for a topic that there is not, ``Unavailable`` where the cluster does not answer."""
+    with _asking(connection) as (admin, _):
+        _described(admin, topic)
+
+
+def _described(admin: AdminClient, topic: str) -> Any:
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=kafka.TIMEOUT_S)
+    try:
+        return asked[topic].result()
+    except KafkaException as error:
+        if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "TOPIC_AUTHORIZATION_FAILED", "TOPIC_EXCEPTION"):
+            raise NotFound(f"There is no topic {topic!r} in this cluster, or this login may not see it.") from None
+        raise
 
 
 def list_groups(connection: Connection, *, search: str = "", after: str = "", limit: int = PAGE) -> Listing:

@@ -11,16 +11,13 @@ from pydantic import ValidationError
 from controlplane.common.errors import InvalidInput, NotFound, Unavailable
 from controlplane.common.fair_places import NoPlace
 from controlplane.common.processes import bare, spoken_to
-from controlplane.connections import reaching
-from controlplane.connections.browsing import LOOK_S, MOST_SERVERS
+from controlplane.connections.browsing import require_topic
 from controlplane.connections.models import Connection
 from controlplane.connections.named import properties_of
 from controlplane.connections.resolving import client_properties
 from controlplane.connections.trying import WAIT_S, places
-from controlplane.connections.verdict import Clock, Failed
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.addresses import servers_of
 from ingestion.specs.newest import MOST_ROWS, NewestAnswer, NewestOrder
 
 MODULE = "ingestion.task.newest"
@@ -63,10 +60,9 @@ def newest_records(
     )
     try:
         with places.place(user.pk, WAIT_S):
-            reaching.check_reached(servers_of(connection.properties["bootstrap.servers"])[:MOST_SERVERS], Clock(LOOK_S))
+            # Asked first: a process that is slow to start says nothing about the topic.
+            require_topic(connection, topic)
             answer = _asked(order)
-    except Failed as failed:
-        raise Unavailable(f"{failed.message} {failed.advice}") from None
     except NoPlace:
         raise Unavailable("Too much is being read already; try again in a few seconds.") from None
     if answer.missing:
