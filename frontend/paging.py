@@ -17,6 +17,8 @@ from django.core.exceptions import ValidationError
 from django.core.paginator import Page, Paginator
 from django.db.models import Model, Q, QuerySet
 
+from controlplane.common.errors import InvalidInput
+
 Row = TypeVar("Row", bound=Model)
 PAGE_SIZE = 50
 
@@ -39,7 +41,7 @@ class KeysetPage(Generic[Row]):
 def keyset_page(
     queryset: QuerySet[Row], order: Sequence[str], cursor: str | None, page_size: int = PAGE_SIZE
 ) -> KeysetPage[Row]:
-    """The page that ``cursor`` names; the first for none, or for one that can't be read.
+    """The page that ``cursor`` names, the first for none. Raises ``InvalidInput`` for a cursor that names no page.
 
     ``order``: fields, ``-`` for descending, the last one unique within the rest.
     """
@@ -98,9 +100,9 @@ def _opened(model: type[Model], order: Sequence[str], cursor: str | None) -> _Pl
         return None
     try:
         back, *values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if len(values) != len(order):
-            return None
         fields = [model._meta.get_field(f.lstrip("-")) for f in order]
         return _Place(bool(back), [f.to_python(v) for f, v in zip(fields, values, strict=True)])  # type: ignore[union-attr]
     except (ValueError, TypeError, binascii.Error, ValidationError):
-        return None
+        raise InvalidInput(
+            "This address names no page of this list as it is sorted. Open the list from its beginning."
+        ) from None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from controlplane.common.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,14 @@ class Column:
     falls: bool = False  # the first click sorts with the largest first
 
 
+def asked_sort(query: Mapping[str, str], known: Sequence[str], default: str) -> str:
+    """What the address (``sort``) asks for, or the default. Raises ``InvalidInput`` for what is not known."""
+    asked = query.get("sort", "") or default
+    if asked not in known:
+        raise InvalidInput(f"This list can't be sorted by {asked[:100]!r}, but by one of: {', '.join(known)}.")
+    return asked
+
+
 @dataclass(frozen=True)
 class Shape:
     """A table's columns, and what it is sorted by when nobody says."""
@@ -30,10 +40,9 @@ class Shape:
     last: tuple[str, ...]
 
     def asked(self, query: Mapping[str, str]) -> Table:
-        """The table as the address (``sort``) asks for it; as by default for a column that is none."""
-        asked = query.get("sort", "") or self.default
-        named = {column.name for column in self.columns if column.sorts}
-        return Table(self, asked if asked.removeprefix("-") in named else self.default)
+        """The table as the address (``sort``) asks for it. Raises ``InvalidInput`` for a sort that there is not."""
+        named = [column.name for column in self.columns if column.sorts]
+        return Table(self, asked_sort(query, (*named, *(f"-{name}" for name in named)), self.default))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.expressions import OrderBy
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -37,11 +37,12 @@ from frontend.reach import reach_of
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page
 
+BY_FRESHNESS = "complete_until"  # no field: it is what Kafka and the metadata store say together
 LIST = Shape(
     "datasources",
     (
         Column("name", "Name", sorts="name", fixed=True),
-        Column("freshness", "Freshness"),
+        Column("freshness", "Freshness", sorts=BY_FRESHNESS),
         Column("complete", "Complete until"),
         Column("rate", "Rows/s", number=True),
         Column("rows", "Rows", sorts="rows", number=True, falls=True),
@@ -66,7 +67,12 @@ def index(request: PageRequest) -> HttpResponse:
     filters = DatasourceFilter(request.GET)
     table = LIST.asked(request.GET)
     found = list_datasources(request.user, search=filters.chosen("search"), team=reach_of(request).team)
-    rows = numbered_page(found.order_by(*nulls_last(table.order)), request.GET.get("page"))
+    fields = table.order
+    if fields[0].removeprefix("-") == BY_FRESHNESS:
+        ordered: list[Datasource] | QuerySet[Datasource] = _by_freshness(list(found.order_by("name")), fields[0])
+    else:
+        ordered = found.order_by(*nulls_last(fields))
+    rows = numbered_page(ordered, request.GET.get("page"))
     context = {
         "filters": filters,
         "filtered": bool(filters.chosen("search")),
@@ -92,6 +98,14 @@ def _lines(datasources: list[Datasource]) -> list[Line]:
     now, complete = timezone.now(), completeness_of(datasources)
     rates = rows_per_s(d.pk for d in datasources)
     return [Line(d, complete[d.pk], freshness_of(complete[d.pk], now), rates.get(d.pk)) for d in datasources]
+
+
+def _by_freshness(datasources: list[Datasource], field: str) -> list[Datasource]:
+    """The one that is furthest behind first, with ``-`` last; those of which nothing is known at the end."""
+    until = {key: found.complete_until for key, found in completeness_of(datasources).items()}
+    known = [(at, d) for d in datasources if (at := until[d.pk]) is not None]
+    known.sort(key=lambda pair: pair[0], reverse=field.startswith("-"))
+    return [d for _, d in known] + [d for d in datasources if until[d.pk] is None]
 
 
 def nulls_last(order: list[str]) -> list[OrderBy]:

@@ -15,6 +15,7 @@ from controlplane.supervisors.marks import marks
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from frontend.paging import numbered_page
+from frontend.tables import asked_sort
 from frontend.views.common import PageRequest, page
 from frontend.views.supervisors import frame
 from frontend.windows import WINDOWS, Window, window_named
@@ -47,7 +48,7 @@ def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """The lag by partition now, and all of it over time."""
     supervisor = get_supervisor(request.user, supervisor_id)
     now, chosen = lag_now(supervisor), window_named(request.GET.get("window"))
-    by_lag = request.GET.get("sort") != "partition"
+    by_lag = asked_sort(request.GET, ("lag", "partition"), "lag") == "lag"
     rows = sorted(now.partitions, key=_largest_first) if by_lag else now.partitions
     points = _series(supervisor, chosen).points[::-1]
     context = {

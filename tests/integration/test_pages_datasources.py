@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, Publish, Segment, Source
-from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from frontend.views import segments
 from tests.support.django_cast import DAY, STARTED, Cast, browsing_as, make_segment, sum_intervals
 from tests.support.html import Element, counters, parsed
@@ -54,7 +55,25 @@ def test_the_list_says_how_fresh_each_is_and_sorts_by_the_address(viewer: Client
     ]
     for sort in ("-rows", "-latest", "-name", "latest"):  # what has no rows is last either way
         assert [r[0] for r in rows_of(parsed(viewer.get("/datasources/", {"sort": sort})))] == ["flights", "another"]
-    assert [r[0] for r in rows_of(parsed(viewer.get("/datasources/", {"sort": "id"})))] == ["another", "flights"]
+
+
+def test_the_list_is_sorted_by_freshness_what_is_not_known_last(viewer: Client, cast: Cast) -> None:
+    now = timezone.now()
+    Source.objects.filter(pk=cast.source.pk).update(complete_until=now, looked_at=now)
+    Datasource.objects.create(name="another", team=cast.alpha)
+    late = Datasource.objects.create(name="late", team=cast.alpha)
+    supervisor = Supervisor.objects.create(id="late", datasource=late, state="RUNNING", detailed_state="RUNNING")
+    SpecVersion.objects.create(supervisor=supervisor, version=1, spec=cast.supervisor.current.spec)
+    source = copy.copy(cast.source)
+    source.pk, source.datasource, source.cluster_id = None, late, "cluster-2"
+    source.complete_until = now - timedelta(hours=1)
+    source.save(force_insert=True)
+
+    def names(sort: str) -> list[str]:
+        return [row[0] for row in rows_of(parsed(viewer.get("/datasources/", {"sort": sort})))]
+
+    assert names("freshness") == ["late", "flights", "another"]
+    assert names("-freshness") == ["flights", "late", "another"]
 
 
 def test_an_outsider_sees_how_to_begin(cast: Cast) -> None:
@@ -226,9 +245,30 @@ def test_segments_are_paged_without_a_gap_or_a_double(viewer: Client, cast: Cast
 
 
 @pytest.mark.parametrize("cursor", ["x", "bm90IGpzb24", "W10", "W2ZhbHNlLCJhIiwiYiIsImMiXQ", "é"])
-def test_a_cursor_that_is_none_gives_the_first_page(viewer: Client, cursor: str) -> None:
+def test_a_cursor_that_is_none_is_said_to_be_so(viewer: Client, cursor: str) -> None:
     answer = viewer.get(f"{FLIGHTS}segments/", {"cursor": cursor})
-    assert len(rows_of(parsed(answer))) == 4
+    assert answer.status_code == 400
+    said = parsed(answer).one("div", class_="empty")
+    assert "This address names no page of this list" in said.text
+    assert len(rows_of(parsed(viewer.get(said.one("a").attributes["href"])))) == 4
+
+
+@pytest.mark.parametrize(
+    ("address", "sort", "known"),
+    [
+        (f"{FLIGHTS}segments/", "file", "interval, "),  # by no index
+        ("/datasources/", "id", "name, freshness, "),  # a column's name in the store
+        ("/tasks/", "--task", "task, "),
+        ("/supervisors/", "lag", "supervisor, "),
+        ("/supervisors/flights/lag/", "-lag", "lag, partition"),
+    ],
+)
+def test_a_sort_that_is_none_is_said_to_be_so(viewer: Client, address: str, sort: str, known: str) -> None:
+    answer = viewer.get(address, {"sort": sort})
+    assert answer.status_code == 400
+    said = parsed(answer).one("div", class_="empty")
+    assert f"can't be sorted by '{sort}', but by one of: {known}" in said.text
+    assert said.one("a").attributes["href"] == address
 
 
 def test_a_time_that_is_none_is_said_to_be_so_and_all_is_shown(viewer: Client) -> None:
@@ -328,7 +368,6 @@ def test_segments_are_sorted_by_the_address_while_they_are_not_too_many(
 
     assert rows(sort="-rows") == ["500", "400", "300", "300"]
     assert rows(sort="rows")[2:] == ["400", "500"]
-    assert rows(sort="file") == rows()  # by no index, and by no column's name
     monkeypatch.setattr(segments, "MOST_SORTED", 3)
     assert rows(sort="-rows") == rows()
     assert sorted(rows(sort="interval")[:2]) == ["400", "500"]
