@@ -19,7 +19,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import get_conditional_response, patch_cache_control
 from django.utils.http import quote_etag
-from django_htmx.http import HttpResponseClientRefresh
 from django_htmx.middleware import HtmxDetails
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
@@ -76,9 +75,9 @@ def _unless_known(request: PageRequest, response: HttpResponseBase) -> HttpRespo
 
 
 def _to_login(request: HttpRequest) -> HttpResponseBase:
-    # A part of a page that polls must not be replaced by the login page: the whole page goes there.
+    # A part of a page is not replaced by the login page: the page says that nobody is logged in, and stays.
     if cast(PageRequest, request).htmx:
-        return HttpResponseClientRefresh()
+        return HttpResponse(status=HTTPStatus.UNAUTHORIZED)
     return redirect_to_login(request.get_full_path())
 
 

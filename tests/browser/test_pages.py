@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from pytest_django.live_server_helper import LiveServer
 
 from controlplane.datasources.models import Datasource
@@ -120,6 +121,30 @@ def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_ser
     expect(owner.locator("#announcer")).to_have_text("The task is RUNNING")
     Task.objects.filter(pk=site.task.pk).update(status=Status.SUCCESS, ended_at=STARTED)
     expect(owner.locator("#task-live[data-status=SUCCESS]")).to_be_visible(timeout=10_000)
+
+
+def test_a_page_whose_session_has_ended_says_so_and_asks_no_more(
+    owner: Page, site: Cast, live_server: LiveServer, quiet: Quiet
+) -> None:
+    quiet.expected.append("401 (Unauthorized)")
+    address = f"{live_server.url}/tasks/{site.task.pk}/"
+    owner.goto(address)
+    other = owner.context.new_page()
+    other.goto(address)
+    other.locator("form[action='/logout/'] button").first.evaluate("button => button.form.submit()")
+    other.wait_for_url("**/login/**")
+    notice = owner.locator("#logged-out")
+    expect(notice).to_be_visible()
+    expect(notice).to_contain_text("You are logged out.")
+    expect(owner.locator("#task-live[data-status=RUNNING]")).to_be_visible()  # it stays as it was
+    expect(owner.locator("#offline")).to_be_hidden()
+    with pytest.raises(PlaywrightTimeout), owner.expect_request(lambda _: True, timeout=10_000):
+        pass  # polls were four seconds apart
+    notice.get_by_role("link", name="Log in").click()
+    owner.get_by_label("Username").fill("owner")
+    owner.get_by_label("Password").fill(PASSWORD)
+    owner.get_by_role("button", name="Log in", exact=True).click()
+    owner.wait_for_url(address)
 
 
 def test_an_action_asks_first_and_the_focus_stays_in_the_question(

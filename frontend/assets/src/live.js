@@ -4,6 +4,8 @@
 // stream comes through, all parts ask every few seconds. A hidden page asks for nothing, and for everything once it is
 // looked at again.
 
+import { onEnded } from "./session.js";
+
 const POLL_MS = 4_000;
 const BLOCKED_AFTER = 3; // tries without an answer
 const HIDDEN_MS = 20_000; // a glance at another tab ends nothing
@@ -17,6 +19,7 @@ let polling = null;
 let hiding = null;
 let freshAt = Date.now();
 let gone = false;
+let ended = false; // nobody is logged in any more
 let heard = ""; // the event that came last
 let because = ""; // the event that a part is asked for because of: the server may answer with what it made since
 const missed = new Set(); // topics that changed while a part was on its way, or in use
@@ -26,6 +29,7 @@ const topicsOf = (part) => (part.dataset.live ?? "").split(" ").filter(Boolean);
 const chosen = () => [...new Set(parts().flatMap(topicsOf))].sort();
 
 function refresh(topics, told = "") {
+  if (ended) return;
   because = told;
   const all = topics.includes(EVERYTHING);
   const changed = parts().filter((part) => all || topicsOf(part).some((topic) => topics.includes(topic)));
@@ -85,7 +89,15 @@ function onError() {
   poll();
 }
 
+function end() {
+  gone = ended = true;
+  close();
+  clearTimeout(polling);
+  showAge();
+}
+
 function poll() {
+  if (gone) return;
   const next = () => POLL_MS * (0.8 + 0.4 * Math.random());
   const turn = () => {
     if (!document.hidden) refresh([EVERYTHING]);
@@ -115,9 +127,9 @@ function showAge() {
   if (!mark) return;
   const seconds = Math.round((Date.now() - freshAt) / 1000);
   const kept = source?.readyState === EventSource.OPEN;
-  mark.dataset.state = kept ? "live" : polling ? "polling" : "still";
+  mark.dataset.state = kept ? "live" : polling && !ended ? "polling" : "still";
   mark.textContent = kept ? "Live" : seconds < 10 ? "Up to date" : `${age(seconds)} old`;
-  mark.title = kept ? "What changes is shown by itself." : "No stream of changes comes through; it is asked for every few seconds.";
+  mark.title = ended ? "You are logged out: nothing is asked for." : kept ? "What changes is shown by itself." : "No stream of changes comes through; it is asked for every few seconds.";
 }
 
 function age(seconds) {
@@ -141,6 +153,7 @@ document.addEventListener("DOMContentLoaded", () => {
   setInterval(showAge, 2_000);
   setInterval(catchUp, LATER_MS);
   document.addEventListener("visibilitychange", onVisibility);
+  onEnded(end);
   document.body.addEventListener("htmx:configRequest", (event) => {
     if (because) event.detail.headers["Last-Event-ID"] = because;
   });

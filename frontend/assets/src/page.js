@@ -5,6 +5,7 @@ import "./messages.js";
 import "./tables.js";
 
 import "./live.js";
+import { isEnded, sayEnded } from "./session.js";
 
 // Times are written in UTC; on hover also as the reader's own clock has them.
 function nameLocalTimes(root) {
@@ -116,6 +117,6 @@ document.addEventListener("DOMContentLoaded", () => {
   // A part that can't be refreshed says so, and tries again; the rest of the page stays.
   const offline = (shown) => document.getElementById("offline")?.toggleAttribute("hidden", !shown);
   document.body.addEventListener("htmx:sendError", () => offline(true));
-  document.body.addEventListener("htmx:responseError", () => offline(true));
+  document.body.addEventListener("htmx:responseError", (event) => (isEnded(event.detail.xhr) ? sayEnded() : offline(true)));
   document.body.addEventListener("htmx:afterOnLoad", (event) => event.detail.successful && offline(false));
 });

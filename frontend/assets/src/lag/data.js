@@ -1,9 +1,14 @@
 // The server's answer as points in the order of time. Times are milliseconds since 1970.
+import { isEnded, sayEnded } from "../session.js";
+
 const LONGEST_GAP = 3; // stretches: points further apart are not joined
 
 export async function fetchLag(url, { span, partition }, signal) {
   const answer = await fetch(`${url}?${new URLSearchParams({ window: span, partition })}`, { signal, headers: { Accept: "application/json" }, credentials: "same-origin" });
-  if (answer.redirected || answer.status === 401 || answer.status === 403) throw new Error("Your session has ended: log in again.");
+  if (isEnded(answer)) {
+    sayEnded();
+    throw new Error("You are logged out.");
+  }
   if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
   const body = await answer.json();
   const marks = body.marks.map(([at, kind]) => ({ at, kind }));

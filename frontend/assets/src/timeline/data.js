@@ -1,10 +1,15 @@
 // The server's answer, as bars in time order. Times are milliseconds since 1970; ranges are half-open.
+import { isEnded, sayEnded } from "../session.js";
+
 export async function fetchTimeline(url, { from, to, width }, signal) {
   const query = new URLSearchParams({ width: String(Math.max(200, Math.round(width))) });
   if (from !== undefined) query.set("from", new Date(from).toISOString());
   if (to !== undefined) query.set("to", new Date(to).toISOString());
   const answer = await fetch(`${url}?${query}`, { signal, headers: { Accept: "application/json" }, credentials: "same-origin" });
-  if (answer.redirected || answer.status === 401 || answer.status === 403) throw new Error("Your session has ended: log in again.");
+  if (isEnded(answer)) {
+    sayEnded();
+    throw new Error("You are logged out.");
+  }
   if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
   const body = await answer.json();
   return { ...body, bars: body.bars.map(([start, end, rows, segments, size, intervals]) => ({ start, end, rows, segments, size, intervals })) };
