@@ -247,6 +247,7 @@ CELERY_BEAT_SCHEDULE = {
         ("drop sessions that are over", "controlplane.login.tasks.drop_over", 3600.0),
         ("drop old drafts", "controlplane.loading.tasks.drop_old_drafts", 3600.0),
         ("purge the quarantine", "controlplane.segments.tasks.purge_quarantine", 3600.0),
+        ("delete unused segments", "controlplane.retention.tasks.kill", 300.0),
         ("clean up orphans", "controlplane.segments.tasks.clean_up_orphans", 3600.0),
     )
 }
@@ -259,6 +260,11 @@ SAMPLER_READY = env.flag("HEADGATE_SAMPLER_READY", default=True)
 DEEP_STORAGE = env.text("HEADGATE_DEEP_STORAGE", str(BASE_DIR / ".headgate" / "segments"))
 # How old a file that no segment names must be to be deleted.
 ORPHAN_GRACE = env.duration("HEADGATE_ORPHAN_GRACE", "PT24H")
+# How long a reader may go on with the segments that were in use when it began: nothing deletes them before.
+SNAPSHOT_LEASE = env.duration("HEADGATE_SNAPSHOT_LEASE", "PT1H")
+# How long the files of segments stay that were marked unused, and of those that compaction has replaced.
+KILL_BUFFER_PERIOD = env.duration("HEADGATE_KILL_BUFFER_PERIOD", "P30D")
+KILL_REPLACED_AFTER = env.duration("HEADGATE_KILL_REPLACED_AFTER", "P7D")
 TASK_DIR = Path(env.text("HEADGATE_TASK_DIR", str(BASE_DIR / ".headgate" / "tasks")))
 DEFAULT_BOOTSTRAP = env.text("HEADGATE_DEFAULT_BOOTSTRAP", "")
 SPARK_MASTER = env.text("HEADGATE_SPARK_MASTER", "local")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource
-from controlplane.segments import marking
+from controlplane.segments import killing, marking
 from controlplane.segments.marking import Amount, Chosen
 from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.plausible import is_missing
@@ -50,6 +50,19 @@ def mark_used(*, user: User, datasource: Datasource, chosen: Chosen) -> Restored
     amount = marking.mark_used(datasource, replace(chosen, without=gone))
     _note(user, datasource, "mark_used", _in_words(chosen), amount)
     return Restored(amount, dict(Counter(why for _, why in hindered)))
+
+
+def kill(*, user: User, datasource: Datasource, chosen: Chosen, dry_run: bool) -> Amount:
+    """Have the files of unused segments deleted for good, as soon as no reader's lease holds them; how many.
+
+    Nobody can use them again from now on. With ``dry_run`` nothing is changed. Needs the role admin.
+    """
+    require(user, Action.ADMINISTER, datasource.team)
+    if dry_run:
+        return killing.amount_of(killing.unused_of(datasource, chosen))
+    amount = killing.give_up(datasource, chosen)
+    _note(user, datasource, "kill", _in_words(chosen), amount)
+    return amount
 
 
 def _hindered(datasource: Datasource, chosen: Chosen) -> list[tuple[Segment, str]]:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Segment
+from controlplane.segments.models import KilledSegment, Segment
 from controlplane.segments.selectors import list_segments
 from controlplane.teams.models import User
 
@@ -48,13 +48,15 @@ def manifest(
     """Its segments that were in use at a ``moment`` and touch ``[start, end)``, newest interval first.
 
     Who reads a file reads all its columns: raises ``NotAllowed`` where some are masked for the user, and
-    ``InvalidInput`` for a moment that is yet to come.
+    ``InvalidInput`` for a moment that is yet to come, and for one whose files are deleted in part.
     """
     require_records(user, datasource, "the addresses of its files, in which all columns are plain,")
     if as_of > timezone.now():
         raise InvalidInput("as_of is yet to come.")
     if start is not None and end is not None and start >= end:
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
+    if KilledSegment.objects.filter(datasource=datasource, created_at__lte=as_of, unused_at__gt=as_of).exists():
+        raise InvalidInput("Files that were in use then have been deleted since; ask for the segments of now.")
     return list_segments(datasource, interval_start=start, interval_end=end, as_of=as_of)
 
 

@@ -23,6 +23,7 @@ from controlplane.segments.interval_models import DaySum as DaySum
 from controlplane.segments.interval_models import Interval as Interval
 from controlplane.segments.interval_models import IntervalChange as IntervalChange
 from controlplane.segments.interval_models import IntervalDay as IntervalDay
+from controlplane.segments.removal_models import KilledSegment as KilledSegment
 from controlplane.segments.removal_models import Removal as Removal
 from controlplane.segments.replacement_models import Replacement as Replacement
 from ingestion.specs.causes import FINGERPRINT_LENGTH

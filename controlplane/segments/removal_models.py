@@ -26,3 +26,25 @@ class Removal(models.Model):
     def sentence(self) -> str:
         """Who did it and when, for people: it goes on after 'removed'."""
         return f"by {self.by} at {self.created_at:%Y-%m-%d %H:%M:%S} UTC ({self.what})"
+
+
+class KilledSegment(models.Model):
+    """What is left of a segment whose file was deleted: enough to say what became of its rows."""
+
+    id = models.UUIDField(primary_key=True)  # the segment's
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="+", db_index=False)
+    rows = models.BigIntegerField()
+    size_bytes = models.BigIntegerField()
+    min_time = models.DateTimeField()
+    max_time = models.DateTimeField()
+    created_at = models.DateTimeField()
+    unused_at = models.DateTimeField()
+    # Either is there: who holds its rows since, or who removed them.
+    replaced_by = models.UUIDField(null=True)
+    removal = models.ForeignKey(
+        Removal, on_delete=models.DO_NOTHING, null=True, related_name="+", db_index=False, db_constraint=False
+    )
+    killed_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["datasource", "unused_at"], name="killed_by_unused_at")]

@@ -183,6 +183,7 @@ WITH_BODY = {
     ("POST", "api/v1/validate/"),
     ("POST", "api/v1/datasources/<str:name>/segments/mark-unused/"),
     ("POST", "api/v1/datasources/<str:name>/segments/mark-used/"),
+    ("POST", "api/v1/datasources/<str:name>/segments/kill/"),
     ("POST", "druid/indexer/v1/datasources/<str:name>/markUnused"),
     ("POST", "druid/indexer/v1/datasources/<str:name>/markUsed"),
     ("POST", "druid/indexer/v1/sampler"),

@@ -35,8 +35,10 @@ _SEGMENTS = """
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.used
 """
 _WRITTEN = """
-    SELECT s.id::text, s.rows, s.used FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id
-    WHERE d.name = %s
+    SELECT s.id::text, s.rows, s.used, s.removal_id IS NOT NULL FROM (
+        SELECT id, datasource_id, rows, used, removal_id FROM segments_segment
+        UNION ALL SELECT id, datasource_id, rows, false, removal_id FROM segments_killedsegment
+    ) s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s
 """
 _REPLACEMENTS = """
     SELECT r.taken::text[], r.made::text[], r.rows_before, r.rows_after FROM segments_replacement r
@@ -129,7 +131,7 @@ def _keys(house: House, datasource: str) -> dict[int, _Key]:
         for start, end, index in outcomes.get("stored", []):
             rows_of[segment_ids[index]] += end - start
     made = {segment for _, ids, *_ in replaced for segment in ids}
-    published = {segment: rows for segment, rows, _ in written if segment not in made}
+    published = {segment: rows for segment, rows, *_ in written if segment not in made}
     assert rows_of == published, "I2: the receipts' stored offsets are not the rows of the segments published"
     _check_replacements(written, replaced)
     for key_id, key in keys.items():
@@ -139,11 +141,13 @@ def _keys(house: House, datasource: str) -> dict[int, _Key]:
 
 def _check_replacements(written: list[Any], replaced: list[Any]) -> None:
     """I1, of compaction: each segment is taken once, and its rows are in those that were made of it."""
-    rows = {segment: count for segment, count, _ in written}
+    rows = {segment: count for segment, count, *_ in written}
     taken = Counter(segment for ids, *_ in replaced for segment in ids)
     assert not [s for s, times in taken.items() if times > 1], "I1: a segment was replaced twice"
-    live = {segment for segment, _, used in written if used}
-    assert live == set(rows) - set(taken), "I1: what is used is not what nothing has replaced"
+    live = {segment for segment, _, used, _ in written if used}
+    removed = {segment for segment, *_, removed in written if removed}
+    assert not removed & set(taken), "I1: a segment was replaced and removed"
+    assert live == set(rows) - set(taken) - removed, "I1: what is used is not what nothing has replaced or removed"
     for ids, made, before, after in replaced:
         assert before == sum(rows[s] for s in ids) and after == sum(rows[s] for s in made)
         assert after == before, "I1: rows were lost or doubled by a replace"

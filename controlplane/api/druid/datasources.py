@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +16,8 @@ from controlplane.api.druid.marks import TAG, MarkDatasourceView, MarkSegmentVie
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
-from controlplane.retention.asking import within
+from controlplane.retention import services
+from controlplane.retention.asking import chosen, within
 from controlplane.retention.holdings import (
     MOST_NAMED,
     MOST_TOLD,
@@ -119,6 +121,14 @@ class IntervalView(DruidView):
         if self.flag("full"):
             return Response(shapes.by_interval(at_most(segments, MOST_TOLD)))
         return Response([s.identifier for s in at_most(segments.defer("columns"), MOST_NAMED)])
+
+    @extend_schema(operation_id="druid_kill_interval", tags=TAG, responses={200: None})
+    def delete(self, request: Request, name: str, interval: str) -> HttpResponse:
+        """Delete the files of unused segments within an interval, once no reader's lease holds them."""
+        datasource = find_datasource(self.actor, name)
+        wanted = chosen(datasource, interval=interval.replace("_", "/"))
+        services.kill(user=self.actor, datasource=datasource, chosen=wanted, dry_run=False)
+        return HttpResponse(content_type="application/json")
 
 
 class SegmentsView(DruidView):

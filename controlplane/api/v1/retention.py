@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
+from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -20,8 +21,7 @@ from controlplane.retention.holdings import list_removals, unused
 from controlplane.segments.marking import Chosen
 
 
-def _asked(request: Request, datasource: Datasource) -> Chosen:
-    body = body_of(request, shapes.MarkRequest)
+def _chosen(datasource: Datasource, body: dict[str, Any]) -> Chosen:
     return chosen(
         datasource,
         interval=body.get("interval"),
@@ -29,6 +29,10 @@ def _asked(request: Request, datasource: Datasource) -> Chosen:
         versions=body.get("versions"),
         everything=body.get("everything", False),
     )
+
+
+def _asked(request: Request, datasource: Datasource) -> Chosen:
+    return _chosen(datasource, body_of(request, shapes.MarkRequest))
 
 
 class MarkUnusedView(HeadgateView):
@@ -57,6 +61,23 @@ class MarkUsedView(HeadgateView):
         datasource = find_datasource(self.actor, name)
         restored = services.mark_used(user=self.actor, datasource=datasource, chosen=_asked(request, datasource))
         return Response(shapes.RestoredSerializer(restored).data)
+
+
+class KillView(HeadgateView):
+    @extend_schema(
+        operation_id="kill_segments",
+        tags=["datasources"],
+        request=shapes.KillRequest,
+        responses=shapes.MarkedSerializer,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Delete unused segments for good, once no reader's lease holds them; with `dry_run` say how much it were."""
+        datasource = find_datasource(self.actor, name)
+        body = body_of(request, shapes.KillRequest)
+        amount = services.kill(
+            user=self.actor, datasource=datasource, chosen=_chosen(datasource, body), dry_run=body["dry_run"]
+        )
+        return Response(shapes.MarkedSerializer(amount).data)
 
 
 class UnusedSegmentsView(HeadgateView):

@@ -131,6 +131,7 @@ urlpatterns = [
         "datasources/<str:name>/segments/mark-unused/", retention.MarkUnusedView.as_view(), name="segments-mark-unused"
     ),
     path("datasources/<str:name>/segments/mark-used/", retention.MarkUsedView.as_view(), name="segments-mark-used"),
+    path("datasources/<str:name>/segments/kill/", retention.KillView.as_view(), name="segments-kill"),
     path("datasources/<str:name>/segments/unused/", retention.UnusedSegmentsView.as_view(), name="segments-unused"),
     path("datasources/<str:name>/removals/", retention.RemovalsView.as_view(), name="removals"),
     path("datasources/<str:name>/compaction/", compaction.CompactionView.as_view(), name="compaction"),

@@ -19,7 +19,7 @@ from controlplane.segments.models import (
     SettledRange,
     Source,
 )
-from controlplane.segments.selectors.lineage import holders
+from controlplane.segments.selectors.lineage import Lineage, holders
 from controlplane.segments.spans import span
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
@@ -147,11 +147,12 @@ def _from_receipts(
     for receipt in Receipt.objects.filter(hull__contains=number).order_by("created_at", "id"):
         for outcome, indexes in _outcomes(receipt, offset):
             mine = poison if outcome == "unparseable" else None
-            segments = _segments([receipt.segment_ids[i] for i in indexes])
+            lineage = holders(receipt.segment_ids[i] for i in indexes)
+            segments = _segments(lineage.segments)
             yield Fate(
                 source=shown,
                 outcome=outcome,
-                explanation=_explained(outcome, receipt, poison, segments),
+                explanation=_explained(outcome, receipt, poison, lineage),
                 publish_id=receipt.publish_id,
                 task_id=receipt.task_id,
                 indexer=receipt.indexer,
@@ -162,20 +163,20 @@ def _from_receipts(
             )
 
 
-def _explained(outcome: str, receipt: Receipt, poison: QuarantinedRecord | None, segments: list[FateSegment]) -> str:
+def _explained(outcome: str, receipt: Receipt, poison: QuarantinedRecord | None, lineage: Lineage) -> str:
     if outcome == "unparseable":
         return _quarantined(poison)
-    text = _stored(segments) if outcome == "stored" else _EXPLANATION.get(outcome, "")
+    text = _stored(lineage) if outcome == "stored" else _EXPLANATION.get(outcome, "")
     return f"A replay took it from the quarantine. {text}" if receipt.replay else text
 
 
-def _stored(segments: list[FateSegment]) -> str:
-    removed = [s for s in segments if s.removed]
-    if not removed:
+def _stored(lineage: Lineage) -> str:
+    removals = [s.removal for s in lineage.segments if not s.used and s.removal is not None] + lineage.killed
+    if not removals:
         return _EXPLANATION["stored"]
-    if len(removed) < len(segments):
-        return "Its row is in one of the segments named here, of which some were removed since."
-    return f"Stored, then removed {removed[0].removed}. It is not read again."
+    if any(s.used for s in lineage.segments):
+        return "Its row is in one of the segments named here, or was in one that was removed since."
+    return f"Stored, then removed {removals[0].sentence}. It is not read again."
 
 
 def _quarantined(poison: QuarantinedRecord | None) -> str:
@@ -201,10 +202,10 @@ def _outcomes(receipt: Receipt, offset: int) -> Iterator[tuple[str, list[int]]]:
             yield outcome, sorted({r[2] for r in hits if len(r) > 2})
 
 
-def _segments(ids: list[str]) -> list[FateSegment]:
+def _segments(segments: list[Segment]) -> list[FateSegment]:
     return [
         FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows, s.task_id, _removed(s))
-        for s in holders(ids)
+        for s in segments
     ]
 
 

@@ -4,36 +4,50 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from controlplane.segments.models import Replacement, Segment
+from controlplane.segments.models import KilledSegment, Removal, Replacement, Segment
 
 
-def holders(ids: Iterable[uuid.UUID | str]) -> list[Segment]:
-    """The segments that hold the rows of these, each once, by interval and partition number.
+@dataclass(frozen=True)
+class Lineage:
+    """Where the rows of some segments are, or who removed them."""
 
-    A segment that was replaced leads to those made of it whose rows lie in its time, as often as that happened. Those
-    that somebody removed are among them, unused, with their ``removal``.
+    segments: list[Segment]  # by interval and partition number; in use, or unused with their ``removal``
+    killed: list[Removal]  # of those whose files are deleted
+
+
+def holders(ids: Iterable[uuid.UUID | str]) -> Lineage:
+    """The segments that hold the rows of these, each once.
+
+    A segment that was replaced leads to those made of it whose rows lie in its time, as often as that happened, also
+    when its own file is long deleted.
     """
     ends: dict[uuid.UUID, Segment] = {}
+    removals: dict[int, Removal] = {}
     seen: set[uuid.UUID] = set()
     wanted = {uuid.UUID(str(i)) for i in ids}
     while wanted := wanted - seen:
         seen |= wanted
         found = list(Segment.objects.filter(pk__in=wanted).select_related("datasource", "removal"))
+        killed = list(KilledSegment.objects.filter(pk__in=wanted).select_related("removal"))
         ends |= {s.pk: s for s in found if s.replaced_by is None}
-        wanted = _made_of([s for s in found if s.replaced_by is not None])
-    return sorted(ends.values(), key=lambda s: (s.interval_start, s.partition_num))
+        removals |= {k.removal.pk: k.removal for k in killed if k.removal is not None}
+        replaced: list[Segment | KilledSegment] = [*found, *killed]
+        wanted = _made_of([s for s in replaced if s.replaced_by is not None])
+    segments = sorted(ends.values(), key=lambda s: (s.interval_start, s.partition_num))
+    return Lineage(segments, [removals[pk] for pk in sorted(removals)])
 
 
-def _made_of(replaced: Sequence[Segment]) -> set[uuid.UUID]:
+def _made_of(replaced: Sequence[Segment | KilledSegment]) -> set[uuid.UUID]:
     made: dict[uuid.UUID | None, list[uuid.UUID]] = dict(
         Replacement.objects.filter(pk__in={s.replaced_by for s in replaced}).values_list("pk", "made")
     )
+    among = [i for ids in made.values() for i in ids]
     times = {
         pk: (low, high)
-        for pk, low, high in Segment.objects.filter(pk__in=[i for ids in made.values() for i in ids]).values_list(
-            "pk", "min_time", "max_time"
-        )
+        for model in (Segment, KilledSegment)
+        for pk, low, high in model.objects.filter(pk__in=among).values_list("pk", "min_time", "max_time")
     }
     return {
         i

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer
 from controlplane.api.v1.serializers.datasources import SegmentSerializer
+from controlplane.segments.killing import goes_at
 
 
 class MarkRequest(BodySerializer):
@@ -28,6 +30,12 @@ class MarkRequest(BodySerializer):
     everything = serializers.BooleanField(required=False, help_text="The whole datasource.")
 
 
+class KillRequest(MarkRequest):
+    """What is unused of one of `interval`, `segment_ids` and `everything`."""
+
+    dry_run = serializers.BooleanField(default=False)
+
+
 class MarkedSerializer(serializers.Serializer[Any]):
     segments = serializers.IntegerField()
     rows = serializers.IntegerField()
@@ -43,8 +51,14 @@ class RestoredSerializer(serializers.Serializer[Any]):
 
 class UnusedSegmentSerializer(SegmentSerializer):
     unused_at = serializers.DateTimeField()
+    goes_at = serializers.SerializerMethodField(help_text="When its file is deleted, at the earliest.")
     replaced_by = serializers.UUIDField(allow_null=True, help_text="The replacement whose segments hold its rows.")
     removed = serializers.SerializerMethodField(help_text="By whom and why; empty where it was replaced.")
+
+    @extend_schema_field(serializers.DateTimeField())
+    def get_goes_at(self, segment: Any) -> Any:
+        at = goes_at(segment)
+        return None if at is None else serializers.DateTimeField().to_representation(at)
 
     def get_removed(self, segment: Any) -> str:
         return "" if segment.removal is None else segment.removal.sentence

@@ -1,0 +1,20 @@
+"""What Celery is asked for: the deletion of what is not in use.
+
+Messages name these functions, so the names stay wherever they are.
+"""
+
+from celery import shared_task
+from celery.utils.log import get_task_logger
+
+from controlplane.segments import killing
+
+KILL_S = 200.0  # under the time limit of tasks; the next run goes on
+_log = get_task_logger(__name__)
+
+
+@shared_task(name="controlplane.retention.tasks.kill")
+def kill() -> str:
+    """Delete the files of segments that have been unused for long enough, and their rows."""
+    said = killing.run(seconds=KILL_S).summary()
+    _log.info("retention: %s", said)
+    return said

@@ -1,0 +1,173 @@
+"""Deletes the files of segments that are not in use, and then their rows.
+
+In this order, each step committed before the next:
+
+1. The segment's row says that its file may be gone (``kill_began_at``): from here on nobody can use it again.
+2. A process of the data plane deletes the file. One that is not there is deleted already.
+3. The row goes, and leaves a ``KilledSegment``, by which a record's fate still leads on.
+
+Who is killed between two steps has left a row that says so: the next run begins with those, at 2. A row is never gone
+before its file; should a file come back, nobody names it, and the clean-up of orphans deletes it.
+
+What was in use less than a snapshot's lease ago stays, whoever asks: somebody may be reading it.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import IO
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet, Sum
+from django.utils import timezone
+
+from controlplane.common.database import only_one
+from controlplane.common.errors import Unavailable
+from controlplane.common.processes import conversation, say
+from controlplane.datasources.models import Datasource
+from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.models import KilledSegment, Segment
+from ingestion.specs.base import Message
+from ingestion.specs.deleting import DeletedPage, DeleteOrder, DeletePage
+
+MODULE = "ingestion.segments.deletion"
+AT_ONCE = 500
+_LOCK = 0x4B494C4C
+Files = Sequence[tuple[uuid.UUID, str]]
+Delete = Callable[[list[str]], DeletedPage]
+
+
+@dataclass
+class Killed:
+    """What a run has done."""
+
+    segments: int = 0
+    size_bytes: int = 0
+    failed: int = 0
+    error: str = ""  # what went wrong first
+
+    def summary(self) -> str:
+        """For a person, on one line."""
+        failed = f", {self.failed:,} could not be deleted: {self.error}" if self.failed or self.error else ""
+        return f"{self.segments:,} unused segments ({self.size_bytes:,} bytes) deleted{failed}"
+
+
+def due(now: datetime) -> Q:
+    """Segments whose files go: see ``goes_at``."""
+    leased = now - settings.SNAPSHOT_LEASE
+    removed = Q(replaced_by=None, unused_at__lt=now - settings.KILL_BUFFER_PERIOD)
+    replaced = Q(replaced_by__isnull=False, unused_at__lt=now - settings.KILL_REPLACED_AFTER)
+    return Q(used=False, unused_at__lt=leased) & (Q(kill_began_at__isnull=False) | removed | replaced)
+
+
+def goes_at(segment: Segment) -> datetime | None:
+    """When the file of an unused segment goes, at the earliest; None for one in use."""
+    if segment.used or segment.unused_at is None:
+        return None
+    kept = settings.KILL_BUFFER_PERIOD if segment.replaced_by is None else settings.KILL_REPLACED_AFTER
+    lease = settings.SNAPSHOT_LEASE
+    found: datetime = segment.unused_at + (lease if segment.kill_began_at is not None else max(kept, lease))
+    return found
+
+
+def amount_of(segments: QuerySet[Segment]) -> Amount:
+    """How many these are, and what they hold."""
+    sums = segments.order_by().aggregate(n=Count("pk"), rows=Sum("rows"), size=Sum("size_bytes"))
+    return Amount(sums["n"], int(sums["rows"] or 0), int(sums["size"] or 0))
+
+
+def unused_of(datasource: Datasource, chosen: Chosen) -> QuerySet[Segment]:
+    """Those of the chosen that are not in use and that nobody has given up yet."""
+    return chosen.of(datasource).filter(used=False, kill_began_at=None)
+
+
+def give_up(datasource: Datasource, chosen: Chosen) -> Amount:
+    """Have the files of unused segments deleted as soon as no reader's lease holds them. They are lost from now on."""
+    with transaction.atomic():
+        locked = unused_of(datasource, chosen).select_for_update().values_list("pk", "rows", "size_bytes")
+        found = list(locked.order_by("pk"))
+        given_up = Segment.objects.filter(pk__in=[pk for pk, *_ in found])
+        given_up.update(kill_began_at=timezone.now())
+    return Amount(len(found), sum(rows for _, rows, _ in found), sum(size for *_, size in found))
+
+
+def run(*, seconds: float) -> Killed:
+    """Delete what is due, for so long at most. One run at a time: another does nothing.
+
+    Raises ``Unavailable`` when the process that deletes dies.
+    """
+    killed = Killed()
+    until = time.monotonic() + seconds
+    with only_one(_LOCK) as won:
+        if not won or not Segment.objects.filter(due(timezone.now())).exists():
+            return killed
+        with conversation(MODULE) as (given, told):
+            opened = _asked(given, told, DeleteOrder(deep_storage=settings.DEEP_STORAGE))
+            killed.error = opened.error
+            while not killed.error and time.monotonic() < until:
+                if not kill_some(killed, lambda paths: _asked(given, told, DeletePage(paths=paths))):
+                    break
+    return killed
+
+
+def kill_some(killed: Killed, delete: Delete) -> bool:
+    """Some hundred segments, through all steps; whether there may be more. ``delete`` deletes files."""
+    files = begin(timezone.now())
+    if not files:
+        return False
+    answer = delete([path for _, path in files])
+    failed = set(answer.failed)
+    gone = forget([pk for place, (pk, _) in enumerate(files) if place not in failed])
+    killed.segments += gone.segments
+    killed.size_bytes += gone.size_bytes
+    killed.failed += len(failed)
+    killed.error = killed.error or answer.error
+    return not failed
+
+
+@transaction.atomic
+def begin(now: datetime) -> Files:
+    """Step 1: the segments that are next, those first whose deletion had begun."""
+    waiting = Segment.objects.select_for_update(skip_locked=True).filter(due(now))
+    files = list(waiting.order_by("kill_began_at", "unused_at").values_list("pk", "path")[:AT_ONCE])
+    Segment.objects.filter(pk__in=[pk for pk, _ in files], kill_began_at=None).update(kill_began_at=now)
+    return files
+
+
+@transaction.atomic
+def forget(gone: Sequence[uuid.UUID]) -> Amount:
+    """Step 3: their files are gone."""
+    rows = Segment.objects.select_for_update().filter(pk__in=gone, used=False, kill_began_at__isnull=False)
+    found = list(rows.defer("columns").order_by("pk"))
+    now = timezone.now()
+    KilledSegment.objects.bulk_create(
+        KilledSegment(
+            pk=s.pk,
+            datasource_id=s.datasource_id,
+            rows=s.rows,
+            size_bytes=s.size_bytes,
+            min_time=s.min_time,
+            max_time=s.max_time,
+            created_at=s.created_at,
+            unused_at=s.unused_at or now,
+            replaced_by=s.replaced_by,
+            removal_id=s.removal_id,
+            killed_at=now,
+        )
+        for s in found
+    )
+    Segment.objects.filter(pk__in=[s.pk for s in found]).delete()
+    return Amount(len(found), sum(s.rows for s in found), sum(s.size_bytes for s in found))
+
+
+def _asked(given: IO[str], told: IO[str], message: Message) -> DeletedPage:
+    say(given, message.model_dump_json())
+    line = told.readline()
+    if not line:
+        raise Unavailable("The process that deletes files in deep storage ended without a word; its log says why.")
+    return DeletedPage.model_validate_json(line)

@@ -1,0 +1,56 @@
+"""The process that deletes segments' files, page by page, as it is told.
+
+``python -m ingestion.segments.deletion``, spoken to through standard input and output (``ingestion.specs.deleting``).
+A file that is not there counts as deleted: who was killed after it had gone asks once more.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
+from ingestion.segments.errors import DeepStorageError
+from ingestion.segments.names import is_ours
+from ingestion.specs.deleting import DeletedPage, DeleteOrder, DeletePage
+
+FAILURES = 5  # files in a row that deep storage refuses to delete: the rest of the page is not tried
+
+
+def delete(storage: DeepStorage, page: DeletePage) -> DeletedPage:
+    """Delete what is Headgate's; the rest stays, and counts as failed."""
+    failed: list[int] = []
+    error, in_a_row = "", 0
+    for place, path in enumerate(page.paths):
+        if in_a_row == FAILURES:
+            failed.append(place)
+            continue
+        try:
+            if not is_ours(path):
+                raise DeepStorageError(f"{path!r} is not the path of a segment's file", True)
+            storage.delete(path)
+            in_a_row = 0
+        except DeepStorageError as refused:
+            failed.append(place)
+            error, in_a_row = error or str(refused), in_a_row + 1
+    return DeletedPage(failed=failed, error=error)
+
+
+def main(given: TextIO, told: TextIO) -> None:
+    """Answer until nothing more is asked."""
+
+    def tell(answer: DeletedPage) -> None:
+        print(answer.model_dump_json(), file=told, flush=True)
+
+    try:
+        storage = open_deep_storage(DeleteOrder.model_validate_json(given.readline()).deep_storage)
+    except DeepStorageError as error:
+        tell(DeletedPage(error=str(error)))
+        return
+    tell(DeletedPage())
+    for line in given:
+        tell(delete(storage, DeletePage.model_validate_json(line)))
+
+
+if __name__ == "__main__":
+    main(sys.stdin, sys.stdout)
