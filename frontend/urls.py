@@ -30,6 +30,7 @@ from frontend.views import (
     quarantine,
     quotas,
     records,
+    retention,
     rows,
     segments,
     service_accounts,
@@ -75,6 +76,7 @@ DATASOURCE = [
     path("progress/", datasources.progress_by_partition, name="datasource-progress"),
     path("events/", datasources.events, name="datasource-events"),
     path("compaction/", compaction.compaction, name="datasource-compaction"),
+    path("retention/", retention.retention, name="datasource-retention"),
 ]
 CONNECTION = [
     path("", connections.detail, name="connection"),

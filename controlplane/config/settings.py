@@ -247,6 +247,7 @@ CELERY_BEAT_SCHEDULE = {
         ("drop sessions that are over", "controlplane.login.tasks.drop_over", 3600.0),
         ("drop old drafts", "controlplane.loading.tasks.drop_old_drafts", 3600.0),
         ("purge the quarantine", "controlplane.segments.tasks.purge_quarantine", 3600.0),
+        ("apply retention rules", "controlplane.retention.tasks.apply_rules", 60.0),
         ("delete unused segments", "controlplane.retention.tasks.kill", 300.0),
         ("clean up orphans", "controlplane.segments.tasks.clean_up_orphans", 3600.0),
     )

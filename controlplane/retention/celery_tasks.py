@@ -1,4 +1,4 @@
-"""What Celery is asked for: the deletion of what is not in use.
+"""What Celery is asked for: to carry out rules, and to delete what is not in use.
 
 Messages name these functions, so the names stay wherever they are.
 """
@@ -6,6 +6,7 @@ Messages name these functions, so the names stay wherever they are.
 from celery import shared_task
 from celery.utils.log import get_task_logger
 
+from controlplane.retention import ruling
 from controlplane.segments import killing
 
 KILL_S = 200.0  # under the time limit of tasks; the next run goes on
@@ -18,3 +19,9 @@ def kill() -> str:
     said = killing.run(seconds=KILL_S).summary()
     _log.info("retention: %s", said)
     return said
+
+
+@shared_task(name="controlplane.retention.tasks.apply_rules")
+def apply_rules() -> int:
+    """Take out of use what the rules in force say."""
+    return ruling.run()

@@ -39,10 +39,14 @@ class Chosen:
     ids: frozenset[uuid.UUID] | None = None
     versions: frozenset[str] | None = None
     without: frozenset[uuid.UUID] = frozenset()
+    # Of these intervals, whatever else is given.
+    intervals: tuple[tuple[datetime, datetime], ...] | None = None
 
     def of(self, datasource: Datasource) -> QuerySet[Segment]:
         """They, in use or not."""
         found = Segment.objects.filter(datasource=datasource)
+        if self.intervals is not None:
+            found = found.filter(interval_start__in=[start for start, _ in self.intervals])
         if self.start is not None:
             found = found.filter(interval_start__gte=self.start)
         if self.end is not None:
@@ -155,7 +159,9 @@ def _marked(
 def _places(datasource: Datasource, chosen: Chosen, used: bool) -> Iterator[list[Place]]:
     """The intervals in which something may change, in the order of time, some hundred at once."""
     found = chosen.of(datasource).filter(used=used).values_list("interval_start", "interval_end").distinct()
-    remaining = iter(list(found.order_by("interval_start", "interval_end")))
+    wanted = None if chosen.intervals is None else set(chosen.intervals)
+    places_of = found.order_by("interval_start", "interval_end")
+    remaining = iter([place for place in places_of if wanted is None or place in wanted])
     while places := list(islice(remaining, AT_ONCE)):
         yield places
 

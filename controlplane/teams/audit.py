@@ -37,7 +37,16 @@ ACTIONS = {
     "token": ("create", "revoke"),
     "person": ("create", "deactivate", "activate", "password_link", "password_set", "email", "remove_second_factors"),
     "service_account": ("create", "delete"),
-    "datasource": ("mask", "transfer", "set_compaction", "turn_off_compaction", "mark_unused", "mark_used", "kill"),
+    "datasource": (
+        "mask",
+        "transfer",
+        "set_compaction",
+        "turn_off_compaction",
+        "mark_unused",
+        "mark_used",
+        "kill",
+        "set_rules",
+    ),
     "alert": (
         "create_rule",
         "change_rule",

@@ -180,7 +180,7 @@ def frame(request: PageRequest, datasource: Datasource, tab: str) -> dict[str, A
     }
 
 
-_REST = {"columns": "", "overview": "", "intervals": "timeline/"}
+_REST = {"columns": "", "overview": "", "intervals": "timeline/", "retention": "segments/unused/"}
 
 
 def _rest(datasource: Datasource, tab: str) -> str:

@@ -178,6 +178,7 @@ def _of_datasource(name: str) -> Iterator[Stop]:
         "progress/",
         "events/",
         "compaction/",
+        "retention/",
     ):
         yield Stop(f"/datasources/{name}/{tab}")
     yield Stop(f"/datasources/{name}/rows/table/")

@@ -184,6 +184,8 @@ WITH_BODY = {
     ("POST", "api/v1/datasources/<str:name>/segments/mark-unused/"),
     ("POST", "api/v1/datasources/<str:name>/segments/mark-used/"),
     ("POST", "api/v1/datasources/<str:name>/segments/kill/"),
+    ("PUT", "api/v1/datasources/<str:name>/rules/"),
+    ("POST", "api/v1/datasources/<str:name>/rules/preview/"),
     ("POST", "druid/indexer/v1/datasources/<str:name>/markUnused"),
     ("POST", "druid/indexer/v1/datasources/<str:name>/markUsed"),
     ("POST", "druid/indexer/v1/sampler"),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.druid import compaction, datasources, marks, metadata
+from controlplane.api.druid import compaction, datasources, marks, metadata, rules
 
 app_name = "druid-coordinator"
 urlpatterns = [
@@ -34,6 +34,9 @@ urlpatterns = [
         metadata.UnusedSegmentsView.as_view(),
         name="metadata-unused-segments",
     ),
+    path("rules", rules.RulesView.as_view(), name="rules"),
+    path("rules/<str:name>", rules.RulesOfView.as_view(), name="rules-of"),
+    path("rules/<str:name>/history", rules.RuleHistoryView.as_view(), name="rules-history"),
     path("metadata/segments", metadata.MetadataSegmentsView.as_view(), name="metadata-segments"),
     path("config/compaction", compaction.ConfigsView.as_view(), name="compaction-configs"),
     path("config/compaction/<str:name>", compaction.ConfigView.as_view(), name="compaction-config"),

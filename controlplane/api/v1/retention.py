@@ -1,4 +1,4 @@
-"""Segments that are taken out of use, and put back."""
+"""Segments that are taken out of use, and put back, and the rules that do so."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from controlplane.api.pagination import Key, PageQuery, page_of, page_response, 
 from controlplane.api.v1.serializers import retention as shapes
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
-from controlplane.retention import services
+from controlplane.retention import ruling, services
 from controlplane.retention.asking import chosen
 from controlplane.retention.holdings import list_removals, unused
+from controlplane.retention.rules import read_rules, shown
 from controlplane.segments.marking import Chosen
 
 
@@ -110,3 +111,42 @@ class RemovalsView(HeadgateView):
         query = query_of(request, PageQuery)
         removals = list_removals(find_datasource(self.actor, name))
         return page_response(page_of(request, removals, self.order, query), shapes.RemovalSerializer)
+
+
+class RulesView(HeadgateView):
+    @extend_schema(operation_id="get_rules", tags=["datasources"], responses=shapes.RulesSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """Its load and drop rules in Druid's form, and those of the site, which are asked after them."""
+        return Response(_rules(find_datasource(self.actor, name)))
+
+    @extend_schema(
+        operation_id="set_rules",
+        tags=["datasources"],
+        request=shapes.RulesRequest,
+        responses=shapes.RulesSerializer,
+    )
+    def put(self, request: Request, name: str) -> Response:
+        """Put these in place of its rules; the next round, within a minute, carries them out."""
+        datasource = find_datasource(self.actor, name)
+        rules = read_rules(body_of(request, shapes.RulesRequest)["rules"])
+        ruling.set_rules(user=self.actor, datasource=datasource, rules=rules)
+        return Response(_rules(datasource))
+
+
+def _rules(datasource: Datasource) -> dict[str, Any]:
+    found = {"rules": shown(ruling.rules_of(datasource)), "site": shown(ruling.rules_of(None))}
+    return dict(shapes.RulesSerializer(found).data)
+
+
+class RulesPreviewView(HeadgateView):
+    @extend_schema(
+        operation_id="preview_rules",
+        tags=["datasources"],
+        request=shapes.RulesRequest,
+        responses=shapes.GoingSerializer,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """What these rules, and after them the site's, would take out of use now. Nothing is changed."""
+        datasource = find_datasource(self.actor, name)
+        rules = read_rules(body_of(request, shapes.RulesRequest)["rules"])
+        return Response(shapes.GoingSerializer(ruling.preview(datasource, rules)).data)

@@ -72,3 +72,23 @@ class RemovalSerializer(serializers.Serializer[Any]):
     rows = serializers.IntegerField()
     size_bytes = serializers.IntegerField()
     created_at = serializers.DateTimeField()
+
+
+class RulesRequest(BodySerializer):
+    """Load and drop rules in Druid's form; the first that applies decides."""
+
+    rules = serializers.ListField(child=serializers.JSONField(), max_length=100)
+
+
+class RulesSerializer(serializers.Serializer[Any]):
+    rules = serializers.ListField(child=serializers.DictField())
+    site = serializers.ListField(child=serializers.DictField(), help_text="The site's, asked after its own.")
+
+
+class GoingSerializer(serializers.Serializer[Any]):
+    segments = serializers.IntegerField(source="amount.segments")
+    rows = serializers.IntegerField(source="amount.rows")
+    size_bytes = serializers.IntegerField(source="amount.size_bytes")
+    intervals = serializers.IntegerField()
+    oldest = serializers.DateTimeField(allow_null=True, help_text="Where the first of the intervals begins.")
+    newest = serializers.DateTimeField(allow_null=True, help_text="Where the last of them ends.")

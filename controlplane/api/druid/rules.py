@@ -1,0 +1,99 @@
+"""Druid's addresses of load and drop rules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.druid.base import DruidView
+from controlplane.api.druid.datasources import FULL, MOST_DATASOURCES
+from controlplane.api.druid.described import ANYTHING, TEXT, TIME, array, named, nullable, shape
+from controlplane.api.druid.marks import TAG, answers
+from controlplane.api.druid.shapes import instant
+from controlplane.common.errors import InvalidInput
+from controlplane.datasources.models import Datasource
+from controlplane.datasources.selectors import find_datasource
+from controlplane.retention import ruling
+from controlplane.retention.models import RuleChange
+from controlplane.retention.rules import read_rules, shown
+
+_RULES = array(ANYTHING)
+_HISTORY = array(
+    shape(
+        key=TEXT,
+        type={"const": "rules"},
+        auditInfo=shape(author=TEXT, identity=TEXT, comment=TEXT, ip=TEXT),
+        request=nullable(ANYTHING),
+        payload=TEXT,
+        auditTime=TIME,
+    )
+)
+_COUNT = OpenApiParameter("count", int)
+
+
+def _named(view: DruidView, name: str) -> Datasource | None:
+    return None if name == ruling.SITE else find_datasource(view.actor, name)
+
+
+class RulesView(DruidView):
+    @extend_schema(operation_id="druid_list_rules", tags=TAG, responses=answers(named(_RULES)))
+    def get(self, request: Request) -> Response:
+        """The rules that are set, by datasource; those of the site are called `_default`."""
+        told: dict[str, Any] = {ruling.SITE: shown(ruling.rules_of(None))}
+        found = Datasource.objects.visible_to(self.actor).filter(rule_set__isnull=False).order_by("name")
+        for datasource in found[:MOST_DATASOURCES]:
+            told[datasource.name] = shown(ruling.rules_of(datasource))
+        return Response(told)
+
+
+class RulesOfView(DruidView):
+    @extend_schema(operation_id="druid_get_rules", tags=TAG, parameters=[FULL], responses=answers(_RULES))
+    def get(self, request: Request, name: str) -> Response:
+        """A datasource's own rules; with `full` the site's after them."""
+        datasource = _named(self, name)
+        whole = datasource is not None and self.flag("full")
+        return Response(shown(ruling.in_force(datasource) if whole and datasource else ruling.rules_of(datasource)))
+
+    @extend_schema(
+        operation_id="druid_set_rules",
+        tags=TAG,
+        request={"application/json": _RULES},
+        responses={200: None},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Put these in place of its rules; `_default`: of the site's."""
+        datasource = _named(self, name)
+        comment = request.headers.get("X-Druid-Comment", "")
+        ruling.set_rules(user=self.actor, datasource=datasource, rules=read_rules(request.data), comment=comment)
+        return Response()
+
+
+class RuleHistoryView(DruidView):
+    @extend_schema(operation_id="druid_get_rule_history", tags=TAG, parameters=[_COUNT], responses=answers(_HISTORY))
+    def get(self, request: Request, name: str) -> Response:
+        """What was set of it, the newest first."""
+        changes = ruling.list_changes(_named(self, name))[: _count(request)]
+        return Response([_change(name, change) for change in changes])
+
+
+def _change(key: str, change: RuleChange) -> dict[str, Any]:
+    author = {"author": change.author, "identity": change.author, "comment": change.comment, "ip": change.address}
+    return {
+        "key": key,
+        "type": "rules",
+        "auditInfo": author,
+        "request": None,
+        "payload": json.dumps(change.rules),
+        "auditTime": instant(change.created_at),
+    }
+
+
+def _count(request: Request) -> int:
+    text = request.query_params.get("count", "100")
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_DATASOURCES:
+        raise InvalidInput(f"count must be 1 to {MOST_DATASOURCES}.")
+    return int(text)

@@ -1,0 +1,201 @@
+"""Load and drop rules in Druid's form: which segments stay in use, by their interval and the time. Pure.
+
+The first rule that speaks of an interval decides. Where none does, the segment stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+
+from controlplane.common.errors import FieldError, InvalidInput
+from ingestion.specs.intervals import interval_ms
+
+MOST_RULES = 100
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_KINDS = (
+    "loadForever",
+    "loadByPeriod",
+    "loadByInterval",
+    "dropForever",
+    "dropByPeriod",
+    "dropBeforeByPeriod",
+    "dropByInterval",
+)
+
+
+class _Rule(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def loads(self) -> bool:
+        """Whether what it speaks of stays in use."""
+        kind: str = getattr(self, "type")  # noqa: B009  # each kind declares its own
+        return kind.startswith("load")
+
+    def applies(self, start: datetime, end: datetime, now: datetime) -> bool:
+        """Whether it speaks of the interval ``[start, end)``."""
+        raise NotImplementedError
+
+
+class _Load(_Rule):
+    # Kept and shown, as Druid's clients send them; there is one place where segments are.
+    tieredReplicants: dict[str, int] = Field(default_factory=lambda: {"_default_tier": 2}, max_length=100)
+    useDefaultTierForNull: bool = True
+
+
+class _ByPeriod(_Rule):
+    period: str = Field(max_length=60)
+
+    @field_validator("period")
+    @classmethod
+    def _a_period(cls, value: str) -> str:
+        try:
+            interval_ms(f"{value}/2025-06-01")
+        except ValueError:
+            raise ValueError("must be an ISO 8601 period such as P1M or P1DT12H") from None
+        return value
+
+    def since(self, now: datetime) -> datetime:
+        """The time that long ago."""
+        return _EPOCH + timedelta(milliseconds=interval_ms(f"{self.period}/{now.isoformat()}")[0])
+
+
+class _ByInterval(_Rule):
+    interval: str = Field(max_length=100)
+
+    @field_validator("interval")
+    @classmethod
+    def _an_interval(cls, value: str) -> str:
+        try:
+            start, end = (_EPOCH + timedelta(milliseconds=ms) for ms in interval_ms(value))
+        except (ValueError, OverflowError):
+            raise ValueError("must be like 2025-06-01/2025-07-01 or 2025-06-01/P1M") from None
+        return f"{_iso(start)}/{_iso(end)}"
+
+    def bounds(self) -> tuple[datetime, datetime]:
+        """Its start and end."""
+        start, end = (_EPOCH + timedelta(milliseconds=ms) for ms in interval_ms(self.interval))
+        return start, end
+
+
+class LoadForever(_Load):
+    """Everything stays."""
+
+    type: Literal["loadForever"]
+
+    def applies(self, start: datetime, end: datetime, now: datetime) -> bool:
+        return True
+
+
+class LoadByPeriod(_Load, _ByPeriod):
+    """What reaches into the last period stays, and without more said the future too."""
+
+    type: Literal["loadByPeriod"]
+    includeFuture: bool = True
+
+    def applies(self, start: datetime, end: datetime, now: datetime) -> bool:
+        return end > self.since(now) and (self.includeFuture or start < now)
+
+
+class LoadByInterval(_Load, _ByInterval):
+    """What touches an interval stays."""
+
+    type: Literal["loadByInterval"]
+
+    def applies(self, start: datetime, end: datetime, now: datetime) -> bool:
+        low, high = self.bounds()
+        return start < high and end > low
+
+
+class DropForever(_Rule):
+    """Everything goes."""
+
+    type: Literal["dropForever"]
+
+    def applies(self, start: datetime, end: datetime, now: datetime) -> bool:
+        return True
+
+
+class DropByPeriod(_ByPeriod):
+    """What lies wholly within the last period goes, and without more said the future too."""
+
+    type: Literal["dropByPeriod"]
+    includeFuture: bool = True
+
+    def applies(self, start: datetime, end: datetime, now: datetime) -> bool:
+        return start >= self.since(now) and (self.includeFuture or end <= now)
+
+
+class DropBeforeByPeriod(_ByPeriod):
+    """What had ended that long ago goes."""
+
+    type: Literal["dropBeforeByPeriod"]
+
+    def applies(self, start: datetime, end: datetime, now: datetime) -> bool:
+        return end <= self.since(now)
+
+
+class DropByInterval(_ByInterval):
+    """What lies wholly within an interval goes."""
+
+    type: Literal["dropByInterval"]
+
+    def applies(self, start: datetime, end: datetime, now: datetime) -> bool:
+        low, high = self.bounds()
+        return start >= low and end <= high
+
+
+Rule = Annotated[
+    LoadForever | LoadByPeriod | LoadByInterval | DropForever | DropByPeriod | DropBeforeByPeriod | DropByInterval,
+    Field(discriminator="type"),
+]
+_RULES: TypeAdapter[list[Rule]] = TypeAdapter(list[Rule])
+
+
+def _iso(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read_rules(document: Any) -> list[Rule]:
+    """Raises ``InvalidInput`` that names each field at fault."""
+    if not isinstance(document, list) or len(document) > MOST_RULES:
+        raise InvalidInput(f"Rules are a list, of {MOST_RULES} at most, the first one that applies first.")
+    try:
+        return _RULES.validate_python(document)
+    except ValidationError as error:
+        raise InvalidInput("The rules have faults.", [_fault(e) for e in error.errors()[:20]]) from None
+
+
+def _fault(error: Any) -> FieldError:
+    names = [str(part) for part in error["loc"] if part not in _KINDS]
+    path = f"[{names[0]}]" + "".join(f".{name}" for name in names[1:]) if names else ""
+    kind = str(error["type"])
+    message = {
+        "union_tag_invalid": f"type must be one of {', '.join(_KINDS)}",
+        "union_tag_not_found": f"type must be one of {', '.join(_KINDS)}",
+        "extra_forbidden": "is no field of this rule",
+        "missing": "is missing",
+        "value_error": str(error["msg"]).removeprefix("Value error, "),
+    }.get(kind, "is not of the kind that belongs here")
+    return FieldError("/" + "/".join(names), message, path)
+
+
+def shown(rules: Sequence[Rule]) -> list[dict[str, Any]]:
+    """Druid's form, defaults included."""
+    return [rule.model_dump(mode="json") for rule in rules]
+
+
+def drops(rules: Sequence[Rule], start: datetime, end: datetime, now: datetime) -> Rule | None:
+    """The rule by which segments of that interval go; None when they stay."""
+    first = next((rule for rule in rules if rule.applies(start, end, now)), None)
+    return None if first is None or first.loads else first
+
+
+def in_words(rule: Rule) -> str:
+    """Short, for people and for whoever looks for a removed row."""
+    of = getattr(rule, "period", "") or getattr(rule, "interval", "")
+    return f"{rule.type} {of}".strip()

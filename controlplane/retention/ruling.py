@@ -1,0 +1,132 @@
+"""Rules in force, set by people and carried out by a round every minute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from controlplane.common.changes import Change, tell
+from controlplane.common.clients import current_address
+from controlplane.common.database import only_one
+from controlplane.datasources.models import Datasource
+from controlplane.retention.models import RuleChange, RuleSet
+from controlplane.retention.rules import Rule, drops, in_words, read_rules, shown
+from controlplane.segments import marking
+from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.models import Interval
+from controlplane.teams import audit
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require, require_site_admin
+
+SITE = "_default"  # Druid's name of the rules that are asked last
+_LOCK = 0x52554C45
+_LONGEST_COMMENT = 500
+_UNSET: list[dict[str, Any]] = [{"type": "loadForever"}]
+
+
+@dataclass(frozen=True)
+class Going:
+    """What rules would take out of use now."""
+
+    amount: Amount = field(default_factory=Amount)
+    intervals: int = 0
+    # The first time and the last of their intervals.
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+
+def rules_of(datasource: Datasource | None) -> list[Rule]:
+    """What is set of a datasource, or of the site (None), whose rules keep everything unless somebody set others."""
+    stored = RuleSet.objects.filter(datasource=datasource).values_list("rules", flat=True).first()
+    if stored is None:
+        return read_rules(_UNSET) if datasource is None else []
+    return read_rules(stored)
+
+
+def in_force(datasource: Datasource) -> list[Rule]:
+    """Its own rules, then the site's."""
+    return [*rules_of(datasource), *rules_of(None)]
+
+
+def list_changes(datasource: Datasource | None) -> QuerySet[RuleChange]:
+    """What was set, the newest first."""
+    return RuleChange.objects.filter(datasource=datasource).order_by("-id")
+
+
+@transaction.atomic
+def set_rules(*, user: User, datasource: Datasource | None, rules: Sequence[Rule], comment: str = "") -> None:
+    """Put these in place of what is set. Needs the role admin; the site's (None), an administrator of the site."""
+    if datasource is None:
+        require_site_admin(user)
+    else:
+        require(user, Action.ADMINISTER, datasource.team)
+    document, now = shown(rules), timezone.now()
+    RuleSet.objects.update_or_create(datasource=datasource, defaults={"rules": document, "updated_at": now})
+    RuleChange.objects.create(
+        datasource=datasource,
+        rules=document,
+        author=user.get_username(),
+        comment=comment[:_LONGEST_COMMENT],
+        address=current_address() or "",
+        created_at=now,
+    )
+    audit.record(
+        user=user,
+        team=None if datasource is None else datasource.team,
+        target="datasource",
+        target_id=SITE if datasource is None else datasource.name,
+        action="set_rules",
+        rules=document,
+    )
+
+
+def preview(datasource: Datasource, rules: Sequence[Rule], now: datetime | None = None) -> Going:
+    """What these rules, and after them the site's, would take out of use now."""
+    going = list(_going(datasource, [*rules, *rules_of(None)], now or timezone.now()))
+    if not going:
+        return Going()
+    return Going(
+        sum((Amount(i.segments, i.rows, i.size_bytes) for i, _ in going), Amount()),
+        len(going),
+        min(i.start for i, _ in going),
+        max(i.end for i, _ in going),
+    )
+
+
+def _going(datasource: Datasource, rules: Sequence[Rule], now: datetime) -> Iterator[tuple[Interval, Rule]]:
+    if all(rule.loads for rule in rules):
+        return
+    for interval in Interval.objects.filter(datasource=datasource, segments__gt=0).order_by("start", "end").iterator():
+        rule = drops(rules, interval.start, interval.end, now)
+        if rule is not None:
+            yield interval, rule
+
+
+def run() -> int:
+    """Take out of use what the rules in force say; how many segments. One process at a time does."""
+    with only_one(_LOCK) as won:
+        if not won:
+            return 0
+        site_drops = not all(rule.loads for rule in rules_of(None))
+        datasources = Datasource.objects.select_related("team")
+        found = datasources if site_drops else datasources.filter(rule_set__isnull=False)
+        return sum(_carry_out(datasource) for datasource in found)
+
+
+def _carry_out(datasource: Datasource) -> int:
+    by_rule: dict[str, list[tuple[datetime, datetime]]] = {}
+    for interval, rule in _going(datasource, in_force(datasource), timezone.now()):
+        by_rule.setdefault(in_words(rule), []).append((interval.start, interval.end))
+    gone = Amount()
+    for rule_text, places in by_rule.items():
+        chosen = Chosen(intervals=tuple(places))
+        gone += marking.mark_unused(datasource, chosen, by="a rule", what=rule_text)
+    if gone.segments:
+        tell(Change(team=datasource.team_id, datasource=datasource.name))
+    return gone.segments

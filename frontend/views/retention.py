@@ -1,0 +1,40 @@
+"""A datasource's retention: its rules and what they would take, what is not in use, and when its files go."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from controlplane.retention import ruling
+from controlplane.retention.holdings import list_removals, unused
+from controlplane.retention.rules import in_words
+from controlplane.segments import killing
+from controlplane.segments.killing import goes_at
+from controlplane.tasks.datasources import get_datasource
+from frontend.paging import keyset_page
+from frontend.views.common import PageRequest, page
+from frontend.views.datasources import frame
+
+REMOVALS_SHOWN = 10
+
+
+@page
+def retention(request: PageRequest, name: str) -> HttpResponse:
+    """The rules in force, what was removed of late, and unused segments, those first whose files go first."""
+    datasource = get_datasource(request.user, name)
+    segments = unused(datasource)
+    waiting = keyset_page(segments, ["unused_at", "id"], request.GET.get("cursor"))
+    context = {
+        **frame(request, datasource, "retention"),
+        "rules": [(in_words(rule), rule.loads) for rule in ruling.rules_of(datasource)],
+        "site": [(in_words(rule), rule.loads) for rule in ruling.rules_of(None)],
+        "going": ruling.preview(datasource, ruling.rules_of(datasource)),
+        "replaced": killing.amount_of(segments.filter(replaced_by__isnull=False)),
+        "removed": killing.amount_of(segments.filter(replaced_by=None)),
+        "due": killing.amount_of(segments.filter(killing.due(timezone.now()))),
+        "removals": list_removals(datasource)[:REMOVALS_SHOWN],
+        "page": waiting,
+        "lines": [(segment, goes_at(segment)) for segment in waiting.rows],
+    }
+    return render(request, "datasources/retention.html", context)
