@@ -14,7 +14,7 @@ from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.names import is_ours
 from ingestion.specs.deleting import DeletedPage, DeleteOrder, DeletePage
 
-FAILURES = 5  # files in a row that deep storage refuses to delete: the rest of the page is not tried
+FAILURES = 5  # files in a row for which deep storage was not well: the rest of the page is not tried
 
 
 def delete(storage: DeepStorage, page: DeletePage) -> DeletedPage:
@@ -32,7 +32,7 @@ def delete(storage: DeepStorage, page: DeletePage) -> DeletedPage:
             in_a_row = 0
         except DeepStorageError as refused:
             failed.append(place)
-            error, in_a_row = error or str(refused), in_a_row + 1
+            error, in_a_row = error or str(refused), 0 if refused.permanent else in_a_row + 1
     return DeletedPage(failed=failed, error=error)
 
 

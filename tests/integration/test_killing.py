@@ -272,3 +272,17 @@ def test_a_run_goes_on_where_the_last_one_ended(source: Source, deep: Path, monk
     assert killed.segments == 2
     assert killing.run(seconds=60).segments == 3
     assert files(deep) == set()
+
+
+def test_files_that_can_not_be_deleted_hold_up_no_others(
+    source: Source, deep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(killing, "AT_ONCE", 10)
+    made = published(source, deep, count=30)
+    removed(source, 31 * 24 * HOUR)
+    for number, one in enumerate(made[:7]):
+        Segment.objects.filter(pk=one.pk).update(path=f"flights/notes-{number}.txt")
+    for _ in range(2):
+        killing.run(seconds=60)
+        assert {s.pk for s in Segment.objects.all()} == {s.pk for s in made[:7]}
+    assert killing.run(seconds=60).failed == 7
