@@ -1,4 +1,4 @@
-"""Addresses under /api/ and /druid/ that no view has: the same with or without a slash at the end, else 404.
+"""Addresses under /api, /druid and /status that no view has: the same with or without a slash at the end, else 404.
 
 A redirect to the other form would turn a POST into a GET, so the other form's view answers at once.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.urls import Resolver404, ResolverMatch, resolve
+from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 
 from controlplane.api import problems
 from controlplane.api.druid.base import error_body
 
 NOT_FOUND = problems.Problem(404, "Not found", "There is nothing at this address.")
+UNREADABLE = problems.Problem(400, "The request is not valid", "The request can't be taken: see its Host header.")
 
 
 # The view that answers in the end checks what there is to check.
@@ -23,7 +25,7 @@ def fallback(request: HttpRequest, rest: str = "") -> HttpResponseBase:
     """Answer as the address with or without the slash would; else 404 in the form of that part of the site."""
     view = _other_form(request.path_info)
     if view is None:
-        return _not_found(request)
+        return _answer(request, NOT_FOUND)
     request.resolver_match = view
     answer: HttpResponseBase = view.func(request, *view.args, **view.kwargs)
     return answer
@@ -38,8 +40,15 @@ def _other_form(path: str) -> ResolverMatch | None:
     return None if view.func is fallback else view
 
 
-def _not_found(request: HttpRequest) -> JsonResponse:
-    if request.path_info.startswith("/druid/"):
-        return JsonResponse(error_body(NOT_FOUND), status=404)
-    body: dict[str, Any] = NOT_FOUND.body(request.path)
-    return JsonResponse(body, status=404, content_type=problems.CONTENT_TYPE)
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """What Django refuses before any view is asked, such as another host's name: as JSON at REST's addresses."""
+    if not request.path_info.startswith(("/api", "/druid", "/status")):
+        return defaults.bad_request(request, exception)
+    return _answer(request, UNREADABLE)
+
+
+def _answer(request: HttpRequest, problem: problems.Problem) -> JsonResponse:
+    if not request.path_info.startswith("/api"):
+        return JsonResponse(error_body(problem), status=problem.status)
+    body: dict[str, Any] = problem.body(request.path)
+    return JsonResponse(body, status=problem.status, content_type=problems.CONTENT_TYPE)

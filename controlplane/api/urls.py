@@ -17,5 +17,6 @@ urlpatterns = [
     path("druid/indexer/v1/", include("controlplane.api.druid.urls")),
     path("druid/coordinator/v1/", include("controlplane.api.druid.coordinator_urls")),
     path("internal/", include("controlplane.api.internal.urls")),
-    re_path(r"^(?:api|druid)/(?P<rest>.*)$", fallback, name="fallback"),
+    path("", include("controlplane.api.druid.node_urls")),
+    re_path(r"^(?:api|druid|status)(?:/(?P<rest>[\s\S]*))?\Z", fallback, name="fallback"),
 ]

@@ -13,7 +13,7 @@ from controlplane.config.bodies import REST
 from controlplane.login.demanding import must_set_up
 
 _SET_UP = "frontend:account-app"
-_OWN_DOORS = (*REST, "/login/", "/logout/", "/password/", "/healthz", "/readyz")
+_OWN_DOORS = (*REST, "/status", "/login/", "/logout/", "/password/", "/healthz", "/readyz")
 _LEADING_THERE = {_SET_UP, "frontend:account-passkey", "frontend:account-codes", "frontend:favicon"}
 
 

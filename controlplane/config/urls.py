@@ -7,3 +7,5 @@ urlpatterns = [
     path("", include("frontend.login_urls")),
     path("", include("frontend.urls")),
 ]
+
+handler400 = "controlplane.api.fallback.bad_request"

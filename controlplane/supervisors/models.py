@@ -145,6 +145,19 @@ class ScaleAction(models.Model):
         indexes = [models.Index(fields=["supervisor", "-id"], name="scale_action_by_supervisor")]
 
 
+class Switch(models.Model):
+    """It was suspended, or resumed."""
+
+    supervisor = models.ForeignKey(Supervisor, on_delete=models.CASCADE, related_name="switches")
+    at = models.DateTimeField(default=timezone.now)
+    suspended = models.BooleanField()
+    version = models.IntegerField()  # of the spec that held then
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["supervisor", "-id"], name="switch_by_supervisor")]
+
+
 class SpecVersion(models.Model):
     """One version of a supervisor's spec. Written once; a change is a new version."""
 

@@ -11,7 +11,7 @@ from controlplane.common.text import storable
 from controlplane.datasources.selectors import begins_first
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors import Totals, totals_of
-from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.models import Goal, Status, Task
@@ -76,6 +76,11 @@ def current_tasks(supervisor: Supervisor) -> list[Task]:
 def versions(supervisor: Supervisor) -> QuerySet[SpecVersion]:
     """Its spec versions, newest first, with who made them."""
     return supervisor.versions.select_related("created_by").order_by("-version")
+
+
+def switches(supervisor: Supervisor) -> QuerySet[Switch]:
+    """When it was suspended and resumed, newest first."""
+    return supervisor.switches.order_by("-id")
 
 
 def supervisor_totals(supervisor: Supervisor) -> Totals:

@@ -18,7 +18,7 @@ from controlplane.datasources.groups import claim_group
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.celery_tasks import run_one
-from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.quotas import check_indexers
 from controlplane.tasks.services import check_room, check_slots
@@ -223,6 +223,8 @@ def _set(
         if begin:
             locked.begin()
         locked.save()
+        if "suspended" in changes:
+            Switch.objects.create(supervisor=locked, suspended=locked.suspended, version=locked.version)
         record_action(user, locked, action)
     run_soon(locked.pk)
     return locked

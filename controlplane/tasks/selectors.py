@@ -158,20 +158,35 @@ def task_log_tail(task: Task, max_bytes: int = 65536) -> str:
     """
     if task.concealed_for:
         return f"{mark(task.concealed_for)}\n"
+    size, tail = _read_log(task, -max_bytes, max_bytes)
+    if size > max_bytes and b"\n" in tail:
+        tail = tail[tail.index(b"\n") + 1 :]
+    return tail.decode("utf-8", "replace").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
+def task_log_from(task: Task, offset: int, max_bytes: int = 1 << 20) -> bytes:
+    """The log's bytes from this one on, or of the last ``-offset``, as they are; empty when there is none.
+
+    Of a task that is shown to somebody who may not see what it may quote, a line that says so.
+    """
+    if task.concealed_for:
+        return f"{mark(task.concealed_for)}\n".encode()
+    return _read_log(task, offset, max_bytes)[1]
+
+
+def _read_log(task: Task, offset: int, max_bytes: int) -> tuple[int, bytes]:
+    """How long the log is, and bytes of it; a negative offset counts from its end."""
     path = _log_path(task)
     if path is None or max_bytes <= 0:
-        return ""
+        return 0, b""
     try:
         # O_NOFOLLOW, O_NONBLOCK: never a link out of the folder, never a pipe that blocks.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as log:
             size = os.fstat(log.fileno()).st_size
-            log.seek(max(0, size - max_bytes))
-            tail = log.read(max_bytes)
+            log.seek(min(size, offset if offset >= 0 else max(0, size + offset)))
+            return size, log.read(max_bytes)
     except OSError:
-        return ""
-    if size > max_bytes and b"\n" in tail:
-        tail = tail[tail.index(b"\n") + 1 :]
-    return tail.decode("utf-8", "replace").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+        return 0, b""
 
 
 def shown_spec(spec: dict[str, Any]) -> dict[str, Any]:

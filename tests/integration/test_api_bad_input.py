@@ -193,6 +193,7 @@ WITH_BODY = {
     ("POST", "druid/indexer/v1/supervisor"),
     ("POST", "druid/indexer/v1/supervisor/<str:supervisor_id>/resetOffsets"),
     ("POST", "druid/indexer/v1/supervisor/<str:supervisor_id>/taskGroups/handoff"),
+    ("POST", "druid/indexer/v1/taskStatus"),
 }
 # An empty object is a good body there: all its fields have defaults.
 DEFAULTS = {
@@ -218,6 +219,7 @@ def test_a_bad_body_is_refused(owner: Client, cast: Cast, method: str, pattern: 
 def test_every_endpoint_that_reads_a_body_is_in_the_table() -> None:
     """Those that are not take no body at all."""
     without = {"logout/", "suspend", "resume", "terminate", "shutdown", "suspendAll", "resumeAll"}
+    without |= {"lockedIntervals", "lockedIntervals/v2"}
     without |= {"terminateAll", "supervisor/<str:supervisor_id>/reset", "share-group/config"}
     without |= {"datasources/<str:name>", "segments/<str:segment_id>"}  # Druid's: that one is marked used
     without |= {"<int:number>/acknowledge/", "<int:number>/test/"}

@@ -3,7 +3,8 @@
 The address is an Overlord's, whose sampler reads records and evaluates transforms and filters. The answers go to
 ``tests/golden`` with Druid's version in them: ``druid_expressions.json`` has few expressions with values of every kind,
 ``druid_sampler.json`` what it answers to each body of ``druid_corpus``. Tests hold ours against them and need no Druid.
-``expressions`` or ``sampler`` behind the address records one of them alone.
+``druid_overlord.json`` has what the Overlord says of itself and of its tasks. The name of one of them behind the
+address (``expressions``, ``sampler``, ``overlord``) records that one alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support import druid_overlord
 from tests.support.druid_corpus import GOLDEN as SAMPLER
 from tests.support.druid_corpus import cases
 
@@ -185,10 +187,13 @@ def _text(value: Any) -> str:
 def main(overlord: str, wanted: str = "") -> None:
     with urllib.request.urlopen(f"{overlord}/status") as answer:
         version = json.load(answer)["version"]
-    if wanted != "expressions":
-        _record_sampler(overlord, version)
-    if wanted != "sampler":
-        _record_expressions(overlord, version)
+    recorders = {
+        "sampler": _record_sampler,
+        "expressions": _record_expressions,
+        "overlord": druid_overlord.record,
+    }
+    for name in [wanted] if wanted else recorders:
+        recorders[name](overlord, version)
 
 
 def _record_expressions(overlord: str, version: str) -> None:

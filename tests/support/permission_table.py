@@ -55,7 +55,7 @@ class Row:
 
     @property
     def is_page(self) -> bool:
-        return not self.pattern.startswith(("api/v1/", "api/sampler/", "druid/", "internal/"))
+        return not self.pattern.startswith(("api/v1/", "api/sampler/", "druid/", "status", "internal/"))
 
 
 ACTIONS = {"supervisors": "suspend", "teams": "leave", "connections": "restart"}
@@ -333,6 +333,13 @@ DRUID = [
     Row("GET", f"{D_TASK}/log", SEE),
     Row("POST", f"{D_TASK}/shutdown", OPERATE),
     Row("GET", f"{D}totalWorkerCapacity", LOGGED_IN),
+    Row("GET", f"{D}isLeader", EVERYBODY),
+    *(Row("GET", f"{D}{part}", LOGGED_IN) for part in ("leader", "workers")),
+    *(Row("GET", f"{D}{state}Tasks", LOGGED_IN) for state in ("running", "pending", "waiting", "complete")),
+    Row("POST", f"{D}taskStatus", LOGGED_IN, ["a-task"]),
+    *(Row("POST", f"{D}lockedIntervals{form}", LOGGED_IN, {}) for form in ("", "/v2")),
+    *(Row("GET", f"status{part}", LOGGED_IN) for part in ("", "/properties")),
+    Row("GET", "status/health", EVERYBODY),
     Row("POST", f"{D}sampler", SAMPLE, PASTED),
     Row("GET", f"{D}supervisor", LOGGED_IN, query="?full"),
     Row("POST", f"{D}supervisor", (200, 403, 403, 409, 401, 200), KNOWN_DATASOURCE),
@@ -418,7 +425,7 @@ OPEN = [
     Row("GET", "readyz", EVERYBODY),
     Row("GET", "api/schema/", EVERYBODY),
     Row("GET", "api/docs/", EVERYBODY),
-    Row("GET", r"^(?:api|druid)/(?P<rest>.*)$", (404, 404, 404, 404, 404, 404)),
+    Row("GET", r"^(?:api|druid|status)(?:/(?P<rest>[\s\S]*))?\Z", (404, 404, 404, 404, 404, 404)),
 ]
 
 P_DS, P_SV, P_TASK = "datasources/<str:name>/", "supervisors/<str:supervisor_id>/", "tasks/<str:task_id>/"

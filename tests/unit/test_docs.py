@@ -36,7 +36,7 @@ from tests.support.routes import all_routes
 PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
 PAGES = sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")])
-SECTIONS_OF_OTHERS = ("api/", "druid/", "internal/", "healthz", "readyz")
+SECTIONS_OF_OTHERS = ("api/", "druid/", "status", "internal/", "healthz", "readyz")
 # Written by the browser test, which takes it from the page itself.
 MADE_BY_TESTS = {DOCS / "images" / "timeline.png"}
 

@@ -36,6 +36,7 @@ def named(values: Schema) -> Schema:
 
 
 ID = shape(id=TEXT)
+_LOCATION = shape(host=nullable(TEXT), port=NUMBER, tlsPort=NUMBER)
 STATUS = shape(
     id=TEXT,
     groupId=TEXT,
@@ -46,11 +47,14 @@ STATUS = shape(
     status={"type": "string", "enum": [Status.RUNNING, Status.SUCCESS, Status.FAILED]},
     runnerStatusCode={"type": "string", "enum": ["NONE", "WAITING", "PENDING", "RUNNING"]},
     duration={**NUMBER, "description": "Milliseconds; -1 while it runs."},
-    location=shape(host=nullable(TEXT), port=NUMBER, tlsPort=NUMBER),
+    location=_LOCATION,
     dataSource=TEXT,
     errorMsg=nullable(TEXT),
 )
 TASK_STATUSES = array(STATUS)
+STATUSES_BY_ID = named(
+    shape(id=TEXT, status=STATUS["properties"]["status"], duration=NUMBER, errorMsg=nullable(TEXT), location=_LOCATION)
+)
 TASK_STATUS = shape(task=TEXT, status=STATUS)
 TASK_PAYLOAD = shape(task=TEXT, payload=ANYTHING)
 TASK_ID = shape(task=TEXT)
@@ -131,3 +135,23 @@ REPORT = shape(
 )
 DONE = shape(status={"const": "success"})
 CAPACITY = shape(currentClusterCapacity=NUMBER, maximumCapacityWithAutoScale=NUMBER, usedClusterCapacity=NUMBER)
+LEADER = shape(leader=FLAG)
+WORKERS = array(
+    shape(
+        worker=shape(scheme=TEXT, host=TEXT, ip=TEXT, capacity=NUMBER, version=TEXT, category=TEXT),
+        currCapacityUsed=NUMBER,
+        currParallelIndexCapacityUsed=NUMBER,
+        currCapacityUsedByTaskType=named(NUMBER),
+        availabilityGroups=array(TEXT),
+        runningTasks=array(TEXT),
+        lastCompletedTaskTime=TIME,
+    )
+)
+LOCKED = named(array(TEXT))
+MEMORY = ("maxMemory", "totalMemory", "freeMemory", "usedMemory", "directMemory")
+NODE = shape(
+    version=TEXT,
+    modules=array(shape(name=TEXT, artifact=TEXT, version=TEXT)),
+    memory=shape(**dict.fromkeys(MEMORY, NUMBER)),
+)
+PROPERTIES = named(TEXT)

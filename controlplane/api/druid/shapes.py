@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from django.http.request import split_domain_port
 from django.utils import timezone
 
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.supervisors.status import StatusReport, TaskProgress, TaskStats
 from controlplane.tasks.capacity import Pool
@@ -43,6 +44,12 @@ def task_status(task: Task) -> dict[str, Any]:
         "dataSource": task.datasource.name,
         "errorMsg": task.error or None,
     }
+
+
+def short_status(task: Task) -> dict[str, Any]:
+    """A value of ``/taskStatus``."""
+    whole = task_status(task)
+    return {name: whole[name] for name in ("id", "status", "duration", "errorMsg", "location")}
 
 
 def task_payload(task: Task) -> dict[str, Any]:
@@ -89,6 +96,24 @@ def worker_capacity(pool: Pool) -> dict[str, int]:
     """``/totalWorkerCapacity``. No workers are added here, so both capacities are the same; -1: no limit."""
     size = -1 if pool.size is None else pool.size
     return {"currentClusterCapacity": size, "maximumCapacityWithAutoScale": size, "usedClusterCapacity": pool.used}
+
+
+def worker(host: str, scheme: str, pool: Pool, running: Sequence[Task], last: Task | None) -> dict[str, Any]:
+    """An element of ``/workers``: the pool of indexers. ``running``, ``last``: what the caller may see of its tasks."""
+    by_type: dict[str, int] = {}
+    for task in running:
+        by_type[_type(task)] = by_type.get(_type(task), 0) + max(1, task.indexers_wanted)
+    about = {"scheme": scheme, "host": host, "ip": split_domain_port(host)[0]}
+    return {
+        "worker": about
+        | {"capacity": -1 if pool.size is None else pool.size, "version": "0", "category": "_default_worker_category"},
+        "currCapacityUsed": pool.used,
+        "currParallelIndexCapacityUsed": 0,
+        "currCapacityUsedByTaskType": by_type,
+        "availabilityGroups": sorted({task.supervisor_id or task.pk for task in running}),
+        "runningTasks": [task.pk for task in running],
+        "lastCompletedTaskTime": instant(last.ended_at if last else datetime.fromtimestamp(0, UTC)),
+    }
 
 
 def supervisor_state(supervisor: Supervisor) -> dict[str, Any]:
@@ -169,17 +194,26 @@ def supervisor_stats(stats: Sequence[TaskStats]) -> dict[str, Any]:
     return {"0": tasks} if tasks else {}
 
 
-def supervisor_history(supervisor: Supervisor, versions: Sequence[SpecVersion]) -> list[dict[str, Any]]:
-    """Newest first: spec and when it was made. A termination is Druid's tombstone, a spec that does nothing."""
-    specs = [(instant(v.created_at) or "", _twofold(v.spec)) for v in versions]
+def supervisor_history(
+    supervisor: Supervisor, versions: Sequence[SpecVersion], switches: Sequence[Switch]
+) -> list[dict[str, Any]]:
+    """Newest first: spec and when it was made. A suspension or a resumption is an entry with the spec as it was.
+
+    A termination is Druid's tombstone, a spec that does nothing.
+    """
+    specs = {v.version: _twofold(v.spec) for v in versions}
     tombstone = {
         "type": "NoopSupervisorSpec",
         "id": supervisor.pk,
         "dataSources": [supervisor.datasource.name],
         "suspended": False,
     }
-    ends = [(instant(datetime.fromisoformat(t["at"])) or "", tombstone) for t in supervisor.terminations]
-    return [{"spec": spec, "version": at} for at, spec in sorted([*specs, *ends], key=lambda e: e[0], reverse=True)]
+    entries = [
+        *((v.created_at, specs[v.version]) for v in versions),
+        *((s.at, {**specs[s.version], "suspended": s.suspended}) for s in switches),
+        *((datetime.fromisoformat(t["at"]), tombstone) for t in supervisor.terminations),
+    ]
+    return [{"spec": spec, "version": instant(at)} for at, spec in sorted(entries, key=lambda e: e[0], reverse=True)]
 
 
 def partition_offsets(body: Any) -> tuple[str, dict[int, int]]:

@@ -40,6 +40,11 @@ def _active(user: User, supervisor_id: str) -> Supervisor:
     return supervisor
 
 
+def _history(supervisor: Supervisor) -> list[dict[str, Any]]:
+    versions, switches = selectors.versions(supervisor), selectors.switches(supervisor)
+    return shapes.supervisor_history(supervisor, list(versions), list(switches))
+
+
 class SupervisorsView(DruidView):
     @extend_schema(
         operation_id="druid_list_supervisors",
@@ -129,7 +134,7 @@ class AllHistoryView(DruidView):
     def get(self, request: Request) -> Response:
         """Every supervisor's spec versions by its id, terminated ones too."""
         supervisors = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MOST_SUPERVISORS]
-        return Response({s.pk: shapes.supervisor_history(s, list(selectors.versions(s))) for s in supervisors})
+        return Response({s.pk: _history(s) for s in supervisors})
 
 
 class HistoryView(DruidView):
@@ -139,9 +144,8 @@ class HistoryView(DruidView):
         responses={(200, "application/json"): described.HISTORY},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """Its spec versions, newest first; a termination is a version without a spec, as in Druid."""
-        supervisor = selectors.get_supervisor(self.actor, supervisor_id)
-        return Response(shapes.supervisor_history(supervisor, list(selectors.versions(supervisor))))
+        """Its spec versions, newest first, with suspensions and resumptions; a termination has no spec, as in Druid."""
+        return Response(_history(selectors.get_supervisor(self.actor, supervisor_id)))
 
 
 class ResetView(DruidView):

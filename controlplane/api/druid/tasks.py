@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,7 +25,7 @@ from ingestion.specs import TaskSpec
 
 MOST_TASKS = 1000
 # Druid's word for a state → our rows.
-_STATES = {
+IN_STATE = {
     "running": Q(status=Status.RUNNING),
     "pending": Q(status=Status.PENDING, launched_at__isnull=False),
     "waiting": Q(status=Status.PENDING, launched_at=None),
@@ -51,7 +52,7 @@ class TasksView(DruidView):
         operation_id="druid_list_tasks",
         tags=["Druid-shaped"],
         parameters=[
-            OpenApiParameter("state", str, enum=sorted(_STATES)),
+            OpenApiParameter("state", str, enum=sorted(IN_STATE)),
             OpenApiParameter("datasource", str),
             OpenApiParameter("type", str, enum=sorted(task_types())),
             OpenApiParameter("createdTimeInterval", str, description="Two ISO 8601 times, joined by _ or /."),
@@ -65,10 +66,10 @@ class TasksView(DruidView):
         """An array of statuses, newest first."""
         query = request.query_params
         tasks = selectors.list_tasks(self.actor, datasource=query.get("datasource", ""))
-        for name, narrow in (("state", _in_state), ("type", _of_type), ("createdTimeInterval", _created_in)):
+        for name, narrow in (("state", _in_state), ("type", of_type), ("createdTimeInterval", _created_in)):
             if query.get(name):
                 tasks = narrow(tasks, query[name])
-        return Response([shapes.task_status(t) for t in tasks[: _limit(query.get("max"))]])
+        return Response([shapes.task_status(t) for t in tasks[: limit_of(query.get("max"))]])
 
 
 class TaskView(DruidView):
@@ -106,11 +107,18 @@ class LogView(DruidView):
     @extend_schema(
         operation_id="druid_get_task_log",
         tags=["Druid-shaped"],
-        responses={(200, "text/plain"): OpenApiResponse(OpenApiTypes.STR, description="The end of the log.")},
+        parameters=[
+            OpenApiParameter(
+                "offset", int, description="From this byte on, or with a minus the last so many bytes; 1 MiB at most."
+            )
+        ],
+        responses={(200, "text/plain"): OpenApiResponse(OpenApiTypes.STR, description="The log, or its end.")},
     )
     def get(self, request: Request, task_id: str) -> HttpResponse:
-        """The last 64 KiB of the application's log."""
-        return log_response(selectors.task_log_tail(selectors.get_task(self.actor, task_id)))
+        """The last 64 KiB of the application's log; with `offset` from there on."""
+        task = selectors.get_task(self.actor, task_id)
+        offset = _offset(request.query_params.get("offset"))
+        return log_response(selectors.task_log_tail(task) if offset is None else selectors.task_log_from(task, offset))
 
 
 class ShutdownView(DruidView):
@@ -138,10 +146,11 @@ class CapacityView(DruidView):
 
 
 def _in_state(tasks: QuerySet[Task], state: str) -> QuerySet[Task]:
-    return tasks.filter(_one_of("state", state, _STATES))
+    return tasks.filter(_one_of("state", state, IN_STATE))
 
 
-def _of_type(tasks: QuerySet[Task], kind: str) -> QuerySet[Task]:
+def of_type(tasks: QuerySet[Task], kind: str) -> QuerySet[Task]:
+    """Those of this type, by Druid's name of it. Raises ``InvalidInput`` for an unknown one."""
     return tasks.filter(kind__in=_one_of("type", kind, task_types()))
 
 
@@ -167,12 +176,21 @@ def _time(text: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _limit(text: str | None) -> int:
+def limit_of(text: str | None) -> int:
+    """How many are asked for at most. Raises ``InvalidInput``."""
     if text is None:
         return MOST_TASKS
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= 18):
         raise _fault("max", "must be a whole number of at least 0")
     return min(int(text), MOST_TASKS)
+
+
+def _offset(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
+        raise _fault("offset", "must be a whole number")
+    return int(text)
 
 
 def _fault(name: str, message: str) -> InvalidInput:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.druid import overlord, sampler, supervisors, tasks
+from controlplane.api.druid import cluster, overlord, sampler, supervisors, tasks
 
 app_name = "druid"
 urlpatterns = [
@@ -18,6 +18,16 @@ urlpatterns = [
     path("datasources/<str:name>/markUnused", overlord.MarkUnusedView.as_view(), name="mark-unused"),
     path("datasources/<str:name>/markUsed", overlord.MarkUsedView.as_view(), name="mark-used"),
     path("datasources/<str:name>/segments/<str:segment_id>", overlord.SegmentView.as_view(), name="segment"),
+    path("leader", cluster.LeaderView.as_view(), name="leader"),
+    path("isLeader", cluster.IsLeaderView.as_view(), name="is-leader"),
+    path("workers", cluster.WorkersView.as_view(), name="workers"),
+    path("runningTasks", cluster.RunningTasksView.as_view(), name="running-tasks"),
+    path("pendingTasks", cluster.PendingTasksView.as_view(), name="pending-tasks"),
+    path("waitingTasks", cluster.WaitingTasksView.as_view(), name="waiting-tasks"),
+    path("completeTasks", cluster.CompleteTasksView.as_view(), name="complete-tasks"),
+    path("taskStatus", cluster.TaskStatusesView.as_view(), name="task-statuses"),
+    path("lockedIntervals", cluster.LockedIntervalsView.as_view(), name="locked-intervals"),
+    path("lockedIntervals/v2", cluster.LockedIntervalsV2View.as_view(), name="locked-intervals-v2"),
     path("sampler", sampler.SamplerView.as_view(), name="sampler"),
     path("supervisor", supervisors.SupervisorsView.as_view(), name="supervisors"),
     path("supervisor/history", supervisors.AllHistoryView.as_view(), name="supervisors-history"),

@@ -79,7 +79,7 @@ class LogView(HeadgateView):
         return log_response(selectors.task_log_tail(selectors.get_task(self.actor, task_id)))
 
 
-def log_response(text: str) -> HttpResponse:
+def log_response(text: str | bytes) -> HttpResponse:
     """Plain text, so that nothing in a log is taken for markup."""
     return HttpResponse(text, content_type="text/plain; charset=utf-8")
 

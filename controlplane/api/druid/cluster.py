@@ -1,0 +1,162 @@
+"""What Druid's Overlord answers about itself: who leads, its workers, its tasks by state, its locks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.druid import described, shapes
+from controlplane.api.druid.base import DruidView
+from controlplane.api.druid.tasks import IN_STATE, MOST_TASKS, limit_of, of_type
+from controlplane.common.errors import InvalidInput
+from controlplane.tasks import capacity, selectors
+from controlplane.tasks.models import Status, task_types
+
+
+class LeaderView(DruidView):
+    @extend_schema(
+        operation_id="druid_leader",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): OpenApiResponse(OpenApiTypes.URI, description="Without quotes.")},
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """This site's address, without quotes, as in Druid: whichever process answers leads."""
+        return HttpResponse(request.build_absolute_uri("/").rstrip("/"), content_type="application/json")
+
+
+class IsLeaderView(DruidView):
+    """For load balancers: as in Druid, nobody logs in for it."""
+
+    authentication_classes: list[Any] = []
+    permission_classes = [AllowAny]
+
+    @extend_schema(
+        operation_id="druid_is_leader",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.LEADER},
+        auth=[],
+    )
+    def get(self, request: Request) -> Response:
+        """`{"leader": true}`."""
+        return Response({"leader": True})
+
+
+class WorkersView(DruidView):
+    @extend_schema(
+        operation_id="druid_list_workers",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.WORKERS},
+    )
+    def get(self, request: Request) -> Response:
+        """The pool of indexers as one worker. Its tasks are those that you may see; its capacity is everybody's."""
+        tasks = selectors.list_tasks(self.actor)
+        running = list(tasks.filter(status=Status.RUNNING)[:MOST_TASKS])
+        last = tasks.exclude(ended_at=None).order_by("-ended_at").first()
+        return Response([shapes.worker(request.get_host(), str(request.scheme), capacity.shown(), running, last)])
+
+
+class _TasksInState(DruidView):
+    state = ""  # a word of ``IN_STATE``
+
+    def statuses(self, request: Request, most: str | None = None) -> Response:
+        """The statuses of the tasks in this state, newest first."""
+        tasks = selectors.list_tasks(self.actor).filter(IN_STATE[self.state])
+        kind = request.query_params.get("type")
+        if kind:
+            tasks = of_type(tasks, kind) if kind in task_types() else tasks.none()
+        return Response([shapes.task_status(t) for t in tasks[: limit_of(most)]])
+
+
+class RunningTasksView(_TasksInState):
+    state = "running"
+
+    @extend_schema(
+        operation_id="druid_list_running_tasks",
+        tags=["Druid-shaped"],
+        parameters=[OpenApiParameter("type", str)],
+        responses={(200, "application/json"): described.TASK_STATUSES},
+    )
+    def get(self, request: Request) -> Response:
+        """Tasks that run; of one type with `type`."""
+        return self.statuses(request)
+
+
+class PendingTasksView(_TasksInState):
+    state = "pending"
+
+    @extend_schema(
+        operation_id="druid_list_pending_tasks",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.TASK_STATUSES},
+    )
+    def get(self, request: Request) -> Response:
+        """Tasks that were launched and do not run yet."""
+        return self.statuses(request)
+
+
+class WaitingTasksView(_TasksInState):
+    state = "waiting"
+
+    @extend_schema(
+        operation_id="druid_list_waiting_tasks",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.TASK_STATUSES},
+    )
+    def get(self, request: Request) -> Response:
+        """Tasks that wait to be launched."""
+        return self.statuses(request)
+
+
+class CompleteTasksView(_TasksInState):
+    state = "complete"
+
+    @extend_schema(
+        operation_id="druid_list_complete_tasks",
+        tags=["Druid-shaped"],
+        parameters=[OpenApiParameter("n", int, description=f"{MOST_TASKS} at most.")],
+        responses={(200, "application/json"): described.TASK_STATUSES},
+    )
+    def get(self, request: Request) -> Response:
+        """Tasks that have ended, newest first; the first `n` of them."""
+        return self.statuses(request, request.query_params.get("n"))
+
+
+class TaskStatusesView(DruidView):
+    @extend_schema(
+        operation_id="druid_task_statuses",
+        tags=["Druid-shaped"],
+        request={"application/json": described.array(described.TEXT)},
+        responses={(200, "application/json"): described.STATUSES_BY_ID},
+    )
+    def post(self, request: Request) -> Response:
+        """The short statuses of some tasks by id; those that there are not, or that you may not see, are left out."""
+        ids = request.data
+        if not (isinstance(ids, list) and ids and all(isinstance(i, str) for i in ids)):
+            raise InvalidInput("The body must be a list of ids of tasks.")
+        if len(ids) > MOST_TASKS:
+            raise InvalidInput(f"At most {MOST_TASKS} tasks are asked for at once.")
+        tasks = selectors.list_tasks(self.actor).filter(pk__in=ids)
+        return Response({task.pk: shapes.short_status(task) for task in tasks})
+
+
+class LockedIntervalsView(DruidView):
+    @extend_schema(
+        operation_id="druid_locked_intervals",
+        tags=["Druid-shaped"],
+        request=OpenApiTypes.ANY,
+        responses={(200, "application/json"): described.LOCKED},
+    )
+    def post(self, request: Request) -> Response:
+        """Empty: tasks lock no interval here. A merge and an ingestion of one interval do not keep each other out."""
+        return Response({})
+
+
+@extend_schema_view(post=extend_schema(operation_id="druid_locked_intervals_v2"))
+class LockedIntervalsV2View(LockedIntervalsView):
+    pass
