@@ -23,6 +23,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
+from ingestion.specs.errors import said
 
 _MOST_ROWS = 2**31 - 1
 _LONGEST_COMMENT = 500
@@ -128,7 +129,7 @@ def _fault(error: Any) -> str:
         return f"{where} is not supported by automatic compaction here: leave it out."
     if where.endswith("partitionsSpec.type"):
         return f"{where} must be dynamic: segments are not partitioned by hash or range."
-    return f"{where or 'the config'}: {error['msg']}."
+    return f"{where or 'the config'}: {said(error)}."
 
 
 @transaction.atomic

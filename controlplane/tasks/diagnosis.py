@@ -200,13 +200,21 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
             options.append(f"tuningConfig.{name}: {source.traits.label}s do not read it")
     options += [f"tuningConfig.{name}: {why}" for name, why in _OF_DRUID.items() if tuning.get(name) is not None]
     options += _index_options(tuning, source.traits.keeps_offsets)
+    options += [f"ioConfig.{name}: {why}" for name, why in _OF_DRUIDS_READING.items() if io_config.get(name)]
     schema = _part(spec, "dataSchema")
+    if schema.get("projections"):
+        options.append("dataSchema.projections: queries read the rows")
     if schema.get("granularitySpec", {}).get("intervals"):
         options.append("dataSchema.granularitySpec.intervals: a stream has none")
     for dimension in schema.get("dimensionsSpec", {}).get("dimensions", []):
         if isinstance(dimension, dict) and not dimension.get("createBitmapIndex", True):
             path = f"dataSchema.dimensionsSpec.dimensions[{dimension.get('name')}].createBitmapIndex"
             options.append(f"{path}: Parquet has no bitmap index")
+        if isinstance(dimension, dict) and dimension.get("formatVersion") is not None:
+            path = f"dataSchema.dimensionsSpec.dimensions[{dimension.get('name')}].formatVersion"
+            options.append(f"{path}: Parquet has one form of nested columns")
+    if scaler.get("stopTaskCountRatio") is not None:
+        options.append(f"ioConfig.autoScalerConfig.stopTaskCountRatio: {_ONE_GROUP}")
     if spec.get("context"):
         options.append("context: nothing here reads it")
     return options
@@ -264,6 +272,20 @@ _OF_DRUID = {
     "shutdownTimeout": "tasks go on while the control plane is stopped",
     "offsetFetchPeriod": f"the lag is kept every {FINEST.seconds} seconds",
     "segmentWriteOutMediumFactory": "Parquet files need no such medium",
+    "appendableIndexSpec": "rows are kept in memory in one way",
+    "skipBytesInMemoryOverheadCheck": "what is counted is what the rows take",
+    "skipSequenceNumberAvailabilityCheck": "whether offsets are still there is always looked at",
+    "repartitionTransitionDuration": "Kafka's partitions are never split",
+    "numPersistThreads": "an indexer persists beside its reading, one batch at a time",
+    "maxColumnsToMerge": "files are merged in one step",
+    "basePersistDirectory": "where an indexer works is the installation's to say",
+    "buildV9Directly": "segments are Parquet files",
+}
+_ONE_GROUP = "a supervisor's indexers are one group, and hand over together"
+_OF_DRUIDS_READING = {
+    "stopTaskCount": _ONE_GROUP,
+    "serverPriorityToReplicas": "tasks answer no queries",
+    "emitTimeLagMetrics": "lag is counted in records",
 }
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
 _DEFAULT_IDLE = IdleConfig().model_dump(mode="json", exclude_none=True)

@@ -20,6 +20,7 @@ from frontend.steps import drawing_of
 from frontend.views.common import PageRequest, page
 from frontend.views.supervisors import frame
 from ingestion.specs import AutoScalerConfig
+from ingestion.specs.errors import said
 
 ACTIONS_SHOWN = 100
 MOST = 10  # indexers, for a spec that says nothing
@@ -58,7 +59,7 @@ def _simulated(supervisor: Supervisor, form: SimulatorForm) -> dict[str, Any]:
     try:
         config = AutoScalerConfig(enableTaskAutoScaler=True, **form.parameters)
     except ValidationError as error:
-        form.add_error(None, "; ".join(str(e["msg"]).removeprefix("Value error, ") for e in error.errors()))
+        form.add_error(None, "; ".join(said(e) for e in error.errors()))
         return {}
     now = timezone.now()
     start = now - timedelta(minutes=WINDOWS[form.cleaned_data["window"]])

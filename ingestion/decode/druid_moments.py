@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ingestion.decode.druid_values import Fails
+from ingestion.specs.errors import said
 from ingestion.specs.periods import PeriodGranularity, zone_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,7 +49,7 @@ def granularity(period: str, origin_ms: int | None, zone_name: str | None) -> Pe
     try:
         return PeriodGranularity.model_validate(written)
     except ValidationError as error:
-        raise BadTime(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None
+        raise BadTime(said(error.errors()[0])) from None
 
 
 def moment(ms: int) -> datetime:

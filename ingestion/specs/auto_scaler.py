@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel
+
+_OTHER_STRATEGIES = ("costBased",)
+_BOUNDS = ("taskCountMax", "taskCountMin", "taskCountStart")
 
 
 class AutoScalerConfig(SpecModel):
@@ -31,6 +34,25 @@ class AutoScalerConfig(SpecModel):
     scaleActionPeriodMillis: int = Field(default=60_000, ge=1)
     scaleInStep: int = Field(default=1, ge=1)
     scaleOutStep: int = Field(default=2, ge=1)
+    lagAggregate: Literal["SUM"] | None = None  # of the partitions' lags; the others are not built
+    stopTaskCountRatio: float | None = Field(default=None, gt=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_that_is_off_does_nothing(cls, value: Any) -> Any:
+        """Druid shows one with 0 for its bounds, and with the fields of whatever strategy it has."""
+        if not isinstance(value, dict) or value.get("enableTaskAutoScaler") not in (None, False):
+            return value
+        if value.get("autoScalerStrategy") in _OTHER_STRATEGIES:
+            return {}
+        return {name: v for name, v in value.items() if not (name in _BOUNDS and v == 0)}
+
+    @field_validator("autoScalerStrategy", mode="before")
+    @classmethod
+    def _a_strategy_that_is_built(cls, value: Any) -> Any:
+        if value in _OTHER_STRATEGIES:
+            raise ValueError(f"{value} is not supported: lagBased is, by the lag alone")
+        return value
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:

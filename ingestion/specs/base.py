@@ -4,13 +4,48 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import cache
+from types import NoneType
+from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
 
-class SpecModel(BaseModel):
+class NullTaking(BaseModel):
+    """A null is as if the field were left out, where it may be: Druid's own answers have nulls for what is not set.
+
+    Those of fields that are not known here, too: they say nothing, and each version of Druid has more of them.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_left_out(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or not any(v is None for v in value.values()):
+            return value
+        return {name: v for name, v in value.items() if v is not None or name in _told_of_null(cls)}
+
+
+@cache
+def _told_of_null(model: type[BaseModel]) -> frozenset[str]:
+    """Fields that must be given, and those that null is a value of."""
+    fields = model.model_fields.items()
+    told = [(n, f) for n, f in fields if f.is_required() or NoneType in (f.annotation, *get_args(f.annotation))]
+    return frozenset(name for n, f in told for name in (n, f.alias) if name is not None)
+
+
+def unbuilt(why: str) -> BeforeValidator:
+    """For a field of Druid's that is refused by name unless it is null."""
+
+    def refuse(value: Any) -> None:
+        if value is not None:
+            raise ValueError(why)
+
+    return BeforeValidator(refuse)
+
+
+class SpecModel(NullTaking):
     """Frozen, and an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -67,6 +67,7 @@ class DimensionSchema(SpecModel):
     # The order of a string column's lists.
     multiValueHandling: Literal["SORTED_ARRAY", "SORTED_SET", "ARRAY"] = "SORTED_ARRAY"
     createBitmapIndex: bool = True  # Parquet has no such index
+    formatVersion: int | None = None  # of Druid's nested columns: Parquet has one form
 
     @field_validator("multiValueHandling", mode="before")
     @classmethod
@@ -180,6 +181,7 @@ class DataSchema(SpecModel):
     metricsSpec: list[Metric] = Field(default_factory=list, max_length=MOST_COLUMNS)
     granularitySpec: GranularitySpec = Field(default_factory=GranularitySpec)
     transformSpec: TransformSpec = Field(default_factory=TransformSpec)
+    projections: list[Any] | None = None  # Druid's: rows that are added up once more, for queries
 
     @model_validator(mode="after")
     def _one_column_a_name(self) -> DataSchema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,7 @@ def _step(part: str | int) -> str:
 
 def _issue(error: dict[str, Any], document: Any) -> SpecIssue:
     parts = _json_parts(error["loc"], document, error["type"] == "missing")
-    return issue_at([*parts, "type"] if error["type"] in _TAG_ERRORS else parts, _message(error))
+    return issue_at([*parts, "type"] if error["type"] in _TAG_ERRORS else parts, said(error))
 
 
 def _json_parts(location: tuple[str | int, ...], document: Any, missing: bool) -> list[str | int]:
@@ -69,12 +70,54 @@ def _json_parts(location: tuple[str | int, ...], document: Any, missing: bool) -
     return parts
 
 
-def _message(error: dict[str, Any]) -> str:
-    kind = error["type"]
-    if kind == "extra_forbidden":
-        return "unknown field: check its spelling, or remove it"
-    if kind in ("missing", "union_tag_not_found"):
-        return "required field is missing"
+def said(error: Mapping[str, Any]) -> str:
+    """One of a ``ValidationError``'s errors in our own words: nothing that pydantic says reaches anybody."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _OWN:
+        return str(error["msg"]).removeprefix("Value error, ")
     if kind == "union_tag_invalid":
-        return f"must be one of {error['ctx']['expected_tags']}, not {error['ctx']['tag']!r}"
-    return str(error["msg"]).removeprefix("Value error, ")
+        return f"must be one of {context['expected_tags']}, not {context['tag']!r}"
+    if error.get("input", ...) is None and kind not in ("missing", "extra_forbidden", "union_tag_not_found"):
+        return "must not be null"
+    return _WORDS.get(kind, "can't be taken as it is written").format_map(context)
+
+
+# What validators of ours say themselves.
+_OWN = ("value_error", "kafka_property", "source_type")
+_TIME = "must be a time in ISO 8601, such as 2030-01-31T12:00:00Z"
+_PERIOD = "must be a period in ISO 8601, such as PT1H or P1D"
+_OBJECT, _WHOLE = "must be an object", "must be a whole number"
+_WORDS = {
+    "extra_forbidden": "unknown field: check its spelling, or remove it",
+    "missing": "required field is missing",
+    "union_tag_not_found": "required field is missing",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "none_required": "must be null, or left out",
+    "string_type": "must be a text",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "int_type": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_from_float": _WHOLE,
+    "int_parsing_size": "is too large a number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "greater_than_equal": "must be {ge} or more",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be {le} or less",
+    "less_than": "must be less than {lt}",
+    "list_type": "must be a list",
+    "dict_type": _OBJECT,
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    **dict.fromkeys(
+        ("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "datetime_object_invalid"), _TIME
+    ),
+    **dict.fromkeys(("time_delta_type", "time_delta_parsing"), _PERIOD),
+}

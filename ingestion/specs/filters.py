@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from ingestion.specs.base import SpecModel
 from ingestion.specs.intervals import interval_ms
 from ingestion.specs.limits import (
     DEEPEST_FILTER,
@@ -33,11 +34,7 @@ Bound = Annotated[str | int | float, AfterValidator(_short)]
 Language = Literal["druid", "sql"]  # of an expression: Druid's own, as far as it is taken, or DuckDB's SQL
 
 
-class _Filter(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SelectorFilter(_Filter):
+class SelectorFilter(SpecModel):
     """Rows whose ``dimension`` equals ``value`` (``null`` matches missing ones), compared as text."""
 
     type: Literal["selector"]
@@ -45,7 +42,7 @@ class SelectorFilter(_Filter):
     value: Value | None = None
 
 
-class EqualsFilter(_Filter):
+class EqualsFilter(SpecModel):
     """Rows whose ``column`` equals ``matchValue``."""
 
     type: Literal["equals"]
@@ -54,14 +51,14 @@ class EqualsFilter(_Filter):
     matchValue: Value
 
 
-class NullFilter(_Filter):
+class NullFilter(SpecModel):
     """Rows whose ``column`` is missing or null."""
 
     type: Literal["null"]
     column: FieldName
 
 
-class InFilter(_Filter):
+class InFilter(SpecModel):
     """Rows whose ``dimension`` is one of ``values``, compared as text."""
 
     type: Literal["in"]
@@ -69,7 +66,7 @@ class InFilter(_Filter):
     values: list[Value | None] = Field(min_length=1, max_length=MOST_VALUES)
 
 
-class BoundFilter(_Filter):
+class BoundFilter(SpecModel):
     """Rows whose ``dimension`` lies between ``lower`` and ``upper``; ``ordering`` numeric or lexicographic."""
 
     type: Literal["bound"]
@@ -80,8 +77,13 @@ class BoundFilter(_Filter):
     upperStrict: bool = False
     ordering: Literal["lexicographic", "numeric"] = "lexicographic"
 
+    @field_validator("ordering", mode="before")
+    @classmethod
+    def _a_name_or_an_object(cls, value: Any) -> Any:
+        return value["type"] if isinstance(value, dict) and set(value) == {"type"} else value
 
-class LikeFilter(_Filter):
+
+class LikeFilter(SpecModel):
     """Rows whose ``dimension`` matches an SQL LIKE pattern (``%`` and ``_``)."""
 
     type: Literal["like"]
@@ -90,7 +92,7 @@ class LikeFilter(_Filter):
     escape: str | None = Field(default=None, max_length=1)
 
 
-class ExpressionFilter(_Filter):
+class ExpressionFilter(SpecModel):
     """Rows for which an expression over the fields is true. Null is not true; in SQL, nor is what fails."""
 
     type: Literal["expression"]
@@ -98,7 +100,7 @@ class ExpressionFilter(_Filter):
     language: Language = "druid"
 
 
-class RegexFilter(_Filter):
+class RegexFilter(SpecModel):
     """Rows in whose ``dimension`` a regular expression of Java's finds something."""
 
     type: Literal["regex"]
@@ -111,7 +113,7 @@ class RegexFilter(_Filter):
         return self.dimension
 
 
-class SearchQuery(_Filter):
+class SearchQuery(SpecModel):
     """What a search looks for: ``value``, all of ``values``, a ``pattern``, or any text at all."""
 
     type: Literal["contains", "insensitive_contains", "fragment", "regex", "all"]
@@ -136,7 +138,7 @@ class SearchQuery(_Filter):
         return self.values or [self.value or ""]
 
 
-class SearchFilter(_Filter):
+class SearchFilter(SpecModel):
     """Rows in whose ``dimension`` a search finds something."""
 
     type: Literal["search"]
@@ -149,7 +151,7 @@ class SearchFilter(_Filter):
         return self.dimension
 
 
-class IntervalFilter(_Filter):
+class IntervalFilter(SpecModel):
     """Rows whose ``dimension``, as milliseconds, lies in one of the ISO 8601 ``intervals``."""
 
     type: Literal["interval"]
@@ -174,14 +176,14 @@ class IntervalFilter(_Filter):
         return [interval_ms(text) for text in self.intervals]
 
 
-class ColumnComparisonFilter(_Filter):
+class ColumnComparisonFilter(SpecModel):
     """Rows whose ``dimensions`` are all equal, as text; null equals null."""
 
     type: Literal["columnComparison"]
     dimensions: list[FieldName] = Field(min_length=2, max_length=100)
 
 
-class RangeFilter(_Filter):
+class RangeFilter(SpecModel):
     """Rows whose ``column`` lies between two values, as text or as numbers."""
 
     type: Literal["range"]
@@ -222,33 +224,33 @@ class RangeFilter(_Filter):
 LeafFilter = RegexFilter | SearchFilter | IntervalFilter | ColumnComparisonFilter | RangeFilter
 
 
-class TrueFilter(_Filter):
+class TrueFilter(SpecModel):
     """Every row."""
 
     type: Literal["true"]
 
 
-class FalseFilter(_Filter):
+class FalseFilter(SpecModel):
     """No row."""
 
     type: Literal["false"]
 
 
-class AndFilter(_Filter):
+class AndFilter(SpecModel):
     """Rows that match all ``fields``."""
 
     type: Literal["and"]
     fields: list[Filter] = Field(min_length=1, max_length=MOST_FILTERS)
 
 
-class OrFilter(_Filter):
+class OrFilter(SpecModel):
     """Rows that match at least one of ``fields``."""
 
     type: Literal["or"]
     fields: list[Filter] = Field(min_length=1, max_length=MOST_FILTERS)
 
 
-class NotFilter(_Filter):
+class NotFilter(SpecModel):
     """Rows that do not match ``field``."""
 
     type: Literal["not"]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
+
+from ingestion.specs.base import SpecModel
 
 Compression = Literal["lz4", "lzf", "zstd", "uncompressed", "none", "auto"]
 _COMPRESSIONS = ("dimensionCompression", "metricCompression", "jsonCompression", "complexMetricCompression")
 
 
-class IndexSpec(BaseModel):
+class IndexSpec(SpecModel):
     """What is left out is Headgate's to choose, as is ``auto``. Objects are not looked into: they have no effect."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     dimensionCompression: Compression | None = None
     metricCompression: Compression | None = None

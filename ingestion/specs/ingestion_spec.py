@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name
 from ingestion.specs.data_schema import DataSchema
@@ -25,10 +25,12 @@ from ingestion.specs.sources import AnyIOConfig, DruidType, source_types
 
 _AGES = re.compile(r"P\d{6,}D")
 _CENTURY = timedelta(days=36_525)
+_NEVER = "P2147483647D"
+_BYTES_IN_MEMORY = 64 * 1024 * 1024
 
 
 def _no_longer_than_a_century(value: Any) -> Any:
-    """Druid's default for never is ``P2147483647D``, more than a ``timedelta`` holds."""
+    """Druid's periods may be longer than a ``timedelta`` holds."""
     return _CENTURY if isinstance(value, str) and _AGES.fullmatch(value) else value
 
 
@@ -38,6 +40,11 @@ def _a_second_at_least(value: timedelta) -> timedelta:
     return value
 
 
+def _not_given(value: Any) -> Any:
+    """Druid's own answer has its default for never where nobody gave one; rows are seen there before any handoff."""
+    return None if value == _NEVER else value
+
+
 Pause = Annotated[timedelta, BeforeValidator(_no_longer_than_a_century), AfterValidator(_a_second_at_least)]
 
 
@@ -45,6 +52,25 @@ class SegmentWriteOutMediumFactory(SpecModel):
     """Where Druid keeps the columns of a segment that is being made."""
 
     type: Literal["tmpFile", "offHeapMemory", "onHeapMemory"]
+
+
+class AppendableIndexSpec(SpecModel):
+    """How Druid keeps rows in memory."""
+
+    type: Literal["onheap"]
+    preserveExistingMetrics: bool = False
+
+    @field_validator("preserveExistingMetrics")
+    @classmethod
+    def _adds_up_records(cls, value: bool) -> bool:
+        if value:
+            raise ValueError("is not supported: metrics are made of the records' fields, not of metrics in them")
+        return value
+
+
+def _headgates_own(value: Any) -> Any:
+    """Druid's 0 is a bound that it finds itself, and -1 none: here there is always one."""
+    return _BYTES_IN_MEMORY if value in (0, -1) and not isinstance(value, bool) else value
 
 
 class TuningConfig(SpecModel):
@@ -57,11 +83,11 @@ class TuningConfig(SpecModel):
     maxRowsPerSegment: int = Field(default=5_000_000, ge=1)
     maxTotalRows: int | None = Field(default=None, ge=1)
     maxRowsInMemory: int = Field(default=1_000_000, ge=1)
-    maxBytesInMemory: int = Field(default=64 * 1024 * 1024, ge=1024 * 1024)
+    maxBytesInMemory: Annotated[int, BeforeValidator(_headgates_own), Field(ge=1024 * 1024)] = _BYTES_IN_MEMORY
     intermediatePersistPeriod: Pause = timedelta(minutes=10)
     maxPendingPersists: int = Field(default=0, ge=0, le=100)
     # None where Druid's default is never; an indexer then hands off as it comes.
-    intermediateHandoffPeriod: Pause | None = None
+    intermediateHandoffPeriod: Annotated[Pause | None, BeforeValidator(_not_given)] = None
     logParseExceptions: bool = False
     maxParseExceptions: int | None = Field(default=None, ge=0)
     maxSavedParseExceptions: int = Field(default=100, ge=0, le=10_000)
@@ -77,6 +103,14 @@ class TuningConfig(SpecModel):
     shutdownTimeout: timedelta | None = Field(default=None, gt=timedelta())
     offsetFetchPeriod: timedelta | None = Field(default=None, ge=timedelta(seconds=5))
     segmentWriteOutMediumFactory: SegmentWriteOutMediumFactory | None = None
+    appendableIndexSpec: AppendableIndexSpec | None = None
+    skipBytesInMemoryOverheadCheck: bool | None = None
+    skipSequenceNumberAvailabilityCheck: bool | None = None
+    repartitionTransitionDuration: timedelta | None = None
+    numPersistThreads: int | None = Field(default=None, ge=1)
+    maxColumnsToMerge: int | None = Field(default=None, ge=-1)
+    basePersistDirectory: str | None = Field(default=None, max_length=1_000)
+    buildV9Directly: bool | None = None
 
     @property
     def most_parse_exceptions(self) -> int | None:

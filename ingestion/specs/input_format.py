@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
+from ingestion.specs.base import NullTaking
 from ingestion.specs.connection_name import ConnectionName
 from ingestion.specs.json_path import parse_json_path
 from ingestion.specs.limits import (
@@ -35,7 +36,7 @@ MOST_REGISTRIES = 4
 CONTROL_A = "\x01"
 
 
-class FormatModel(BaseModel):
+class FormatModel(NullTaking):
     """Frozen, and an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
@@ -365,13 +366,13 @@ InputFormat = Annotated[
 def registries_of(written: InputFormat) -> Iterator[tuple[tuple[str, ...], RegistryDecoder]]:
     """Every schema registry that a format asks, with its place in the ioConfig."""
 
-    def inside(value: BaseModel, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], RegistryDecoder]]:
+    def inside(value: FormatModel, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], RegistryDecoder]]:
         if isinstance(value, RegistryDecoder):
             yield place, value
             return
         for name in type(value).model_fields:
             inner = getattr(value, name)
-            if isinstance(inner, BaseModel):
+            if isinstance(inner, FormatModel):
                 yield from inside(inner, (*place, name))
 
     yield from inside(written, ("inputFormat",))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from ingestion.specs.auto_scaler import AutoScalerConfig
-from ingestion.specs.base import SpecModel, utc
+from ingestion.specs.base import SpecModel, unbuilt, utc
 from ingestion.specs.connection_name import ConnectionName
 from ingestion.specs.errors import SpecError
 from ingestion.specs.group_times import faults_of
@@ -24,6 +24,7 @@ Tombstones = Literal["throw_away", "quarantine"]  # what becomes of records with
 DEFAULT_PERIOD = timedelta(seconds=30)
 _NOTHING_YET, _NOTHING_MORE = timedelta(seconds=20), timedelta(seconds=5)
 _CENTURY = timedelta(days=36_525)
+_COPIES = {"stream": "topic", "useEarliestSequenceNumber": "useEarliestOffset"}
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -246,6 +247,30 @@ class KafkaIOConfig(IOConfig):
     startDelay: Span = Field(default=timedelta(seconds=5), ge=timedelta())
     taskDuration: timedelta = Field(default=timedelta(hours=1), gt=timedelta())
     completionTimeout: timedelta = Field(default=timedelta(minutes=30), gt=timedelta())
+    # Druid's, without effect: see ``options_without_effect``.
+    stopTaskCount: int | None = Field(default=None, ge=1)
+    serverPriorityToReplicas: dict[str, int] | None = None
+    emitTimeLagMetrics: bool | None = None
+    # Druid's, which would change what is read.
+    topicPattern: Annotated[
+        None, unbuilt("is not supported: name one topic, and make a supervisor for each of several")
+    ] = None
+    configOverrides: Annotated[None, unbuilt("is not supported: write the properties into consumerProperties")] = None
+    headerBasedFilterConfig: Annotated[
+        None, unbuilt("is not supported: with inputFormat kafka a filter in transformSpec can read a header's column")
+    ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_copies(cls, value: Any) -> Any:
+        """Druid shows two fields once more under the names that all streams share."""
+        if not isinstance(value, dict):
+            return value
+        for copy, of in _COPIES.items():
+            original = cls.model_fields[of].default if value.get(of) is None else value[of]
+            if value.get(copy) not in (None, original):
+                raise ValueError(f"{copy} must be what {of} is, or be left out")
+        return {name: v for name, v in value.items() if name not in _COPIES}
 
     @model_validator(mode="after")
     def _a_group_only_for_groups(self) -> Self:

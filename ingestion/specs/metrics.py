@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
+from ingestion.specs.base import SpecModel
 from ingestion.specs.limits import ColumnName, FieldName
 
 # What tells the first record from the last is not stored with a row: such rows can't be merged again.
@@ -17,9 +18,7 @@ NOT_AGAIN = frozenset({"first", "last"})
 ValueKind = Literal["long", "double", "string"]
 
 
-class _Metric(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Metric(SpecModel):
     name: ColumnName
 
     @field_validator("name")
@@ -51,6 +50,8 @@ class CountMetric(_Metric):
 
 class _FieldMetric(_Metric):
     fieldName: FieldName
+    # What a first or last one goes by; Druid shows it, and it may be no other here.
+    timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)
 
     @property
     def field(self) -> str | None:

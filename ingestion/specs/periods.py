@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from dateutil.relativedelta import relativedelta
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from ingestion.specs.errors import said
 from ingestion.specs.granularity import MAX_TIME, MIN_TIME, Granularity
 from ingestion.specs.limits import FieldName
 
@@ -187,10 +188,7 @@ def _parsed(model: type[PeriodGranularity] | type[DurationGranularity], value: d
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        faults = (
-            ".".join(map(str, e["loc"])) + ": " * bool(e["loc"]) + e["msg"].removeprefix("Value error, ")
-            for e in error.errors()
-        )
+        faults = (".".join(map(str, e["loc"])) + ": " * bool(e["loc"]) + said(e) for e in error.errors())
         raise ValueError("; ".join(faults)) from None
 
 

@@ -3,8 +3,9 @@
 The address is an Overlord's, whose sampler reads records and evaluates transforms and filters. The answers go to
 ``tests/golden`` with Druid's version in them: ``druid_expressions.json`` has few expressions with values of every kind,
 ``druid_sampler.json`` what it answers to each body of ``druid_corpus``. Tests hold ours against them and need no Druid.
-``druid_overlord.json`` has what the Overlord says of itself and of its tasks. The name of one of them behind the
-address (``expressions``, ``sampler``, ``overlord``) records that one alone.
+``druid_overlord.json`` has what the Overlord says of itself and of its tasks, ``druid_specs.json`` what its GET shows
+of specs. The name of one of them behind the address (``expressions``, ``sampler``, ``overlord``, ``specs``) records
+that one alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support import druid_overlord
+from tests.support import druid_overlord, druid_specs
 from tests.support.druid_corpus import GOLDEN as SAMPLER
 from tests.support.druid_corpus import cases
 
@@ -191,6 +192,7 @@ def main(overlord: str, wanted: str = "") -> None:
         "sampler": _record_sampler,
         "expressions": _record_expressions,
         "overlord": druid_overlord.record,
+        "specs": druid_specs.record,
     }
     for name in [wanted] if wanted else recorders:
         recorders[name](overlord, version)

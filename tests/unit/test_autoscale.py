@@ -162,7 +162,7 @@ def test_what_does_not_fit_together_is_refused(config: dict[str, Any], message: 
         ("triggerScaleOutFractionThreshold", 1.1),
         ("scaleInStep", 0),
         ("taskCountMax", 0),
-        ("stopTaskCountRatio", 0.5),
+        ("stopTaskCountRate", 0.5),
     ],
 )
 def test_a_wrong_value_is_named(field: str, value: Any) -> None:

@@ -113,13 +113,14 @@ def test_defaults_of_the_document() -> None:
 
 
 def test_when_rows_are_persisted_and_handed_off() -> None:
-    """Druid's defaults, but for the handoff period, which is the longest there: ``P2147483647D``."""
+    """Druid's defaults; that of the handoff period, never, is as none: an indexer hands off as it comes."""
     tuning = TuningConfig()
     assert (tuning.maxRowsInMemory, tuning.maxTotalRows, tuning.maxPendingPersists) == (1_000_000, None, 0)
     assert tuning.intermediatePersistPeriod == timedelta(minutes=10)
     assert tuning.indexSpecForIntermediatePersists is None
-    long = changed(("tuningConfig/intermediateHandoffPeriod", "P2147483647D"))
-    task = parse_task_spec(long)
+    never = changed(("tuningConfig/intermediateHandoffPeriod", "P2147483647D"))
+    assert parse_task_spec(never).spec.tuningConfig.intermediateHandoffPeriod is None
+    task = parse_task_spec(changed(("tuningConfig/intermediateHandoffPeriod", "P2147483646D")))
     assert task.spec.tuningConfig.intermediateHandoffPeriod == timedelta(days=36_525)
     assert parse_task_spec(task.canonical()) == task
 
@@ -281,8 +282,8 @@ def test_an_empty_object_names_what_is_required() -> None:
         ([("type", "index_parallel")], "type", "index_kafka_share_group"),
         ([("tuningConfig/intermediatePersistPeriod", "PT0.5S")], "tuningConfig.intermediatePersistPeriod", "a second"),
         ([("tuningConfig/intermediateHandoffPeriod", "-PT1H")], "tuningConfig.intermediateHandoffPeriod", "a second"),
-        ([("tuningConfig/maxPendingPersists", 101)], "tuningConfig.maxPendingPersists", "less than or equal to 100"),
-        ([("tuningConfig/maxTotalRows", 0)], "tuningConfig.maxTotalRows", "greater than or equal to 1"),
+        ([("tuningConfig/maxPendingPersists", 101)], "tuningConfig.maxPendingPersists", "must be 100 or less"),
+        ([("tuningConfig/maxTotalRows", 0)], "tuningConfig.maxTotalRows", "must be 1 or more"),
         (
             [("tuningConfig/indexSpecForIntermediatePersists", {"dimensionCompression": "snappy"})],
             "tuningConfig.indexSpecForIntermediatePersists.dimensionCompression",
@@ -371,8 +372,8 @@ def test_replicas_read_offset_ranges() -> None:
 @pytest.mark.parametrize(
     ("io_config", "message"),
     [
-        ({"replicas": 0}, "greater than or equal to 1"),
-        ({"replicas": 11}, "less than or equal to 10"),
+        ({"replicas": 0}, "must be 1 or more"),
+        ({"replicas": 11}, "must be 10 or less"),
         ({"replicas": 2, "assignment": "consumer_group"}, "each partition is read by one member alone"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from controlplane.tasks.diagnosis import options_without_effect
 from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
 from tests.unit.test_specs import SEED, changed, nested
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "druid.md"
 # The supervisor spec of the document "Apache Kafka ingestion", as it stands there.
 SAMPLE = json.loads("""
 {
@@ -110,7 +112,7 @@ SUPERVISOR: dict[str, Any] = {
     "tuningConfig/indexSpecForIntermediatePersists": {"dimensionCompression": "uncompressed"},
     "tuningConfig/reportParseExceptions": True,
     "tuningConfig/resetOffsetAutomatically": True,
-    "tuningConfig/intermediateHandoffPeriod": "P2147483647D",
+    "tuningConfig/intermediateHandoffPeriod": "PT1M",
     "tuningConfig/logParseExceptions": True,
     "tuningConfig/maxParseExceptions": 2_147_483_647,
     "tuningConfig/maxSavedParseExceptions": 0,
@@ -128,7 +130,29 @@ UNUSED: dict[str, Any] = {
     "tuningConfig/shutdownTimeout": "PT80S",
     "tuningConfig/offsetFetchPeriod": "PT5S",
     "tuningConfig/segmentWriteOutMediumFactory": {"type": "tmpFile"},
+    "tuningConfig/appendableIndexSpec": {"type": "onheap"},
+    "tuningConfig/skipBytesInMemoryOverheadCheck": True,
+    "tuningConfig/skipSequenceNumberAvailabilityCheck": True,
+    "tuningConfig/repartitionTransitionDuration": "PT2M",
+    "tuningConfig/numPersistThreads": 2,
+    "tuningConfig/maxColumnsToMerge": 100,
+    "tuningConfig/basePersistDirectory": "/tmp/persist",
+    "tuningConfig/buildV9Directly": True,
+    "ioConfig/stopTaskCount": 1,
+    "ioConfig/serverPriorityToReplicas": {"0": 1},
+    "ioConfig/emitTimeLagMetrics": True,
+    "ioConfig/autoScalerConfig/stopTaskCountRatio": 0.5,
+    "dataSchema/projections": [{"name": "daily"}],
     "tuningConfig/indexSpec/bitmap": {"type": "roaring", "compressRunOnSerialization": True},
+}
+# Druid's, which would change what is read or stored, and are not built.
+REFUSED: dict[str, Any] = {
+    "ioConfig/topicPattern": "a-.*",
+    "ioConfig/configOverrides": {"type": "properties"},
+    "ioConfig/headerBasedFilterConfig": {"filter": {"type": "in", "dimension": "h", "values": ["x"]}},
+    "ioConfig/autoScalerConfig/autoScalerStrategy": "costBased",
+    "ioConfig/autoScalerConfig/lagAggregate": "MAX",
+    "tuningConfig/appendableIndexSpec/preserveExistingMetrics": True,
 }
 TASK: dict[str, Any] = {
     "ioConfig/topic": "t",
@@ -148,6 +172,24 @@ def test_every_option_of_a_supervisor_is_taken_and_has_an_effect_or_is_named(pat
     assert [text.partition(":")[0] for text in named] == ([path.replace("/", ".")] if path in UNUSED else [])
 
 
+@pytest.mark.parametrize("path", list(REFUSED))
+def test_what_is_not_built_is_refused_by_name(path: str) -> None:
+    on: dict[str, Any] = {"enableTaskAutoScaler": True, "taskCountMin": 1, "taskCountMax": 2}
+    parts: list[tuple[str, Any]] = [("ioConfig/autoScalerConfig", on)] if "autoScaler" in path else []
+    parts += [("tuningConfig/appendableIndexSpec", {"type": "onheap"})] if "appendable" in path else []
+    with pytest.raises(SpecError) as caught:
+        parse_supervisor_spec(changed(*parts, (path, REFUSED[path]), of=SAMPLE))
+    assert [issue.path for issue in caught.value.issues] == [path.replace("/", ".")]
+
+
+def test_the_page_about_druid_says_of_each_field_what_becomes_of_it() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition("<!-- fields: begin -->")[2]
+    lines = table.partition("<!-- fields: end -->")[0].strip().splitlines()[2:]
+    verdicts = {"same": SUPERVISOR, "without effect": UNUSED, "refused": REFUSED}
+    expected = [f"| `{path.replace('/', '.')}` | {v} |" for v, paths in verdicts.items() for path in paths]
+    assert lines == sorted(expected)
+
+
 def test_all_options_of_a_supervisor_together() -> None:
     """But for one of the two that exclude each other."""
     options = {**SUPERVISOR, **UNUSED}
@@ -165,13 +207,13 @@ def test_every_option_of_a_share_groups_task_is_taken(path: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("handoffConditionTimeout", -1, "greater than or equal to 0"),
-        ("workerThreads", 0, "greater than or equal to 1"),
-        ("chatThreads", "many", "valid integer"),
-        ("chatRetries", -1, "greater than or equal to 0"),
-        ("httpTimeout", "PT0S", "greater than 0"),
-        ("shutdownTimeout", "80", "valid timedelta"),
-        ("offsetFetchPeriod", "PT4S", "greater than or equal to 5 seconds"),
+        ("handoffConditionTimeout", -1, "must be 0 or more"),
+        ("workerThreads", 0, "must be 1 or more"),
+        ("chatThreads", "many", "must be a whole number"),
+        ("chatRetries", -1, "must be 0 or more"),
+        ("httpTimeout", "PT0S", "must be more than 0 seconds"),
+        ("shutdownTimeout", "80", "must be a period in ISO 8601"),
+        ("offsetFetchPeriod", "PT4S", "must be 5 seconds or more"),
         ("segmentWriteOutMediumFactory", {}, "required field is missing"),
         ("segmentWriteOutMediumFactory", {"type": "disk"}, "tmpFile"),
     ],
