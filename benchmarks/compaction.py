@@ -94,6 +94,7 @@ def _schema() -> DataSchema:
         {
             "dataSource": "bench",
             "timestampSpec": {"column": "time"},
+            "dimensionsSpec": {"useSchemaDiscovery": True},
             "granularitySpec": {"segmentGranularity": "HOUR", "rollup": False},
             "metricsSpec": [],
         }

@@ -83,6 +83,7 @@ def _schema(rollup: bool) -> DataSchema:
         {
             "dataSource": "bench",
             "timestampSpec": {"column": "time"},
+            "dimensionsSpec": {"useSchemaDiscovery": True},
             "granularitySpec": {"segmentGranularity": "DAY", **granularity},
             "metricsSpec": metrics if rollup else [],
         }

@@ -173,8 +173,12 @@ class SchemaForm(StepForm):
     def edited(self) -> Document:
         data, place = self.cleaned_data, (*SCHEMA, "dimensionsSpec")
         columns = [self._column(name) for name in self._columns()]
-        before = {k: v for k, v in (value_at(self.document, place) or {}).items() if k != "includeAllDimensions"}
-        dimensions = {**before, "useSchemaDiscovery": data["discover"], "dimensions": columns}
+        before = dict(value_at(self.document, place) or {})
+        # Fields that were discovered as strings stay so.
+        as_strings = self.discovers and not before.get("useSchemaDiscovery")
+        how = "includeAllDimensions" if as_strings else "useSchemaDiscovery"
+        kept = {k: v for k, v in before.items() if k not in ("includeAllDimensions", "useSchemaDiscovery")}
+        dimensions = {**kept, how: data["discover"], "dimensions": columns}
         document = put(self.document, place, dimensions)
         document = put(document, (*SCHEMA, "granularitySpec", "rollup"), data["rollup"])
         if data["cut"] != AS_WRITTEN:

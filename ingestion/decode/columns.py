@@ -26,6 +26,7 @@ from ingestion.decode import java_texts, multivalue, numbers
 from ingestion.decode.engine import TEXTS, Engine
 from ingestion.decode.fields import flat, validity
 from ingestion.decode.numbers import TEXT, Use
+from ingestion.floats import as_floats
 from ingestion.rows import JSON_TYPE
 
 AS_TEXT = f"SELECT {TEXT} AS v FROM texts"
@@ -48,6 +49,12 @@ class Values:
         self.booleans = int(counts[ord("t")] + counts[ord("f")])
         self.total = int(counts.sum())
         self.numbers = self.total - self.strings - self.nested - self.booleans
+
+    def without_nested(self) -> Values:
+        """Null where there is an object, or an array of more than plain values."""
+        if not self.nested:
+            return self
+        return Values(pc.if_else(java_texts.are_nested(self.texts), None, self.texts))
 
     @cached_property
     def unquoted(self) -> pa.Array | None:
@@ -82,7 +89,7 @@ class ColumnTyper:
             return self._long(values, use)
         if kind in ("float", "double"):
             column = self._double(values, use)
-            return column if kind == "double" else numbers.floats(column)
+            return column if kind == "double" else as_floats(column)
         if kind == "auto":
             return self.discovered(values)
         texts = self._string(values)

@@ -104,6 +104,10 @@ class FieldReader:
             lists = lists.filter(pa.array(kept[more]))
         return self._learn_from(texts, lists, kept), errors | unusable
 
+    def with_doubles(self, fields: Fields, kept: Mask) -> dict[int, str]:
+        """The errors, by index, of kept records that hold a field twice; once ``learn`` knows all of their fields."""
+        return dict.fromkeys(self._with_more(fields, kept).tolist(), "holds a field twice")
+
     def _with_unusable_names(self, lists: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
         """By index, what is wrong with records of these fields of which one can be no column."""
         every = pc.list_flatten(lists)

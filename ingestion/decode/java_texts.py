@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,9 @@ import pyarrow.compute as pc
 from ingestion.decode.druid_values import java_text
 
 # Numbers that Java writes in another way than JSON has them, and what holds others.
-_OTHER = r"^-?[0-9]+[.eE]|^-?[0-9]{19}|^[\[{]"
+_OTHER = r"^-?[0-9]+[.eE]|^-?[0-9]{19}|^[\[{]|^[-+]?[NnIi]"
+NO_JSON = r"^[-+]?[NnIi]"  # NaN, Infinity: DuckDB lets them pass
+_MAY_HOLD_ONE = r"(?s)^\[.*[\[{]"
 _LONG_WHOLE = r"[0-9]{19}"
 
 
@@ -22,6 +25,23 @@ def retold(texts: pa.Array, jsons: pa.Array) -> pa.Array:
         return texts
     held = [_text(json_text) for json_text in jsons.filter(other).to_pylist()]
     return pc.replace_with_mask(texts, other, pa.array(held, pa.string()))
+
+
+def are_nested(jsons: pa.Array) -> pa.Array:
+    """Which JSON texts are objects, or arrays that hold objects or arrays."""
+    nested = pc.starts_with(jsons, "{").fill_null(False)
+    suspects = pc.match_substring_regex(jsons, _MAY_HOLD_ONE).fill_null(False)
+    if not pc.any(suspects).as_py():
+        return nested
+    found = [_holds_one(json_text) for json_text in jsons.filter(suspects).to_pylist()]
+    return pc.replace_with_mask(nested, suspects, pa.array(found, pa.bool_()))
+
+
+def _holds_one(json_array: str) -> bool:
+    try:
+        return any(isinstance(value, dict | list) for value in json.loads(json_array))
+    except RecursionError:
+        return True
 
 
 def elements(json_array: str) -> list[str | None]:
@@ -42,7 +62,9 @@ def with_doubles(jsons: pa.Array) -> pa.Array:
     return pc.replace_with_mask(jsons, long, pa.array(held, pa.string()))
 
 
-def _text(json_text: str) -> str:
+def _text(json_text: str) -> str | None:
+    if re.match(NO_JSON, json_text):
+        return None
     try:
         return java_text(json.loads(json_text, parse_int=_whole))
     except RecursionError:

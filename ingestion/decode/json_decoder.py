@@ -5,10 +5,11 @@ What is a record of JSON, and what is done with the odd ones:
 - A record is one JSON object in UTF-8. null, an empty payload, other JSON values, several values, and text that
   DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable. No payload at all is a
   tombstone, save in the format ``kafka``.
-- A byte order mark is dropped; a trailing comma is let pass, as DuckDB does.
-- NaN and Infinity, which are not JSON but are widely written, are read and become null in a numeric column, and so
-  does what is beyond a double; the record is processed with an error.
-- Of a field that stands twice in a record the first counts: to look for one costs a tenth of all decoding.
+- A byte order mark is dropped. A record with a trailing comma is unparseable, unless the input format allows it.
+- NaN and Infinity, which are not JSON but are widely written, are read and become null in a column, and so does what
+  is beyond a double in a numeric one; the record is processed with an error.
+- Of a field that stands twice in a record the first counts (in Druid the last): to look for one costs a tenth of all
+  decoding. Where fields are discovered it costs nothing, and such a record is unparseable.
 - Names that differ only by case are different fields.
 - ``\\u0000`` is kept in values, and in names inside them. Nesting has no limit: nested values are kept as JSON text,
   unopened.
@@ -51,6 +52,7 @@ from ingestion.decode.watchdog import Watchdog
 from ingestion.decode.window import MessageWindow
 from ingestion.rows import RECORD_TIME, ROW, TIME, TIME_TYPE
 from ingestion.specs import DataSchema, InputFormat, TimestampSpec
+from ingestion.specs.input_format import JsonInputFormat
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
 DEFAULT_BATCH_S = 5.0
@@ -241,6 +243,8 @@ class _Parts:
     ) -> None:
         self._engine = Engine(memory_limit_bytes)
         self._reader = reader_of(input_format, Tools.of(self._engine, schema, access))
+        # Of other formats, and flattened, a field that stands twice is one that hides another.
+        self._tells_doubles = isinstance(input_format, JsonInputFormat) and input_format.flattenSpec is None
         self._needs_value = input_format.type != "kafka"  # that has fields of the record's own
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
@@ -326,7 +330,12 @@ class _Parts:
         if beyond:
             kept = kept.copy()
             kept[list(beyond)] = False
-        return (self._fields.read(texts) if changed else fields), kept, beyond
+        fields = self._fields.read(texts) if changed else fields
+        doubled = self._fields.with_doubles(fields, kept) if self._tells_doubles else {}
+        if doubled:
+            kept = kept.copy()
+            kept[list(doubled)] = False
+        return fields, kept, beyond | doubled
 
     def _rows(
         self, fields: Fields, made_fields: Transformed, ms: npt.NDArray[np.int64], kept: Mask

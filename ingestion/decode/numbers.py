@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ingestion.decode.engine import TEXTS, Engine
 
@@ -26,7 +25,6 @@ TEXT = "CASE WHEN starts_with(e, '\"') THEN json_extract_string(e, '$') ELSE e E
 _NUMBER = r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 NUMBER_PATTERN = rf"'\s*{_NUMBER}\s*'"
 _EXACT = 2**53  # whole doubles below are the number that is written
-_IN_FULL = 2.0**29  # Java writes all digits of whole floats below
 _IS_TEXT = "starts_with(e, '\"')"
 _TRIMMED = {"dimension": TEXT, "metric": rf"replace(trim({TEXT}, E' \t\r\n'), ',', '')"}
 _DOUBLE = f"CASE WHEN regexp_full_match(t, '{_NUMBER}[dDfF]?') THEN TRY_CAST(rtrim(t, 'dDfF') AS DOUBLE) END"
@@ -66,15 +64,6 @@ def longs(engine: Engine, texts: pa.Array, use: Use) -> pa.Array:
 def doubles(engine: Engine, texts: pa.Array, use: Use) -> pa.Array:
     """A float64 for each text."""
     return _run(engine, _DOUBLES[use], texts, pa.float64())
-
-
-def floats(numbers: pa.Array) -> pa.Array:
-    """Doubles that have the digits which Java writes of the nearest floats; null beyond a float."""
-    near = numbers.cast(pa.float32(), safe=False)
-    near = pc.if_else(pc.is_finite(near), near, None)
-    wide = near.cast(pa.float64())
-    in_full = pc.and_(pc.equal(pc.trunc(wide), wide), pc.less(pc.abs(wide), _IN_FULL))
-    return pc.if_else(in_full, wide, near.cast(pa.string()).cast(pa.float64()))
 
 
 def _run(engine: Engine, sql: str, texts: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ingestion.decode.columns import ColumnTyper, Values
 from ingestion.decode.engine import Engine
+from ingestion.decode.java_texts import NO_JSON
 from ingestion.rows import RECORD_TIME
 from ingestion.specs import DataSchema, DimensionSchema
 from ingestion.specs.metrics import Metric, StringMetric
@@ -44,6 +45,7 @@ class RowMaker:
         self._dimensions = schema.dimensionsSpec.dimensions
         self._metrics = schema.metricsSpec
         self._discovers = schema.dimensionsSpec.discovers
+        self._discovers_strings = schema.dimensionsSpec.discovers_strings
         self._undiscovered = {*schema.undiscovered, *(d.name for d in self._dimensions)}
         self._typer = ColumnTyper(engine)
         self.needs_record_time = schema.granularitySpec.rollup and any(
@@ -80,10 +82,19 @@ class RowMaker:
         others = {name: Values(texts) for name, texts in fields.texts.items() if name not in self._undiscovered}
         for name, values in others.items():
             if values.total:
-                column = self._typer.discovered(values)
-                _note_faults(made, values, column, "auto", name)
-                made.columns.append((name, column))
                 made.discovered.append(name)
+                self._add_discovered(made, values, name)
+
+    def _add_discovered(self, made: Made, values: Values, name: str) -> None:
+        if not self._discovers_strings:
+            column = self._typer.discovered(values)
+            _note_faults(made, values, column, "auto", name)
+            made.columns.append((name, column))
+        elif name and (values := values.without_nested()).total:
+            column = self._typer.typed(values, "string", lists="SORTED_ARRAY")
+            _note_faults(made, values, column, "string", name)
+            if column.null_count < len(column):
+                made.columns.append((name, column))
 
     def _add_metric(self, made: Made, metric: Metric, values: Mapping[str, Values], fields: RowFields) -> None:
         if metric.field is None:
@@ -102,6 +113,8 @@ def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, name: 
     if kind == "auto":
         _note_rounded(made, values.texts, column, name)
         return
+    if kind == "string" and values.numbers:
+        _note(made, _matching(values.texts, NO_JSON), f"field {name!r} is not JSON: NaN or Infinity")
     if kind not in _NUMBERS:
         return
     _note_lost(made, values.texts, column, f"field {name!r} is not {_NUMBERS[kind]}")

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestion.floats import as_floats
 from ingestion.segments.shape import EXTENTS, Integers, Shape, flat, int64s, sorted_order
 
 _FIRST_TIME, _FIRST_RECORD, _LAST_TIME, _LAST_RECORD = range(1, 1 + len(EXTENTS))
@@ -41,7 +42,8 @@ def rolled_up(rows: pa.Table, shape: Shape) -> pa.Table:
             columns[i].take(pa.array(lasts)) for i in (_LAST_TIME, _LAST_RECORD)
         )
     for name, column in zip(rows.column_names[shape.lead + 1 :], columns[shape.lead + 1 :], strict=True):
-        merged.append(_value(column, shape.how.get(name, "first"), groups, lasts))
+        value = _value(column, shape.how.get(name, "first"), groups, lasts)
+        merged.append(as_floats(value) if name in shape.float_sums else value)
     return pa.table(merged, names=rows.column_names)
 
 

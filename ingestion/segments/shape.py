@@ -33,13 +33,15 @@ class Shape:
     rollup: bool
     how: Mapping[str, str]  # a metric's name → what is done with it
     lead: int  # how many columns come before ``__time``
+    float_sums: frozenset[str] = frozenset()  # metrics
 
     @classmethod
     def of(cls, schema: DataSchema) -> Shape:
         rollup = schema.granularitySpec.rollup
         how = {m.name: m.how for m in schema.metricsSpec}
         extents = rollup and not {"first", "last"}.isdisjoint(how.values())
-        return cls(rollup, how, 1 + len(EXTENTS) if extents else 1)
+        float_sums = frozenset(m.name for m in schema.metricsSpec if m.kind == "float" and m.how == "sum")
+        return cls(rollup, how, 1 + len(EXTENTS) if extents else 1, float_sums)
 
     @property
     def has_extents(self) -> bool:

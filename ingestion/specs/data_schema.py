@@ -87,7 +87,7 @@ def _named(value: Any) -> Any:
 
 
 class DimensionsSpec(SpecModel):
-    """Which columns are stored: those named, or with ``useSchemaDiscovery`` every field of the records."""
+    """Which columns are stored: those named, or every field of the records."""
 
     dimensions: list[DimensionSchema] = Field(default_factory=list, max_length=MOST_COLUMNS)
     dimensionExclusions: list[FieldName] = Field(default_factory=list, max_length=MOST_FIELDS)
@@ -122,6 +122,11 @@ class DimensionsSpec(SpecModel):
     def discovers(self) -> bool:
         """Whether fields that are not named become columns too (Druid: also when no dimension is named)."""
         return self.useSchemaDiscovery or self.includeAllDimensions or not self.dimensions
+
+    @property
+    def discovers_strings(self) -> bool:
+        """Whether they become columns of strings, and fields with nested values none."""
+        return self.discovers and not self.useSchemaDiscovery
 
 
 class GranularitySpec(SpecModel):

@@ -15,7 +15,7 @@ from ingestion.specs.limits import ColumnName, FieldName
 
 # What tells the first record from the last is not stored with a row: such rows can't be merged again.
 NOT_AGAIN = frozenset({"first", "last"})
-ValueKind = Literal["long", "double", "string"]
+ValueKind = Literal["long", "float", "double", "string"]
 
 
 class _Metric(SpecModel):
@@ -88,7 +88,7 @@ class NumberMetric(_FieldMetric):
 
     @property
     def kind(self) -> ValueKind:
-        return "long" if self.type.startswith("long") else "double"
+        return "long" if self.type.startswith("long") else "float" if self.type.startswith("float") else "double"
 
 
 class StringMetric(_FieldMetric):

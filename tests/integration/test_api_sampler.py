@@ -49,7 +49,7 @@ def sample(client: Client, body: Any, path: str = PATHS[0]) -> Any:
     return answer.json()
 
 
-TIMED = {"timestampSpec": {"column": "t"}}
+TIMED = {"timestampSpec": {"column": "t"}, "dimensionsSpec": {"useSchemaDiscovery": True}}
 ROLLUP = {
     **TIMED,
     "dimensionsSpec": {"dimensions": ["d"]},
@@ -132,13 +132,16 @@ def test_druid_s_answer_to_what_its_console_asks_first(owner: Client) -> None:
     body["type"] = body["spec"]["type"] = body["spec"]["ioConfig"]["type"] = "index"
     body["samplerConfig"] = {"numRows": 500, "timeoutMs": 15000}
     found = sample(owner, body, f"{PATHS[1]}?for=parser")
-    assert [e["parsed"] for e in found["data"]] == [{"__time": 0, "a": 1, "b": 2.5, "c": {"d": 1}, "e": True}]
+    assert [e["parsed"] for e in found["data"]] == [{"__time": 0, "a": "1", "b": "2.5", "e": "true"}]
     assert [(d["name"], d["type"]) for d in found["logicalDimensions"]] == [
-        ("a", "long"),
-        ("b", "double"),
-        ("c", "json"),
-        ("e", "long"),
+        ("a", "string"),
+        ("b", "string"),
+        ("e", "string"),
     ]
+    assert {d["type"] for d in found["physicalDimensions"]} == {"string"}
+    schema["dimensionsSpec"] = {"useSchemaDiscovery": True}
+    found = sample(owner, body, f"{PATHS[1]}?for=parser")
+    assert [e["parsed"] for e in found["data"]] == [{"__time": 0, "a": 1, "b": 2.5, "c": {"d": 1}, "e": True}]
     assert {d["type"] for d in found["physicalDimensions"]} == {"auto"}
     assert found["logicalSegmentSchema"][3] == {"name": "c", "type": "COMPLEX<json>"}
 

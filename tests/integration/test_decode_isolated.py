@@ -20,6 +20,7 @@ SCHEMA = DataSchema.model_validate(
     {
         "dataSource": "d",
         "timestampSpec": {"column": "t"},
+        "dimensionsSpec": {"useSchemaDiscovery": True},
         "transformSpec": {"filter": {"type": "selector", "dimension": "drop", "value": None}},
     }
 )

@@ -17,6 +17,7 @@ transforms, kinds = json.loads(sys.stdin.readline())
 schema = DataSchema.model_validate({
     "dataSource": "d",
     "timestampSpec": {"column": "t"},
+    "dimensionsSpec": {"useSchemaDiscovery": True},
     "transformSpec": {"transforms": [{"type": "expression", "name": f"m{i}", "expression": e, "language": "sql"}
                                      for i, e in enumerate(transforms)]},
 })

@@ -84,6 +84,29 @@ def test_stored_expressions_say_that_they_are_sql(cast: Cast) -> None:
         assert found["filter"]["field"]["language"] == "sql"
 
 
+@pytest.mark.parametrize(
+    ("written", "typed"),
+    [
+        ({}, True),
+        ({"includeAllDimensions": True, "dimensions": ["a"]}, True),
+        ({"dimensions": ["a"]}, False),
+        ({"useSchemaDiscovery": True, "dimensions": ["a"]}, True),
+    ],
+)
+def test_stored_discovery_says_that_it_has_types(cast: Cast, written: dict[str, Any], typed: bool) -> None:
+    """What was submitted when there was no discovery of strings."""
+    spec = spec_for("discovering")
+    spec["dataSchema"]["dimensionsSpec"] = written
+    supervisor = submit(cast, spec)
+    run(supervisor.pk)
+    migration = import_module("controlplane.supervisors.migrations.0011_discovery_says_its_types")
+    migration.say_types(apps, None)
+    for model in (SpecVersion, Task):
+        found = model.objects.get(supervisor_id=supervisor.pk).spec["spec"]["dataSchema"]["dimensionsSpec"]
+        assert found["useSchemaDiscovery"] is typed
+        assert found.get("includeAllDimensions", False) is written.get("includeAllDimensions", False)
+
+
 def test_a_wrong_spec_changes_nothing(cast: Cast) -> None:
     before = (Supervisor.objects.count(), SpecVersion.objects.count())
     wrong = spec_for("wrong", taskCount=0)

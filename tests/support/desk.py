@@ -23,6 +23,7 @@ def schema_of(rollup: bool = False, metrics: Sequence[dict[str, Any]] = (), gran
         {
             "dataSource": "d",
             "timestampSpec": {"column": "t"},
+            "dimensionsSpec": {"useSchemaDiscovery": True},
             "metricsSpec": list(metrics),
             "granularitySpec": {"segmentGranularity": granularity, "rollup": rollup},
         }

@@ -24,7 +24,7 @@ def schema_of(**dimensions: Any) -> DataSchema:
         {
             "dataSource": "d",
             "timestampSpec": {"column": "t", "format": "auto", "missingValue": "1970-01-01"},
-            "dimensionsSpec": dimensions,
+            "dimensionsSpec": dimensions or {"useSchemaDiscovery": True},
         }
     )
 

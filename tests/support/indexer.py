@@ -95,6 +95,7 @@ def assignment(
     data_schema = {
         "dataSource": "d",
         "timestampSpec": {"column": "time"},
+        "dimensionsSpec": {"useSchemaDiscovery": True},
         "granularitySpec": {"rollup": False},
         **data_schema,
     }

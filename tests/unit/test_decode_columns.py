@@ -78,7 +78,7 @@ NAMED: dict[str, list[Any]] = {
     "double": [1.0, 1.9, -1.9, 12.0, None, 1.0, 1.9, *[None] * 9, 2.0**63, 2.0**63, *[None] * 3],
     "string": [
         *["1", "1.9", "-1.9", "12", " 12 ", "1.0", "1.9", "x", "true", "false", None, None, "1", "{a=1}"],
-        *["NaN", "Infinity", "9223372036854775807", "9.223372036854776E18", "0x10", "1_000", ""],
+        *[None, "Infinity", "9223372036854775807", "9.223372036854776E18", "0x10", "1_000", ""],
     ],
     "json": [None if v in ("", "null") else v.replace("9223372036854775808", "9.223372036854776e+18") for v in VALUES],
 }
@@ -203,7 +203,8 @@ def test_a_number_that_its_column_does_not_hold_is_told(
     values: list[str], stored: list[Any], told: dict[int, str], named_so: bool
 ) -> None:
     """Where the column's type is chosen by the values: discovered, or of type auto."""
-    decoder = JsonDecoder(schema_of(**{"dimensions": [{"name": "v", "type": "auto"}]} if named_so else {}))
+    by_name: dict[str, Any] = {"dimensions": [{"name": "v", "type": "auto"}]}
+    decoder = JsonDecoder(schema_of(**by_name if named_so else {"useSchemaDiscovery": True}))
     decoded = decode(decoder, *(f'"v":{v}' for v in values))
     decoder.close()
     held = decoded.rows.column("v").to_pylist()
@@ -303,6 +304,7 @@ def test_only_stored_records_say_what_columns_there_are() -> None:
         {
             "dataSource": "d",
             "timestampSpec": {"column": "t"},
+            "dimensionsSpec": {"useSchemaDiscovery": True},
             "transformSpec": {"filter": {"type": "null", "column": "drop"}},
         }
     )

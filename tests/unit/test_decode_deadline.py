@@ -23,6 +23,7 @@ SCHEMA = DataSchema.model_validate(
     {
         "dataSource": "d",
         "timestampSpec": {"column": "t"},
+        "dimensionsSpec": {"useSchemaDiscovery": True},
         "transformSpec": {
             "transforms": [{"type": "expression", "name": "found", "expression": SLOW, "language": "sql"}]
         },

@@ -48,6 +48,7 @@ def test_the_documents_csv_record() -> None:
         (b"1,x,y\n", "x", "y"),
         (b"1,x,y\r\n\r\n", "x", "y"),
         (b'1,"x,y","a ""q"""', "x,y", 'a "q"'),
+        (b'1,a""b,a"b', 'a"b', 'a"b'),
         (b'1,"two\r\nlines",y', "two\r\nlines", "y"),
         (b'1,,""', None, ""),  # nothing is null, quotes around nothing are an empty text
         (b"1,x", "x", None),

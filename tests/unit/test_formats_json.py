@@ -64,6 +64,13 @@ def test_discovered_fields_stay_and_nested_ones_are_json() -> None:
         ("$.thing.n.avg()", 2.5),
         ("$.thing.n.length()", 3),
         ("$.thing.deep[*].id.sum()", 3.0),
+        ("$.foo.length()", 3),
+        ("$..bar", '["nested",7]'),
+        ("$.foo.*", '["nested",{"bar":7},true]'),
+        ("$.foo[*].bar", "[7]"),
+        ("$.thing.deep[-1].*", "[2]"),
+        ("$.thing.deep[*].id.length()", 2),
+        ("$..nothing", "[]"),
     ],
 )
 def test_paths(expr: str, expected: Any) -> None:
@@ -135,3 +142,15 @@ def test_a_tree_finds_what_python_finds(record: dict[str, Any], nodes: list[str]
     assert ends(found) == [0]
     text = found.rows.column("v")[0].as_py()
     assert (None if text is None else json.loads(text)) == expected
+
+
+def test_a_comma_before_an_end_is_let_pass_where_the_spec_says_so() -> None:
+    spec = {"type": "json", "featureSpec": {"ALLOW_TRAILING_COMMA": True}}
+    assert rows(decoded(spec, [b'{"a":1,}'])) == [{"a": 1}]
+    assert list(decoded({"type": "json"}, [b'{"a":1}', b'{"a":[1 , ] }']).unparseable) == [1]
+
+
+def test_a_path_that_searches_an_endless_depth_finds_nothing() -> None:
+    deep = b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+    spec = {"type": "json", "flattenSpec": {"useFieldDiscovery": False, "fields": [path("$..b")]}}
+    assert rows(decoded(spec, [deep])) == [{}]

@@ -111,7 +111,7 @@ def test_bad_values_and_bad_keys() -> None:
     spec = {**DOCUMENTED, "keyFormat": {"type": "json"}}
     good: tuple[bytes | None, int | None, list[Header]] = (b'{"k":1}', None, [])
     records = envelope(good, good, good, good, (b"{", 1, []), (b"[1]", 1, []), (b"", 1, []), good, good)
-    payloads = [b'{"a":1,}', b"{,}", b"[1]", b'{"a":"}', b"{}", b"{}", b"{}", b"", b' {"a" : 2 } \n']
+    payloads = [b'{"a":1}', b"{,}", b"[1]", b'{"a":"}', b"{}", b"{}", b"{}", b"", b' {"a" : 2 } \n']
     found = decoded(spec, payloads, records)
     assert found.rows.column("a").to_pylist() == [1, 2]
     assert found.rows.column("kafka.key").to_pylist() == [1, 1]

@@ -170,3 +170,30 @@ def test_fields_that_appear_change_and_vanish_are_columns_of_each_segment() -> N
     whole = joined([d.moved([i]) for i, d in enumerate(found)]).rows
     assert whole.column("a").to_pylist() == ["1", "1.5", "x", None]
     assert whole.column("b").to_pylist() == [None, "true", '{"k":1}', None]
+
+
+def test_fields_that_a_spec_does_not_name_are_strings() -> None:
+    """Unless useSchemaDiscovery is true; fields with objects and nested arrays are none."""
+    specs: list[dict[str, Any]] = [{}, {"includeAllDimensions": True, "dimensions": ["y"]}]
+    fields = (
+        '"x":"a","y":1.50,"l":[1,"b"],"o":{"k":1},"b":true,"n":null,"e":[],"a":[[1]],"":7',
+        '"x":5,"o":"s","a":["[",2],"l":3',
+    )
+    for spec in specs:
+        rows = decoded_with(schema_of(**spec), *fields).rows
+        assert set(rows.column_names[2:]) == {"x", "y", "l", "o", "b", "a"}
+        found = rows.select(["x", "y", "l", "o", "b", "a"]).to_pydict()
+        assert found == {
+            "x": ["a", "5"],
+            "y": ["1.5", None],
+            "l": [["1", "b"], ["3"]],
+            "o": [None, "s"],
+            "b": ["true", None],
+            "a": [None, ["2", "["]],
+        }
+
+
+def test_what_is_no_json_is_told_of_a_discovered_string() -> None:
+    decoded = decoded_with(schema_of(), '"x":NaN', '"x":-Infinity', '"x":"NaN"')
+    assert decoded.rows.column("x").to_pylist() == [None, None, "NaN"]
+    assert decoded.processed_with_error == dict.fromkeys([0, 1], "field 'x' is not JSON: NaN or Infinity")

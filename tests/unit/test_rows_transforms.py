@@ -28,7 +28,7 @@ def schema_of(
         {
             "dataSource": "d",
             "timestampSpec": {"column": "t"},
-            "dimensionsSpec": dimensions or {},
+            "dimensionsSpec": dimensions or {"useSchemaDiscovery": True},
             "transformSpec": {"transforms": transforms, "filter": condition},
         }
     )

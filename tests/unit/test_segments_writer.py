@@ -48,6 +48,7 @@ def schema_of(granularity: str = "DAY") -> DataSchema:
         {
             "dataSource": "flights",
             "timestampSpec": {"column": "t"},
+            "dimensionsSpec": {"useSchemaDiscovery": True},
             "granularitySpec": {"segmentGranularity": granularity},
         }
     )

@@ -48,11 +48,12 @@ def sampled(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
     metrics = {m.name for m in schema.metricsSpec}
     dimensions = [c for c in answer.columns if c.name not in metrics and c.type != "timestamp"]
     named = {d.name: d.type for d in schema.dimensionsSpec.dimensions}
+    discovered = "string" if schema.dimensionsSpec.discovers_strings else "auto"
     return {
         "numRowsRead": len(answer.records),
         "numRowsIndexed": sum(record.outcome in STORED for record in answer.records),
         "logicalDimensions": [_dimension(c.name, _TYPES[c.type][0]) for c in dimensions],
-        "physicalDimensions": [_dimension(c.name, named.get(c.name, "auto")) for c in dimensions],
+        "physicalDimensions": [_dimension(c.name, named.get(c.name, discovered)) for c in dimensions],
         "logicalSegmentSchema": [{"name": c.name, "type": _TYPES[c.type][1]} for c in _with_time(answer.columns)],
         "data": [entry for entry in data if "parsed" in entry or "unparseable" in entry],
     }

@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ingestion.decode.engine import Engine
-from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats.access import Access
-from ingestion.decode.formats.base import Reader, Texts
+from ingestion.decode.formats.base import Reader
 from ingestion.decode.formats.delimited import DelimitedReader
 from ingestion.decode.formats.flatten import FlatteningReader
+from ingestion.decode.formats.json_reader import JsonReader
 from ingestion.decode.formats.kafka import KafkaReader
 from ingestion.decode.formats.registry import OpenRegistry, RegisteredSchema, Registry, UnknownSchema
-from ingestion.decode.payloads import texts_of
 from ingestion.specs import DataSchema, InputFormat
 from ingestion.specs.input_format import (
     AvroInputFormat,
@@ -43,13 +42,6 @@ __all__ = [
 ]
 
 JSON = JsonInputFormat(type="json")
-
-
-class JsonReader:
-    """Records that are JSON texts already."""
-
-    def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
-        return texts_of(payloads)
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,7 @@ def _nesting_reader(
         from ingestion.decode.formats.thrift import ThriftReader  # not at the top: thriftpy2 takes long
 
         return ThriftReader(spec, tools.access)
-    return JsonReader()
+    return JsonReader(spec)
 
 
 def _words(value: Any) -> Iterator[str]:

@@ -149,7 +149,8 @@ def _csv_rows(text: str) -> list[Values]:
         if match is None:
             raise BadRecord(f"not CSV: a quote that does not end, or text behind one, at character {place}")
         quoted, plain, end = match.groups()
-        rows[-1].append(plain if quoted is None else quoted.replace('""', '"'))
+        value = plain if quoted is None else quoted
+        rows[-1].append(value and value.replace('""', '"'))
         if end not in (",", ""):
             rows.append([])
         place = match.end()

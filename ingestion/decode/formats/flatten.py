@@ -8,67 +8,87 @@ its name, as in Druid, without the record being written anew. Texts that are no 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from ingestion.decode.engine import RECORDS, Engine, literal, pointer
+from ingestion.decode.engine import Engine, literal, pointer
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.fields import flat
+from ingestion.decode.formats import path_values
 from ingestion.decode.formats.base import Reader, Texts
 from ingestion.specs.input_format import FlattenField, FlattenSpec
 from ingestion.specs.json_path import JsonPath, Step, parse_json_path
 
-_AGGREGATES = {"min": "min", "max": "max", "avg": "avg", "sum": "sum", "stddev": "stddev_pop"}
+Steps = tuple[Step, ...]
+_SEARCHED = "searched"  # j string: one record's text; and what its paths that search find
+# As Druid's library reckons.
+_STDDEV = """sqrt(list_sum(list_transform({0}, lambda x: x * x)) / list_count({0})
+  - list_sum({0}) * list_sum({0}) / list_count({0}) / list_count({0}))"""
 
 
 class FlatteningReader:
-    """Another reader's texts, flattened."""
+    """Another reader's texts, flattened. Paths that search are followed record by record, all others by DuckDB."""
 
     def __init__(self, inner: Reader, engine: Engine, spec: FlattenSpec) -> None:
         self._inner = inner
         self._engine = engine
-        self._sql = _query(spec)
+        paths = dict.fromkeys(_path(f).steps for f in spec.fields if f.type == "path" and not _path(f).is_definite)
+        self._searched = {steps: f"p{number}" for number, steps in enumerate(paths)}
+        self._sql = _query(spec, self._searched)
+        engine.register(_SEARCHED, pa.schema([(name, pa.string()) for name in ("j", *self._searched.values())]))
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         texts, errors = self._inner.read(payloads, envelope)
-        return flat(self._engine.run(self._sql, RECORDS, pa.table({"j": texts})).column(0)), errors
+        columns = {name: self._found(texts, steps) for steps, name in self._searched.items()}
+        return flat(self._engine.run(self._sql, _SEARCHED, pa.table({"j": texts, **columns})).column(0)), errors
+
+    def _found(self, texts: pa.Array, steps: Steps) -> pa.Array:
+        return pa.array([self._found_in(text, steps) for text in texts.to_pylist()], pa.string())
+
+    def _found_in(self, text: str | None, steps: Steps) -> str | None:
+        self._engine.check_interrupted()
+        return None if text is None else path_values.found(text, steps)
 
 
-def _query(spec: FlattenSpec) -> str:
+def _path(field: FlattenField) -> JsonPath:
+    return parse_json_path(field.expr or "")
+
+
+def _query(spec: FlattenSpec, searched: Mapping[Steps, str]) -> str:
     objects = r"CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{') AND json_valid(j) THEN j END"
-    members = ", ',', ".join(f"{literal(json.dumps(f.name) + ':')}, coalesce({_value(f)}, 'null')" for f in spec.fields)
+    members = ", ',', ".join(
+        f"{literal(json.dumps(f.name) + ':')}, coalesce({_value(f, searched)}, 'null')" for f in spec.fields
+    )
     own = r"""CASE WHEN regexp_matches(o, '^\s*\{\s*\}\s*$') THEN '}' ELSE ',' || substr(ltrim(o, E' \t\r\n'), 2) END"""
     rest = own if spec.useFieldDiscovery else "'}'"
     nothing_named = "o" if spec.useFieldDiscovery else "'{}'"
     flattened = f"concat('{{', {members}, {rest})" if members else nothing_named
-    return f"SELECT CASE WHEN o IS NULL THEN j ELSE {flattened} END AS j FROM (SELECT j, {objects} AS o FROM records)"
+    return (
+        f"SELECT CASE WHEN o IS NULL THEN j ELSE {flattened} END AS j FROM (SELECT *, {objects} AS o FROM {_SEARCHED})"
+    )
 
 
-def _value(field: FlattenField) -> str:
+def _value(field: FlattenField, searched: Mapping[Steps, str]) -> str:
     """SQL for a field's JSON text, NULL where the record has none."""
     if field.type == "root":
         return f"json_extract(o, {pointer(field.expr or field.name)})::VARCHAR"
     if field.type == "tree":
         whole = "".join("/" + n.replace("~", "~0").replace("/", "~1") for n in field.nodes or [])
         return f"json_extract(o, {literal(whole)})::VARCHAR"
-    path = parse_json_path(field.expr or "")
-    if path.function:
-        return f"to_json({_function(path)})::VARCHAR"
-    extracted = f"json_extract(o, {literal(_written(path.steps))})"
-    return f"{extracted}::VARCHAR" if path.is_definite else f"to_json({extracted})::VARCHAR"
+    path = _path(field)
+    extracted = searched.get(path.steps) or f"json_extract(o, {literal(_written(path.steps))})"
+    return f"to_json({_function(path, extracted)})::VARCHAR" if path.function else f"{extracted}::VARCHAR"
 
 
-def _function(path: JsonPath) -> str:
+def _function(path: JsonPath, extracted: str) -> str:
     if path.function == "length":
-        extracted = f"json_extract(o, {literal(_written(path.steps))})"
-        return f"json_array_length({extracted})" if path.is_definite else f"len({extracted})"
-    every = path.steps if not path.is_definite else (*path.steps, Step("wildcard"))
-    numbers = f"list_transform(json_extract(o, {literal(_written(every))}), lambda x: TRY_CAST(x AS DOUBLE))"
-    return f"list_aggregate({numbers}, '{_AGGREGATES[path.function]}')"
+        kinds = f"'ARRAY' THEN json_array_length({extracted}) WHEN 'OBJECT' THEN len(json_keys({extracted}))"
+        return f"CASE json_type({extracted}) WHEN {kinds} END"
+    numbers = f"list_transform(json_extract({extracted}, '$[*]'), lambda x: TRY_CAST(x AS DOUBLE))"
+    return _STDDEV.format(numbers) if path.function == "stddev" else f"list_aggregate({numbers}, '{path.function}')"
 
 
-def _written(steps: Sequence[Step]) -> str:
+def _written(steps: Steps) -> str:
     """The path as DuckDB reads it; names hold no quotes and no backslashes."""
-    forms = {"name": '."{}"', "descent": '.."{}"', "index": "[{}]", "wildcard": "[*]"}
-    return "$" + "".join(forms[s.kind].format(s.name) for s in steps)
+    return "$" + "".join(f'."{s.name}"' if s.kind == "name" else f"[{s.name}]" for s in steps)

@@ -29,7 +29,9 @@ from ingestion.task.sampler.records import Records
 from ingestion.task.sampler.values import json_rows, json_value
 
 MEMORY_BYTES = 256 * 1024 * 1024
-_ALL_FIELDS = DataSchema.model_validate({"dataSource": "sample", "timestampSpec": NO_TIME})
+_ALL_FIELDS = DataSchema.model_validate(
+    {"dataSource": "sample", "timestampSpec": NO_TIME, "dimensionsSpec": {"useSchemaDiscovery": True}}
+)
 T = TypeVar("T")
 
 
