@@ -134,7 +134,7 @@ def _to_the_rows(wizard: Wizard) -> None:
 
 def _to_the_spec(wizard: Wizard, topic: str) -> None:
     wizard.field("Indexers (taskCount)").fill("0")
-    wizard.refused("Review", "must be 1 or more")
+    wizard.refused("Review", "greater than or equal to 1")
     wizard.field("Indexers (taskCount)").fill("1")
     wizard.on("Review", "review")
     expect(wizard.field("Datasource")).to_have_value(topic)

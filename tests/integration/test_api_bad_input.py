@@ -382,7 +382,7 @@ SPEC_FAULTS: list[dict[str, Any]] = [
     {"dataSchema": None},
     {"ioConfig": "x"},
     {"tuningConfig": {"maxRowsInMemory": 0}},
-    {"tuningConfig": {"maxRowsInMemory": 2**62, "maxBytesInMemory": -1}},
+    {"tuningConfig": {"maxRowsInMemory": 2**62, "maxBytesInMemory": -2}},
     {"spec": {}},
 ]
 

@@ -87,7 +87,7 @@ def test_other_parameters_of_an_autoscaler_are_tried(viewer: Client, cast: Cast)
     [
         ({"taskCountMin": "5", "taskCountMax": "2"}, "is less than taskCountMin"),
         ({"taskCountMax": "x"}, "Enter a whole number"),
-        ({"triggerScaleOutFractionThreshold": "2"}, "must be 1.0 or less"),
+        ({"triggerScaleOutFractionThreshold": "2"}, "less than or equal to 1"),
         ({"lagCollectionIntervalMillis": "10", "lagCollectionRangeMillis": "5"}, "is longer than"),
         ({"window": "1y"}, ""),
     ],
