@@ -311,7 +311,7 @@ def test_an_empty_datasource_says_so_everywhere(viewer: Client, cast: Cast) -> N
 
 def test_every_part_is_reached_from_the_first_page(viewer: Client) -> None:
     tabs = parsed(viewer.get(FLIGHTS)).one("ul", class_="nav-tabs").all("a")
-    assert len(tabs) == 9
+    assert len(tabs) == 10
     for tab in tabs:
         page = parsed(viewer.get(tab.attributes["href"]))
         [here] = page.one("ul", class_="nav-tabs").all("a", aria_current="page")
