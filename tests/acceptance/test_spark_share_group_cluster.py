@@ -2,68 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from controlplane.embedded.home import PROJECT
 from tests.support.house import House, wait_for
 from tests.support.records import numbered
-from tests.support.s3 import CREDENTIALS, s3_server
+from tests.support.s3 import s3_server
 from tests.support.spark_cluster import spark_cluster
-from tests.support.spark_session import committed_rows
-
-APPLICATION = PROJECT / "tests" / "support" / "spark_share_group_app.py"
-
-
-@contextmanager
-def application(
-    folder: Path, master: str, options: dict[str, str], **environment: str
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A driver that streams into Parquet until it is killed, which it is at the end."""
-    code = Path(shutil.make_archive(str(folder / "headgate"), "zip", PROJECT, "headgate"))
-    job = {"master": master, "options": options, "folder": str(folder), "code": str(code)}
-    (folder / "job.json").write_text(json.dumps(job))
-    command = [sys.executable, str(APPLICATION), str(folder / "job.json")]
-    env = {**os.environ, **CREDENTIALS, **environment, "PYTHONPATH": str(PROJECT), "PYSPARK_PYTHON": sys.executable}
-    with (folder / "driver.log").open("ab") as log:
-        process = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=folder, start_new_session=True)
-    try:
-        yield process
-    finally:
-        kill(process)
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """SIGKILL for the driver and its JVM; the source process and the readers are to notice."""
-    if process.poll() is None:
-        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-        for one in family:
-            if "java" in one.name() or one.pid == process.pid:
-                one.send_signal(signal.SIGKILL)
-        process.wait()
-        wait_for("what the driver started is gone", lambda: not any(map(runs, family)), 30)
-
-
-def runs(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def numbers(folder: Path) -> list[int]:
-    return sorted(json.loads(row["value"])["n"] for row in committed_rows(folder / "rows"))
+from tests.support.spark_driver import application, kill, numbers
 
 
 def executors(address: str) -> list[psutil.Process]:
