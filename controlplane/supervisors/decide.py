@@ -26,7 +26,7 @@ class SeenTask:
     created_at: datetime
     ended_at: datetime | None = None
     ready: bool = False  # it reads, or would if its predecessor did not
-    expired: bool = False  # it, or the first of its group, has read for as long as one task is to
+    expired: bool = False  # it, or the first of its group, has read for as long as one task is to, or is to hand off
     expires_at: datetime | None = None  # when it will have; None: never, or it does not read yet
     crowded_out: bool = False  # there is room for it only when its predecessor has ended
     group: str = ""  # that of its replicas; empty for a task that has none

@@ -70,7 +70,7 @@ class Supervisor(models.Model):
     # When the share group's configuration was last looked at, and in what it differs from the spec: sentences.
     group_looked_at = models.DateTimeField(null=True)
     group_drift = models.JSONField(default=list)
-    handoff_asked_at = models.DateTimeField(null=True)  # tasks that began to read before this are to hand off
+    handoff_asked_at = models.DateTimeField(null=True)  # tasks that were launched before this are to hand off
     # The autoscaler's: what it has decided, when it last looked, since when it may (a spec and a resume begin anew).
     decided_task_count = models.IntegerField(null=True)
     scaling_checked_at = models.DateTimeField(null=True)

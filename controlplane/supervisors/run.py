@@ -7,6 +7,7 @@ supervisor's ``period`` a round is an iteration: Kafka was asked before it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -208,18 +209,28 @@ def _keep_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
 
 
 def _seen(tasks: list[Task], handoff_asked_at: datetime | None) -> list[SeenTask]:
-    """A replica has read for as long as the first of its group has."""
+    """A replica has read, and was launched, for as long as the first of its group."""
     fences = _fences([t.pk for t in tasks])
-    first: dict[str, datetime] = {}
-    for task in tasks:
-        began, _ = fences.get(task.pk, _NO_FENCE)
-        if task.replica_group and began is not None:
-            first[task.replica_group] = min(began, first.get(task.replica_group, began))
+    reads_since = _first_of_group((t, fences.get(t.pk, _NO_FENCE)[0]) for t in tasks)
+    launched = _first_of_group((t, t.launched_at) for t in tasks if not t.ended)
     return [
-        replace(_seen_task(t, began, first.get(t.replica_group, began), handoff_asked_at), published=bool(publishes))
+        replace(
+            _seen_task(t, began, reads_since[t.pk], _before(launched.get(t.pk), handoff_asked_at)),
+            published=bool(publishes),
+        )
         for t in tasks
         for began, publishes in [fences.get(t.pk, _NO_FENCE)]
     ]
+
+
+def _first_of_group(moments: Iterable[tuple[Task, datetime | None]]) -> dict[str, datetime | None]:
+    """By task: the first moment of its group's, its own where it is in none."""
+    moments = list(moments)
+    first: dict[str, datetime] = {}
+    for task, moment in moments:
+        if task.replica_group and moment is not None:
+            first[task.replica_group] = min(moment, first.get(task.replica_group, moment))
+    return {task.pk: first.get(task.replica_group, moment) for task, moment in moments}
 
 
 def _fences(task_ids: list[str]) -> dict[str, tuple[datetime | None, int]]:
@@ -228,9 +239,8 @@ def _fences(task_ids: list[str]) -> dict[str, tuple[datetime | None, int]]:
     return {pk: (first, most) for pk, first, most in fences.annotate(Min("started_at"), Max("publishes"))}
 
 
-def _seen_task(
-    task: Task, reads_since: datetime | None, group_since: datetime | None, handoff_asked_at: datetime | None
-) -> SeenTask:
+def _seen_task(task: Task, reads_since: datetime | None, group_since: datetime | None, to_hand_off: bool) -> SeenTask:
+    """``to_hand_off``: it was launched before that was asked, by what was in force then."""
     states = {i.state for i in task.indexers.all()} if task.status == Status.RUNNING else set()
     reading = "reading" in states
     expires_at = _expires_at(task, group_since)
@@ -240,7 +250,7 @@ def _seen_task(
         active=not task.ended,
         reading=reading,
         ready=bool(states & {"reading", "waiting"}),
-        expired=not task.ended and (_before(expires_at, timezone.now()) or _before(group_since, handoff_asked_at)),
+        expired=not task.ended and (_before(expires_at, timezone.now()) or to_hand_off),
         expires_at=expires_at,
         crowded_out=capacity.crowded_out(task, timezone.now()),
         lacks=capacity.lacks_room(task, timezone.now()),

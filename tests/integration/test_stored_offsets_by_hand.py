@@ -53,7 +53,7 @@ def reading(cast: Cast, owner: Client) -> Supervisor:
     supervisor = Supervisor.objects.get(pk="metrics")
     run(supervisor.pk)
     task = task_of(supervisor)
-    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, started_at=timezone.now())
+    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, launched_at=timezone.now(), started_at=timezone.now())
     Indexer.objects.create(task=task, number=0, epoch=1, state="reading")
     epoch = begin(task)
     claim(task, epoch, first_run=True, starts={0: 0, 1: 0})
@@ -192,6 +192,27 @@ def test_an_early_handoff_starts_the_next_task_and_then_finishes_this_one(readin
     first.refresh_from_db()
     second.refresh_from_db()
     assert (first.goal, second.goal) == (Goal.FINISH, Goal.RUN)
+
+
+def test_a_next_task_that_is_on_its_way_hands_over_as_well_when_that_is_asked_again(
+    reading: Supervisor, owner: Client
+) -> None:
+    """It was launched by what was in force before: a connection's properties, which have been changed since."""
+    first = task_of(reading)
+    asked = f"{DRUID}/metrics/taskGroups/handoff", {"taskGroupIds": [0]}
+    assert post(owner, *asked).status_code == 200
+    run(reading.pk)
+    second = Task.objects.active().filter(supervisor_id=reading.pk).exclude(pk=first.pk).get()
+    assert post(owner, *asked).status_code == 200
+    run(reading.pk)
+    assert Task.objects.active().filter(supervisor_id=reading.pk).count() == 2  # not launched yet: it will know
+    Task.objects.filter(pk=second.pk).update(status=Status.RUNNING, launched_at=timezone.now())
+    assert post(owner, *asked).status_code == 200
+    run(reading.pk)
+    first.refresh_from_db()
+    second.refresh_from_db()
+    third = Task.objects.active().filter(supervisor_id=reading.pk).exclude(pk__in=[first.pk, second.pk]).get()
+    assert (first.goal, second.goal, third.goal) == (Goal.RUN, Goal.FINISH, Goal.RUN)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def tasks_of(supervisor: Supervisor) -> list[Task]:
 
 def reads(task: Task) -> None:
     """What its heartbeats would say."""
-    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING)
+    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, launched_at=timezone.now())
     task.indexers.create(number=0, state="reading")
 
 
