@@ -27,6 +27,7 @@ from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.spark_classes import submit_options
 from controlplane.embedded.valkey import Valkey
+from tests.support import undertaker
 from tests.support.fault_proxy import FaultProxy
 
 T = TypeVar("T")
@@ -93,6 +94,7 @@ class House:
         with_proxy: bool = True,
     ) -> None:
         self.home = home
+        self._undertaker = undertaker.watch_over(home.path)
         self.postgres = cast(Postgres, Elsewhere(dsn=database)) if database else Postgres(self.home)
         self.valkey = Valkey(self.home)
         self.kafka = cast(Kafka, Elsewhere(bootstrap=bootstrap)) if bootstrap else Kafka(self.home, broker)
@@ -166,6 +168,8 @@ class House:
         for service in (self.beat, self.worker, self.web, self.kafka, self.valkey, self.postgres):
             service.stop()
         self.proxy.close()
+        self._undertaker.kill()
+        self._undertaker.wait()
 
     def manage(self, *arguments: str) -> str:
         """What a command of manage.py says, run as the control plane is; fails when it does."""
