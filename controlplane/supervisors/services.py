@@ -39,11 +39,12 @@ def submit_supervisor(
     team_name: str | None = None,
     skip_unmodified: bool = False,
     again: SpecVersion | None = None,
+    dry_run: bool = False,
 ) -> Supervisor:
     """Create a supervisor, or give the one of that id a new spec.
 
     ``skip_unmodified``: the spec that it has already changes nothing, and restarts nothing. ``again``: an earlier
-    version, which the document is of: it has that one's secrets.
+    version, which the document is of: it has that one's secrets. ``dry_run``: all of it is done, and taken back.
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
@@ -67,16 +68,19 @@ def submit_supervisor(
         else:
             if known.datasource_id != datasource.pk:
                 raise Conflict(f"The supervisor id {identifier!r} is taken; choose another.")
-            if skip_unmodified and known.terminated_at is None and not _modifies(known, spec):
+            if skip_unmodified and known.terminated_at is None and not modifies(known, spec):
                 return known
             supervisor = _update(known, document, spec, user, again)
             back = {"rolled_back_to": again.version} if again else {}
             record_action(user, supervisor, "update", version=supervisor.version, **back)
-    run_soon(supervisor.pk)
+        transaction.set_rollback(dry_run)
+    if not dry_run:
+        run_soon(supervisor.pk)
     return supervisor
 
 
-def _modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
+def modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
+    """Whether the spec, were it submitted, would change anything of what holds; its secrets too."""
     current = supervisor.current
     canonical, hidden = spec_secrets.split(spec.canonical())
     try:

@@ -174,6 +174,7 @@ WITH_BODY = {
     ("POST", "api/v1/datasources/<str:name>/quarantine/replay/"),
     ("POST", "api/v1/datasources/<str:name>/quarantine/purge/"),
     ("POST", "api/v1/supervisors/"),
+    ("POST", "api/v1/druid/import/"),
     ("POST", "api/v1/supervisors/<str:supervisor_id>/reset/"),
     ("POST", "api/v1/supervisors/<str:supervisor_id>/scale/"),
     ("POST", "api/v1/tasks/"),

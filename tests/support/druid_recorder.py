@@ -4,8 +4,8 @@ The address is an Overlord's, whose sampler reads records and evaluates transfor
 ``tests/golden`` with Druid's version in them: ``druid_expressions.json`` has few expressions with values of every kind,
 ``druid_sampler.json`` what it answers to each body of ``druid_corpus``. Tests hold ours against them and need no Druid.
 ``druid_overlord.json`` has what the Overlord says of itself and of its tasks, ``druid_specs.json`` what its GET shows
-of specs. The name of one of them behind the address (``expressions``, ``sampler``, ``overlord``, ``specs``) records
-that one alone.
+of specs, ``druid_supervisors.json`` its list of supervisors. The name of one of them behind the address
+(``expressions``, ``sampler``, ``overlord``, ``specs``, ``list``) records that one alone.
 """
 
 from __future__ import annotations
@@ -193,6 +193,7 @@ def main(overlord: str, wanted: str = "") -> None:
         "expressions": _record_expressions,
         "overlord": druid_overlord.record,
         "specs": druid_specs.record,
+        "list": druid_specs.record_list,
     }
     for name in [wanted] if wanted else recorders:
         recorders[name](overlord, version)

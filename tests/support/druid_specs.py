@@ -141,3 +141,18 @@ def record(overlord: str, version: str) -> None:
     lines = [f"  {json.dumps(name)}: {json.dumps(spec)}" for name, spec in shown.items()]
     head = f'{{\n "druid": {json.dumps(version)},\n "specs": {{\n'
     GOLDEN.write_text(head + ",\n".join(lines) + "\n }\n}\n", encoding="utf-8")
+
+
+LISTED = GOLDEN.with_name("druid_supervisors.json")
+_OF_LIST = ("schema: transforms", "reading: idle", "reading: autoscaler", "tuning: limits")
+
+
+def record_list(overlord: str, version: str) -> None:
+    """Write to ``LISTED`` what Druid answers to ``?full`` of some supervisors."""
+    asked_for = specs()
+    ids = [asked(overlord, f"{V1}/supervisor", asked_for[name])["body"]["id"] for name in _OF_LIST]
+    listed = asked(overlord, f"{V1}/supervisor?full")["body"]
+    for made in ids:
+        asked(overlord, f"{V1}/supervisor/{made}/terminate", method="POST")
+    found = sorted((e for e in listed if e["id"] in ids), key=lambda e: ids.index(e["id"]))
+    LISTED.write_text(json.dumps({"druid": version, "supervisors": found}, indent=1) + "\n", encoding="utf-8")

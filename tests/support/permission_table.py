@@ -262,6 +262,14 @@ REST = [
     Row("GET", f"{ONE_DS}progress/", SEE),
     Row("GET", SV, LOGGED_IN),
     Row("POST", SV, (200, 403, 403, 409, 401, 200), KNOWN_DATASOURCE),
+    # An outsider is an admin elsewhere, and told in the answer that the name is taken.
+    Row(
+        "POST",
+        f"{V1}druid/import/",
+        (200, 403, 403, 200, 401, 200),
+        [{"id": "flights", "spec": KNOWN_DATASOURCE}],
+        query="?dry_run=false",
+    ),
     Row("GET", ONE_SV, SEE),
     Row("GET", f"{ONE_SV}versions/", SEE),
     Row("GET", f"{ONE_SV}stats/", SEE),

@@ -1,0 +1,200 @@
+"""Supervisors of a Druid cluster, as its Overlord shows them: what each would become here, and made if that is wanted.
+
+Nothing is decided here that a submitted spec would not be: a verdict without any change comes from the submission
+itself, which is taken back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from controlplane.common.errors import FieldError, HeadgateError, InvalidInput
+from controlplane.common.problems import invalid_spec
+from controlplane.common.specdiff import DiffLine
+from controlplane.common.text import storable
+from controlplane.connections.models import Connection
+from controlplane.datasources.selectors import team_of_spec
+from controlplane.supervisors import services
+from controlplane.supervisors.history import would_change
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.diagnosis import options_without_effect
+from controlplane.teams.models import Team, User
+from controlplane.teams.permissions import Action, require_somewhere
+from ingestion.specs import SpecError, SupervisorSpec, parse_supervisor_spec
+from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.addresses import servers_of
+from ingestion.specs.connection import Kind
+from ingestion.specs.kafka_properties import OF_CONNECTION
+from ingestion.specs.providers import PROVIDER
+
+MOST = 100
+WITHIN_S = 45.0  # then the rest is left: whoever asks waits
+CREATE, CHANGE, SAME, REFUSED, LEFT = "create", "change", "same", "refused", "left"
+VERDICTS = (CREATE, CHANGE, SAME, REFUSED, LEFT)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How supervisors are to be taken over."""
+
+    dry_run: bool = True
+    suspended: bool = True  # new ones, whatever they are in Druid
+    connection: str = ""  # of the team, in place of what a spec says of its cluster
+    team_name: str | None = None  # of new datasources
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one becomes, or became."""
+
+    id: str
+    verdict: str
+    applied: bool = False
+    suspended: bool | None = None  # afterwards
+    detail: str = ""  # why it was refused or left
+    errors: list[FieldError] = field(default_factory=list)  # with pointers into the list
+    diff: list[DiffLine] = field(default_factory=list)
+    without_effect: list[str] = field(default_factory=list)
+    topic: str = ""
+    starts_at: str = ""
+    bootstrap_servers: str = ""
+    security_protocol: str = ""
+    connection: str = ""
+    connections: list[str] = field(default_factory=list)  # of the team, that lead to the same servers
+
+
+def import_supervisors(*, user: User, listed: Any, wanted: Wanted) -> Iterator[Verdict]:
+    """One verdict for each of ``listed``, in its order; with ``wanted.dry_run`` nothing is changed.
+
+    One that is refused holds up no other. Raises ``NotAllowed``, ``InvalidInput`` for what is no such list.
+    """
+    require_somewhere(user, Action.ADMINISTER)
+    entries = _entries(listed)
+    return _verdicts(user, entries, wanted)
+
+
+def _verdicts(user: User, entries: list[dict[str, Any]], wanted: Wanted) -> Iterator[Verdict]:
+    until, seen = time.monotonic() + WITHIN_S, set[str]()
+    for number, entry in enumerate(entries):
+        identifier = entry["id"]
+        if identifier in seen:
+            fault = FieldError(f"/{number}/id", "stands in the list twice", f"[{number}].id")
+            yield Verdict(identifier, REFUSED, detail="Another one of the list has this id.", errors=[fault])
+        elif time.monotonic() > until:
+            yield Verdict(
+                identifier, LEFT, detail=f"There was no time left for it within {WITHIN_S:g} s: send it again."
+            )
+        else:
+            yield _verdict(user, number, identifier, _document(entry, wanted), wanted)
+        seen.add(identifier)
+
+
+def _entries(listed: Any) -> list[dict[str, Any]]:
+    if not isinstance(listed, list) or not listed:
+        raise InvalidInput("The body must be the list that Druid answers to GET /druid/indexer/v1/supervisor?full.")
+    if len(listed) > MOST:
+        raise InvalidInput(f"The list has {len(listed)} supervisors; {MOST} at most. Send it in parts.")
+    faults = [f for number, entry in enumerate(listed) for f in _form_faults(number, entry)]
+    if faults:
+        raise InvalidInput("The list has entries that are no supervisors; nothing was changed.", faults)
+    return listed
+
+
+def _form_faults(number: int, entry: Any) -> Iterator[FieldError]:
+    if not isinstance(entry, dict):
+        yield FieldError(f"/{number}", "must be an object with id and spec", f"[{number}]")
+        return
+    if not isinstance(entry.get("id"), str) or not entry["id"] or not storable(entry["id"]):
+        yield FieldError(f"/{number}/id", "must be the supervisor's id", f"[{number}].id")
+    if not isinstance(entry.get("spec"), dict):
+        yield FieldError(f"/{number}/spec", "must be its spec: ask Druid with ?full", f"[{number}].spec")
+
+
+def _document(entry: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
+    """The spec as it would be submitted: under its id, and to the connection that is wanted for it."""
+    document = {**entry["spec"], "id": entry["id"]}
+    if not wanted.connection:
+        return document
+    inner = document.get("spec")
+    parts = inner if isinstance(inner, dict) else document
+    io_config = parts.get("ioConfig")
+    if isinstance(io_config, dict):
+        connected = {**parts, "ioConfig": _connected(io_config, wanted.connection)}
+        document = connected if parts is document else {**document, "spec": connected}
+    return document
+
+
+def _connected(io_config: dict[str, Any], connection: str) -> dict[str, Any]:
+    given = io_config.get("consumerProperties")
+    properties = given if isinstance(given, dict) else {}
+    kept = {n: v for n, v in properties.items() if not n.startswith(OF_CONNECTION) and n != PROVIDER}
+    return {**io_config, "connection": connection, "consumerProperties": kept}
+
+
+def _verdict(user: User, number: int, identifier: str, document: dict[str, Any], wanted: Wanted) -> Verdict:
+    known = Supervisor.objects.visible_to(user).filter(pk=identifier, terminated_at=None).first()
+    # One that is there stays as it is: nobody resumes or suspends it by importing it again.
+    suspended = {} if known else {"suspended": True if wanted.suspended else document.get("suspended") is True}
+    document = {name: value for name, value in document.items() if name != "suspended"} | suspended
+    try:
+        spec = _read(document)
+    except InvalidInput as fault:
+        return _refused(number, Verdict(identifier, REFUSED), fault)
+    about = _about(user, identifier, spec, wanted, known)
+    if known is not None and not services.modifies(known, spec):
+        return Verdict(verdict=SAME, suspended=known.suspended, **about)
+    diff = [] if known is None else would_change(known, spec)
+    try:
+        made = services.submit_supervisor(
+            user=user, document=document, team_name=wanted.team_name, dry_run=wanted.dry_run
+        )
+    except HeadgateError as fault:
+        return _refused(number, Verdict(verdict=REFUSED, diff=diff, **about), fault)
+    return Verdict(
+        verdict=CREATE if known is None else CHANGE,
+        applied=not wanted.dry_run,
+        suspended=made.suspended,
+        diff=diff,
+        **about,
+    )
+
+
+def _read(document: dict[str, Any]) -> SupervisorSpec:
+    try:
+        return parse_supervisor_spec(document)
+    except SpecError as error:
+        raise invalid_spec(error) from None
+
+
+def _refused(number: int, verdict: Verdict, fault: HeadgateError) -> Verdict:
+    errors = [FieldError(f"/{number}/spec{e.pointer}", e.message, e.path) for e in fault.errors]
+    return Verdict(**{**vars(verdict), "detail": fault.detail, "errors": errors})
+
+
+def _about(
+    user: User, identifier: str, spec: SupervisorSpec, wanted: Wanted, known: Supervisor | None
+) -> dict[str, Any]:
+    """What a verdict says of any spec that can be read."""
+    canonical, _ = spec_secrets.split(spec.canonical())
+    io_config = spec.spec.ioConfig
+    servers = str(io_config.consumerProperties.get("bootstrap.servers", ""))
+    team = team_of_spec(user, spec.datasource, wanted.team_name)
+    return {
+        "id": identifier,
+        "without_effect": options_without_effect(canonical, supervised=True),
+        "topic": io_config.topic,
+        "starts_at": "" if known else ("earliest" if io_config.useEarliestOffset else "latest"),
+        "bootstrap_servers": servers,
+        "security_protocol": str(io_config.consumerProperties.get("security.protocol", "")) or "PLAINTEXT",
+        "connection": io_config.connection or "",
+        "connections": [] if team is None or not servers else _leading_to(servers, team),
+    }
+
+
+def _leading_to(servers: str, team: Team) -> list[str]:
+    wanted = set(servers_of(servers))
+    clusters = Connection.objects.filter(team=team, kind=Kind.KAFKA).order_by("name")
+    return [c.name for c in clusters if wanted & set(servers_of(str(c.properties["bootstrap.servers"])))]
