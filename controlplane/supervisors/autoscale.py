@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from ingestion.specs import AutoScalerConfig, IOConfig
 
 Samples = Sequence[tuple[datetime, int]]
+_LAGS = {"SUM": "The lag", "MAX": "The largest lag of a partition", "AVERAGE": "The partitions' average lag"}
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class SeenLag:
     config: AutoScalerConfig
     task_count: int
     since: datetime  # when the autoscaler began
-    samples: Samples = ()  # (when, lag) in the order of time
+    samples: Samples = ()  # (when, the aggregate of the lags) in the order of time
     last_action_at: datetime | None = None  # its own
     last_check_at: datetime | None = None
     partitions: int | None = None  # beyond so many indexers some would have nothing to read; None where that is not so
@@ -92,7 +93,8 @@ def _collected(seen: SeenLag) -> list[int]:
 
 def _reason(seen: SeenLag, lags: list[int], how_many: int, relation: str, threshold: int) -> str:
     samples = "sample" if len(lags) == 1 else "samples"
-    return f"The lag was {relation} {threshold:,} in {how_many:,} of {len(lags):,} {samples}; it is {lags[-1]:,} now."
+    what = _LAGS[seen.config.lagAggregate or "SUM"]
+    return f"{what} was {relation} {threshold:,} in {how_many:,} of {len(lags):,} {samples}; it is {lags[-1]:,} now."
 
 
 def _ms(milliseconds: int) -> timedelta:

@@ -39,7 +39,9 @@ def scale_if_due(supervisor: Supervisor) -> None:
     if not is_due(seen):
         return
     supervisor.scaling_checked_at = seen.now
-    action = autoscale(replace(seen, samples=lag_samples(source, since=window_start(seen), until=seen.now)))
+    aggregate = config.lagAggregate or "SUM"
+    samples = lag_samples(source, since=window_start(seen), until=seen.now, aggregate=aggregate)
+    action = autoscale(replace(seen, samples=samples))
     if action is not None:
         supervisor.decided_task_count = action.after
         _keep(supervisor, action)

@@ -201,6 +201,8 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     options += [f"tuningConfig.{name}: {why}" for name, why in _OF_DRUID.items() if tuning.get(name) is not None]
     options += _index_options(tuning, source.traits.keeps_offsets)
     options += [f"ioConfig.{name}: {why}" for name, why in _OF_DRUIDS_READING.items() if io_config.get(name)]
+    if (io_config.get("headerBasedFilterConfig") or {}).get("stringDecodingCacheSize"):
+        options.append("ioConfig.headerBasedFilterConfig.stringDecodingCacheSize: headers are decoded as they come")
     schema = _part(spec, "dataSchema")
     if schema.get("projections"):
         options.append("dataSchema.projections: queries read the rows")

@@ -63,7 +63,10 @@ def _simulated(supervisor: Supervisor, form: SimulatorForm) -> dict[str, Any]:
         return {}
     now = timezone.now()
     start = now - timedelta(minutes=WINDOWS[form.cleaned_data["window"]])
-    samples = [(point.at, point.lag) for point in lag_over_time(supervisor, start=start, end=now).points]
+    holding = supervisor.io_config.auto_scaler
+    aggregate = (holding and holding.lagAggregate) or "SUM"
+    series = lag_over_time(supervisor, start=start, end=now, aggregate=aggregate)
+    samples = [(point.at, point.lag) for point in series.points]
     if not samples:
         return {}
     keeps = supervisor.io_config.traits.keeps_offsets

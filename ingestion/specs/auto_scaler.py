@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel
 
+LagAggregate = Literal["SUM", "MAX", "AVERAGE"]
 _OTHER_STRATEGIES = ("costBased",)
 _BOUNDS = ("taskCountMax", "taskCountMin", "taskCountStart")
 
@@ -34,7 +35,7 @@ class AutoScalerConfig(SpecModel):
     scaleActionPeriodMillis: int = Field(default=60_000, ge=1)
     scaleInStep: int = Field(default=1, ge=1)
     scaleOutStep: int = Field(default=2, ge=1)
-    lagAggregate: Literal["SUM"] | None = None  # of the partitions' lags; the others are not built
+    lagAggregate: LagAggregate | None = None  # of the partitions' lags; None: their sum
     stopTaskCountRatio: float | None = Field(default=None, gt=0, le=1)
 
     @model_validator(mode="before")

@@ -14,6 +14,7 @@ from ingestion.specs.base import SpecModel, unbuilt, utc
 from ingestion.specs.connection_name import ConnectionName
 from ingestion.specs.errors import SpecError
 from ingestion.specs.group_times import faults_of
+from ingestion.specs.header_filter import HeaderBasedFilterConfig
 from ingestion.specs.input_format import InputFormat
 from ingestion.specs.kafka_reading import Absent, KafkaProperties, refuse
 from ingestion.specs.limits import one_line
@@ -161,6 +162,11 @@ class IOConfig(SpecModel):
         return 1
 
     @property
+    def header_filter(self) -> HeaderBasedFilterConfig | None:
+        """Which records are left out before they are decoded."""
+        return None
+
+    @property
     def isolation(self) -> Isolation:
         """Whether what is read ends where a transaction is open, and leaves aborted records out."""
         given = str(self.consumerProperties.get("isolation.level", "")).lower()
@@ -247,18 +253,16 @@ class KafkaIOConfig(IOConfig):
     startDelay: Span = Field(default=timedelta(seconds=5), ge=timedelta())
     taskDuration: timedelta = Field(default=timedelta(hours=1), gt=timedelta())
     completionTimeout: timedelta = Field(default=timedelta(minutes=30), gt=timedelta())
-    # Druid's, without effect: see ``options_without_effect``.
+    # The first three are Druid's, without effect: see ``options_without_effect``.
     stopTaskCount: int | None = Field(default=None, ge=1)
     serverPriorityToReplicas: dict[str, int] | None = None
     emitTimeLagMetrics: bool | None = None
+    headerBasedFilterConfig: HeaderBasedFilterConfig | None = None
     # Druid's, which would change what is read.
     topicPattern: Annotated[
         None, unbuilt("is not supported: name one topic, and make a supervisor for each of several")
     ] = None
     configOverrides: Annotated[None, unbuilt("is not supported: write the properties into consumerProperties")] = None
-    headerBasedFilterConfig: Annotated[
-        None, unbuilt("is not supported: with inputFormat kafka a filter in transformSpec can read a header's column")
-    ] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -296,6 +300,10 @@ class KafkaIOConfig(IOConfig):
     @classmethod
     def traits_in(cls, written: Mapping[str, Any]) -> SourceTraits:
         return CONSUMER_GROUP if written.get("assignment") == CONSUMER_GROUP.kind else OFFSET_RANGE
+
+    @property
+    def header_filter(self) -> HeaderBasedFilterConfig | None:
+        return self.headerBasedFilterConfig
 
     @property
     def group(self) -> str | None:

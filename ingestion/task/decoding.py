@@ -63,7 +63,7 @@ class Decoding:
         Raises ``Lapsed``, and ``TooWide``, which leaves the ledger as it is.
         """
         window = window_of(self._assignment, datetime.now(UTC))
-        pending = ledger.indexes(PENDING)
+        pending, left_out = self._by_headers(ledger)
         late = ledger.batch.delivery_counts[pending] >= LATE_DELIVERY
         late |= ledger.batch.suspect
         found = [
@@ -71,8 +71,18 @@ class Decoding:
             for decoder, chosen in ((self._decoders.here, pending[~late]), (self._decoders.isolated, pending[late]))
             if len(chosen)
         ]
+        ledger.mark(left_out, FILTERED)
         tables = [_noted(ledger, chosen, decoded) for chosen, decoded in found]
         return joined_rows(tables) if tables else None
+
+    def _by_headers(self, ledger: Ledger) -> tuple[Ints, Ints]:
+        """Of the records without an outcome those that are to be decoded, and those that their headers leave out."""
+        pending, headers = ledger.indexes(PENDING), ledger.batch.headers
+        wanted = self._assignment.spec.ioConfig.header_filter
+        if wanted is None or not len(headers):
+            return pending, pending[:0]
+        taken = np.fromiter((wanted.takes(headers[i]) for i in pending.tolist()), dtype=bool, count=len(pending))
+        return pending[taken], pending[~taken]
 
     def _decode_with(
         self,

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.segments.models import LagSample, ProgressKey, Source
+from controlplane.segments.selectors import lag_samples, lag_series
 from controlplane.supervisors import scaling, services
 from controlplane.supervisors.models import ScaleAction, Supervisor
 from controlplane.supervisors.run import run
@@ -58,7 +59,7 @@ def reading(supervisor: Supervisor, kind: str = "share_group", partitions: int =
     return source
 
 
-def saw(source: Source, lag: int) -> None:
+def saw(source: Source, lag: int, partitions: list[int] | None = None) -> None:
     """A lag was seen just now."""
     now = timezone.now()
     LagSample.objects.create(
@@ -67,7 +68,7 @@ def saw(source: Source, lag: int) -> None:
         at=now,
         observed_at=now,
         lag=lag,
-        partitions=[lag],
+        partitions=[lag] if partitions is None else partitions,
         in_flight=0,
         processed=0,
         redelivered=0,
@@ -112,6 +113,38 @@ def test_the_running_task_is_scaled_out_and_in(cast: Cast, clients: dict[str, Cl
     assert "at most 10 in 1 of 1 sample" in shown["auto_scaler"]["last_action"]["reason"]
     actions = clients["viewer"].get("/api/v1/supervisors/swinging/scale-actions/").json()["results"]
     assert [(a["before"], a["after"]) for a in actions] == [(3, 2), (1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "after", "said"),
+    [
+        ("SUM", 3, "The lag was at least 1,000 in 1 of 1 sample; it is 1,301 now."),
+        ("MAX", 1, ""),
+        ("AVERAGE", 1, ""),
+        (None, 3, "The lag was at least"),
+    ],
+)
+def test_the_partitions_lags_are_aggregated_as_the_spec_says(
+    cast: Cast, aggregate: str | None, after: int, said: str
+) -> None:
+    supervisor = submit(cast, scaled_spec("aggregating", lagAggregate=aggregate))
+    source = reading(supervisor)
+    saw(source, 1301, partitions=[999, 301, 1])
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(after, Goal.RUN)]
+    action = ScaleAction.objects.filter(supervisor=supervisor).first()
+    assert (action.reason if action else "").startswith(said) and bool(action) is bool(said)
+
+
+def test_an_average_is_of_whole_numbers_and_of_nothing_zero(cast: Cast) -> None:
+    source = reading(submit(cast, scaled_spec("averaging")))
+    saw(source, 12, partitions=[5, 5, 1])
+    saw(source, 0, partitions=[])
+    since, until = timezone.now() - timedelta(minutes=1), timezone.now()
+    for aggregate, lags in (("SUM", [12, 0]), ("MAX", [5, 0]), ("AVERAGE", [3, 0])):
+        assert [lag for _, lag in lag_samples(source, since=since, until=until, aggregate=aggregate)] == lags
+        drawn = lag_series(Source.objects.filter(pk=source.pk), start=since, aggregate=aggregate)
+        assert [point.lag for point in drawn.points] == lags
 
 
 def test_partitions_dealt_out_by_number_are_dealt_out_anew_by_the_next_task(cast: Cast) -> None:

@@ -17,6 +17,7 @@ from tests.unit.test_specs import changed
 RECORDED: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))["specs"]
 WRITTEN = specs()
 PLAIN = RECORDED["tuning: none"]
+BY_HEADER = {"filter": {"type": "in", "dimension": "h", "values": ["x"]}}
 # What Druid's answer has of its own, which nobody wrote: by part the fields whose defaults are others here, or that
 # have no effect. Everything else must be as it was written.
 OF_DRUIDS_OWN = {
@@ -118,7 +119,10 @@ def test_every_field_but_those_that_are_needed_may_be_null(place: tuple[str, ...
     [
         ("ioConfig/topicPattern", "a-.*", "one topic"),
         ("ioConfig/configOverrides", {"type": "properties"}, "consumerProperties"),
-        ("ioConfig/headerBasedFilterConfig", {"filter": {"type": "in"}, "encoding": "UTF-8"}, "transformSpec"),
+        ("ioConfig/headerBasedFilterConfig", {"filter": {"type": "selector"}}, 'must be of the type "in"'),
+        ("ioConfig/headerBasedFilterConfig", {"filter": {"type": "in"}}, "required field is missing"),
+        ("ioConfig/headerBasedFilterConfig", {**BY_HEADER, "encoding": "klingon"}, "must be 'UTF-8'"),
+        ("ioConfig/headerBasedFilterConfig", {**BY_HEADER, "stringDecodingCacheSize": 0}, "must be 1 or more"),
         ("tuningConfig/appendableIndexSpec/preserveExistingMetrics", True, "metrics are made of"),
         ("tuningConfig/appendableIndexSpec/type", "offheap", "must be 'onheap'"),
         ("ioConfig/autoScalerConfig", {"enableTaskAutoScaler": True, "autoScalerStrategy": "costBased"}, "costBased"),
@@ -152,12 +156,19 @@ def test_an_autoscaler_that_is_off_is_taken_whatever_it_has(scaler: dict[str, An
     assert spec.spec.ioConfig.auto_scaler is None
 
 
-def test_lag_is_added_up_and_nothing_else() -> None:
-    on = {"enableTaskAutoScaler": True, "taskCountMin": 1, "taskCountMax": 2}
-    parse_supervisor_spec(changed(("spec/ioConfig/autoScalerConfig", {**on, "lagAggregate": "SUM"}), of=PLAIN))
-    for other in ("MAX", "AVERAGE"):
-        with pytest.raises(SpecError, match="lagAggregate: must be 'SUM'"):
-            parse_supervisor_spec(changed(("spec/ioConfig/autoScalerConfig", {**on, "lagAggregate": other}), of=PLAIN))
+@pytest.mark.parametrize("aggregate", ["SUM", "MAX", "AVERAGE", None])
+def test_partitions_lags_are_aggregated_as_druid_does(aggregate: str | None) -> None:
+    on = {"enableTaskAutoScaler": True, "taskCountMin": 1, "taskCountMax": 2, "lagAggregate": aggregate}
+    spec = parse_supervisor_spec(changed(("spec/ioConfig/autoScalerConfig", on), of=PLAIN))
+    assert spec.spec.ioConfig.auto_scaler is not None
+    assert spec.spec.ioConfig.auto_scaler.lagAggregate == aggregate
+
+
+@pytest.mark.parametrize("other", ["average", "MIN", 1])  # which Druid refuses too
+def test_there_are_no_other_aggregates(other: Any) -> None:
+    on = {"enableTaskAutoScaler": True, "taskCountMin": 1, "taskCountMax": 2, "lagAggregate": other}
+    with pytest.raises(SpecError, match="lagAggregate: must be"):
+        parse_supervisor_spec(changed(("spec/ioConfig/autoScalerConfig", on), of=PLAIN))
 
 
 @pytest.mark.parametrize("given", [0, -1, None])

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import F, QuerySet
+from django.db.models import BigIntegerField, F, Func, QuerySet
+from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from controlplane.common.errors import FieldError, InvalidInput
@@ -15,6 +16,8 @@ from controlplane.segments.models import LagSample, Source
 
 MOST_POINTS = 3000
 USUAL_WINDOW = timedelta(hours=1)
+# Of the partitions' lags, as Druid has them; the average is of whole numbers.
+_AGGREGATES = {"MAX": "max(v)", "AVERAGE": "div(sum(v), count(v))"}
 _LONGEST_GAP = 3  # samples further apart than this many stretches have no rate between them
 
 
@@ -46,11 +49,13 @@ def lag_series(
     end: datetime | None = None,
     resolution: str = "",
     partition: int | None = None,
+    aggregate: str = "SUM",
 ) -> LagSeries:
     """The lag of one reader (its topic may have been made again: then it has had more than one source).
 
     Without ``start`` the hour before ``end``; without ``end`` up to now; without ``resolution`` the finest that reaches
-    back that far. With ``partition`` its lag alone. Raises ``InvalidInput``.
+    back that far. With ``partition`` its lag alone, else the ``aggregate`` of all: SUM, MAX, AVERAGE. Raises
+    ``InvalidInput``.
     """
     now = timezone.now()
     end = end or now
@@ -60,7 +65,7 @@ def lag_series(
     chosen = _named(resolution, end - start) if resolution else resolution_for(start, end, now)
     samples = LagSample.objects.filter(source__in=sources, resolution_s=chosen.seconds, at__lt=end)
     before = samples.filter(at__gte=start - timedelta(seconds=_LONGEST_GAP * chosen.seconds))
-    rows = list(before.order_by("source_id", "at").defer("partitions").annotate(**_chosen(partition)))
+    rows = list(before.order_by("source_id", "at").defer("partitions").annotate(chosen=_chosen(partition, aggregate)))
     points = [p for p in _points(rows, chosen) if p.at >= start]
     return LagSeries(start, end, chosen.name, sorted(points, key=lambda p: p.at))
 
@@ -73,16 +78,25 @@ def resolution_for(start: datetime, end: datetime, now: datetime) -> Resolution:
     return RESOLUTIONS[-1]
 
 
-def lag_samples(source: Source, *, since: datetime, until: datetime) -> list[tuple[datetime, int]]:
-    """(when, lag) of one source's samples in ``(since, until]``, in the order of time."""
+def lag_samples(
+    source: Source, *, since: datetime, until: datetime, aggregate: str = "SUM"
+) -> list[tuple[datetime, int]]:
+    """(when, lag) of one source's samples in ``(since, until]``, in the order of time. ``aggregate``: of partitions."""
     chosen = resolution_for(since, until, until)
     samples = LagSample.objects.filter(source=source, resolution_s=chosen.seconds)
     within = samples.filter(observed_at__gt=since, observed_at__lte=until).order_by("observed_at")
-    return list(within.values_list("observed_at", "lag"))
+    lags = within.annotate(chosen=_chosen(None, aggregate)).values_list("observed_at", "chosen")
+    return [(at, lag or 0) for at, lag in lags]
 
 
-def _chosen(partition: int | None) -> dict[str, F]:
-    return {"chosen": F("lag") if partition is None else F(f"partitions__{partition}")}
+def _chosen(partition: int | None, aggregate: str) -> Combinable:
+    """A sample's lag that is meant; null where it has no partitions."""
+    if partition is not None:
+        return F(f"partitions__{partition}")
+    if aggregate not in _AGGREGATES:
+        return F("lag")
+    template = f"(SELECT {_AGGREGATES[aggregate]} FROM unnest(%(expressions)s) AS v)"
+    return Func(F("partitions"), template=template, output_field=BigIntegerField())
 
 
 def _named(name: str, window: timedelta) -> Resolution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -128,10 +128,20 @@ def _decoded(order: SampleOrder, records: Records) -> Decoded:
     try:
         now = datetime.now(UTC)
         window = MessageWindow.of(order.io_config, now, now)
-        decoded = decoded_whole(decoder, records.payloads, window, records.envelope)
+        kept, left_out = _by_headers(order, records)
+        payloads = [records.payloads[i] for i in kept]
+        decoded = decoded_whole(decoder, payloads, window, records.envelope.taken(kept)).moved(kept)
+        decoded = replace(decoded, filtered=sorted([*decoded.filtered, *left_out]))
         return decoded.with_tombstones(order.io_config.tombstones)
     finally:
         decoder.close()
+
+
+def _by_headers(order: SampleOrder, records: Records) -> tuple[list[int], list[int]]:
+    """Which records are decoded, and which are left out by their headers."""
+    wanted = order.io_config.header_filter
+    takes = [wanted is None or wanted.takes(headers) for headers in records.headers]
+    return [i for i, taken in enumerate(takes) if taken], [i for i, taken in enumerate(takes) if not taken]
 
 
 def _add_outcomes(outcomes: Outcomes, decoded: Decoded) -> None:
