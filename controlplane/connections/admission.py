@@ -25,6 +25,7 @@ from ingestion.specs.errors import issue_at
 from ingestion.specs.input_format import InputFormat, RegistryDecoder, registries_of
 from ingestion.specs.kafka_properties import insecure, missing
 from ingestion.specs.providers import Value
+from ingestion.specs.token_endpoint import ENDPOINT, endpoint_of
 
 RESOLVING_S = 5.0
 Place = tuple[str, ...]
@@ -77,7 +78,7 @@ def incomplete(kind: Kind, properties: dict[str, Any]) -> list[Fault]:
 
 def _faults(properties: Mapping[str, Value], registries: list[tuple[Place, RegistryDecoder]]) -> list[Fault]:
     faults = [*_insecure(properties), *_registry_faults(registries)]
-    faults += _refused([*_brokers(properties), *_registries(registries)])
+    faults += _refused([*_brokers(properties), *_token_endpoints(properties), *_registries(registries)])
     if properties and not missing(properties):
         faults += _unusable(properties)
     return faults
@@ -124,6 +125,11 @@ def _registry_faults(registries: list[tuple[Place, RegistryDecoder]]) -> Iterato
 def _brokers(properties: Mapping[str, Value]) -> Iterator[Named]:
     for host, port in servers_of(str(properties["bootstrap.servers"])) if properties else ():
         yield Named((_PROPERTIES, "bootstrap.servers"), host, port)
+
+
+def _token_endpoints(properties: Mapping[str, Value]) -> Iterator[Named]:
+    if ENDPOINT in properties:
+        yield Named((_PROPERTIES, ENDPOINT), *endpoint_of(str(properties[ENDPOINT])))
 
 
 def _registries(registries: list[tuple[Place, RegistryDecoder]]) -> Iterator[Named]:

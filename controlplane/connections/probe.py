@@ -23,6 +23,7 @@ from controlplane.connections.verdict import Cause, Clock, Failed, Step, Verdict
 from ingestion.specs.addresses import AddressProblem, servers_of
 from ingestion.specs.kafka_properties import admitted
 from ingestion.specs.providers import Value
+from ingestion.specs.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_tokens, endpoint_of
 
 TEST_S = 10.0
 MOST_SERVERS = 4  # of those that are named or advertised
@@ -64,6 +65,8 @@ def try_kafka(properties: Mapping[str, Value], topic: str = "") -> Verdict:
 
 def _cluster(steps: Steps, properties: Mapping[str, Value], topic: str) -> str:
     config = steps.take("Properties", lambda: config_of(properties))
+    if asks_for_tokens(config):
+        _token_endpoint(steps, config)
     failure: Failed | None = None
     reached = 0
     for host, port in servers_of(config["bootstrap.servers"])[:MOST_SERVERS]:
@@ -84,6 +87,14 @@ def config_of(properties: Mapping[str, Value]) -> dict[str, str]:
         return client_properties(properties)
     except PropertyProblem as problem:
         raise Failed("properties", f"{problem}.", "Mend this property.") from None
+
+
+def _token_endpoint(steps: Steps, config: Mapping[str, str]) -> None:
+    """Whether somebody listens where the client gets its tokens. Raises ``Failed``."""
+    host, port = endpoint_of(config[ENDPOINT])
+    addresses = steps.take(f"DNS {host}", lambda: reaching.resolved(host, port, steps.clock), ", ".join)
+    place = f"TCP {host}:{port}"
+    reaching.ended(steps.take(place, lambda: reaching.connected(host, addresses, port, steps.clock)))
 
 
 def _server(steps: Steps, host: str, port: int, config: Mapping[str, str]) -> None:
@@ -210,6 +221,13 @@ def _metadata(admin: AdminClient, errors: list[Any], config: Mapping[str, str], 
 
 def _client_failure(errors: list[Any], config: Mapping[str, str]) -> Failed | None:
     by_name: dict[str, str] = {error.name(): str(error.str()) for error in reversed(errors)}
+    if "_AUTHENTICATION" in by_name and asks_for_tokens(config):
+        message = f"There is no login with a token for the client {config[CLIENT_ID]!r}: "
+        if "acquire" in by_name["_AUTHENTICATION"]:
+            advice = "Check the client's id and secret, the scope, and the address with its path."
+            return Failed("login", f"{message}the token endpoint gives none.", advice)
+        advice = "See the broker's log: it expects tokens of another issuer, audience or claim."
+        return Failed("login", f"{message}the broker refuses it.", advice)
     if "_AUTHENTICATION" in by_name:
         user = config.get("sasl.username", "")
         advice = "Write the password in anew; check the user's name, the mechanism, and that the broker knows the user."

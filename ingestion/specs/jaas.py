@@ -1,4 +1,4 @@
-"""``sasl.jaas.config``, as far as it is a user name and a password.
+"""``sasl.jaas.config``, as far as it is a user name and a password, or a client of a token endpoint.
 
 Reads what Java's own reader takes: a login module's class, a flag, options, a semicolon; words, texts in single or
 double quotes with escapes, comments. Messages never repeat what was written: it may be a part of the password.
@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 
+from ingestion.specs.token_endpoint import CLIENT_ID, CLIENT_SECRET, EXTENSIONS, MECHANISM, SCOPE, extensions_of
+
 _PACKAGE = "org.apache.kafka.common.security"
 _MODULES = {
     f"{_PACKAGE}.plain.PlainLoginModule": "PLAIN",
     f"{_PACKAGE}.scram.ScramLoginModule": "SCRAM",
+    f"{_PACKAGE}.oauthbearer.OAuthBearerLoginModule": MECHANISM,
 }
 # Seen in the wild, and by name in an attack; their names are safe to repeat.
-_KNOWN = ("Krb5LoginModule", "OAuthBearerLoginModule", "JndiLoginModule", "IAMLoginModule", "LdapLoginModule")
+_KNOWN = ("Krb5LoginModule", "JndiLoginModule", "IAMLoginModule", "LdapLoginModule")
+_OF_CLIENT = {"clientId": CLIENT_ID, "clientSecret": CLIENT_SECRET, "scope": SCOPE}
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
     r"""\s+ | //[^\n\r]* | /\*.*?\*/
@@ -29,21 +33,40 @@ _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 EXAMPLE = f'{_PACKAGE}.plain.PlainLoginModule required username="me" password="secret";'
 
 
-def login_of(text: str, mechanism: str = "") -> tuple[str, str]:
-    """User name and password. ``mechanism``: what the module must fit; empty: not said. Raises ``ValueError``."""
+def login_of(text: str, mechanism: str = "") -> dict[str, str]:
+    """The login as librdkafka's properties. ``mechanism``: what the module must fit; empty: not said.
+
+    Raises ``ValueError``.
+    """
     tokens = _tokens(text)
     if len(tokens) < 3 or tokens[-1] != ("sign", ";"):
         raise ValueError(f"must be one login module and end with a semicolon, for example {EXAMPLE}")
-    _check_module(tokens[0], mechanism)
+    kind = _checked_module(tokens[0], mechanism)
     if tokens[1][0] != "word" or tokens[1][1].lower() not in _FLAGS:
         raise ValueError(f"the login module must be followed by a flag: {', '.join(_FLAGS)}")
     options = _options(tokens[2:-1])
+    if kind == MECHANISM:
+        return _client(options)
     unknown = set(options) - {"username", "password"}
     if unknown:
         raise ValueError("has options other than username and password, which are not supported")
     if set(options) != {"username", "password"}:
         raise ValueError("must have both options, username and password")
-    return options["username"], options["password"]
+    return {"sasl.username": options["username"], "sasl.password": options["password"]}
+
+
+def _client(options: dict[str, str]) -> dict[str, str]:
+    """Of a token endpoint. The module may hold nothing at all: then the properties beside it do."""
+    unknown = [n for n in options if n not in _OF_CLIENT and not n.startswith("extension_")]
+    if unknown:
+        raise ValueError(
+            "has options other than clientId, clientSecret, scope and extension_*, which are not supported"
+        )
+    if ("clientId" in options) != ("clientSecret" in options):
+        raise ValueError("must have both options, clientId and clientSecret, or neither")
+    extensions = extensions_of(options)
+    found = {of: options[name] for name, of in _OF_CLIENT.items() if name in options}
+    return {**found, **({EXTENSIONS: extensions} if extensions else {})}
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
@@ -70,7 +93,8 @@ def _unescaped(match: re.Match[str]) -> str:
     return chr(int(escape, 8)) if escape[0] in "01234567" else _LETTERS.get(escape, escape)
 
 
-def _check_module(token: tuple[str, str], mechanism: str) -> None:
+def _checked_module(token: tuple[str, str], mechanism: str) -> str:
+    """What it is for."""
     kind = _MODULES.get(token[1]) if token[0] == "word" else None
     if kind is None:
         known = next((name for name in _KNOWN if token[1].endswith(f".{name}")), "this login module")
@@ -78,6 +102,7 @@ def _check_module(token: tuple[str, str], mechanism: str) -> None:
         raise ValueError(f"{known} is refused: only {names} are read, since others run code or fetch addresses")
     if mechanism and not mechanism.upper().startswith(kind):
         raise ValueError(f"the login module is for {kind}, but sasl.mechanism is {mechanism}")
+    return kind
 
 
 def _options(tokens: list[tuple[str, str]]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ingestion.specs import token_endpoint
 from ingestion.specs.addresses import AddressPolicy, checked_servers, servers_of
 from ingestion.specs.jaas import login_of
 from ingestion.specs.pem import CERTIFICATE, KEY, pem_of
@@ -16,11 +17,12 @@ from ingestion.specs.providers import PROVIDER, Value
 from ingestion.specs.source_traits import SourceTraits
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", token_endpoint.MECHANISM)
 STORES = ("PEM", "PKCS12")
 _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
 # Who is spoken to, and how: what a named connection says for all specs that name it.
-OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.")
+OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.", "https.")
+_HANDLER = "org.apache.kafka.common.security.oauthbearer.{}OAuthBearerLoginCallbackHandler"
 _NO_GROUP = "no consumer group is joined"
 _KEPT_HERE = "how far a topic was read is kept in the metadata store"
 
@@ -58,6 +60,16 @@ PROPERTIES: dict[str, Property] = {
     "sasl.username": Property("sasl.username"),
     "sasl.password": Property("sasl.password", secret=True),
     "sasl.jaas.config": Property(secret=True),
+    token_endpoint.CLIENT_ID: Property(token_endpoint.CLIENT_ID),
+    token_endpoint.CLIENT_SECRET: Property(token_endpoint.CLIENT_SECRET, secret=True),
+    token_endpoint.ENDPOINT: Property(token_endpoint.ENDPOINT),
+    token_endpoint.SCOPE: Property(token_endpoint.SCOPE),
+    token_endpoint.EXTENSIONS: Property(token_endpoint.EXTENSIONS),
+    token_endpoint.METHOD: Property(values=("OIDC",)),
+    "sasl.oauthbearer.client.credentials.client.id": Property(token_endpoint.CLIENT_ID),
+    "sasl.oauthbearer.client.credentials.client.secret": Property(token_endpoint.CLIENT_SECRET, secret=True),
+    "sasl.login.callback.handler.class": Property(values=(_HANDLER.format(""), _HANDLER.format("secured."))),
+    "https.ca.pem": Property("https.ca.pem"),
     "ssl.ca.pem": Property("ssl.ca.pem"),
     "ssl.certificate.pem": Property("ssl.certificate.pem"),
     "ssl.key.pem": Property("ssl.key.pem", secret=True),
@@ -95,7 +107,7 @@ PROPERTIES: dict[str, Property] = {
 ALLOWED = frozenset(PROPERTIES)
 SECRET = frozenset(name for name, known in PROPERTIES.items() if known.secret)
 PEM_LABELS = {
-    **dict.fromkeys(("ssl.ca.pem", "ssl.certificate.pem"), CERTIFICATE),
+    **dict.fromkeys(("ssl.ca.pem", "ssl.certificate.pem", "https.ca.pem"), CERTIFICATE),
     **dict.fromkeys(("ssl.truststore.certificates", "ssl.keystore.certificate.chain"), CERTIFICATE),
     **dict.fromkeys(("ssl.key.pem", "ssl.keystore.key"), KEY),
 }
@@ -125,9 +137,11 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
         if known is None:
             written[name] = value
         elif name == "sasl.jaas.config":
-            written["sasl.username"], written["sasl.password"] = login_of(value)
+            written |= login_of(value)
         elif known.to:
             written[known.to] = _FOR_LIBRDKAFKA.get(name, str)(value)
+    if token_endpoint.asks_for_tokens(written):
+        written[token_endpoint.METHOD] = "oidc"
     return written
 
 
@@ -153,9 +167,12 @@ def admitted(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, 
     """librdkafka's properties, for bootstrap servers whose addresses have all been found allowed. Blocks: it resolves.
 
     Without TLS the client is given these addresses, and not the names: it connects to what was checked. With TLS it
-    needs the names, since the broker's certificate is for them. Raises ``AddressProblem``, ``ValueError``.
+    needs the names, since the broker's certificate is for them; so it does of a token endpoint. Raises
+    ``AddressProblem``, ``ValueError``.
     """
     config = librdkafka_properties(properties)
+    if token_endpoint.asks_for_tokens(config):
+        policy.resolve(*token_endpoint.endpoint_of(config.get(token_endpoint.ENDPOINT, "")))
     addresses = checked_servers(servers_of(config.get("bootstrap.servers", "")), policy)
     if not config.get("security.protocol", "PLAINTEXT").upper().endswith("SSL"):
         config["bootstrap.servers"] = ",".join(addresses)
@@ -180,17 +197,23 @@ def insecure(properties: Mapping[str, Value]) -> dict[str, str]:
 def missing(properties: Mapping[str, Value]) -> dict[str, str]:
     """What must be there beside what is, once the secrets that are kept apart have been added; with the reason."""
     missing: dict[str, str] = {}
-    if (
-        str(properties.get("security.protocol", "")).upper().startswith("SASL_")
-        and "sasl.jaas.config" not in properties
-    ):
-        missing |= dict.fromkeys({"sasl.username", "sasl.password"} - set(properties), "a login with SASL needs it")
+    if str(properties.get("security.protocol", "")).upper().startswith("SASL_"):
+        missing |= dict.fromkeys(_login_needs(properties), "a login with SASL needs it")
     for name, needed in _NEEDS.items():
         if name in properties and needed not in properties:
             missing[needed] = f"{name} needs it"
     if str(properties.get("ssl.keystore.type", "")).upper() == "PKCS12" and "ssl.keystore.password" not in properties:
         missing["ssl.keystore.password"] = "the key store can't be opened without it"
     return missing
+
+
+def _login_needs(properties: Mapping[str, Value]) -> list[str]:
+    """What a login still lacks. A login module, which may be a reference, has it all but the token endpoint."""
+    module = "sasl.jaas.config" in properties
+    if token_endpoint.asks_for_tokens(properties):
+        there = {PROPERTIES[name].to for name in properties if name in PROPERTIES}
+        return [n for n in token_endpoint.NEEDED if n not in there and not (module and n != token_endpoint.ENDPOINT)]
+    return [] if module else sorted({"sasl.username", "sasl.password"} - set(properties))
 
 
 _NEEDS = {

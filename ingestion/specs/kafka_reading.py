@@ -19,6 +19,7 @@ from ingestion.specs.kafka_properties import MECHANISMS, OF_CONNECTION, PEM_LABE
 from ingestion.specs.limits import LONGEST_PROPERTY
 from ingestion.specs.pem import pem_of
 from ingestion.specs.providers import PROVIDER, EnvironmentVariable, Value, held_by, secret_of
+from ingestion.specs.token_endpoint import ENDPOINT, endpoint_of
 
 _KEYTOOL = (
     "convert it with: keytool -importkeystore -srckeystore store.jks -destkeystore store.p12 -deststoretype PKCS12, "
@@ -26,11 +27,9 @@ _KEYTOOL = (
 )
 # Why some are refused; the others simply are not on the list.
 _REASONS = (
-    (
-        r"sasl\.oauthbearer\..*|sasl\.login\..*|.*\.callback\.handler\.class",
-        "it makes the client fetch a file or an address, or load code",
-    ),
-    (r"sasl\.kerberos\..*", "Kerberos makes the client run a program; use SCRAM or TLS"),
+    (r"sasl\.oauthbearer\..*", "of OAUTHBEARER only client credentials of a token endpoint are taken, and no files"),
+    (r"sasl\.login\..*|.*\.callback\.handler\.class", "it makes the client fetch a file or an address, or load code"),
+    (r"sasl\.kerberos\..*", "the Kafka client here is built without Kerberos; use SCRAM, OAUTHBEARER or TLS"),
     (
         r"plugin\.library\.paths|ssl\.engine\..*|.*providers?|ssl\.provider|.*\.class(es)?|metric\.reporters",
         "it makes the client load code",
@@ -41,6 +40,10 @@ _REASONS = (
     ),
 )
 
+_UNBUILT = {
+    "GSSAPI": ": the Kafka client here is built without Kerberos",
+    "AWS_MSK_IAM": ": its signatures are not built; Amazon MSK takes SCRAM and TLS too",
+}
 Place = tuple[str, ...]
 
 
@@ -158,6 +161,8 @@ def _check_value(name: str, known: Property, text: str, place: Place, faults: _F
         faults.tried(lambda: pem_of(text, PEM_LABELS[name]), *place)
     elif name == "bootstrap.servers":
         faults.tried(lambda: servers_of(text), *place)
+    elif name == ENDPOINT:
+        faults.tried(lambda: endpoint_of(text), *place)
     elif "\0" in text:
         faults.add("must not hold a NUL character", *place)
 
@@ -167,7 +172,9 @@ def _wrong_choice(name: str, known: Property, text: str) -> str:
     if name in ("ssl.truststore.type", "ssl.keystore.type") and text.upper() == "JKS":
         return f"JKS is Java's own form, which nothing else reads: {_KEYTOOL}"
     if name.startswith("sasl.mechanism"):
-        return f"must be one of {choices}: others run programs, load code or fetch addresses"
+        return f"must be one of {choices}{_UNBUILT.get(text.upper(), '')}"
+    if name == "sasl.login.callback.handler.class":
+        return "must be Kafka's own OAuthBearerLoginCallbackHandler, or left out: others load code"
     if name.endswith(".deserializer"):
         return f"must be {choices}, or left out: ioConfig.inputFormat says how records are read"
     return f"{name!r} must be one of {choices}"
@@ -175,15 +182,16 @@ def _wrong_choice(name: str, known: Property, text: str) -> str:
 
 def _take_login_apart(properties: dict[str, Value], faults: _Faults) -> None:
     written = properties.get("sasl.jaas.config")
-    for name in ("sasl.username", "sasl.password") if written is not None else ():
-        if name in properties:
-            faults.add("stands in sasl.jaas.config already; give one of the two", name)
+    login: dict[str, str] | None = None
     if isinstance(written, str):
         mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", ""))
         login = faults.tried(lambda: login_of(written, str(mechanism)), "sasl.jaas.config")
         del properties["sasl.jaas.config"]
-        if login is not None:
-            properties["sasl.username"], properties["sasl.password"] = login
+    inside = ("sasl.username", "sasl.password") if login is None else tuple(login)
+    for name in properties if written is not None else ():
+        if PROPERTIES[name].to in inside:
+            faults.add("stands in sasl.jaas.config already; give one of the two", name)
+    properties |= login or {}
 
 
 def _check_servers(properties: dict[str, Value], faults: _Faults) -> None:

@@ -27,8 +27,9 @@ PASSWORD = 'p"4711\\, ;=x'
 ESCAPED = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
 ELSEWHERE = "ELSEWHERE://169.254.169.254:9092"  # what one listener says of itself
 # Where each listens. The broker's certificate is for the first host, not for the second.
-HOSTS = dict.fromkeys(("LOGIN", "LOGINTLS", "TLS", "ELSEWHERE"), "localhost") | {"UNNAMED": "127.0.0.2"}
+HOSTS = dict.fromkeys(("LOGIN", "LOGINTLS", "TLS", "ELSEWHERE", "TOKEN"), "localhost") | {"UNNAMED": "127.0.0.2"}
 MODULES = "org.apache.kafka.common.security"
+BEARER = f"{MODULES}.oauthbearer.OAuthBearerLoginModule"
 PLAIN = f'{MODULES}.plain.PlainLoginModule required username="me" password="{ESCAPED}";'
 SCRAM = f'{MODULES}.scram.ScramLoginModule required\n  username="me"\n  password="{ESCAPED}";'
 
@@ -64,7 +65,7 @@ def _properties(broker: Kafka, addresses: dict[str, str], root: Identity) -> dic
     scram = f"{MODULES}.scram.ScramLoginModule required;"
     protocols = (
         "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT,LOGINTLS:SASL_SSL,TLS:SSL,ELSEWHERE:PLAINTEXT,"
-        "UNNAMED:SSL"
+        "UNNAMED:SSL,TOKEN:SASL_PLAINTEXT"
     )
     return {
         "listeners": f"{listeners},CONTROLLER://127.0.0.1:{broker.controller_port}",
@@ -73,6 +74,9 @@ def _properties(broker: Kafka, addresses: dict[str, str], root: Identity) -> dic
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
         **{f"listener.name.{n}.plain.sasl.jaas.config": plain for n in ("login", "logintls")},
         **{f"listener.name.{n}.scram-sha-512.sasl.jaas.config": scram for n in ("login", "logintls")},
+        # Without a validator of its own it takes tokens that nobody has signed.
+        "listener.name.token.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.token.oauthbearer.sasl.jaas.config": f"{BEARER} required;",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(pem),
         "ssl.truststore.type": "PEM",

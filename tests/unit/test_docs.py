@@ -171,6 +171,7 @@ def documented_addresses() -> dict[str, set[str]]:
         + section("Addresses of logins")
         + section("Addresses of compaction")
         + section("Addresses of retention")
+        + section("Addresses of the import")
     ):
         method, _, path = code.partition(" ")
         if path.startswith("/"):

@@ -16,6 +16,8 @@ from tests.unit.test_specs import changed
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 BODY = "QUJD" * 40
 CERTIFICATE = f"-----BEGIN CERTIFICATE-----\n{BODY[:64]}\n{BODY[64:128]}\n{BODY[128:]}\n-----END CERTIFICATE-----\n"
 KEY = CERTIFICATE.replace("CERTIFICATE", "PRIVATE KEY")
@@ -95,7 +97,6 @@ def test_login_modules_that_are_not_read(text: str, message: str) -> None:
         ("com.sun.security.auth.module.JndiLoginModule", "JndiLoginModule"),  # CVE-2023-25194
         ("com.sun.security.auth.module.LdapLoginModule", "LdapLoginModule"),
         ("com.sun.security.auth.module.Krb5LoginModule", "Krb5LoginModule"),
-        ("org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule", "OAuthBearerLoginModule"),
         ("software.amazon.msk.auth.iam.IAMLoginModule", "IAMLoginModule"),
         ("PlainLoginModule", "this login module"),
         (f"x.{PLAIN}", "this login module"),
@@ -114,7 +115,37 @@ def test_a_login_module_must_fit_the_mechanism() -> None:
         "/sasl.jaas.config": "the login module is for PLAIN, but sasl.mechanism is SCRAM-SHA-512"
     }
     assert set(faults(**login, **{"sasl.username": "me"})) == {"/sasl.username"}
-    assert login_of(login["sasl.jaas.config"], "plain") == ("me", CANARY)
+    assert login_of(login["sasl.jaas.config"], "plain") == {"sasl.username": "me", "sasl.password": CANARY}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"sasl.oauthbearer.client.id": "a", "sasl.oauthbearer.client.secret": CANARY},
+        {
+            "sasl.oauthbearer.client.credentials.client.id": "a",
+            "sasl.oauthbearer.client.credentials.client.secret": CANARY,
+            "sasl.jaas.config": f"{BEARER} required ;",
+            "sasl.login.callback.handler.class": f"{BEARER.rpartition('.')[0]}.OAuthBearerLoginCallbackHandler",
+        },
+        {"sasl.jaas.config": f'{BEARER} required clientId="a" clientSecret="{CANARY}";'},
+    ],
+)
+def test_a_client_of_a_token_endpoint_in_each_form(given: dict[str, Any]) -> None:
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAuthBearer", ENDPOINT: "https://x/token"}
+    assert for_client({**login, **given}) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        ENDPOINT: "https://x/token",
+        "sasl.oauthbearer.client.id": "a",
+        "sasl.oauthbearer.client.secret": CANARY,
+    }
+    kept = read(**login, **given)
+    assert missing(kept) == {}
+    assert CANARY not in str({name: value for name, value in kept.items() if name not in SECRET})
+    assert set(missing({n: v for n, v in kept.items() if n != ENDPOINT})) == {ENDPOINT}
+    assert len(missing({n: v for n, v in kept.items() if n not in SECRET})) == 1
 
 
 def test_java_names_become_librdkafkas() -> None:
@@ -173,14 +204,14 @@ def test_what_druids_specs_carry_and_a_reader_of_ours_does_not_need() -> None:
 ROW_1 = [
     *["plugin.library.paths", "ssl.engine.location", "ssl.engine.id", "ssl.providers", "sasl.kerberos.kinit.cmd"],
     *["security.providers", "ssl.provider", "ssl.engine.factory.class", "interceptor.classes", "metric.reporters"],
-    *["sasl.client.callback.handler.class", "sasl.login.class", "sasl.login.callback.handler.class"],
+    *["sasl.client.callback.handler.class", "sasl.login.class", "sasl.server.callback.handler.class"],
     *["ssl.ca.location", "ssl.key.location", "ssl.certificate.location", "ssl.crl.location", "config.providers"],
     *["opaque", "default_topic_conf", "error_cb", "log_level", "statistics.interval.ms", "builtin.features", ""],
     *["SASL.JAAS.CONFIG", " sasl.password", "ssl.keystore.location ", "test.mock.num.brokers", "broker.address.family"],
 ]
 ROW_2 = [
-    *["sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.config"],
-    *["sasl.oauthbearer.method", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.assertion.file"],
+    *["sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.config", "sasl.oauthbearer.assertion.file"],
+    *["sasl.oauthbearer.assertion.private.key.file", "sasl.oauthbearer.grant.type", "https.ca.location"],
     *["sasl.oauthbearer.metadata.authentication.type", "enable.sasl.oauthbearer.unsecure.jwt"],
 ]
 
@@ -200,7 +231,35 @@ def test_rows_1_and_2_what_is_not_on_the_list_is_refused(name: str, value: Any) 
 @pytest.mark.parametrize(
     ("given", "pointer", "message"),
     [
-        ({"sasl.mechanism": "OAUTHBEARER"}, "/sasl.mechanism", "others run programs, load code or fetch addresses"),
+        ({"sasl.mechanism": "GSSAPI"}, "/sasl.mechanism", "is built without Kerberos"),
+        ({"sasl.mechanism": "AWS_MSK_IAM"}, "/sasl.mechanism", "its signatures are not built"),
+        ({"sasl.mechanism": "DIGEST-MD5"}, "/sasl.mechanism", "must be one of PLAIN"),
+        ({"sasl.login.callback.handler.class": "x.Y"}, "/sasl.login.callback.handler.class", "others load code"),
+        ({ENDPOINT: "login.example.org"}, f"/{ENDPOINT}", "must be the token endpoint's address"),
+        ({ENDPOINT: "file:///etc/passwd"}, f"/{ENDPOINT}", "must be the token endpoint's address"),
+        ({ENDPOINT: f"https://me:{CANARY}@x/token"}, f"/{ENDPOINT}", "must hold no login"),
+        ({ENDPOINT: "https://x:port/token"}, f"/{ENDPOINT}", "must be the token endpoint's address"),
+        ({ENDPOINT: "https://x/to\r\nken"}, f"/{ENDPOINT}", "must be the token endpoint's address"),
+        (
+            {"sasl.oauthbearer.client.secret": {"path": CANARY}},
+            "/sasl.oauthbearer.client.secret",
+            "must be text, or of",
+        ),
+        ({"sasl.jaas.config": f'{BEARER} required clientId="a";'}, "/sasl.jaas.config", "or neither"),
+        ({"sasl.jaas.config": f'{BEARER} required x="{CANARY}";'}, "/sasl.jaas.config", "options other than"),
+        (
+            {
+                "sasl.jaas.config": f'{BEARER} required clientId="a" clientSecret="b";',
+                "sasl.oauthbearer.client.id": "c",
+            },
+            "/sasl.oauthbearer.client.id",
+            "stands in sasl.jaas.config already",
+        ),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f"{BEARER} required;"},
+            "/sasl.jaas.config",
+            "the login module is for OAUTHBEARER",
+        ),
         ({"sasl.mechanism": "GSSAPI"}, "/sasl.mechanism", "must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
         ({"sasl.mechanisms": "AWS_MSK_IAM"}, "/sasl.mechanisms", "must be one of"),
         ({"security.protocol": "SASL_SSL"}, "/security.protocol", "sasl.mechanism is required with SASL_SSL"),
@@ -325,6 +384,8 @@ def test_what_is_missing(given: dict[str, str], names: set[str]) -> None:
 def test_secrets_are_what_they_should_be() -> None:
     assert {
         "sasl.jaas.config",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.client.secret",
         "sasl.password",
         "ssl.key.password",
         "ssl.key.pem",

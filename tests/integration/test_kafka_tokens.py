@@ -1,0 +1,148 @@
+"""Logins with tokens on a real broker: client credentials of a token endpoint, under librdkafka's names and Java's."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import ShareConsumer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from controlplane.common.errors import InvalidInput
+from controlplane.connections import kafka
+from controlplane.connections.probe import try_kafka
+from controlplane.connections.resolving import client_properties
+from controlplane.supervisors import services
+from ingestion.sources import SourceProblem
+from ingestion.sources.topic import TopicWatch
+from ingestion.specs.addresses import AddressPolicy
+from tests.integration.test_kafka_logins import check_reads
+from tests.support.django_cast import Cast
+from tests.support.house import House, wait_for
+from tests.support.secured_kafka import BEARER, Secured, read, secured
+from tests.support.token_endpoint import CLIENT, SECRET, TokenEndpoint, token_endpoint
+
+__all__ = ["secured"]  # a fixture
+JAAS = f'{BEARER} required clientId="{CLIENT}" clientSecret="{SECRET}" scope="kafka" extension_pool="p-1";'
+
+
+@pytest.fixture
+def endpoint() -> Iterator[TokenEndpoint]:
+    with token_endpoint() as found:
+        yield found
+
+
+def java(endpoint: TokenEndpoint, servers: str, jaas: Any) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": endpoint.url,
+        "sasl.login.callback.handler.class": f"{BEARER.rpartition('.')[0]}.secured.OAuthBearerLoginCallbackHandler",
+        "sasl.jaas.config": jaas,
+    }
+
+
+def test_a_client_of_librdkafkas_names_reads(secured: Secured, endpoint: TokenEndpoint) -> None:
+    check_reads(secured, read(endpoint.login(secured.addresses["TOKEN"], **{"sasl.oauthbearer.scope": "a b"})))
+    assert {(path, *form["grant_type"], *form["scope"]) for path, form in endpoint.asked} == {
+        ("/token", "client_credentials", "a b")
+    }
+
+
+def test_a_client_of_javas_login_module_reads(secured: Secured, endpoint: TokenEndpoint) -> None:
+    properties = read(java(endpoint, secured.addresses["TOKEN"], JAAS))
+    assert properties["sasl.oauthbearer.extensions"] == "pool=p-1"
+    check_reads(secured, properties)
+    assert {form["scope"][0] for _, form in endpoint.asked} == {"kafka"}
+
+
+def test_a_login_module_of_the_environment_reads(
+    secured: Secured, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPEC_SECRET_TOKEN", JAAS)
+    check_reads(
+        secured,
+        read(java(endpoint, secured.addresses["TOKEN"], {"type": "environment", "variable": "SPEC_SECRET_TOKEN"})),
+    )
+
+
+def test_a_share_consumer_reads_with_a_token(secured: Secured, endpoint: TokenEndpoint) -> None:
+    properties = client_properties(read(endpoint.login(secured.addresses["TOKEN"])))
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+    admin = AdminClient(properties)
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    consumer = ShareConsumer({**properties, "group.id": group})
+    try:
+        consumer.subscribe([secured.topic])
+        values: set[bytes] = set()
+
+        def ten() -> bool:
+            values.update(m.value() for m in consumer.poll(1.0))
+            return len(values) == 10
+
+        wait_for("ten records", ten)
+    finally:
+        consumer.close()
+
+
+def test_a_test_of_a_connection_says_what_is_wrong(secured: Secured, endpoint: TokenEndpoint) -> None:
+    servers = secured.addresses["TOKEN"]
+    good = try_kafka(read(endpoint.login(servers)), secured.topic)
+    assert good.ok
+    wrong = try_kafka(read(endpoint.login(servers, **{"sasl.oauthbearer.client.secret": "canary-4711"})))
+    assert wrong.cause == "login" and "the token endpoint gives none" in wrong.message
+    assert "canary" not in repr(wrong)
+    nobody = {"sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token"}
+    away = try_kafka(read(endpoint.login(servers, **nobody)))
+    assert away.cause in ("address", "tcp") and "127.0.0.1" in away.message
+    unknown = try_kafka(read(endpoint.login(secured.addresses["LOGIN"])))
+    assert unknown.cause == "login" and "does not offer OAUTHBEARER" in unknown.message
+
+
+def test_row_2_no_redirect_of_a_token_endpoint_is_followed(secured: Secured, endpoint: TokenEndpoint) -> None:
+    """Row 2 of the security checklist: no redirect of a token endpoint is followed."""
+    moved = {"sasl.oauthbearer.token.endpoint.url": endpoint.url.replace("/token", "/moved")}
+    with pytest.raises(kafka.KafkaProblem):
+        kafka.topic_offsets(read(endpoint.login(secured.addresses["TOKEN"], **moved)), secured.topic)
+    assert {path for path, _ in endpoint.asked} == {"/moved"}
+
+
+def test_row_2_no_token_is_asked_for_at_a_denied_address(
+    secured: Secured, endpoint: TokenEndpoint, cast: Cast, house: House, settings: Any
+) -> None:
+    """Row 2 of the security checklist: no token is asked for at a denied address."""
+    denied = {"sasl.oauthbearer.token.endpoint.url": "http://169.254.169.254/token"}
+    properties = endpoint.login(secured.addresses["TOKEN"], **denied)
+    spec = house.kafka_spec(secured.topic)
+    spec["ioConfig"]["consumerProperties"] = properties
+    with pytest.raises(InvalidInput) as caught:
+        services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    [fault] = caught.value.errors
+    assert fault.pointer == "/ioConfig/consumerProperties/sasl.oauthbearer.token.endpoint.url"
+    assert "is a cloud's metadata service" in fault.message
+    with pytest.raises(kafka.KafkaProblem, match="is a cloud's metadata service"):
+        kafka.topic_offsets(read(properties), secured.topic)
+    policy = AddressPolicy.of(["127.0.0.1/32", "::1/128"], [], ["1-65535"])
+    with pytest.raises(SourceProblem, match="is a cloud's metadata service"):
+        TopicWatch(client_properties(read(properties)), secured.topic, policy).identity()
+    assert endpoint.asked == []
+
+
+def test_a_supervisors_secret_is_kept_and_not_shown(
+    secured: Secured, endpoint: TokenEndpoint, cast: Cast, house: House
+) -> None:
+    spec = house.kafka_spec(secured.topic)
+    spec["ioConfig"]["consumerProperties"] = endpoint.login(secured.addresses["TOKEN"])
+    supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    assert SECRET not in str(supervisor.current.spec)
+    del spec["ioConfig"]["consumerProperties"]["sasl.oauthbearer.client.secret"]
+    services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    spec["ioConfig"]["consumerProperties"]["sasl.oauthbearer.token.endpoint.url"] = endpoint.url + "2"
+    with pytest.raises(InvalidInput) as caught:
+        services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    assert caught.value.errors[0].pointer.endswith("sasl.oauthbearer.client.secret")
