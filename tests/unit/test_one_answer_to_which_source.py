@@ -21,6 +21,7 @@ APART = ("controlplane/embedded/", "/migrations/")
 OF_DOCUMENTS = {
     "controlplane/connections/admission.py",
     "controlplane/connections/named.py",
+    "controlplane/supervisors/importing.py",
     "controlplane/tasks/diagnosis.py",  # which options a spec sets
     "controlplane/api/druid/described.py",
     "controlplane/datasources/sampling.py",
