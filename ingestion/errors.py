@@ -14,6 +14,8 @@ IngestionError
 ├── SegmentError             rows can't be written or read                          ingestion.segments
 │   ├── DamagedSegment       a file is not what was written
 │   └── DeepStorageError     ask again, unless ``permanent``: the breaker does
+├── InputRefused *           what is to be read is not there, or may not be read     ingestion.batch
+├── InputChanged *           a file is not what it was when the task began
 ├── MergeFailed              segments can't be merged: with ``permanent`` never      ingestion.compaction
 ├── ClientError              between an indexer and the control plane               ingestion.client
 │   ├── Unreachable          nothing is known of the outcome: send it again

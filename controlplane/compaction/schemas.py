@@ -13,6 +13,7 @@ from typing import Any
 from controlplane.compaction.models import Job
 from controlplane.tasks.models import Task
 from ingestion.specs import DataSchema, parse_task_spec
+from ingestion.specs.batch import is_batch, parse_batch_spec
 from ingestion.specs.errors import SpecError
 from ingestion.specs.metrics import NOT_AGAIN
 
@@ -54,7 +55,7 @@ def written_by(task_ids: Iterable[str]) -> dict[str, Written]:
 
 def _of_spec(document: dict[str, Any]) -> Written | None:
     try:
-        spec = parse_task_spec(document).spec
+        spec = parse_batch_spec(document).spec if is_batch(document) else parse_task_spec(document).spec
     except SpecError:
         return None  # of an older version
     schema = spec.dataSchema.model_dump(mode="json", by_alias=True, exclude_defaults=True)

@@ -48,6 +48,15 @@ def words(name: str, default: str = "") -> list[str]:
     return [w.strip() for w in text(name, default).split(",") if w.strip()]
 
 
+def folders(name: str) -> list[str]:
+    """Absolute paths, with commas between them; none by default."""
+    given = words(name)
+    odd = next((f for f in given if not f.startswith("/") or f == "/" or ".." in f.split("/")), None)
+    if odd is not None:
+        raise EnvironmentProblem(f"{name} must name folders by absolute paths, none of them the root, not {odd!r}")
+    return given
+
+
 def choice(name: str, *values: str) -> str:
     """One of these words; the first one is the default."""
     value = text(name, values[0]).strip()

@@ -45,10 +45,10 @@ def publish(*, task_id: str, number: int, request: PublishRequest) -> PublishAns
         raise InvalidInput(beyond)
     settling = _settling(request)
     _check_counters(request, settling)
-    return _retried(lambda: _publish_once(task_id, number, request, settling))
+    return retried(lambda: _publish_once(task_id, number, request, settling))
 
 
-def _retried(attempt: Callable[[], Answer]) -> Answer:
+def retried(attempt: Callable[[], Answer]) -> Answer:
     for _ in range(_ATTEMPTS):
         try:
             return attempt()

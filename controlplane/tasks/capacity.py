@@ -152,7 +152,7 @@ def lacks_room(task: Task, now: datetime) -> str:
 
 
 def _waits_for_place(task: Task) -> bool:
-    return task.status == Status.PENDING and task.launched_at is None and task.reads
+    return task.status == Status.PENDING and task.launched_at is None and task.in_pool
 
 
 def shown() -> Pool:
@@ -231,14 +231,14 @@ def _running() -> QuerySet[Task]:
     alive = Count("indexers", filter=~Q(indexers__state="stopped"))
     return (
         Task.objects.active()
-        .reading()
+        .in_pool()
         .exclude(launched_at=None)
         .annotate(alive=alive, of_team=F("datasource__team__name"))
     )
 
 
 def _waiting() -> QuerySet[Task]:
-    waiting = Task.objects.reading().filter(status=Status.PENDING, launched_at=None)
+    waiting = Task.objects.in_pool().filter(status=Status.PENDING, launched_at=None)
     return waiting.annotate(of_team=F("datasource__team__name")).order_by("created_at", "id")
 
 
@@ -284,7 +284,7 @@ def _predecessors(task: Task, launched: list[Task]) -> list[Task]:
 
 def may_launch(task: Task) -> bool:
     """Whether a task that waits may be launched now. In a transaction: until its end nobody else decides."""
-    if not task.reads or not _is_limited():
+    if not task.in_pool or not _is_limited():
         return True
     _one_at_a_time()
     return task.pk in admitted(pool())
@@ -299,7 +299,7 @@ def launchable(forgotten_since: datetime) -> list[Task]:
     waiting = Task.objects.filter(status=Status.PENDING, launched_at=None)
     old = Q(created_at__lt=forgotten_since)
     if _is_limited():
-        old = Q(old, kind__in=Task.Kind.values) | Q(pk__in=admitted(pool()))
+        old = Q(old, kind__in=Task.SMALL) | Q(pk__in=admitted(pool()))
     return list(waiting.filter(old))
 
 

@@ -20,13 +20,14 @@ from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare
 from controlplane.teams.models import User
 from ingestion.specs import SpecError, SupervisorSpec, TaskSpec, issues_as_written
+from ingestion.specs.batch import BatchTaskSpec
 from ingestion.specs.checking import CheckAnswer, CheckOrder, needs_check
 
 MODULE = "ingestion.task.check_spec"
 CHECK_S = 30.0
 # In this process: each takes a processor for a second, and some hundred megabytes.
 _places = FairPlaces(places=2, own=1, waiting=4)
-Spec = TypeVar("Spec", TaskSpec, SupervisorSpec)
+Spec = TypeVar("Spec", TaskSpec, SupervisorSpec, BatchTaskSpec)
 
 
 def read_spec(user: User, document: Any, parse: Callable[[Any], Spec]) -> Spec:
@@ -40,7 +41,7 @@ def read_spec(user: User, document: Any, parse: Callable[[Any], Spec]) -> Spec:
     return spec
 
 
-def _check(user: User, document: Any, spec: TaskSpec | SupervisorSpec) -> None:
+def _check(user: User, document: Any, spec: TaskSpec | SupervisorSpec | BatchTaskSpec) -> None:
     folder = settings.SCHEMA_FOLDER
     # Without a folder no spec may name a file; with one it is where indexers run, which need not be here.
     order = CheckOrder(

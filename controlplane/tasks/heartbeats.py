@@ -15,7 +15,7 @@ from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.tasks import events
 from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task
-from controlplane.tasks.telling import tell_of_indexers
+from controlplane.tasks.telling import tell_of_indexers, tell_of_task
 from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
 ALARMING = 3  # failures in a row
@@ -53,6 +53,8 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
         _keep_indexers(task, request.indexers)
         _report_failing(task, request.indexers)
     tell_of_indexers(task, request.indexers)
+    if task.is_batch and request.message != task.message:
+        tell_of_task(task)
     task.refresh_from_db(fields=["goal", "indexers_wanted"])
     return HeartbeatAnswer(directive=cast("Directive", task.goal), indexers=task.indexers_wanted)
 

@@ -43,7 +43,8 @@ def launch(task_id: str) -> bool:
         return False
     try:
         if waiting.kind not in PLAIN:
-            begin_by_hand(waiting)
+            if waiting.reads:
+                begin_by_hand(waiting)
             spark_conf.prepare()  # it may take half a minute, which is none of the application's time to start
         task = _claimed(task_id)
         if task is None:
@@ -112,12 +113,13 @@ def _run(name: str, command: list[str], environment: dict[str, str]) -> None:
 
 
 def _spark_command(task: Task) -> list[str]:
-    return _submitted(task.slots, spark_conf.conf_of(task), APPLICATION)
+    script = APPLICATION.with_name("batch.py") if task.is_batch else APPLICATION
+    return _submitted(task.slots, spark_conf.conf_of(task), script)
 
 
 def _submitted(slots: int, conf: Mapping[str, str], application: Path) -> list[str]:
-    # One failure ends the Spark job: the driver then starts it again with back-off and a new epoch.
-    master = f"local[{slots},1]" if spark_conf.is_local() else settings.SPARK_MASTER
+    # For an indexer one failure ends the Spark job: the driver then starts it again with back-off and a new epoch.
+    master = f"local[{slots},{conf['spark.task.maxFailures']}]" if spark_conf.is_local() else settings.SPARK_MASTER
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", master]
     for name, value in conf.items():
         command += ["--conf", f"{name}={value}"]

@@ -119,6 +119,5 @@ def fail_lost(heard_since: datetime) -> list[str]:
 def _lost_message(task: Task, silence: timedelta) -> str:
     if task.last_heartbeat_at is None:
         return "The application never reported. Its log says why."
-    return (
-        f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. What it held is delivered again."
-    )
+    after = "Nothing was published; submit the task again." if task.is_batch else "What it held is delivered again."
+    return f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. {after}"

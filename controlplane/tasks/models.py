@@ -50,6 +50,10 @@ class TaskQuerySet(ConcealingQuerySet["Task"]):
         """Those that read a source as it comes: neither repairs nor replays."""
         return self.exclude(kind__in=Task.Kind.values)
 
+    def in_pool(self) -> TaskQuerySet:
+        """Those that take places of the pool: repairs and replays are small."""
+        return self.exclude(kind__in=Task.SMALL)
+
 
 def task_kinds() -> list[tuple[str, str]]:
     """Each source's, and those that read no stream: as they are stored, and as people call them."""
@@ -68,10 +72,16 @@ class Task(models.Model):
     """One run."""
 
     class Kind(models.TextChoices):
-        """Of those that are for a source, and read no stream."""
+        """Of those that read no stream as it comes."""
 
         REPAIR = "repair", "repair"
         REPLAY = "replay", "replay"
+        # Batch tasks, by Druid's types.
+        INDEX_PARALLEL = "index_parallel", "batch"
+        INDEX = "index", "batch, one slot"
+
+    SMALL = (Kind.REPAIR, Kind.REPLAY)
+    BATCH = (Kind.INDEX_PARALLEL, Kind.INDEX)
 
     class Replay(models.TextChoices):
         """What becomes of the quarantined records that a replay holds."""
@@ -142,6 +152,16 @@ class Task(models.Model):
     def reads(self) -> bool:
         """Whether it reads a source as it comes."""
         return self.kind not in Task.Kind.values
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether it reads files, once."""
+        return self.kind in Task.BATCH
+
+    @property
+    def in_pool(self) -> bool:
+        """Whether it takes places of the pool."""
+        return self.kind not in Task.SMALL
 
     @cached_property
     def io_config(self) -> IOConfig:

@@ -23,6 +23,7 @@ from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
 from controlplane.teams.models import User
+from ingestion.specs import batch
 from ingestion.specs.secrets import masked
 
 DEFAULT_SAVED_EXCEPTIONS = 100
@@ -132,11 +133,17 @@ def task_report(user: User, task: Task) -> Report:
         totals=totals,
         indexers=rows,
         parse_exceptions=_parse_exceptions(user, task),
-        without_effect=diagnosis.options_without_effect(task.spec, supervised=bool(task.supervisor_id)),
+        without_effect=_without_effect(task),
         events=list(SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk).shown_to(user)),
         reasons=_reasons(task, totals, [row.seen.state for row in rows if row.seen]),
         duration=task_duration(task),
     )
+
+
+def _without_effect(task: Task) -> list[str]:
+    if task.is_batch:
+        return batch.options_without_effect(task.spec)
+    return diagnosis.options_without_effect(task.spec, supervised=bool(task.supervisor_id))
 
 
 def why_nothing(task: Task) -> list[Reason]:

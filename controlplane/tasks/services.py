@@ -19,6 +19,7 @@ from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments.holes import Hole
 from controlplane.segments.models import Source
+from controlplane.tasks.batches import submit_batch
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.lifecycle import set_goal
@@ -29,10 +30,13 @@ from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import IOConfig, TaskSpec, parse_task_spec
 from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.batch import is_batch
 
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
     """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
+    if is_batch(document):
+        return submit_batch(user=user, document=document, team_name=team_name)
     spec = read_spec(user, document, parse_task_spec)
     check_slots("taskCount", spec.spec.ioConfig.taskCount)
     reached = named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)

@@ -19,12 +19,14 @@ from django.conf import settings
 from controlplane.tasks import shipping
 from controlplane.tasks.models import Task
 from ingestion.specs import parse_task_spec
+from ingestion.specs.batch import parse_batch_spec
 
 MEBI = 1024 * 1024
 _JVM_MB = 256
 _LIBRARIES_MB = 192  # of an indexer's Python process, before it has read anything
 _CONSUMER_MB = 16  # fetched ahead, and in its hands
 _DECODER = 4  # times maxBytesInMemory, beside the rows: see ingestion.task.decoding
+_CHUNKS_MB = 384  # of a batch task, on their way from those that read to those that write
 _MERGE_MB = 1024  # what a merge sorts in memory, and what it reads and writes beside it: see ingestion.compaction
 SECRET = "HEADGATE_SPARK_SECRET"  # noqa: S105 - the variable's name
 
@@ -33,7 +35,13 @@ def conf_of(task: Task) -> dict[str, str]:
     """The properties to give to ``spark-submit``. Raises ``OSError`` when the executors' Python can't be packed."""
     own = operators()
     asked = _preferred({} if is_local() else _size(task, own))
-    return {**{name: value for name, value in asked.items() if name not in own}, **_required(task.pk), **_files(own)}
+    preferred = {name: value for name, value in asked.items() if name not in own}
+    return {**preferred, **_required(task.pk, _failures(task)), **_files(own)}
+
+
+def _failures(task: Task) -> int:
+    """How often Spark may try one of its tasks. An indexer's driver starts it again by itself."""
+    return 1 + parse_batch_spec(task.spec).spec.tuningConfig.maxRetry if task.is_batch else 1
 
 
 def conf_of_resident(name: str, slots: int) -> dict[str, str]:
@@ -67,12 +75,12 @@ def ships() -> bool:
     return not is_local() and settings.SPARK_PYTHON == "shipped"
 
 
-def _required(name: str) -> dict[str, str]:
+def _required(name: str, failures: int = 1) -> dict[str, str]:
     return {
         "spark.app.name": name,
         "spark.speculation": "false",
         "spark.python.worker.reuse": "false",
-        "spark.task.maxFailures": "1",
+        "spark.task.maxFailures": str(failures),
         "spark.task.cpus": "1",
         "spark.scheduler.mode": "FAIR",
         "spark.python.daemon.module": "ingestion.spark.daemon",
@@ -116,6 +124,8 @@ def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
     Executors come and go with the indexers, whose number may change while the task runs.
     """
     cores = int(own.get("spark.executor.cores", "1"))
+    if task.is_batch:
+        return _size_of_batch(task, cores)
     conf = {
         "spark.executor.cores": str(cores),
         "spark.executor.memory": f"{memory_mb(task.spec, cores)}m",
@@ -131,6 +141,18 @@ def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
         "spark.dynamicAllocation.executorIdleTimeout": "30s",
         "spark.dynamicAllocation.initialExecutors": str(_executors(task.indexers_wanted, cores)),
         "spark.dynamicAllocation.maxExecutors": str(_executors(task.slots, cores)),
+    }
+
+
+def _size_of_batch(task: Task, cores: int) -> dict[str, str]:
+    """A core for each Spark task that runs beside others."""
+    rows_mb = -(-parse_batch_spec(task.spec).spec.tuningConfig.maxBytesInMemory // MEBI)
+    memory_mb = _JVM_MB + cores * (_LIBRARIES_MB + (1 + _DECODER) * rows_mb + _CHUNKS_MB)
+    return {
+        "spark.executor.cores": str(cores),
+        "spark.executor.memory": f"{memory_mb}m",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.cores.max": str(max(task.slots, cores)),
     }
 
 

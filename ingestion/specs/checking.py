@@ -8,6 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ingestion.specs.base import Message
+from ingestion.specs.batch import BatchSpec
 from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.filters import AndFilter, ExpressionFilter, Filter, NotFilter, OrFilter
 from ingestion.specs.ingestion_spec import IngestionSpec
@@ -44,7 +45,7 @@ class CheckAnswer(Message):
     issues: list[CheckIssue] = Field(default_factory=list)
 
 
-def needs_check(spec: IngestionSpec) -> bool:
+def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
     """Whether there is something in it that takes more than these models to understand."""
     schema = spec.dataSchema
     return bool(

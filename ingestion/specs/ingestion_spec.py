@@ -26,7 +26,7 @@ from ingestion.specs.sources import AnyIOConfig, DruidType, source_types
 _AGES = re.compile(r"P\d{6,}D")
 _CENTURY = timedelta(days=36_525)
 _NEVER = "P2147483647D"
-_BYTES_IN_MEMORY = 64 * 1024 * 1024
+BYTES_IN_MEMORY = 64 * 1024 * 1024
 
 
 def _no_longer_than_a_century(value: Any) -> Any:
@@ -70,7 +70,10 @@ class AppendableIndexSpec(SpecModel):
 
 def _headgates_own(value: Any) -> Any:
     """Druid's 0 is a bound that it finds itself, and -1 none: here there is always one."""
-    return _BYTES_IN_MEMORY if value in (0, -1) and not isinstance(value, bool) else value
+    return BYTES_IN_MEMORY if value in (0, -1) and not isinstance(value, bool) else value
+
+
+BytesInMemory = Annotated[int, BeforeValidator(_headgates_own), Field(ge=1024 * 1024)]
 
 
 class TuningConfig(SpecModel):
@@ -83,7 +86,7 @@ class TuningConfig(SpecModel):
     maxRowsPerSegment: int = Field(default=5_000_000, ge=1)
     maxTotalRows: int | None = Field(default=None, ge=1)
     maxRowsInMemory: int = Field(default=1_000_000, ge=1)
-    maxBytesInMemory: Annotated[int, BeforeValidator(_headgates_own), Field(ge=1024 * 1024)] = _BYTES_IN_MEMORY
+    maxBytesInMemory: BytesInMemory = BYTES_IN_MEMORY
     intermediatePersistPeriod: Pause = timedelta(minutes=10)
     maxPendingPersists: int = Field(default=0, ge=0, le=100)
     # None where Druid's default is never; an indexer then hands off as it comes.
@@ -208,7 +211,7 @@ def issues_as_written(document: Any, found: Sequence[tuple[list[str | int], str]
 
 
 _PARTS = ("dataSchema", "ioConfig", "tuningConfig")
-Submitted = TypeVar("Submitted", bound=_Submitted)
+Submitted = TypeVar("Submitted", bound=SpecModel)
 
 
 def parse_submitted(

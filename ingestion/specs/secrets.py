@@ -104,6 +104,8 @@ def _rewritten(document: Document, change: Callable[[str, str], str | None]) -> 
 
     found = _with_formats(document, of_registry)
     io_config = found["spec"]["ioConfig"]
+    if "consumerProperties" not in io_config:  # of a batch task
+        return found
     properties = rewritten(io_config["consumerProperties"], SECRET.__contains__, "")
     return _with_io_config(found, {**io_config, "consumerProperties": properties})
 

@@ -106,10 +106,13 @@ class House:
         self.proxy = FaultProxy(port)
         self.failpoints = self.home.path / "failpoints.json"
         self.failpoints.write_text("{}")
+        self.input = self.home.path / "input"
+        self.input.mkdir()
         self.environment = {
             **apps.environment(self.home, postgres=self.postgres, valkey=self.valkey, kafka=self.kafka, web_port=port),
             "HEADGATE_INTERNAL_URL": self.proxy.url if with_proxy else apps.web_address(port),
             "HEADGATE_FAILPOINTS": str(self.failpoints),
+            "HEADGATE_LOCAL_INPUT_FOLDERS": str(self.input),
             "HEADGATE_REPAIR_PERIOD": "2",
             "HEADGATE_REPAIR_MARGIN": "15",
             "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "12",

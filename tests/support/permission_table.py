@@ -417,6 +417,8 @@ INTERNAL = [
     Row("POST", "internal/tasks/<str:task_id>/end", NOBODY, {}),
     Row("GET", "internal/tasks/<str:task_id>/quarantined", NOBODY),
     Row("POST", "internal/tasks/<str:task_id>/produced", NOBODY, {}),
+    Row("POST", "internal/tasks/<str:task_id>/batch/start", NOBODY),
+    Row("POST", "internal/tasks/<str:task_id>/batch/publish", NOBODY, {}),
     Row("POST", f"{INDEXER}start", NOBODY, {}),
     Row("POST", f"{INDEXER}claim", NOBODY, {}),
     Row("POST", f"{INDEXER}settled", NOBODY, {}),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.internal import compaction, views
+from controlplane.api.internal import batch, compaction, views
 
 urlpatterns = [
     path("tasks/<str:task_id>/assignment", views.assignment),
@@ -10,6 +10,8 @@ urlpatterns = [
     path("tasks/<str:task_id>/end", views.end),
     path("tasks/<str:task_id>/quarantined", views.quarantined),
     path("tasks/<str:task_id>/produced", views.produced),
+    path("tasks/<str:task_id>/batch/start", batch.start),
+    path("tasks/<str:task_id>/batch/publish", batch.publish),
     path("tasks/<str:task_id>/indexers/<int:number>/start", views.start),
     path("tasks/<str:task_id>/indexers/<int:number>/claim", views.claim),
     path("tasks/<str:task_id>/indexers/<int:number>/settled", views.settled),

@@ -1,0 +1,195 @@
+"""What a batch task has written becomes visible, all at once; what it overwrites goes in the same transaction.
+
+Appending takes the next partition numbers of each interval, as a stream's publish does. Else each interval that gets
+rows gets a new version, higher than any that was there, and with ``dropExisting`` the spec's intervals too: all
+segments in use there are marked unused, whoever wrote them, also what a stream has appended since the task began.
+Segments of an interval that reaches beyond what is overwritten can't be replaced in part: the publish is refused then.
+
+Receipts stay as they are: a record whose segment was overwritten has ended and is not read again; its fate names the
+task. Locks are taken in the order of a publish: the fence's row; then the intervals' rows, by time; then the segments'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+from django.db.models import F
+from django.utils import timezone
+
+from controlplane.common.database import cursor
+from controlplane.common.errors import InvalidInput
+from controlplane.datasources.models import Datasource, append_version
+from controlplane.segments.fence import LockedFence, PublishRefused
+from controlplane.segments.marking import Chosen, mark_unused
+from controlplane.segments.models import IndexerFence, Interval
+from controlplane.segments.registering import Registration
+from ingestion.specs.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest
+from ingestion.specs.protocol import PublishRequest, Refusal
+
+NUMBER = 0  # of its one fence, as if it were an indexer
+Span = tuple[datetime, datetime]
+_MILLISECOND = timedelta(milliseconds=1)
+_TOUCHED = """
+    SELECT i.id, i.start, i."end", i.version, i.segments FROM segments_interval i WHERE i.id IN (
+        SELECT o.id FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS w(start, stop)
+        JOIN segments_interval o ON tstzrange(o.start, o."end") && tstzrange(w.start, w.stop)
+        WHERE o.datasource_id = %(datasource)s
+    ) ORDER BY i.start, i."end" FOR UPDATE OF i
+"""
+
+
+@dataclass(frozen=True)
+class BatchPlace:
+    """Who writes where, and what of it is overwritten: nothing where it appends."""
+
+    task_id: str
+    datasource: Datasource
+    appends: bool
+    drops: tuple[Span, ...] = ()  # with dropExisting, what the spec names
+
+
+@dataclass(frozen=True)
+class _Touched:
+    id: int
+    span: Span
+    version: str
+    segments: int
+
+
+def take_batch_epoch(task_id: str, datasource: Datasource) -> int:
+    """A new epoch of the task's: whoever had an older one may publish no more. In a transaction."""
+    IndexerFence.objects.get_or_create(task_id=task_id, number=NUMBER, defaults={"datasource": datasource})
+    fence = IndexerFence.objects.select_for_update().get(task_id=task_id, number=NUMBER)
+    fence.epoch += 1
+    fence.started_at = fence.started_at or timezone.now()
+    fence.save()
+    return fence.epoch
+
+
+def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
+    """Register and overwrite. In a transaction, in which the caller ends the task: so it is done once.
+
+    Raises ``PublishRefused`` (fenced, changed) and ``InvalidInput``; the caller's transaction must not commit then.
+    """
+    _check(request)
+    fence = _locked_fence(place, request.epoch)
+    spans = sorted({(f.interval_start, f.interval_end) for f in request.segments})
+    if place.appends:
+        version, replaced = append_version(place.datasource.created_at), 0
+    else:
+        version, replaced = _overwritten(place, spans)
+    registered = Registration(
+        place.task_id, NUMBER, _as_publish(request), _versioned(fence, place, version), {}, timezone.now()
+    ).register([])
+    return BatchPublishAnswer(segment_ids=registered, replaced=replaced)
+
+
+def _check(request: BatchPublishRequest) -> None:
+    said, files = request.counters, request.segments
+    if said.published != sum(f.rows for f in files):
+        raise InvalidInput(f"The counters say {said.published} rows, the segments {sum(f.rows for f in files)}.")
+    if sum(len(f.columns) for f in files) > MOST_COLUMNS:
+        raise InvalidInput(f"The segments have more than {MOST_COLUMNS:,} columns in all.")
+    for file in files:
+        if file.offsets or not file.interval_start <= file.min_time <= file.max_time < file.interval_end:
+            raise InvalidInput(f"{file.path} has rows outside of its interval, or names offsets.")
+    ends = sorted({(f.interval_start, f.interval_end) for f in files})
+    if any(before[1] > after[0] for before, after in pairwise(ends)):
+        raise InvalidInput("Intervals of the segments overlap.")
+
+
+def _locked_fence(place: BatchPlace, epoch: int) -> int:
+    fence = IndexerFence.objects.select_for_update().filter(task_id=place.task_id, number=NUMBER).first()
+    if fence is None or fence.epoch != epoch:
+        current = fence.epoch if fence else "none"
+        raise PublishRefused(
+            Refusal(code="fenced", detail=f"Attempt {epoch} of the task is over (current: {current}).")
+        )
+    return fence.pk
+
+
+def _versioned(fence: int, place: BatchPlace, version: str) -> LockedFence:
+    """What registering needs to know; there is no source."""
+    datasource = place.datasource
+    return LockedFence(
+        id=fence,
+        datasource=datasource.pk,
+        folder=datasource.name,
+        version=version,
+        source=0,
+        topic="",
+        topic_id="",
+        kind="",
+        replay=False,
+    )
+
+
+def _as_publish(request: BatchPublishRequest) -> PublishRequest:
+    return PublishRequest.model_construct(
+        publish_id=request.publish_id,
+        epoch=request.epoch,
+        topic_id="",
+        segments=request.segments,
+        outcomes={},
+        counters=request.counters,
+    )
+
+
+def _overwritten(place: BatchPlace, spans: Sequence[Span]) -> tuple[str, int]:
+    """Mark unused what is in the way; the version of what comes, and how many segments that were."""
+    covered = _merged([*spans, *place.drops])
+    touched = _locked(place.datasource, covered)
+    gone = [t for t in touched if any(low <= t.span[0] and t.span[1] <= high for low, high in covered)]
+    kept = [t for t in touched if t not in gone and t.segments and _meets(t.span, spans)]
+    if kept:
+        start, end = (f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in kept[0].span)
+        raise PublishRefused(
+            Refusal(
+                code="changed",
+                detail=f"There are segments of {start}/{end}, which reaches beyond what the task overwrites, and a "
+                "segment can't be replaced in part. Use a segmentGranularity that is as long, or appendToExisting.",
+            )
+        )
+    version = _next_version([t.version for t in touched])
+    amount = mark_unused(
+        place.datasource,
+        Chosen(intervals=tuple(t.span for t in gone if t.segments)),
+        by=f"task {place.task_id}",
+        what="overwritten by what the task has written",
+    )
+    Interval.objects.filter(pk__in=[t.id for t in gone]).update(version=version, revision=F("revision") + 1)
+    return version, amount.segments
+
+
+def _locked(datasource: Datasource, spans: Sequence[Span]) -> list[_Touched]:
+    """The intervals that one of these touches. Their rows are locked from here on."""
+    starts, ends = [s for s, _ in spans], [e for _, e in spans]
+    with cursor() as c:
+        rows = c.execute(_TOUCHED, {"datasource": datasource.pk, "starts": starts, "ends": ends}).fetchall()
+    return [_Touched(pk, (start, end), version, segments) for pk, start, end, version, segments in rows]
+
+
+def _meets(span: Span, others: Sequence[Span]) -> bool:
+    return any(low < span[1] and span[0] < high for low, high in others)
+
+
+def _merged(spans: Sequence[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _next_version(versions: Sequence[str]) -> str:
+    """Higher than all of these, whatever this machine's clock says."""
+    highest = max(versions, default="")
+    now = append_version(timezone.now())
+    if now > highest:
+        return now
+    return append_version(datetime.fromisoformat(highest).astimezone(UTC) + _MILLISECOND)

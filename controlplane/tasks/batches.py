@@ -1,0 +1,158 @@
+"""Batch tasks: submitted, told what to do, and ended by their one publish."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.common.errors import Conflict
+from controlplane.common.ids import task_id
+from controlplane.common.problems import invalid_spec
+from controlplane.connections.secrets import seal
+from controlplane.datasources.models import Datasource, append_version
+from controlplane.datasources.services import datasource_for_ingestion
+from controlplane.segments.batch import BatchPlace, publish_batch, take_batch_epoch
+from controlplane.segments.publish import retried
+from controlplane.tasks.celery_tasks import launch_on_commit
+from controlplane.tasks.checking import read_spec
+from controlplane.tasks.lifecycle import end_task
+from controlplane.tasks.models import Task
+from controlplane.tasks.quotas import quota_of
+from controlplane.teams import audit
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action
+from ingestion.specs import SpecError, issues_as_written
+from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.batch import BatchTaskSpec, parse_batch_spec
+from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest
+from ingestion.specs.input_source import LocalInputSource, parts_of
+from ingestion.specs.intervals import interval_ms
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SWITCHED_OFF = (
+    "files can't be read here: an administrator of the site has to name the folders in HEADGATE_LOCAL_INPUT_FOLDERS"
+)
+
+
+def submit_batch(*, user: User, document: Any, team_name: str | None = None) -> Task:
+    """Take a batch task. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
+    spec = read_spec(user, document, parse_batch_spec)
+    _check_folders(document, spec)
+    with transaction.atomic():
+        datasource = datasource_for_ingestion(
+            user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
+        )
+        task = _create(datasource, spec, user)
+        audit.record(user=user, team=datasource.team, target="task", target_id=task.pk, action="submit")
+        return task
+
+
+def _check_folders(document: Any, spec: BatchTaskSpec) -> None:
+    """Raise ``InvalidInput`` for files outside of the folders that the site has named, by their names."""
+    faults: list[tuple[list[str | int], str]] = []
+    folders = [PurePosixPath(f) for f in settings.LOCAL_INPUT_FOLDERS]
+    for place, source in parts_of(spec.spec.ioConfig.inputSource):
+        if not isinstance(source, LocalInputSource):
+            continue
+        at: list[str | int] = ["ioConfig", "inputSource", *place]
+        if not folders:
+            faults.append((at, _SWITCHED_OFF))
+            continue
+        outside = [n for n in source.named if not any(PurePosixPath(n).is_relative_to(f) for f in folders)]
+        if outside:
+            faults.append((at, f"{outside[0]} is not below the folders of HEADGATE_LOCAL_INPUT_FOLDERS"))
+    if faults:
+        raise invalid_spec(SpecError(issues_as_written(document, faults)))
+
+
+def _create(datasource: Datasource, spec: BatchTaskSpec, user: User) -> Task:
+    canonical, hidden = spec_secrets.split(spec.canonical())
+    now = timezone.now()
+    identifier = spec.id or task_id(spec.type, datasource.name, now)
+    if Task.objects.filter(pk=identifier).exists():
+        raise Conflict(f"There is a task {identifier!r} already.")
+    slots = _slots(datasource, spec)
+    task = Task.objects.create(
+        id=identifier,
+        kind=spec.type,
+        datasource=datasource,
+        spec=canonical,
+        secrets=seal(hidden),
+        indexers_wanted=slots,
+        slots=slots,
+        submitted_by=user,
+        created_at=now,
+    )
+    launch_on_commit(task)
+    return task
+
+
+def _slots(datasource: Datasource, spec: BatchTaskSpec) -> int:
+    """It gets what it has use for, if it may have so many: Druid's number is a bound, not a wish."""
+    bounds = [spec.most_slots, settings.SPARK_SLOTS, settings.WORKER_CAPACITY, quota_of(datasource.team).indexers or 0]
+    return min(bound for bound in bounds if bound)
+
+
+def spec_of(task: Task) -> BatchTaskSpec:
+    """Its spec. Raises ``SpecError`` for one of an earlier version that can't be read any more."""
+    return parse_batch_spec(task.spec)
+
+
+@transaction.atomic
+def start(task: Task) -> BatchAssignment:
+    """What its driver is to do, from here on it alone."""
+    return BatchAssignment(
+        task_id=task.pk,
+        epoch=take_batch_epoch(task.pk, task.datasource),
+        spec=spec_of(task).spec,
+        slots=task.slots,
+        deep_storage=settings.DEEP_STORAGE,
+        version=append_version(timezone.now()),
+        local_folders=settings.LOCAL_INPUT_FOLDERS,
+        failpoints=_failpoints(task),
+    )
+
+
+def publish(task: Task, request: BatchPublishRequest) -> BatchPublishAnswer:
+    """Register all that it has written, and end it: what is sent once more finds it ended.
+
+    Raises ``PublishRefused``, ``InvalidInput``, ``Conflict``.
+    """
+    spec = spec_of(task).spec
+    drops = spec.dataSchema.granularitySpec.intervals or [] if spec.ioConfig.dropExisting else []
+    place = BatchPlace(
+        task_id=task.pk,
+        datasource=task.datasource,
+        appends=spec.ioConfig.appendToExisting,
+        drops=tuple(_span(text) for text in drops),
+    )
+    return retried(lambda: _published(task, place, request))
+
+
+@transaction.atomic
+def _published(task: Task, place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
+    answer = publish_batch(place, request)
+    said = f"Published {len(answer.segment_ids):,} segments; {answer.replaced:,} were overwritten."
+    Task.objects.filter(pk=task.pk).update(message=said)
+    if not end_task(task):
+        raise Conflict(f"Task {task.pk} has ended already.")
+    return answer
+
+
+def _span(text: str) -> tuple[datetime, datetime]:
+    start, end = (_EPOCH + timedelta(milliseconds=ms) for ms in interval_ms(text))
+    return start, end
+
+
+def _failpoints(task: Task) -> dict[str, str]:
+    """What a test wants of this datasource's batch tasks; nothing in production."""
+    if not settings.FAILPOINTS_FILE:
+        return {}
+    wanted: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
+    return wanted.get(f"{task.datasource.name}/batch", {})

@@ -1,0 +1,99 @@
+"""Files that a spec may name: below the folders of the site, whatever links there are."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from ingestion.batch.errors import InputChanged, InputRefused
+from ingestion.specs.input_source import LocalInputSource
+
+MOST_FILES = 1_000_000
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file as it was when it was found."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+class Folders:
+    """The folders below which files may be read, links resolved."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._roots = [Path(f).resolve() for f in folders]
+
+    def files_of(self, source: LocalInputSource) -> list[FoundFile]:
+        """Those that a source names, by path; links are passed over. Raises ``InputRefused``."""
+        if source.baseDir is None:
+            return [self._found(path) for path in dict.fromkeys(source.files)]
+        self._check_below(Path(source.baseDir).resolve(), source.baseDir)
+        wanted = _pattern(source.filter or "*")
+        found: list[FoundFile] = []
+        for path in _walked(source.baseDir):
+            if wanted.fullmatch(os.path.basename(path)):
+                found.append(self._found(path))
+                if len(found) > MOST_FILES:
+                    raise InputRefused(f"There are more than {MOST_FILES:,} files below {source.baseDir}.")
+        return sorted(found, key=lambda file: file.path)
+
+    def _found(self, path: str) -> FoundFile:
+        with self.opened(path) as file:
+            seen = os.fstat(file.fileno())
+        return FoundFile(path, seen.st_size, seen.st_mtime_ns)
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[BinaryIO]:
+        """A regular file below one of the folders. What was opened is looked at, not what its name says: a link that is
+        made meanwhile leads nowhere else. Raises ``InputRefused``.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise InputRefused(f"{path} can't be read: {error.strerror}.") from None
+        with os.fdopen(descriptor, "rb", buffering=1 << 20) as file:
+            self._check_below(Path(os.readlink(f"/proc/self/fd/{descriptor}")), path)
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputRefused(f"{path} is no regular file.")
+            yield file
+
+    @contextmanager
+    def opened_again(self, found: FoundFile) -> Iterator[BinaryIO]:
+        """A file that was found, by ``opened``. Raises ``InputChanged`` when it is another one now."""
+        with self.opened(found.path) as file:
+            seen = os.fstat(file.fileno())
+            if (seen.st_size, seen.st_mtime_ns) != (found.size, found.mtime_ns):
+                raise InputChanged(f"{found.path} has changed since the task began; submit the task again.")
+            yield file
+
+    def _check_below(self, real: Path, path: str) -> None:
+        if not any(real == root or root in real.parents for root in self._roots):
+            raise InputRefused(f"{path} is not below the folders of HEADGATE_LOCAL_INPUT_FOLDERS.")
+
+
+def _walked(folder: str) -> Iterator[str]:
+    """Every regular file below, no link followed."""
+    try:
+        with os.scandir(folder) as entries:
+            inside = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise InputRefused(f"{folder} can't be listed: {error.strerror}.") from None
+    for entry in inside:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walked(entry.path)
+        elif entry.is_file(follow_symlinks=False):
+            yield entry.path
+
+
+def _pattern(wildcard: str) -> re.Pattern[str]:
+    """Druid's: ``*`` and ``?`` mean something, and nothing else does."""
+    return re.compile("".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in wildcard), re.DOTALL)

@@ -1,0 +1,117 @@
+"""The records of a part: its lines.
+
+A line belongs to the part in which it begins, so every line of a file is in exactly one of its parts. Line breaks are
+``\\n`` and ``\\r\\n``; a value in quotes can't hold one, as in Druid. Empty lines are no records.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+from ingestion.batch.errors import InputRefused
+from ingestion.batch.files import Folders
+from ingestion.batch.splits import Part
+from ingestion.specs.batch import FileFormat
+from ingestion.specs.input_format import CsvInputFormat, JsonInputFormat
+
+MOST_LINE_BYTES = 64 * 1024 * 1024
+INLINE = "inputSource inline"
+_BOM = b"\xef\xbb\xbf"
+_DECOMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One record, and at which byte of what it begins."""
+
+    name: str
+    at: int
+    payload: bytes
+
+    @property
+    def place(self) -> str:
+        return f"{self.name}, byte {self.at}"
+
+
+@contextmanager
+def opened(part: Part, folders: Folders) -> Iterator[tuple[str, BinaryIO, int | None]]:
+    """What the part is called, its bytes, decompressed, and where it ends (None: with the file)."""
+    if part.file is None:
+        yield INLINE, io.BytesIO(part.text.encode()), None
+        return
+    path = part.file.path
+    with folders.opened_again(part.file) as file:
+        suffix = next((s for s in _DECOMPRESSED if path.lower().endswith(s)), None)
+        if suffix is None:
+            yield path, file, part.end
+            return
+        try:
+            with _DECOMPRESSED[suffix](file, "rb") as inner:
+                yield path, cast("BinaryIO", io.BufferedReader(inner, 1 << 20)), None
+        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            raise InputRefused(f"{path} can't be decompressed: {type(error).__name__}.") from None
+
+
+def format_in(written: FileFormat, name: str, stream: BinaryIO) -> tuple[FileFormat, int]:
+    """How a file's lines are to be read, and at which byte they begin behind its header. ``stream`` is at its start.
+
+    Raises ``InputRefused``.
+    """
+    if isinstance(written, JsonInputFormat) or not (written.has_header or written.skipHeaderRows):
+        return written, 0
+    for _ in range(written.skipHeaderRows):
+        _line(name, stream)
+    columns = written.columns
+    if written.has_header:
+        columns = _header(written, name, _line(name, stream))
+    plain = {"columns": columns, "findColumnsFromHeader": None, "hasHeaderRow": None, "skipHeaderRows": 0}
+    return written.model_copy(update=plain), stream.tell()
+
+
+def _header(written: Any, name: str, line: bytes) -> list[str]:
+    try:
+        text = line.removeprefix(_BOM).decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise InputRefused(f"The header of {name} is not UTF-8.") from None
+    if not text:
+        raise InputRefused(f"{name} has no header row.")
+    names = next(csv.reader([text])) if isinstance(written, CsvInputFormat) else text.split(written.delimiter)
+    named = [name or f"column_{number}" for number, name in enumerate(names, 1)]
+    twice = sorted({n for n in named if named.count(n) > 1}) if len(set(named)) < len(named) else []
+    if twice:
+        raise InputRefused(f"The header of {name} names columns twice: {', '.join(twice[:20])}.")
+    return named
+
+
+def lines_of(part: Part, name: str, stream: BinaryIO, begins: int, end: int | None) -> Iterator[Line]:
+    """``begins``: where a file's lines do; see ``format_in``. Raises ``InputRefused`` for a line that is too long."""
+    at = max(part.start, begins)
+    if at > begins:
+        stream.seek(at - 1)  # a line that begins here is one of this part
+        at += len(_line(name, stream)) - 1
+    else:
+        stream.seek(at)
+    while end is None or at < end:
+        line = _line(name, stream)
+        if not line:
+            return
+        payload = line.rstrip(b"\r\n")
+        if payload:
+            yield Line(name, at, payload)
+        at += len(line)
+
+
+def _line(name: str, stream: BinaryIO) -> bytes:
+    line = stream.readline(MOST_LINE_BYTES)
+    if len(line) == MOST_LINE_BYTES and not line.endswith(b"\n"):
+        raise InputRefused(f"{name} has a line of more than {MOST_LINE_BYTES // (1 << 20)} MiB.")
+    return line

@@ -1,0 +1,199 @@
+"""One split to rows: decoded by the decoder that streams have, in chunks of one segment interval each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from ingestion.batch.files import Folders
+from ingestion.batch.lines import Line, format_in, lines_of, opened
+from ingestion.batch.splits import Part, Split
+from ingestion.batch.windows import TakenTimes
+from ingestion.decode import Decoded, IsolatedDecoder, JsonDecoder, TooWide, row_indexes
+from ingestion.rows import ROW, joined_rows
+from ingestion.segments.intervals import intervals_of
+from ingestion.segments.shape import int64s
+from ingestion.specs.batch import BatchSpec, FileFormat
+from ingestion.task.errors import TooManyParseExceptions
+
+_BATCH_RECORDS = 8_192
+_BATCH_BYTES = 4 * 1024 * 1024
+_CHUNK_ROWS = 65_536  # gathered before they are dealt out to intervals
+_CHUNK_BYTES = 8 * 1024 * 1024
+MOST_TOLD = 20  # parse exceptions of a split
+_LONGEST_TOLD = 300
+_HANG_S = 60.0
+
+Place = tuple[int, int]  # a segment interval in milliseconds, half-open
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows of one segment interval, as an Arrow stream; column 0 counts them."""
+
+    place: Place
+    number: int  # within its split
+    rows: int
+    content: bytes
+
+    @property
+    def table(self) -> pa.Table:
+        return pa.ipc.open_stream(self.content).read_all()
+
+
+@dataclass
+class Told:
+    """What became of a split's records."""
+
+    split: int
+    polled: int = 0
+    input_bytes: int = 0
+    processed: int = 0
+    with_error: int = 0  # of those that were processed
+    filtered: int = 0
+    outside: int = 0  # of the spec's intervals
+    unparseable: int = 0
+    errors: list[str] = field(default_factory=list)  # the first of them, each with its place
+
+    @property
+    def parse_exceptions(self) -> int:
+        return self.unparseable + self.with_error
+
+
+class Reader:
+    """Reads splits, one after the other. Close it.
+
+    ``careful``: in a child process, since a record may have killed the process that tried before.
+    """
+
+    def __init__(self, spec: BatchSpec, folders: Folders, *, careful: bool) -> None:
+        self._spec = spec
+        self._folders = folders
+        self._careful = careful
+        self._taken = TakenTimes(spec.dataSchema)
+        self._granularity = spec.dataSchema.granularitySpec.segmentGranularity
+        self._decoder: tuple[FileFormat, JsonDecoder | IsolatedDecoder] | None = None
+
+    def close(self) -> None:
+        """Free what the decoder holds."""
+        if self._decoder is not None:
+            self._decoder[1].close()
+
+    def chunks(self, split: Split, told: Told) -> Iterator[Chunk]:
+        """Its rows; ``told`` is whole when they are. Raises ``InputRefused``, ``InputChanged``, ``DecodeError`` and
+        ``TooManyParseExceptions``.
+        """
+        number = 0
+        for rows in self._gathered(split, told):
+            for place, part in self._by_interval(rows):
+                yield Chunk(place, number, len(part), _packed(part))
+                number += 1
+
+    def _gathered(self, split: Split, told: Told) -> Iterator[pa.Table]:
+        held: list[pa.Table] = []
+        for rows in chain.from_iterable(self._of_part(part, told) for part in split.parts):
+            held.append(rows)
+            if sum(map(len, held)) >= _CHUNK_ROWS or sum(t.nbytes for t in held) >= _CHUNK_BYTES:
+                yield joined_rows(held)
+                held = []
+        if held:
+            yield joined_rows(held)
+
+    def _of_part(self, part: Part, told: Told) -> Iterator[pa.Table]:
+        with opened(part, self._folders) as (name, stream, end):
+            written, begins = format_in(self._spec.ioConfig.inputFormat, name, stream)
+            decoder = self._decoder_for(written)
+            for lines in _batched(lines_of(part, name, stream, begins, end)):
+                for some, decoded in _decoded(decoder, lines):
+                    rows = self._kept(some, decoded, told)
+                    if len(rows):
+                        yield rows
+
+    def _decoder_for(self, written: FileFormat) -> JsonDecoder | IsolatedDecoder:
+        if self._decoder is None or self._decoder[0] != written:
+            self.close()
+            schema, memory = self._spec.dataSchema, self._spec.tuningConfig.maxBytesInMemory * 4
+            made: JsonDecoder | IsolatedDecoder
+            if self._careful:
+                made = IsolatedDecoder(schema, memory, input_format=written)
+            else:
+                made = JsonDecoder(schema, memory, input_format=written, hang_s=_HANG_S)
+            self._decoder = written, made
+        return self._decoder[1]
+
+    def _kept(self, lines: Sequence[Line], decoded: Decoded, told: Told) -> pa.Table:
+        """The rows that are taken; everything is counted."""
+        taken = self._taken.holding(int64s(decoded.rows.column(1).cast(pa.int64())))
+        rows = decoded.rows if taken.all() else decoded.rows.filter(pa.array(taken))
+        stored = set(row_indexes(rows).tolist()) if decoded.processed_with_error else set()
+        faulty = {i: e for i, e in decoded.processed_with_error.items() if i in stored}
+        lost = {**decoded.unparseable, **decoded.crashed}
+        told.polled += len(lines)
+        told.input_bytes += sum(len(line.payload) for line in lines)
+        told.processed += len(rows)
+        told.with_error += len(faulty)
+        told.filtered += len(decoded.filtered)
+        told.outside += len(decoded.rows) - len(rows)
+        told.unparseable += len(lost)
+        for index, error in sorted({**lost, **faulty}.items()):
+            if len(told.errors) < MOST_TOLD:
+                told.errors.append(f"{lines[index].place}: {error[:_LONGEST_TOLD]}")
+        check_parse_exceptions(self._spec, told.parse_exceptions, told.errors)
+        return rows
+
+    def _by_interval(self, rows: pa.Table) -> Iterator[tuple[Place, pa.Table]]:
+        ms = int64s(rows.column(1).cast(pa.int64()))
+        order = np.argsort(ms, kind="stable")
+        for interval, part in intervals_of(ms[order], self._granularity):
+            chosen = rows.take(pa.array(np.sort(order[part])))
+            place = tuple(int(t.timestamp() * 1000) for t in interval)
+            yield (place[0], place[1]), chosen.set_column(0, ROW, pa.array(np.arange(len(chosen), dtype=np.int32)))
+
+
+def check_parse_exceptions(spec: BatchSpec, seen: int, errors: Sequence[str]) -> None:
+    """Raise ``TooManyParseExceptions`` when there are more than the spec allows."""
+    most = spec.tuningConfig.most_parse_exceptions
+    if most is not None and seen > most:
+        first = f" The first: {errors[0]}" if errors else ""
+        raise TooManyParseExceptions(
+            f"There are {seen} parse exceptions at least, more than tuningConfig.maxParseExceptions ({most}) allows."
+            f"{first}"
+        )
+
+
+def _batched(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    held: list[Line] = []
+    size = 0
+    for line in lines:
+        held.append(line)
+        size += len(line.payload)
+        if len(held) >= _BATCH_RECORDS or size >= _BATCH_BYTES:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
+def _decoded(decoder: JsonDecoder | IsolatedDecoder, lines: Sequence[Line]) -> Iterator[tuple[Sequence[Line], Decoded]]:
+    """In parts where together they would be too wide a table."""
+    try:
+        yield lines, decoder.decode([line.payload for line in lines])
+        return
+    except TooWide:
+        if len(lines) < 2:
+            raise
+    middle = len(lines) // 2
+    yield from _decoded(decoder, lines[:middle])
+    yield from _decoded(decoder, lines[middle:])
+
+
+def _packed(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        stream.write_table(rows)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

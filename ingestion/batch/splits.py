@@ -1,0 +1,84 @@
+"""What is read, dealt out: a large file by byte ranges, small ones together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ingestion.batch.errors import InputRefused
+from ingestion.batch.files import Folders, FoundFile
+from ingestion.specs.batch import SplitHintSpec
+from ingestion.specs.input_source import InputSource, LocalInputSource, parts_of
+
+# Read whole, as nobody knows where in them a line begins: see ``lines``.
+COMPRESSED = (".gz", ".bz2", ".xz")
+_UNREADABLE = (".zip", ".zst", ".sz", ".lz4", ".snappy", ".z")
+_LEAST_BYTES = 4 * 1024 * 1024  # a Spark task costs as much as to read this
+_MOST_BYTES = 64 * 1024 * 1024
+_TASKS_A_SLOT = 4
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of a file the lines that begin in ``[start, end)``; of a spec its text."""
+
+    file: FoundFile | None
+    start: int = 0
+    end: int = 0
+    text: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.end - self.start if self.file is not None else len(self.text)
+
+
+@dataclass(frozen=True)
+class Split:
+    """What one Spark task reads."""
+
+    number: int
+    parts: tuple[Part, ...]
+
+
+def splits_of(source: InputSource, folders: Folders, hint: SplitHintSpec, slots: int) -> list[Split]:
+    """Of all that a source names. Raises ``InputRefused``, also when there is nothing to read."""
+    parts: list[Part] = []
+    for _, one in parts_of(source):
+        if isinstance(one, LocalInputSource):
+            parts += [Part(file, 0, file.size) for file in folders.files_of(one) if file.size]
+        else:
+            parts.append(Part(None, text=one.data))
+    if not parts:
+        raise InputRefused("There is nothing to read: no file that the inputSource names has anything in it.")
+    for part in parts:
+        if part.file is not None and part.file.path.lower().endswith(_UNREADABLE):
+            raise InputRefused(f"{part.file.path} is compressed in a way that is not supported: use gz, bz2 or xz.")
+    size = split_bytes(sum(p.size for p in parts), hint.maxSplitSize, slots)
+    return dealt_out(parts, size, hint.maxNumFiles)
+
+
+def split_bytes(total: int, most: int, slots: int) -> int:
+    """How much one Spark task reads: some tasks a slot, so that the last ones end together."""
+    return min(most, _MOST_BYTES, max(_LEAST_BYTES, -(-total // (slots * _TASKS_A_SLOT))))
+
+
+def dealt_out(parts: Iterable[Part], size: int, most_files: int) -> list[Split]:
+    """Splits of about so many bytes, in the order of the parts."""
+    splits: list[Split] = []
+    held: list[Part] = []
+    for part in (piece for whole in parts for piece in _cut(whole, size)):
+        if held and (sum(p.size for p in held) + part.size > size or len(held) >= most_files):
+            splits.append(Split(len(splits), tuple(held)))
+            held = []
+        held.append(part)
+    return [*splits, Split(len(splits), tuple(held))] if held else splits
+
+
+def _cut(part: Part, size: int) -> Iterator[Part]:
+    file = part.file
+    if file is None or file.path.lower().endswith(COMPRESSED) or part.size <= size + size // 2:
+        yield part
+        return
+    for start in range(0, file.size, size):
+        yield Part(file, start, min(start + size, file.size))

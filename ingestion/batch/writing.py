@@ -1,0 +1,38 @@
+"""The chunks of one bin to segments: sorted, rolled up and written as a stream's rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ingestion.batch.reading import Chunk
+from ingestion.segments import DeepStorage, RowIndex
+from ingestion.specs.batch import BatchSpec
+from ingestion.specs.protocol import SegmentFile
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a bin has become: of how many records which files."""
+
+    records: int
+    files: list[SegmentFile]
+
+
+def write(chunks: Iterable[Chunk], spec: BatchSpec, version: str, storage: DeepStorage, scratch: Path) -> Written:
+    """Raises ``DeepStorageError``, after which some files may have been stored: they are orphans."""
+    index = RowIndex(schema=spec.dataSchema, tuning=spec.tuningConfig.gathering, scratch=scratch)
+    records = 0
+    try:
+        for chunk in chunks:
+            numbers = np.arange(records, records + chunk.rows, dtype=np.int64)
+            index.add(chunk.table, np.zeros(chunk.rows, np.int64), numbers)
+            records += chunk.rows
+        files = index.write(version=version, storage=storage)
+    finally:
+        index.close()
+    # Their records come from files, which have no offsets.
+    return Written(records, [file.model_copy(update={"offsets": {}}) for file in files])

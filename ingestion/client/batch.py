@@ -1,0 +1,26 @@
+"""What a batch task's driver says to the control plane, and hears."""
+
+from __future__ import annotations
+
+from ingestion.client.http import HttpControlPlane
+from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest
+
+# A publish registers thousands of segments, and replaces as many.
+TIMEOUT_S = 120.0
+
+
+class BatchControlPlane(HttpControlPlane):
+    """Thread-safe; keeps connections open. ``token`` is sent in a header and never logged."""
+
+    def __init__(self, url: str, task_id: str, token: str) -> None:
+        super().__init__(url, task_id, token, TIMEOUT_S)
+
+    def start_batch(self) -> BatchAssignment:
+        """What to do; whoever asked before may publish no more."""
+        return self.ask("POST", "/batch/start", None, BatchAssignment)
+
+    def publish_batch(self, request: BatchPublishRequest) -> BatchPublishAnswer:
+        """Have all of it registered, and the task end. Raises ``PublishRefused`` (fenced, changed); ``TaskOver`` also
+        when an earlier attempt to say the same was taken.
+        """
+        return self.ask("POST", "/batch/publish", request, BatchPublishAnswer)

@@ -1,0 +1,41 @@
+"""The batch application that spark-submit starts; as ``ingestion.spark.index``, for files."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark import SparkContext
+
+from ingestion.client import ClientError
+from ingestion.client.batch import BatchControlPlane
+from ingestion.spark.batcher import Batcher
+from ingestion.spark.index import conf
+from ingestion.spark.signals import hand_on_sigterm
+from ingestion.task.ending import Ending
+from ingestion.task.log import configure, logger_for
+
+
+def main() -> int:
+    """Exit code 0 when the task has told its end."""
+    ending = Ending.from_environment().install()
+    hand_on_sigterm()
+    configure()
+    task_id, token, url = (os.environ[n] for n in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN", "HEADGATE_URL"))
+    client = BatchControlPlane(url, task_id, token)
+    try:
+        assignment = client.start_batch()
+    except ClientError as error:
+        logger_for(task=task_id).error("no assignment", reason=str(error))
+        return 1
+    spark = SparkContext.getOrCreate(conf())
+    spark.setLogLevel("WARN")
+    try:
+        Batcher(spark, client, assignment, ending).run()
+    finally:
+        spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

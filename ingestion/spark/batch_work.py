@@ -1,0 +1,86 @@
+"""What Spark tasks of a batch task do: read a split, write a bin. What they need travels in their closures.
+
+A failure that may pass is raised, and Spark does the task again; one that never passes is returned, and ends the job.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from pyspark import TaskContext
+
+from ingestion.batch.files import Folders
+from ingestion.batch.reading import Chunk, Reader, Told
+from ingestion.batch.splits import Split
+from ingestion.batch.writing import Written, write
+from ingestion.errors import IngestionError
+from ingestion.segments import open_deep_storage
+from ingestion.specs.batch_protocol import BatchAssignment
+from ingestion.task.failpoints import Failpoints
+from ingestion.task.log import configure
+from ingestion.task.scratch import scratch_folder
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a Spark task would come to the same end each time."""
+
+    error: str
+
+
+def read(assignment: str) -> Callable[[Iterable[Split]], Iterator[tuple[int, Chunk | Told | Failed]]]:
+    """For ``mapPartitions``: chunks, and after those of a split what became of its records. By the split's number.
+
+    ``assignment``: JSON of ``BatchAssignment``.
+    """
+
+    def of_splits(splits: Iterable[Split]) -> Iterator[tuple[int, Chunk | Told | Failed]]:
+        configure(host=socket.gethostname())
+        told = BatchAssignment.model_validate_json(assignment)
+        context = TaskContext.get()
+        again = context is not None and context.attemptNumber() > 0
+        reader = Reader(told.spec, Folders(told.local_folders), careful=again)
+        try:
+            for split in splits:
+                yield from _read(reader, split, Failpoints(told.failpoints))
+        finally:
+            reader.close()
+
+    return of_splits
+
+
+def _read(reader: Reader, split: Split, failpoints: Failpoints) -> Iterator[tuple[int, Chunk | Told | Failed]]:
+    told = Told(split.number)
+    try:
+        for chunk in reader.chunks(split, told):
+            yield split.number, chunk
+        failpoints.reach("read")
+    except IngestionError as error:
+        if not error.permanent:
+            raise
+        yield split.number, Failed(str(error))
+        return
+    yield split.number, told
+
+
+def written(assignment: str) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator[Written | Failed]]:
+    """For ``mapPartitions``: what one bin's chunks have become."""
+
+    def of_bin(chunks: Iterable[tuple[int, Chunk]]) -> Iterator[Written | Failed]:
+        configure(host=socket.gethostname())
+        told = BatchAssignment.model_validate_json(assignment)
+        storage = open_deep_storage(told.deep_storage)
+        try:
+            with scratch_folder() as scratch:
+                done = write((chunk for _, chunk in chunks), told.spec, told.version, storage, scratch)
+        except IngestionError as error:
+            if not error.permanent:
+                raise
+            yield Failed(str(error))
+            return
+        Failpoints(told.failpoints).reach("bin_written")
+        yield done
+
+    return of_bin

@@ -1,0 +1,269 @@
+"""The driver of a batch task: reads in one Spark job, writes in a second one, and publishes once.
+
+What was read is kept on the executors' disks in between, since only then it is known how many rows each interval has.
+Spark does again what fails; files that are written twice have names of their own, and only those are published that the
+second job returned. The publish ends the task: without an answer it is sent again, and taken once.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pyspark import RDD, SparkContext, StorageLevel
+
+from ingestion.batch.bins import Bins, bins_of
+from ingestion.batch.errors import InputChanged
+from ingestion.batch.files import Folders
+from ingestion.batch.reading import Chunk, Place, Told, check_parse_exceptions
+from ingestion.batch.splits import Split, splits_of
+from ingestion.client import ClientError, PublishRefused, TaskOver, Unreachable
+from ingestion.client.batch import BatchControlPlane
+from ingestion.errors import IngestionError
+from ingestion.spark.batch_work import Failed, read, written
+from ingestion.spark.restarts import python_said
+from ingestion.specs.batch_protocol import MOST_COLUMNS, MOST_SEGMENTS, BatchAssignment, BatchPublishRequest
+from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import EndRequest, HeartbeatRequest, SegmentFile
+from ingestion.task.ending import Ending
+from ingestion.task.failpoints import Failpoints
+from ingestion.task.log import Trouble, logger_for
+
+BEAT_S = 1.0
+LONGEST_S = 600.0  # that a publish is sent again without an answer
+STOPPED = "Stopped before it had published: nothing was changed."
+_MOST_SAID = 2000
+_GROUP = "batch"
+_LOST = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.*)$", re.MULTILINE)
+Item = TypeVar("Item")
+
+
+class JobFailed(Exception):
+    """A Spark job came to nothing; the message says why."""
+
+
+class Batcher:
+    """Runs a batch task to its end, or until it is told to stop, by the control plane or by a signal."""
+
+    def __init__(
+        self, spark: SparkContext, client: BatchControlPlane, assignment: BatchAssignment, ending: Ending
+    ) -> None:
+        self._spark = spark
+        self._client = client
+        self._assignment = assignment
+        self._ending = ending
+        self._failpoints = Failpoints(assignment.failpoints)
+        self._message = "Looking for what there is to read."
+        self._phase, self._parts = "", 0
+        self._over = threading.Event()  # the control plane has no use for it any more
+        self._done = threading.Event()
+        self._stopped = False
+        self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
+        self._silence = Trouble(self._log, "the control plane does not answer")
+
+    def run(self) -> None:
+        """Come to an end, and tell it."""
+        work = threading.Thread(target=self._work, name="batch", daemon=True)
+        work.start()
+        while not self._done.wait(BEAT_S):
+            self._beat()
+            if self._ending.asked or self._over.is_set():
+                self._spark.cancelAllJobs()
+            if self._ending.overdue or self._over.is_set():
+                return
+
+    def _work(self) -> None:
+        error = ""
+        try:
+            self._publish(*self._segments())
+        except TaskOver as over:
+            self._log.info("the task is over", reason=str(over))
+            self._over.set()
+        except PublishRefused as refused:
+            error = f"The publish was refused, nothing was changed: {refused}"
+        except (IngestionError, JobFailed) as failure:
+            error = str(failure)
+        except Exception as failure:  # whatever it is, somebody has to be told
+            self._log.exception("the driver failed")
+            error = f"The driver failed: {type(failure).__name__}. Its log says why."
+        if error or self._ending.asked or self._stopped:
+            self._say_end(error)
+        self._done.set()
+
+    def _segments(self) -> tuple[list[SegmentFile], Counters]:
+        spec, plain = self._assignment.spec, self._assignment.model_dump_json()
+        folders, slots = Folders(self._assignment.local_folders), self._assignment.slots
+        splits = splits_of(spec.ioConfig.inputSource, folders, spec.tuningConfig.splitHintSpec, slots)
+        self._begin("Reading", len(splits), "splits")
+        dealt = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain))
+        found = dealt.persist(StorageLevel.DISK_ONLY)
+        rows, told = self._read(found, splits)
+        if not rows:
+            return [], _counters(told, 0)
+        bins = bins_of(rows, spec.tuningConfig.rows_per_segment, slots)
+        self._begin("Writing", bins.count, "parts")
+        done = self._collected(_dealt(found, bins).mapPartitions(written(plain)))
+        records = sum(w.records for w in done)
+        if records != sum(rows.values()):
+            raise InputChanged(f"{sum(rows.values())} rows were read and {records} written: the input has changed.")
+        found.unpersist()
+        files = sorted((f for w in done for f in w.files), key=lambda f: (f.interval_start, f.interval_end, f.path))
+        _check_size(files)
+        return files, _counters(told, sum(f.rows for f in files))
+
+    def _read(self, found: RDD[Any], splits: Sequence[Split]) -> tuple[Counter[Place], list[Told]]:
+        """How many rows each interval has, and what became of the records."""
+        rows: Counter[Place] = Counter()
+        told: list[Told] = []
+        for item in self._collected(found.map(_without_rows)):
+            if isinstance(item, Told):
+                told.append(item)
+            else:
+                rows[item[0]] += item[1]
+        told.sort(key=lambda t: t.split)
+        errors = [error for t in told for error in t.errors]
+        if self._assignment.spec.tuningConfig.logParseExceptions:
+            for error in errors:
+                self._log.warning("parse exception", error=error)
+        check_parse_exceptions(self._assignment.spec, sum(t.parse_exceptions for t in told), errors)
+        if [t.split for t in told] != [s.number for s in splits]:
+            raise JobFailed("Not all that there is to read was read; the log says why.")
+        return rows, told
+
+    def _collected(self, of: RDD[Any]) -> list[Any]:
+        """What a job brings. Raises ``JobFailed``."""
+        self._spark.setJobGroup(_GROUP, self._message, interruptOnCancel=True)
+        try:
+            items = of.collect()
+        except Exception as error:  # py4j wraps what a job threw; a killed Python process too
+            if self._stopped or self._ending.asked or self._over.is_set():
+                raise JobFailed(STOPPED) from None
+            raise JobFailed(_said(str(error))) from None
+        failed = next((i for i in items if isinstance(i, Failed)), None)
+        if failed is not None:
+            raise JobFailed(failed.error)
+        return items
+
+    def _publish(self, files: list[SegmentFile], counters: Counters) -> None:
+        self._failpoints.reach("written")
+        if self._stopped or self._ending.asked:
+            raise JobFailed(STOPPED)
+        self._phase, self._message = "", f"Publishing {len(files)} segments."
+        request = BatchPublishRequest(
+            publish_id=uuid.uuid4(), epoch=self._assignment.epoch, segments=files, counters=counters
+        )
+        answer = self._sent(request)
+        self._failpoints.reach("published")
+        self._log.info("published", segments=len(answer.segment_ids), replaced=answer.replaced)
+
+    def _sent(self, request: BatchPublishRequest) -> Any:
+        """Without an answer nothing is known: the same is sent again. One that was taken has ended the task."""
+        end = time.monotonic() + LONGEST_S
+        while True:
+            try:
+                return self._client.publish_batch(request)
+            except Unreachable as error:
+                self._silence.met(str(error))
+                if time.monotonic() > end:
+                    raise
+                time.sleep(BEAT_S)
+
+    def _begin(self, what: str, many: int, of: str) -> None:
+        self._phase, self._parts = f"{what}: {{done}} of {many} {of} done.", many
+        self._message = self._phase.format(done=0)
+        self._log.info("a phase begins", phase=what, parts=many)
+
+    def _beat(self) -> None:
+        if self._phase:
+            self._message = self._phase.format(done=_completed(self._spark, self._parts))
+        try:
+            answer = self._client.heartbeat(
+                HeartbeatRequest(indexers=[], slots=self._spark.defaultParallelism, message=self._message)
+            )
+        except TaskOver as over:
+            self._log.info("the task is over", reason=str(over))
+            self._over.set()
+            return
+        except ClientError as error:
+            self._silence.met(str(error))
+            return
+        self._silence.over()
+        if answer.directive == "stop":
+            self._stopped = True
+            self._spark.cancelAllJobs()
+
+    def _say_end(self, error: str) -> None:
+        """The last word, sent until it is heard (for a minute: then the control plane notices by itself)."""
+        interrupted = self._ending.asked and not self._stopped
+        request = EndRequest(error="" if interrupted else error[:_MOST_SAID], interrupted=interrupted)
+        for _ in range(60):
+            if self._ending.over:
+                return
+            try:
+                self._client.end(request)
+                return
+            except TaskOver:
+                return
+            except ClientError as problem:
+                self._silence.met(str(problem))
+                time.sleep(BEAT_S)
+
+
+def _without_rows(item: tuple[int, Chunk | Told | Failed]) -> tuple[Place, int] | Told | Failed:
+    found = item[1]
+    return (found.place, found.rows) if isinstance(found, Chunk) else found
+
+
+def _dealt(found: RDD[Any], bins: Bins) -> RDD[Any]:
+    """The chunks by bin: each Spark partition has one."""
+    chunks = found.filter(lambda item: isinstance(item[1], Chunk))
+    keyed = chunks.map(lambda item: (bins.bin_of(item[1].place, item[0], item[1].number), item[1]))
+    return keyed.partitionBy(bins.count, int)
+
+
+def _counters(told: Sequence[Told], rows: int) -> Counters:
+    """Of the whole task; ``rows``: in segments."""
+    processed = sum(t.processed for t in told)
+    filtered, outside = sum(t.filtered for t in told), sum(t.outside for t in told)
+    return Counters(
+        polled=sum(t.polled for t in told),
+        published=rows,
+        rolled_up=processed - rows,
+        thrown_away=filtered + outside,
+        filtered=filtered,
+        outside_window=outside,
+        unparseable=sum(t.unparseable for t in told),
+        processed_with_error=sum(t.with_error for t in told),
+        input_bytes=sum(t.input_bytes for t in told),
+    )
+
+
+def _check_size(files: Sequence[SegmentFile]) -> None:
+    columns = sum(len(f.columns) for f in files)
+    if len(files) > MOST_SEGMENTS or columns > MOST_COLUMNS:
+        raise JobFailed(
+            f"It has written {len(files):,} segments with {columns:,} columns in all, and a task may publish "
+            f"{MOST_SEGMENTS:,} and {MOST_COLUMNS:,}: choose a longer segmentGranularity, or read less at once."
+        )
+
+
+def _completed(spark: SparkContext, parts: int) -> int:
+    """How many Spark tasks have ended of the stage that has so many."""
+    try:
+        tracker = spark.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    except Exception:  # py4j wraps what the JVM threw: the context may be ending
+        return 0
+    return max((stage.numCompletedTasks for stage in stages if stage and stage.numTasks == parts), default=0)
+
+
+def _said(error: str) -> str:
+    """Why a job failed, by what Spark says: the last error that Python named."""
+    named = [f"{kind}: {text}" for kind, text in _LOST.findall(error) if not kind.startswith(("Py4J", "Spark"))]
+    told = python_said(error) or (named[-1] if named else "a process of it ended")
+    return f"A Spark task failed as often as maxRetry allows: {told[:_MOST_SAID]}. The log says more."

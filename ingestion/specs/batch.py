@@ -1,0 +1,298 @@
+"""The spec of a batch task (``index_parallel``, ``index``), in Druid's JSON names.
+
+Source: Druid's reference of native batch ingestion. What Druid has and is refused here says so where it stands; what is
+taken and has no effect is listed in ``WITHOUT_EFFECT``, and every report names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+
+from ingestion.specs.base import SpecModel, a_plain_name, unbuilt
+from ingestion.specs.data_schema import DataSchema
+from ingestion.specs.granularity import Granularity
+from ingestion.specs.index_spec import IndexSpec
+from ingestion.specs.ingestion_spec import (
+    BYTES_IN_MEMORY,
+    AppendableIndexSpec,
+    BytesInMemory,
+    SegmentWriteOutMediumFactory,
+    TuningConfig,
+    parse_submitted,
+)
+from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat
+from ingestion.specs.input_source import InputSource
+from ingestion.specs.intervals import interval_ms
+
+BatchType = Literal["index_parallel", "index"]
+BATCH_TYPES = ("index_parallel", "index")
+DEFAULT_ROWS = 5_000_000  # of a segment
+_STREAMS = ("avro_stream", "protobuf", "thrift", "kafka")
+_DRUIDS = ("parquet", "orc", "avro_ocf", "regex", "javascript")
+_BUILT = "json, csv, tsv"
+_ROLLUP = "is not supported: rows are rolled up as well as dynamic partitions allow (dynamic does that)"
+
+
+def _of_files(value: Any) -> Any:
+    """Formats of messages say nothing of where in a file one ends; others are not there yet."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind in _STREAMS:
+        raise ValueError(f"{kind!r} is a format of messages, not of files: use {_BUILT}")
+    if kind in _DRUIDS:
+        raise ValueError(f"the input format {kind!r} of Druid is not supported for files: use {_BUILT}")
+    if kind == "json" and value.get("assumeNewlineDelimited") is True:  # which is how files are read anyway
+        return {name: v for name, v in value.items() if name != "assumeNewlineDelimited"}
+    return value
+
+
+FileFormat = Annotated[
+    Annotated[JsonInputFormat | CsvInputFormat | DelimitedInputFormat, Field(discriminator="type")],
+    BeforeValidator(_of_files),
+]
+
+
+class BatchIOConfig(SpecModel):
+    """What is read, and what becomes of the segments that are there."""
+
+    type: BatchType
+    inputSource: InputSource
+    inputFormat: FileFormat
+    appendToExisting: bool = False
+    dropExisting: bool = False
+    firehose: Annotated[None, unbuilt("is not supported: use inputSource, as Druid does since version 0.17")] = None
+
+    @model_validator(mode="after")
+    def _append_or_drop(self) -> Self:
+        if self.appendToExisting and self.dropExisting:
+            raise ValueError("dropExisting and appendToExisting can't both be true")
+        return self
+
+
+class DynamicPartitionsSpec(SpecModel):
+    """Segments of so many rows at most. ``maxTotalRows`` has no effect: all is published at once."""
+
+    type: Literal["dynamic"]
+    maxRowsPerSegment: int | None = Field(default=None, ge=-1)
+    maxTotalRows: int | None = Field(default=None, ge=-1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_others(cls, value: Any) -> Any:
+        kind = value.get("type") if isinstance(value, dict) else None
+        if kind in ("hashed", "single_dim", "range"):
+            raise ValueError(f"partitionsSpec {kind!r} of Druid is not supported: use dynamic")
+        return value
+
+
+class SplitHintSpec(SpecModel):
+    """How much one Spark task reads at most, by bytes and by files."""
+
+    type: Literal["maxSize"]
+    maxSplitSize: int = Field(default=1 << 30, ge=1 << 16)
+    maxNumFiles: int = Field(default=1_000, ge=1)
+
+    @field_validator("maxSplitSize", mode="before")
+    @classmethod
+    def _with_unit(cls, value: Any) -> Any:
+        """Druid's byte sizes may have a unit."""
+        if not isinstance(value, str):
+            return value
+        units = {"KiB": 10, "MiB": 20, "GiB": 30}
+        unit = next((u for u in units if value.endswith(u)), "")
+        number = value.removesuffix(unit)
+        return (
+            int(number) << units.get(unit, 0) if number.isascii() and number.isdigit() and len(number) < 16 else value
+        )
+
+
+def _unbounded(value: Any) -> Any:
+    """Druid's -1 is no value given."""
+    return None if value == -1 and not isinstance(value, bool) else value
+
+
+_Rows = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_unbounded)]
+
+
+class BatchTuningConfig(SpecModel):
+    """Limits. From ``maxTotalRows`` on they are taken for Druid's sake, with its bounds: nothing here uses them."""
+
+    type: BatchType | None = None
+    partitionsSpec: DynamicPartitionsSpec | None = None
+    maxRowsPerSegment: _Rows = None
+    maxRowsInMemory: int = Field(default=1_000_000, ge=1)
+    maxBytesInMemory: BytesInMemory = BYTES_IN_MEMORY
+    splitHintSpec: SplitHintSpec = SplitHintSpec(type="maxSize")
+    indexSpec: IndexSpec = Field(default_factory=IndexSpec)
+    indexSpecForIntermediatePersists: IndexSpec | None = None
+    maxPendingPersists: int = Field(default=0, ge=0, le=100)
+    forceGuaranteedRollup: Literal[False] = False
+    reportParseExceptions: bool = False
+    logParseExceptions: bool = False
+    maxParseExceptions: int | None = Field(default=None, ge=0)
+    maxNumConcurrentSubTasks: int = Field(default=1, ge=1)
+    maxRetry: int = Field(default=3, ge=0, le=100)
+    maxTotalRows: _Rows = None
+    maxSavedParseExceptions: int | None = Field(default=None, ge=0)
+    maxColumnsToMerge: int | None = Field(default=None, ge=-1)
+    pushTimeout: int | None = Field(default=None, ge=0)
+    segmentWriteOutMediumFactory: SegmentWriteOutMediumFactory | None = None
+    appendableIndexSpec: AppendableIndexSpec | None = None
+    skipBytesInMemoryOverheadCheck: bool | None = None
+    maxNumSegmentsToMerge: int | None = Field(default=None, ge=1)
+    totalNumMergeTasks: int | None = Field(default=None, ge=1)
+    taskStatusCheckPeriodMs: int | None = Field(default=None, ge=1)
+    chatHandlerTimeout: timedelta | None = Field(default=None, gt=timedelta())
+    chatHandlerNumRetries: int | None = Field(default=None, ge=0)
+    awaitSegmentAvailabilityTimeoutMillis: int | None = Field(default=None, ge=0)
+    maxAllowedLockCount: int | None = Field(default=None, ge=-1)
+    numPersistThreads: int | None = Field(default=None, ge=1)
+    basePersistDirectory: str | None = Field(default=None, max_length=1_000)
+    buildV9Directly: bool | None = None
+
+    @field_validator("forceGuaranteedRollup", mode="before")
+    @classmethod
+    def _best_effort(cls, value: Any) -> Any:
+        if value is True:
+            raise ValueError(_ROLLUP)
+        return value
+
+    @property
+    def rows_per_segment(self) -> int:
+        """At most."""
+        of_partitions = self.partitionsSpec.maxRowsPerSegment if self.partitionsSpec else None
+        given = of_partitions if of_partitions is not None and of_partitions > 0 else self.maxRowsPerSegment
+        return given or DEFAULT_ROWS
+
+    @property
+    def most_parse_exceptions(self) -> int | None:
+        """After how many the task fails; None: never. ``reportParseExceptions`` overrides, as in Druid."""
+        return 0 if self.reportParseExceptions else self.maxParseExceptions
+
+    @property
+    def gathering(self) -> TuningConfig:
+        """How rows gather to segments, as a stream's do."""
+        return TuningConfig(
+            maxRowsPerSegment=self.rows_per_segment,
+            maxRowsInMemory=self.maxRowsInMemory,
+            maxBytesInMemory=self.maxBytesInMemory,
+            intermediatePersistPeriod=timedelta(days=365),
+            maxPendingPersists=self.maxPendingPersists,
+            indexSpec=self.indexSpec,
+            indexSpecForIntermediatePersists=self.indexSpecForIntermediatePersists,
+        )
+
+
+class BatchSpec(SpecModel):
+    """The three parts."""
+
+    dataSchema: DataSchema
+    ioConfig: BatchIOConfig
+    tuningConfig: BatchTuningConfig = Field(default_factory=BatchTuningConfig)
+
+    @model_validator(mode="after")
+    def _intervals(self) -> Self:
+        given = self.dataSchema.granularitySpec
+        for text in given.intervals or []:
+            interval_ms(text)
+        if self.ioConfig.dropExisting and not given.intervals:
+            raise ValueError("dropExisting needs dataSchema.granularitySpec.intervals: what is to be dropped")
+        if given.segmentGranularity is Granularity.ALL and not self.ioConfig.appendToExisting:
+            raise ValueError("segmentGranularity ALL needs appendToExisting: it would replace everything there is")
+        return self
+
+
+class BatchTaskSpec(SpecModel):
+    """A batch task, submitted by hand."""
+
+    type: BatchType
+    id: Annotated[str, AfterValidator(a_plain_name)] | None = None
+    context: dict[str, Any] = Field(default_factory=dict)
+    spec: BatchSpec
+
+    @model_validator(mode="after")
+    def _one_type(self) -> Self:
+        if self.spec.ioConfig.type != self.type:
+            raise ValueError(f"type is {self.type!r}, but ioConfig.type is {self.spec.ioConfig.type!r}")
+        tuning = self.spec.tuningConfig.type
+        if tuning is not None and tuning != self.type:
+            raise ValueError(f"type is {self.type!r}, but tuningConfig.type is {tuning!r}")
+        return self
+
+    @property
+    def datasource(self) -> str:
+        return self.spec.dataSchema.dataSource
+
+    @property
+    def most_slots(self) -> int:
+        """How many of Spark's slots it has use for."""
+        return self.spec.tuningConfig.maxNumConcurrentSubTasks if self.type == "index_parallel" else 1
+
+    def canonical(self) -> dict[str, Any]:
+        """The JSON that is stored: nested form, without what is null."""
+        return self.model_dump(mode="json", exclude_defaults=False, exclude_none=True)
+
+
+def is_batch(document: Any) -> bool:
+    """Whether a document, as it is written, is a batch task's."""
+    return isinstance(document, Mapping) and document.get("type") in BATCH_TYPES
+
+
+def parse_batch_spec(document: Any) -> BatchTaskSpec:
+    """Read a batch task's JSON, flat or nested under ``spec``. Raises ``SpecError``."""
+    return parse_submitted(BatchTaskSpec, document, _with_type)
+
+
+def _with_type(nested: dict[str, Any]) -> dict[str, Any]:
+    """With the type in ioConfig too, which may leave it out."""
+    spec = nested.get("spec")
+    io_config = spec.get("ioConfig") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(io_config, dict) or io_config.get("type") is not None:
+        return nested
+    return {**nested, "spec": {**spec, "ioConfig": {**io_config, "type": nested.get("type")}}}
+
+
+_ONE_PUBLISH = "all is published at once, at the end"
+_SPARK = "Spark schedules and watches the parts of the task"
+_OWN_FILES = "rows gather in files of Headgate's own"
+WITHOUT_EFFECT = {
+    "maxTotalRows": _ONE_PUBLISH,
+    "maxSavedParseExceptions": "the task's log has them, with logParseExceptions",
+    "maxColumnsToMerge": _OWN_FILES,
+    "pushTimeout": "what deep storage refuses is tried again as often as maxRetry says",
+    "segmentWriteOutMediumFactory": _OWN_FILES,
+    "appendableIndexSpec": _OWN_FILES,
+    "skipBytesInMemoryOverheadCheck": _OWN_FILES,
+    "maxNumSegmentsToMerge": _SPARK,
+    "totalNumMergeTasks": _SPARK,
+    "taskStatusCheckPeriodMs": _SPARK,
+    "chatHandlerTimeout": _SPARK,
+    "chatHandlerNumRetries": _SPARK,
+    "awaitSegmentAvailabilityTimeoutMillis": "segments are readable as soon as the task has ended",
+    "maxAllowedLockCount": "no locks are taken before the publish",
+    "numPersistThreads": _OWN_FILES,
+    "basePersistDirectory": "the site says where",
+    "buildV9Directly": "segments are Parquet files",
+}
+
+
+def options_without_effect(stored: Mapping[str, Any]) -> list[str]:
+    """What a stored spec sets that does not do here what it says in Druid, by path and with the reason."""
+    spec = stored.get("spec", {})
+    tuning, schema = spec.get("tuningConfig", {}), spec.get("dataSchema", {})
+    options = [f"tuningConfig.{name}: {why}" for name, why in WITHOUT_EFFECT.items() if tuning.get(name) is not None]
+    if (tuning.get("partitionsSpec") or {}).get("maxTotalRows") is not None:
+        options.append(f"tuningConfig.partitionsSpec.maxTotalRows: {_ONE_PUBLISH}")
+    for name in ("indexSpec", "indexSpecForIntermediatePersists"):
+        unread = IndexSpec.model_validate(tuning.get(name) or {}).without_effect()
+        options += [f"tuningConfig.{name}.{option}: {why}" for option, why in unread.items()]
+    if schema.get("projections"):
+        options.append("dataSchema.projections: queries read the rows")
+    if spec.get("ioConfig", {}).get("inputFormat", {}).get("keepNullColumns"):
+        options.append("ioConfig.inputFormat.keepNullColumns: a column without any value is not stored")
+    if stored.get("context"):
+        options.append("context: nothing here reads it")
+    return options

@@ -1,0 +1,334 @@
+"""Files to segments without Spark: every line once however it is cut, and what is written is what pandas reads."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import random
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ingestion.batch import splits
+from ingestion.batch.bins import Bins, bins_of
+from ingestion.batch.errors import InputChanged, InputRefused
+from ingestion.batch.files import Folders
+from ingestion.batch.lines import format_in, lines_of, opened
+from ingestion.batch.reading import Chunk, Place, Reader, Told
+from ingestion.batch.splits import Part, dealt_out, split_bytes, splits_of
+from ingestion.batch.windows import TakenTimes
+from ingestion.batch.writing import write
+from ingestion.segments import LocalStorage, read_segment
+from ingestion.specs.batch import BatchSpec, parse_batch_spec
+from ingestion.specs.protocol import SegmentFile
+from ingestion.task.errors import TooManyParseExceptions
+
+START_MS, DAY_MS = 1_735_689_600_000, 86_400_000  # 2025-01-01
+JSON, CSV = {"type": "json"}, {"type": "csv", "findColumnsFromHeader": True}
+
+
+def spec_of(source: dict[str, Any], form: dict[str, Any], **parts: dict[str, Any]) -> BatchSpec:
+    schema = {
+        "dataSource": "w",
+        "timestampSpec": {"column": "t", "format": "millis"},
+        "dimensionsSpec": {"dimensions": ["page", {"name": "n", "type": "long"}]},
+        "granularitySpec": {"rollup": False},
+        **parts.get("schema", {}),
+    }
+    document = {
+        "type": "index_parallel",
+        "dataSchema": schema,
+        "ioConfig": {"inputSource": source, "inputFormat": form, **parts.get("io", {})},
+        "tuningConfig": parts.get("tuning", {}),
+    }
+    return parse_batch_spec(document).spec
+
+
+def below(folder: Path, wildcard: str = "*") -> dict[str, Any]:
+    return {"type": "local", "baseDir": str(folder), "filter": wildcard}
+
+
+class Run:
+    """A task's steps, one after the other; splits of ``size`` bytes."""
+
+    def __init__(self, spec: BatchSpec, folder: Path, size: int = 10_000, careful: bool = False) -> None:
+        folders = Folders([str(folder)])
+        whole = [
+            p
+            for s in splits_of(spec.ioConfig.inputSource, folders, spec.tuningConfig.splitHintSpec, 1)
+            for p in s.parts
+        ]
+        self.splits = dealt_out(whole, size, 100)
+        self.spec, self.told = spec, [Told(s.number) for s in self.splits]
+        self.chunks: list[tuple[int, Chunk]] = []
+        reader = Reader(spec, folders, careful=careful)
+        try:
+            for split, told in zip(self.splits, self.told, strict=True):
+                self.chunks += [(split.number, chunk) for chunk in reader.chunks(split, told)]
+        finally:
+            reader.close()
+
+    @property
+    def rows(self) -> Counter[Place]:
+        found: Counter[Place] = Counter()
+        for _, chunk in self.chunks:
+            found[chunk.place] += chunk.rows
+        return found
+
+    def summed(self, name: str) -> int:
+        return sum(getattr(t, name) for t in self.told)
+
+    def written(self, deep: Path, writers: int = 2) -> list[SegmentFile]:
+        storage = LocalStorage(deep / "deep", fsync=False)
+        bins = bins_of(self.rows, self.spec.tuningConfig.rows_per_segment, writers)
+        files: list[SegmentFile] = []
+        for number in range(bins.count):
+            mine = [c for s, c in self.chunks if bins.bin_of(c.place, s, c.number) == number]
+            done = write(mine, self.spec, "v", storage, deep / "scratch")
+            assert done.records == sum(c.rows for c in mine)
+            files += done.files
+        return files
+
+    def stored(self, deep: Path) -> pd.DataFrame:
+        storage = LocalStorage(deep / "deep", fsync=False)
+        found = [read_segment(storage, file.path).to_pandas() for file in self.written(deep)]
+        return pd.concat(found, ignore_index=True)
+
+
+def a_table(rows: int, days: int = 3) -> pd.DataFrame:
+    dice = random.Random(rows)
+    return pd.DataFrame(
+        {
+            "t": [START_MS + dice.randrange(days * DAY_MS) for _ in range(rows)],
+            "page": [dice.choice(["main", "öther", "a,b", 'in "quotes"', None]) for _ in range(rows)],
+            "n": range(rows),
+        }
+    )
+
+
+def is_same(stored: pd.DataFrame, wanted: pd.DataFrame) -> bool:
+    stored = stored.sort_values("n").reset_index(drop=True)
+    times = stored["__time"].dt.as_unit("ms").astype("int64")
+    both = [(times, wanted["t"]), (stored["n"], wanted["n"]), (stored["page"].fillna(""), wanted["page"].fillna(""))]
+    return len(stored) == len(wanted) and all(bool((a == b).all()) for a, b in both)
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: int) -> None:
+    dice = random.Random(7)
+    lines = [f'{{"n": {i}, "x": "{"é" * dice.randrange(20)}"}}' for i in range(60)]
+    text = "".join(line + dice.choice(["\n", "\r\n", "\n\n"]) for line in lines).rstrip("\n")
+    (tmp_path / "x.json").write_bytes(text.encode())
+    folders = Folders([str(tmp_path)])
+    [file] = folders.files_of(spec_of(below(tmp_path), JSON).ioConfig.inputSource)  # type: ignore[arg-type]
+    found = []
+    for start in range(0, file.size, size):
+        part = Part(file, start, min(start + size, file.size))
+        with opened(part, folders) as (name, stream, end):
+            _, begins = format_in(spec_of(below(tmp_path), JSON).ioConfig.inputFormat, name, stream)
+            found += [(line.at, line.payload.decode()) for line in lines_of(part, name, stream, begins, end)]
+    assert [line for _, line in found] == lines
+    assert all(text.encode()[at:].startswith(line.encode()) for at, line in found)
+
+
+@pytest.mark.parametrize("careful", [False, True])
+@pytest.mark.parametrize("form", ["csv", "tsv", "json"])
+def test_what_is_written_is_what_pandas_reads(tmp_path: Path, form: str, careful: bool) -> None:
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    wanted = a_table(3_000)
+    for number, part in enumerate(np.array_split(wanted.index, 3)):
+        rows = wanted.loc[part]
+        if form == "csv":  # each file has its columns in an order of its own
+            order = ["t", "page", "n"] if number else ["n", "t", "page"]
+            text = "# made by hand\n" + rows[order].to_csv(index=False, lineterminator="\r\n" if number else "\n")
+        elif form == "tsv":
+            text = rows.to_csv(index=False, header=False, sep="\t", quoting=3, quotechar="\x00", escapechar=None)
+        else:
+            text = rows.to_json(orient="records", lines=True, force_ascii=False)
+        (inputs / f"{number}.txt").write_bytes(
+            (b"\xef\xbb\xbf" if number == 2 and form == "csv" else b"") + text.encode()
+        )
+    forms: dict[str, dict[str, Any]] = {
+        "csv": {"type": "csv", "hasHeaderRow": True, "skipHeaderRows": 1},
+        "tsv": {"type": "tsv", "columns": ["t", "page", "n"]},
+        "json": JSON,
+    }
+    run = Run(spec_of(below(inputs), forms[form], tuning={"maxRowsPerSegment": 700}), inputs, careful=careful)
+    assert len(run.splits) > 3
+    assert (run.summed("polled"), run.summed("processed"), run.summed("unparseable")) == (3_000, 3_000, 0)
+    files = run.written(tmp_path)
+    assert {f.rows <= 700 and f.offsets == {} for f in files} == {True}
+    assert {f.interval_start for f in files} == {datetime(2025, 1, day, tzinfo=UTC) for day in (1, 2, 3)}
+    assert is_same(run.stored(tmp_path / "again"), wanted)
+
+
+def test_rows_roll_up_over_all_files_of_an_interval(tmp_path: Path) -> None:
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    wanted = a_table(4_000)
+    for number, part in enumerate(np.array_split(wanted.index, 4)):
+        (inputs / f"{number}.json").write_text(wanted.loc[part].to_json(orient="records", lines=True))
+    schema = {
+        "dimensionsSpec": {"dimensions": ["page"]},
+        "granularitySpec": {"queryGranularity": "HOUR", "rollup": True},
+        "metricsSpec": [{"type": "count", "name": "rows"}, {"type": "longSum", "name": "sum", "fieldName": "n"}],
+    }
+    stored = Run(spec_of(below(inputs), JSON, schema=schema), inputs).stored(tmp_path)
+    hours = wanted.assign(t=wanted["t"] // 3_600_000 * 3_600_000)
+    expected = hours.groupby(["t", "page"], dropna=False)["n"].agg(["size", "sum"]).reset_index()
+    found = stored.assign(t=stored["__time"].dt.as_unit("ms").astype("int64")).sort_values(["t", "page"])
+    expected = expected.sort_values(["t", "page"])
+    assert found["rows"].tolist() == expected["size"].tolist()
+    assert found["sum"].tolist() == expected["sum"].tolist()
+    assert found["page"].fillna("").tolist() == expected["page"].fillna("").tolist()
+
+
+def test_every_record_is_counted_once(tmp_path: Path) -> None:
+    """Of what the spec's intervals touch the whole segment interval is taken, as in Druid."""
+    good = [{"t": START_MS + day * DAY_MS, "n": day} for day in range(6)]
+    lines = [json.dumps(r) for r in good] + ["{", '{"t": null}', json.dumps({"t": START_MS, "n": "x"})]
+    lines += [json.dumps({"t": START_MS, "n": 100})]
+    schema = {
+        "granularitySpec": {"rollup": False, "intervals": ["2025-01-01T05/2025-01-01T06", "2025-01-03/P2D"]},
+        "transformSpec": {"filter": {"type": "not", "field": {"type": "selector", "dimension": "n", "value": "100"}}},
+    }
+    source = {"type": "combining", "delegates": [{"type": "inline", "data": "\n".join(lines)}]}
+    run = Run(spec_of(source, JSON, schema=schema), tmp_path)
+    told = {
+        name: run.summed(name) for name in ("polled", "processed", "with_error", "filtered", "outside", "unparseable")
+    }
+    assert told == {"polled": 10, "processed": 4, "with_error": 1, "filtered": 1, "outside": 3, "unparseable": 2}
+    place = f"inputSource inline, byte {sum(len(line) + 1 for line in lines[:6])}: "
+    assert run.told[0].errors[0].startswith(place)
+    assert len(run.told[0].errors) == 3
+    for tuning, fails in (
+        ({"maxParseExceptions": 3}, False),
+        ({"maxParseExceptions": 2}, True),
+        ({"reportParseExceptions": True}, True),
+    ):
+        spec = spec_of(source, JSON, schema=schema, tuning=tuning)
+        if fails:
+            with pytest.raises(TooManyParseExceptions, match=r"inputSource inline, byte \d+: "):
+                Run(spec, tmp_path)
+        else:
+            Run(spec, tmp_path)
+
+
+def test_a_file_is_read_below_the_folders_only_whatever_leads_there(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside, inside / "deeper"):
+        folder.mkdir()
+    (inside / "a.json").write_text("{}")
+    (inside / "deeper" / "b.json").write_text("{}")
+    (inside / "c.txt").write_text("{}")
+    (outside / "secret.json").write_text("{}")
+    (inside / "link.json").symlink_to(outside / "secret.json")
+    (inside / "leads").symlink_to(outside)
+    os.mkfifo(inside / "pipe.json")
+    folders = Folders([str(inside)])
+    found = folders.files_of(spec_of(below(inside, "?.js*"), JSON).ioConfig.inputSource)  # type: ignore[arg-type]
+    assert [Path(f.path).name for f in found] == ["a.json", "b.json"]
+    for path, why in (
+        (inside / "link.json", "can't be read"),
+        (inside / "leads" / "secret.json", "not below"),
+        (outside / "secret.json", "not below"),
+        (inside / "pipe.json", "no regular file"),
+        (inside / "none.json", "No such file"),
+    ):
+        with pytest.raises(InputRefused, match=why):
+            folders.files_of(spec_of({"type": "local", "files": [str(path)]}, JSON).ioConfig.inputSource)  # type: ignore[arg-type]
+    for path in (inside / "leads", outside):
+        with pytest.raises(InputRefused, match="not below"):
+            folders.files_of(spec_of(below(path), JSON).ioConfig.inputSource)  # type: ignore[arg-type]
+    (inside / "a.json").write_text('{"n": 1}')
+    with pytest.raises(InputChanged, match="has changed since the task began"), folders.opened_again(found[0]):
+        pass
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_compressed_files_are_read_whole(tmp_path: Path, pack: Any) -> None:
+    suffix = {"gzip": "gz", "bz2": "bz2", "lzma": "xz"}[pack.__module__]
+    wanted = a_table(500)
+    (tmp_path / f"x.csv.{suffix}").write_bytes(pack(wanted.to_csv(index=False).encode()))
+    run = Run(spec_of(below(tmp_path, "*.csv.*"), CSV), tmp_path, size=1_000)
+    assert len(run.splits) == 1
+    assert is_same(run.stored(tmp_path), wanted)
+    cut = (tmp_path / f"x.csv.{suffix}").read_bytes()[:-20]
+    (tmp_path / f"x.csv.{suffix}").write_bytes(cut)
+    with pytest.raises(InputRefused, match=r"can't be decompressed"):
+        Run(spec_of(below(tmp_path, "*.csv.*"), CSV), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("a,a,t\n1,2,3\n", "names columns twice: a"), ("\n1\n", "has no header row"), (b"\xff\n", "is not UTF-8")],
+)
+def test_a_header_that_is_none_is_refused(tmp_path: Path, text: str | bytes, why: str) -> None:
+    (tmp_path / "x.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputRefused, match=why):
+        Run(spec_of(below(tmp_path), CSV), tmp_path)
+
+
+def test_what_there_is_not_or_can_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty.json").touch()
+    with pytest.raises(InputRefused, match="nothing to read"):
+        Run(spec_of(below(tmp_path), JSON), tmp_path)
+    (tmp_path / "x.json.zip").write_text("PK")
+    with pytest.raises(InputRefused, match="use gz, bz2 or xz"):
+        Run(spec_of(below(tmp_path), JSON), tmp_path)
+    (tmp_path / "x.json.zip").unlink()
+    monkeypatch.setattr("ingestion.batch.lines.MOST_LINE_BYTES", 100)
+    (tmp_path / "long.json").write_text('{"t": 1}\n' + '{"t": "%s"}' % ("x" * 100))
+    with pytest.raises(InputRefused, match="a line of more than"):
+        Run(spec_of(below(tmp_path), JSON), tmp_path)
+
+
+def test_splits_are_as_large_as_a_task_is_worth() -> None:
+    assert split_bytes(100, 1 << 30, 2) == splits._LEAST_BYTES
+    assert split_bytes(1 << 40, 1 << 30, 2) == splits._MOST_BYTES
+    assert split_bytes(1 << 40, 1 << 20, 2) == 1 << 20
+    assert split_bytes(160 << 20, 1 << 30, 4) == 10 << 20
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "writers", "bins"),
+    [
+        ({}, 10, 2, Bins(0, {})),
+        ({(0, 1): 5}, 10, 2, Bins(1, {(0, 1): (0, 1)})),
+        (
+            {(0, 1): 5, (1, 2): 5, (2, 3): 5, (3, 4): 5},
+            10,
+            2,
+            Bins(2, {(0, 1): (0, 1), (1, 2): (0, 1), (2, 3): (1, 1), (3, 4): (1, 1)}),
+        ),
+        ({(0, 1): 2, (1, 2): 25, (2, 3): 2}, 10, 2, Bins(5, {(0, 1): (0, 1), (1, 2): (1, 3), (2, 3): (4, 1)})),
+    ],
+)
+def test_small_intervals_share_a_writer_and_a_large_one_has_several(
+    rows: dict[Place, int], most: int, writers: int, bins: Bins
+) -> None:
+    found = bins_of(rows, most, writers)
+    assert found == bins
+    used = {found.bin_of(place, split, number) for place in rows for split in range(9) for number in range(9)}
+    assert used == set(range(found.count))
+
+
+def test_times_are_taken_by_whole_segment_intervals() -> None:
+    schema = spec_of(
+        {"type": "inline", "data": "x"},
+        JSON,
+        schema={"granularitySpec": {"intervals": ["2025-01-02T12/2025-01-03T00", "2025-01-03/2025-01-03T00:00:01"]}},
+    )
+    taken = TakenTimes(schema.dataSchema)
+    ms = np.array([START_MS + DAY_MS - 1, START_MS + DAY_MS, START_MS + 3 * DAY_MS - 1, START_MS + 3 * DAY_MS])
+    assert taken.holding(ms).tolist() == [False, True, True, False]
+    assert TakenTimes(spec_of({"type": "inline", "data": "x"}, JSON).dataSchema).holding(ms).all()
