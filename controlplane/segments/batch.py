@@ -5,6 +5,9 @@ rows gets a new version, higher than any that was there, and with ``dropExisting
 segments in use there are marked unused, whoever wrote them, also what a stream has appended since the task began.
 Segments of an interval that reaches beyond what is overwritten can't be replaced in part: the publish is refused then.
 
+A task that reads segments of the datasource that it writes to takes the place of those that it has read, by name, as a
+merge does: what is appended meanwhile stays, and when one of them is no longer in use the publish is refused.
+
 Receipts stay as they are: a record whose segment was overwritten has ended and is not read again; its fate names the
 task. Locks are taken in the order of a publish: the fence's row; then the intervals' rows, by time; then the segments'.
 """
@@ -15,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from uuid import UUID
 
 from django.db.models import F
 from django.utils import timezone
@@ -24,11 +28,12 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource, append_version
 from controlplane.segments.fence import LockedFence, PublishRefused
 from controlplane.segments.marking import Chosen, mark_unused
-from controlplane.segments.models import IndexerFence, Interval
+from controlplane.segments.models import IndexerFence, Interval, Segment
 from controlplane.segments.registering import Registration
 from ingestion.specs.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest
 from ingestion.specs.protocol import PublishRequest, Refusal
 
+MOST_INPUTS = 20_000  # segments that a task reads
 NUMBER = 0  # of its one fence, as if it were an indexer
 Span = tuple[datetime, datetime]
 _MILLISECOND = timedelta(milliseconds=1)
@@ -43,12 +48,13 @@ _TOUCHED = """
 
 @dataclass(frozen=True)
 class BatchPlace:
-    """Who writes where, and what of it is overwritten: nothing where it appends."""
+    """Who writes where, and what of it is overwritten: nothing where it appends; where it re-indexes, what was read."""
 
     task_id: str
     datasource: Datasource
     appends: bool
     drops: tuple[Span, ...] = ()  # with dropExisting, what the spec names
+    reindexes: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,9 @@ def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPubli
     _check(request)
     fence = _locked_fence(place, request.epoch)
     spans = sorted({(f.interval_start, f.interval_end) for f in request.segments})
-    if place.appends:
+    if place.reindexes:
+        version, replaced = _reindexed(place, spans, frozenset(request.read))
+    elif place.appends:
         version, replaced = append_version(place.datasource.created_at), 0
     else:
         version, replaced = _overwritten(place, spans)
@@ -162,6 +170,29 @@ def _overwritten(place: BatchPlace, spans: Sequence[Span]) -> tuple[str, int]:
     )
     Interval.objects.filter(pk__in=[t.id for t in gone]).update(version=version, revision=F("revision") + 1)
     return version, amount.segments
+
+
+def _reindexed(place: BatchPlace, spans: Sequence[Span], read: frozenset[UUID]) -> tuple[str, int]:
+    """Mark unused what was read; the version of what comes, and how many segments that were."""
+    held = Segment.objects.filter(datasource=place.datasource, pk__in=read)
+    places = set(held.values_list("interval_start", "interval_end"))
+    touched = _locked(place.datasource, _merged([*spans, *places]))
+    amount = mark_unused(
+        place.datasource, Chosen(ids=read), by=f"task {place.task_id}", what="re-indexed: the task has written its rows"
+    )
+    if amount.segments != len(read):
+        gone = len(read) - amount.segments
+        raise PublishRefused(Refusal(code="changed", detail=f"{gone} of the segments that were read are not in use."))
+    version = _next_version([t.version for t in touched])
+    mine = [t.id for t in touched if t.span in places or t.span in spans]
+    Interval.objects.filter(pk__in=mine).update(version=version, revision=F("revision") + 1)
+    return version, amount.segments
+
+
+def in_use(datasource: Datasource, span: Span) -> list[Segment]:
+    """Its segments that have rows in the span, by time; ``MOST_INPUTS`` and one more at most."""
+    found = Segment.objects.filter(datasource=datasource, used=True, min_time__lt=span[1], max_time__gte=span[0])
+    return list(found.order_by("interval_start", "interval_end", "partition_num")[: MOST_INPUTS + 1])
 
 
 def _locked(datasource: Datasource, spans: Sequence[Span]) -> list[_Touched]:

@@ -11,13 +11,16 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.common.errors import Conflict
+from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.ids import task_id
 from controlplane.common.problems import invalid_spec
 from controlplane.connections.secrets import seal
+from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource, append_version
+from controlplane.datasources.selectors import find_datasource
 from controlplane.datasources.services import datasource_for_ingestion
-from controlplane.segments.batch import BatchPlace, publish_batch, take_batch_epoch
+from controlplane.segments.batch import MOST_INPUTS, BatchPlace, in_use, publish_batch, take_batch_epoch
+from controlplane.segments.models import Segment
 from controlplane.segments.publish import retried
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
@@ -29,9 +32,10 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import Action
 from ingestion.specs import SpecError, issues_as_written
 from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.batch import BatchTaskSpec, parse_batch_spec
+from ingestion.specs.batch import BatchSpec, BatchTaskSpec, parse_batch_spec
 from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest
-from ingestion.specs.input_source import LocalInputSource, parts_of
+from ingestion.specs.compaction import InputSegment
+from ingestion.specs.input_source import DruidInputSource, LocalInputSource, parts_of
 from ingestion.specs.intervals import interval_ms
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,6 +48,7 @@ def submit_batch(*, user: User, document: Any, team_name: str | None = None) -> 
     """Take a batch task. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
     spec = read_spec(user, document, parse_batch_spec)
     _check_folders(document, spec)
+    _check_source(user, spec)
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
@@ -51,6 +56,31 @@ def submit_batch(*, user: User, document: Any, team_name: str | None = None) -> 
         task = _create(datasource, spec, user)
         audit.record(user=user, team=datasource.team, target="task", target_id=task.pk, action="submit")
         return task
+
+
+def _check_source(user: User, spec: BatchTaskSpec) -> None:
+    """Raise ``NotFound`` or ``NotAllowed`` for rows that the user may not read, and what ``_inputs`` does."""
+    source = spec.spec.ioConfig.inputSource
+    if isinstance(source, DruidInputSource):
+        read = find_datasource(user, source.dataSource)
+        require_records(user, read, "its rows, which would be copied with all columns plain,")
+        _inputs(spec.spec, source)
+
+
+def _inputs(spec: BatchSpec, source: DruidInputSource) -> list[Segment]:
+    """What is to be read. Raises ``InvalidInput``."""
+    span = _span(source.interval)
+    found = in_use(Datasource.objects.get(name=source.dataSource), span)
+    if len(found) > MOST_INPUTS:
+        raise InvalidInput(f"There are more than {MOST_INPUTS:,} segments in {source.interval}: read less at once.")
+    cut = [s for s in found if not (span[0] <= s.interval_start and s.interval_end <= span[1])]
+    if cut and spec.reindexes:
+        start, end = (f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in (cut[0].interval_start, cut[0].interval_end))
+        raise InvalidInput(
+            f"There are segments of {start}/{end}, which reaches beyond inputSource.interval, and a segment can't be "
+            "replaced in part: name whole intervals."
+        )
+    return found
 
 
 def _check_folders(document: Any, spec: BatchTaskSpec) -> None:
@@ -104,13 +134,27 @@ def spec_of(task: Task) -> BatchTaskSpec:
     return parse_batch_spec(task.spec)
 
 
-@transaction.atomic
 def start(task: Task) -> BatchAssignment:
-    """What its driver is to do, from here on it alone."""
+    """What its driver is to do, from here on it alone. Raises ``InvalidInput``, with which the task has failed."""
+    try:
+        with transaction.atomic():
+            return _assignment(task)
+    except InvalidInput as problem:
+        end_task(task, error=problem.detail)
+        raise
+
+
+def _assignment(task: Task) -> BatchAssignment:
+    spec = spec_of(task).spec
+    source = spec.ioConfig.inputSource
+    inputs = _inputs(spec, source) if isinstance(source, DruidInputSource) else []
     return BatchAssignment(
         task_id=task.pk,
         epoch=take_batch_epoch(task.pk, task.datasource),
-        spec=spec_of(task).spec,
+        spec=spec,
+        inputs=[
+            InputSegment(id=s.pk, path=s.path, rows=s.rows, size_bytes=s.size_bytes, sha256=s.sha256) for s in inputs
+        ],
         slots=task.slots,
         deep_storage=settings.DEEP_STORAGE,
         version=append_version(timezone.now()),
@@ -131,6 +175,7 @@ def publish(task: Task, request: BatchPublishRequest) -> BatchPublishAnswer:
         datasource=task.datasource,
         appends=spec.ioConfig.appendToExisting,
         drops=tuple(_span(text) for text in drops),
+        reindexes=spec.reindexes,
     )
     return retried(lambda: _published(task, place, request))
 

@@ -31,7 +31,7 @@ _DECOMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma
 
 @dataclass(frozen=True)
 class Line:
-    """One record, and at which byte of what it begins."""
+    """One record, and where it stands: ``name`` ends with what ``at`` counts."""
 
     name: str
     at: int
@@ -39,7 +39,7 @@ class Line:
 
     @property
     def place(self) -> str:
-        return f"{self.name}, byte {self.at}"
+        return f"{self.name} {self.at}"
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def lines_of(part: Part, name: str, stream: BinaryIO, begins: int, end: int | No
             return
         payload = line.rstrip(b"\r\n")
         if payload:
-            yield Line(name, at, payload)
+            yield Line(f"{name}, byte", at, payload)
         at += len(line)
 
 

@@ -11,13 +11,17 @@ import pyarrow as pa
 
 from ingestion.batch.files import Folders
 from ingestion.batch.lines import Line, format_in, lines_of, opened
+from ingestion.batch.rows import rows_of
 from ingestion.batch.splits import Part, Split
 from ingestion.batch.windows import TakenTimes
 from ingestion.decode import Decoded, IsolatedDecoder, JsonDecoder, TooWide, row_indexes
 from ingestion.rows import ROW, joined_rows
+from ingestion.segments import DeepStorage
 from ingestion.segments.intervals import intervals_of
 from ingestion.segments.shape import int64s
 from ingestion.specs.batch import BatchSpec, FileFormat
+from ingestion.specs.input_source import DruidInputSource
+from ingestion.specs.intervals import interval_ms
 from ingestion.task.errors import TooManyParseExceptions
 
 _BATCH_RECORDS = 8_192
@@ -70,9 +74,10 @@ class Reader:
     ``careful``: in a child process, since a record may have killed the process that tried before.
     """
 
-    def __init__(self, spec: BatchSpec, folders: Folders, *, careful: bool) -> None:
+    def __init__(self, spec: BatchSpec, folders: Folders, storage: DeepStorage, *, careful: bool) -> None:
         self._spec = spec
         self._folders = folders
+        self._storage = storage
         self._careful = careful
         self._taken = TakenTimes(spec.dataSchema)
         self._granularity = spec.dataSchema.granularitySpec.segmentGranularity
@@ -84,8 +89,8 @@ class Reader:
             self._decoder[1].close()
 
     def chunks(self, split: Split, told: Told) -> Iterator[Chunk]:
-        """Its rows; ``told`` is whole when they are. Raises ``InputRefused``, ``InputChanged``, ``DecodeError`` and
-        ``TooManyParseExceptions``.
+        """Its rows; ``told`` is whole when they are. Raises ``InputRefused``, ``InputChanged``, ``DecodeError``,
+        ``SegmentError`` and ``TooManyParseExceptions``.
         """
         number = 0
         for rows in self._gathered(split, told):
@@ -104,14 +109,21 @@ class Reader:
             yield joined_rows(held)
 
     def _of_part(self, part: Part, told: Told) -> Iterator[pa.Table]:
+        source, written = self._spec.ioConfig.inputSource, self._spec.ioConfig.line_format
+        if part.segment is not None and isinstance(source, DruidInputSource):
+            yield from self._rows(rows_of(part.segment, self._storage, interval_ms(source.interval)), written, told)
+            return
         with opened(part, self._folders) as (name, stream, end):
-            written, begins = format_in(self._spec.ioConfig.inputFormat, name, stream)
-            decoder = self._decoder_for(written)
-            for lines in _batched(lines_of(part, name, stream, begins, end)):
-                for some, decoded in _decoded(decoder, lines):
-                    rows = self._kept(some, decoded, told)
-                    if len(rows):
-                        yield rows
+            written, begins = format_in(written, name, stream)
+            yield from self._rows(lines_of(part, name, stream, begins, end), written, told)
+
+    def _rows(self, lines: Iterator[Line], written: FileFormat, told: Told) -> Iterator[pa.Table]:
+        decoder = self._decoder_for(written)
+        for some in _batched(lines):
+            for part, decoded in _decoded(decoder, some):
+                rows = self._kept(part, decoded, told)
+                if len(rows):
+                    yield rows
 
     def _decoder_for(self, written: FileFormat) -> JsonDecoder | IsolatedDecoder:
         if self._decoder is None or self._decoder[0] != written:

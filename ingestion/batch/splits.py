@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.files import Folders, FoundFile
 from ingestion.specs.batch import SplitHintSpec
+from ingestion.specs.compaction import InputSegment
 from ingestion.specs.input_source import InputSource, LocalInputSource, parts_of
 
 # Read whole, as nobody knows where in them a line begins: see ``lines``.
@@ -20,16 +21,19 @@ _TASKS_A_SLOT = 4
 
 @dataclass(frozen=True)
 class Part:
-    """Of a file the lines that begin in ``[start, end)``; of a spec its text."""
+    """Of a file the lines that begin in ``[start, end)``; of a spec its text; or the rows of a segment."""
 
     file: FoundFile | None
     start: int = 0
     end: int = 0
     text: str = ""
+    segment: InputSegment | None = None
 
     @property
     def size(self) -> int:
         """Bytes of the file."""
+        if self.segment is not None:
+            return self.segment.size_bytes
         return self.end - self.start if self.file is not None else len(self.text)
 
 
@@ -41,16 +45,18 @@ class Split:
     parts: tuple[Part, ...]
 
 
-def splits_of(source: InputSource, folders: Folders, hint: SplitHintSpec, slots: int) -> list[Split]:
-    """Of all that a source names. Raises ``InputRefused``, also when there is nothing to read."""
-    parts: list[Part] = []
+def splits_of(
+    source: InputSource, folders: Folders, hint: SplitHintSpec, slots: int, inputs: Sequence[InputSegment] = ()
+) -> list[Split]:
+    """Of all that a source names, or of ``inputs``. Raises ``InputRefused``, also when there is nothing to read."""
+    parts = [Part(None, segment=segment) for segment in inputs]
     for _, one in parts_of(source):
         if isinstance(one, LocalInputSource):
             parts += [Part(file, 0, file.size) for file in folders.files_of(one) if file.size]
         else:
             parts.append(Part(None, text=one.data))
     if not parts:
-        raise InputRefused("There is nothing to read: no file that the inputSource names has anything in it.")
+        raise InputRefused("There is nothing to read: what the inputSource names has nothing in it.")
     for part in parts:
         if part.file is not None and part.file.path.lower().endswith(_UNREADABLE):
             raise InputRefused(f"{part.file.path} is compressed in a way that is not supported: use gz, bz2 or xz.")

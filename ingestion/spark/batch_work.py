@@ -41,7 +41,8 @@ def read(assignment: str) -> Callable[[Iterable[Split]], Iterator[tuple[int, Chu
         told = BatchAssignment.model_validate_json(assignment)
         context = TaskContext.get()
         again = context is not None and context.attemptNumber() > 0
-        reader = Reader(told.spec, Folders(told.local_folders), careful=again)
+        storage = open_deep_storage(told.deep_storage)
+        reader = Reader(told.spec, Folders(told.local_folders), storage, careful=again)
         try:
             for split in splits:
                 yield from _read(reader, split, Failpoints(told.failpoints))

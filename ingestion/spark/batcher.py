@@ -37,6 +37,7 @@ from ingestion.task.log import Trouble, logger_for
 BEAT_S = 1.0
 LONGEST_S = 600.0  # that a publish is sent again without an answer
 STOPPED = "Stopped before it had published: nothing was changed."
+MOST_PLANS = 5  # of a task that reads segments which others replace meanwhile
 _MOST_SAID = 2000
 _GROUP = "batch"
 _LOST = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.*)$", re.MULTILINE)
@@ -80,7 +81,7 @@ class Batcher:
     def _work(self) -> None:
         error = ""
         try:
-            self._publish(*self._segments())
+            self._work_until_published()
         except TaskOver as over:
             self._log.info("the task is over", reason=str(over))
             self._over.set()
@@ -95,10 +96,24 @@ class Batcher:
             self._say_end(error)
         self._done.set()
 
+    def _work_until_published(self) -> None:
+        """Once; and of segments that were read and are no longer in use, which others have replaced, anew."""
+        for attempt in range(MOST_PLANS):
+            try:
+                self._publish(*self._segments())
+                return
+            except PublishRefused as refused:
+                inputs = self._assignment.inputs
+                if refused.refusal.code != "changed" or not inputs or attempt == MOST_PLANS - 1:
+                    raise
+                self._log.info("planned again", reason=str(refused))
+            self._assignment = self._client.start_batch()
+
     def _segments(self) -> tuple[list[SegmentFile], Counters]:
         spec, plain = self._assignment.spec, self._assignment.model_dump_json()
         folders, slots = Folders(self._assignment.local_folders), self._assignment.slots
-        splits = splits_of(spec.ioConfig.inputSource, folders, spec.tuningConfig.splitHintSpec, slots)
+        hint, inputs = spec.tuningConfig.splitHintSpec, self._assignment.inputs
+        splits = splits_of(spec.ioConfig.inputSource, folders, hint, slots, inputs)
         self._begin("Reading", len(splits), "splits")
         dealt = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain))
         found = dealt.persist(StorageLevel.DISK_ONLY)
@@ -155,7 +170,11 @@ class Batcher:
             raise JobFailed(STOPPED)
         self._phase, self._message = "", f"Publishing {len(files)} segments."
         request = BatchPublishRequest(
-            publish_id=uuid.uuid4(), epoch=self._assignment.epoch, segments=files, counters=counters
+            publish_id=uuid.uuid4(),
+            epoch=self._assignment.epoch,
+            segments=files,
+            counters=counters,
+            read=[s.id for s in self._assignment.inputs],
         )
         answer = self._sent(request)
         self._failpoints.reach("published")

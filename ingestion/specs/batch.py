@@ -25,7 +25,7 @@ from ingestion.specs.ingestion_spec import (
     parse_submitted,
 )
 from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat
-from ingestion.specs.input_source import InputSource
+from ingestion.specs.input_source import DruidInputSource, InputSource
 from ingestion.specs.intervals import interval_ms
 
 BatchType = Literal["index_parallel", "index"]
@@ -60,7 +60,7 @@ class BatchIOConfig(SpecModel):
 
     type: BatchType
     inputSource: InputSource
-    inputFormat: FileFormat
+    inputFormat: FileFormat | None = None
     appendToExisting: bool = False
     dropExisting: bool = False
     firehose: Annotated[None, unbuilt("is not supported: use inputSource, as Druid does since version 0.17")] = None
@@ -70,6 +70,20 @@ class BatchIOConfig(SpecModel):
         if self.appendToExisting and self.dropExisting:
             raise ValueError("dropExisting and appendToExisting can't both be true")
         return self
+
+    @model_validator(mode="after")
+    def _a_format_for_files(self) -> Self:
+        if isinstance(self.inputSource, DruidInputSource):
+            if self.inputFormat is not None:
+                raise ValueError("inputFormat is for files: leave it out with the input source druid")
+        elif self.inputFormat is None:
+            raise ValueError("inputFormat is required")
+        return self
+
+    @property
+    def line_format(self) -> FileFormat:
+        """How a line is written; the rows of segments become lines of JSON."""
+        return self.inputFormat or JsonInputFormat(type="json")
 
 
 class DynamicPartitionsSpec(SpecModel):
@@ -192,6 +206,25 @@ class BatchSpec(SpecModel):
     dataSchema: DataSchema
     ioConfig: BatchIOConfig
     tuningConfig: BatchTuningConfig = Field(default_factory=BatchTuningConfig)
+
+    @property
+    def reindexes(self) -> bool:
+        """Whether it reads segments of the datasource that it writes to, and takes their place."""
+        source = self.ioConfig.inputSource
+        mine = isinstance(source, DruidInputSource) and source.dataSource == self.dataSchema.dataSource
+        return mine and not self.ioConfig.appendToExisting
+
+    @model_validator(mode="after")
+    def _time_of_rows(self) -> Self:
+        given = self.dataSchema.timestampSpec
+        wrong = given.column != "__time" or given.format not in ("auto", "millis")
+        if isinstance(self.ioConfig.inputSource, DruidInputSource) and wrong:
+            raise ValueError('with the input source druid timestampSpec is {"column": "__time", "format": "millis"}')
+        if self.reindexes and self.ioConfig.dropExisting:
+            raise ValueError(
+                "dropExisting is not for a task that reads the datasource it writes to: it replaces all it reads"
+            )
+        return self
 
     @model_validator(mode="after")
     def _intervals(self) -> Self:

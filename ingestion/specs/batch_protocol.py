@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ingestion.specs.base import Message
 from ingestion.specs.batch import BatchSpec
+from ingestion.specs.compaction import InputSegment
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import SegmentFile
 
@@ -25,6 +26,7 @@ class BatchAssignment(Message):
     deep_storage: str
     version: str  # in the files' paths; the publish decides under which one they are registered
     local_folders: list[str]  # below which files may be read
+    inputs: list[InputSegment] = Field(default_factory=list)  # of the input source druid
     failpoints: dict[str, str] = Field(default_factory=dict)
 
 
@@ -35,6 +37,7 @@ class BatchPublishRequest(Message):
     epoch: int
     segments: list[SegmentFile] = Field(max_length=MOST_SEGMENTS)
     counters: Counters
+    read: list[UUID] = Field(default_factory=list)  # the segments of the assignment's ``inputs``
 
 
 class BatchPublishAnswer(Message):

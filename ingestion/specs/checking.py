@@ -45,13 +45,18 @@ class CheckAnswer(Message):
     issues: list[CheckIssue] = Field(default_factory=list)
 
 
+def format_of(spec: IngestionSpec | BatchSpec) -> InputFormat:
+    """How its records are written."""
+    return spec.ioConfig.line_format if isinstance(spec, BatchSpec) else spec.ioConfig.inputFormat
+
+
 def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
     """Whether there is something in it that takes more than these models to understand."""
     schema = spec.dataSchema
     return bool(
         schema.transformSpec.transforms
         or expressions_of(schema.transformSpec.filter)
-        or any(_has_schema(f) for f, _ in formats_of(spec.ioConfig.inputFormat))
+        or any(_has_schema(f) for f, _ in formats_of(format_of(spec)))
         or "%" in schema.timestampSpec.format
     )
 

@@ -12,14 +12,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from ingestion.specs.base import SpecModel, unbuilt
+from ingestion.specs.base import SpecModel, a_plain_name, unbuilt
+from ingestion.specs.intervals import interval_ms
 from ingestion.specs.limits import FieldName, one_line
 
 MOST_FILES = 10_000  # that a spec names one by one
 MOST_DELEGATES = 100
 _NO_SYSTEM_FIELDS = "is not supported: rows hold what is in the files, not what the files are called"
-_BUILT = ("inline", "local", "combining")
-_DRUIDS = ("s3", "google", "azureStorage", "azure", "hdfs", "http", "druid", "sql", "delta", "iceberg")
+_BUILT = ("inline", "local", "combining", "druid")
+_DRUIDS = ("s3", "google", "azureStorage", "azure", "hdfs", "http", "sql", "delta", "iceberg")
 
 
 def _a_path(value: str) -> str:
@@ -62,6 +63,23 @@ class LocalInputSource(SpecModel):
         return self.files if self.baseDir is None else [self.baseDir]
 
 
+def _an_interval(value: str) -> str:
+    interval_ms(value)
+    return value
+
+
+class DruidInputSource(SpecModel):
+    """The rows that a datasource has in an interval."""
+
+    type: Literal["druid"]
+    dataSource: Annotated[str, AfterValidator(a_plain_name)]
+    interval: Annotated[FieldName, AfterValidator(_an_interval)]
+    segments: Annotated[None, unbuilt("is not supported: give an interval")] = None
+    filter: Annotated[None, unbuilt("is not supported here: write it into dataSchema.transformSpec")] = None
+    dimensions: Annotated[None, unbuilt("is not supported here: dataSchema.dimensionsSpec names the columns")] = None
+    metrics: Annotated[None, unbuilt("is not supported here: dataSchema.metricsSpec names them")] = None
+
+
 def _known(value: Any) -> Any:
     """One of Druid's that is not there is refused by its name."""
     kind = value.get("type") if isinstance(value, dict) else None
@@ -80,18 +98,14 @@ class CombiningInputSource(SpecModel):
     delegates: list[Annotated[_One, BeforeValidator(_known)]] = Field(min_length=1, max_length=MOST_DELEGATES)
 
 
-InputSource = Annotated[
-    Annotated[InlineInputSource | LocalInputSource | CombiningInputSource, Field(discriminator="type")],
-    BeforeValidator(_known),
-]
+AnySource = InlineInputSource | LocalInputSource | CombiningInputSource | DruidInputSource
+InputSource = Annotated[Annotated[AnySource, Field(discriminator="type")], BeforeValidator(_known)]
 
 
-def parts_of(
-    source: InlineInputSource | LocalInputSource | CombiningInputSource,
-) -> Iterator[tuple[tuple[str | int, ...], InlineInputSource | LocalInputSource]]:
-    """Itself, or those that it combines; each with its place below the input source."""
-    if not isinstance(source, CombiningInputSource):
+def parts_of(source: AnySource) -> Iterator[tuple[tuple[str | int, ...], InlineInputSource | LocalInputSource]]:
+    """Itself, or those that it combines, if they hold files or text; each with its place below the input source."""
+    if isinstance(source, CombiningInputSource):
+        for number, delegate in enumerate(source.delegates):
+            yield ("delegates", number), delegate
+    elif not isinstance(source, DruidInputSource):
         yield (), source
-        return
-    for number, delegate in enumerate(source.delegates):
-        yield ("delegates", number), delegate

@@ -120,6 +120,8 @@ def _with_formats(document: Document, change: Callable[[Document, str], Document
         return {**value, **inner}
 
     io_config = document["spec"]["ioConfig"]
+    if "inputFormat" not in io_config:  # of a batch task that reads segments
+        return document
     written = walked(io_config["inputFormat"], "/inputFormat")
     return _with_io_config(document, {**io_config, "inputFormat": written})
 

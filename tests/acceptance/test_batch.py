@@ -137,5 +137,13 @@ def test_an_interval_is_overwritten_at_once_or_not_at_all(house: House, tmp_path
     second = START_MS + DAY_MS
     kept = before[(before["t"] < second) | (before["t"] >= second + DAY_MS)]
     assert same(stored(house, name), pd.concat([kept, after]))
+    again = spec(house, name, inputSource={"type": "druid", "dataSource": name, "interval": "2025-01-01/P1M"})
+    del again["spec"]["ioConfig"]["inputFormat"]
+    again["spec"]["dataSchema"]["timestampSpec"] = {"column": "__time", "format": "millis"}
+    again["spec"]["dataSchema"]["granularitySpec"]["segmentGranularity"] = "MONTH"
     versions = {start.day: version for _, version, start, _ in house.sql(_USED, name)}
     assert versions[2] > versions[1] == versions[3]
+    house.fail_at(f"{name}/batch")
+    house.ended(house.submit(again))
+    assert same(stored(house, name), pd.concat([kept, after]))
+    assert len({start for _, _, start, _ in house.sql(_USED, name)}) == 1

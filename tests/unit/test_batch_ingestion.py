@@ -9,9 +9,11 @@ import lzma
 import os
 import random
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -26,8 +28,9 @@ from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.splits import Part, dealt_out, split_bytes, splits_of
 from ingestion.batch.windows import TakenTimes
 from ingestion.batch.writing import write
-from ingestion.segments import LocalStorage, read_segment
+from ingestion.segments import DamagedSegment, LocalStorage, read_segment
 from ingestion.specs.batch import BatchSpec, parse_batch_spec
+from ingestion.specs.compaction import InputSegment
 from ingestion.specs.protocol import SegmentFile
 from ingestion.task.errors import TooManyParseExceptions
 
@@ -35,7 +38,7 @@ START_MS, DAY_MS = 1_735_689_600_000, 86_400_000  # 2025-01-01
 JSON, CSV = {"type": "json"}, {"type": "csv", "findColumnsFromHeader": True}
 
 
-def spec_of(source: dict[str, Any], form: dict[str, Any], **parts: dict[str, Any]) -> BatchSpec:
+def spec_of(source: dict[str, Any], form: dict[str, Any] | None, **parts: dict[str, Any]) -> BatchSpec:
     schema = {
         "dataSource": "w",
         "timestampSpec": {"column": "t", "format": "millis"},
@@ -46,7 +49,7 @@ def spec_of(source: dict[str, Any], form: dict[str, Any], **parts: dict[str, Any
     document = {
         "type": "index_parallel",
         "dataSchema": schema,
-        "ioConfig": {"inputSource": source, "inputFormat": form, **parts.get("io", {})},
+        "ioConfig": {"inputSource": source, **({"inputFormat": form} if form else {}), **parts.get("io", {})},
         "tuningConfig": parts.get("tuning", {}),
     }
     return parse_batch_spec(document).spec
@@ -59,17 +62,22 @@ def below(folder: Path, wildcard: str = "*") -> dict[str, Any]:
 class Run:
     """A task's steps, one after the other; splits of ``size`` bytes."""
 
-    def __init__(self, spec: BatchSpec, folder: Path, size: int = 10_000, careful: bool = False) -> None:
-        folders = Folders([str(folder)])
-        whole = [
-            p
-            for s in splits_of(spec.ioConfig.inputSource, folders, spec.tuningConfig.splitHintSpec, 1)
-            for p in s.parts
-        ]
+    def __init__(
+        self,
+        spec: BatchSpec,
+        folder: Path,
+        size: int = 10_000,
+        careful: bool = False,
+        deep: Path | None = None,
+        inputs: Sequence[InputSegment] = (),
+    ) -> None:
+        folders, hint = Folders([str(folder)]), spec.tuningConfig.splitHintSpec
+        whole = [p for s in splits_of(spec.ioConfig.inputSource, folders, hint, 1, inputs) for p in s.parts]
         self.splits = dealt_out(whole, size, 100)
         self.spec, self.told = spec, [Told(s.number) for s in self.splits]
         self.chunks: list[tuple[int, Chunk]] = []
-        reader = Reader(spec, folders, careful=careful)
+        storage = LocalStorage((deep or folder) / "deep", fsync=False)
+        reader = Reader(spec, folders, storage, careful=careful)
         try:
             for split, told in zip(self.splits, self.told, strict=True):
                 self.chunks += [(split.number, chunk) for chunk in reader.chunks(split, told)]
@@ -133,7 +141,7 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: 
     for start in range(0, file.size, size):
         part = Part(file, start, min(start + size, file.size))
         with opened(part, folders) as (name, stream, end):
-            _, begins = format_in(spec_of(below(tmp_path), JSON).ioConfig.inputFormat, name, stream)
+            _, begins = format_in(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream)
             found += [(line.at, line.payload.decode()) for line in lines_of(part, name, stream, begins, end)]
     assert [line for _, line in found] == lines
     assert all(text.encode()[at:].startswith(line.encode()) for at, line in found)
@@ -332,3 +340,66 @@ def test_times_are_taken_by_whole_segment_intervals() -> None:
     ms = np.array([START_MS + DAY_MS - 1, START_MS + DAY_MS, START_MS + 3 * DAY_MS - 1, START_MS + 3 * DAY_MS])
     assert taken.holding(ms).tolist() == [False, True, True, False]
     assert TakenTimes(spec_of({"type": "inline", "data": "x"}, JSON).dataSchema).holding(ms).all()
+
+
+def test_rows_of_segments_are_rows_again_under_another_schema(tmp_path: Path) -> None:
+    """Every type that a column may have; a new granularity, a filter and a transform; rollup of what was a row each."""
+    records: list[dict[str, Any]] = [
+        {
+            "t": START_MS + n * 600_000,
+            "s": f"é{n % 3}",
+            "l": 2**60 + n,
+            "d": n / 7,
+            "m": ["b", "a"],
+            "j": {"x": [n, None]},
+        }
+        | ({} if n % 5 else {"b": n % 2 == 0, "s": None})
+        for n in range(300)
+    ]
+    source = {"type": "inline", "data": "\n".join(map(json.dumps, records))}
+    schema = {
+        "dimensionsSpec": {"useSchemaDiscovery": True},
+        "granularitySpec": {"segmentGranularity": "HOUR", "rollup": False},
+    }
+    first = Run(spec_of(source, JSON, schema=schema), tmp_path, deep=tmp_path)
+    files = first.written(tmp_path)
+    inputs = [
+        InputSegment(id=uuid4(), path=f.path, rows=f.rows, size_bytes=f.size_bytes, sha256=f.sha256) for f in files
+    ]
+    same = {**schema, "timestampSpec": {"column": "__time", "format": "millis"}}
+    druid = {"type": "druid", "dataSource": "w", "interval": "2025-01-01/P1M"}
+    again = Run(spec_of(druid, None, schema=same), tmp_path, deep=tmp_path, inputs=inputs)
+    assert (again.summed("processed"), again.summed("parse_exceptions")) == (300, 0)
+    both = [run.stored(tmp_path / name).sort_values("__time") for run, name in ((first, "one"), (again, "other"))]
+    before, after = (rows[sorted(rows.columns)].astype(object).map(repr).to_numpy().tolist() for rows in both)
+    assert before == after
+
+    rolled = {
+        "timestampSpec": same["timestampSpec"],
+        "dimensionsSpec": {"dimensions": ["s"]},
+        "granularitySpec": {"segmentGranularity": "MONTH", "queryGranularity": "DAY"},
+        "metricsSpec": [{"type": "count", "name": "n"}, {"type": "doubleSum", "name": "twice", "fieldName": "dd"}],
+        "transformSpec": {
+            "transforms": [{"type": "expression", "name": "dd", "expression": "d * 2"}],
+            "filter": {"type": "not", "field": {"type": "selector", "dimension": "s", "value": "é1"}},
+        },
+    }
+    half = {**druid, "interval": "2025-01-01/2025-01-02"}
+    found = Run(spec_of(half, None, schema=rolled), tmp_path, deep=tmp_path, inputs=inputs)
+    taken = [r for r in records if r["t"] < START_MS + DAY_MS]
+    assert (found.summed("polled"), found.summed("filtered")) == (144, sum(r["s"] in ("é1", None) for r in taken))
+    stored = found.stored(tmp_path / "rolled")
+    wanted = {name: [r["d"] * 2 for r in taken if r["s"] == name] for name in ("é0", "é2")}
+    assert {row.s: row.n for row in stored.itertuples()} == {name: len(values) for name, values in wanted.items()}
+    for row in stored.itertuples():
+        assert row.twice == pytest.approx(sum(wanted[row.s]), rel=1e-12)
+
+
+def test_a_segment_that_is_not_what_was_registered_ends_the_task(tmp_path: Path) -> None:
+    first = Run(spec_of({"type": "inline", "data": '{"t": 1}'}, JSON), tmp_path, deep=tmp_path)
+    [file] = first.written(tmp_path)
+    wrong = InputSegment(id=uuid4(), path=file.path, rows=1, size_bytes=file.size_bytes, sha256="0" * 64)
+    druid = {"type": "druid", "dataSource": "w", "interval": "1970-01-01/P1D"}
+    spec = spec_of(druid, None, schema={"timestampSpec": {"column": "__time", "format": "millis"}})
+    with pytest.raises(DamagedSegment):
+        Run(spec, tmp_path, deep=tmp_path, inputs=[wrong])

@@ -20,6 +20,7 @@ from ingestion.specs.batch import (
 )
 from ingestion.specs.input_source import (
     CombiningInputSource,
+    DruidInputSource,
     InlineInputSource,
     LocalInputSource,
 )
@@ -56,7 +57,7 @@ def test_a_field_has_its_default_and_its_bounds(path: str) -> None:
 
 
 def test_every_input_source_has_a_row_with_its_fields() -> None:
-    models = (InlineInputSource, LocalInputSource, CombiningInputSource)
+    models = (InlineInputSource, LocalInputSource, CombiningInputSource, DruidInputSource)
     told = {named[0]: codes(row[1]) for row in rows(PAGE) if (named := codes(row[0])) and len(row) == 3}
     for model in models:
         fields = {name for name, field in model.model_fields.items() if field.annotation is not type(None)}
@@ -65,4 +66,4 @@ def test_every_input_source_has_a_row_with_its_fields() -> None:
 
 def test_the_specs_on_the_page_are_good_ones() -> None:
     blocks = re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert [parse_batch_spec(json.loads(block)).datasource for block in blocks] == ["wikipedia"]
+    assert [parse_batch_spec(json.loads(block)).spec.reindexes for block in blocks] == [False, True]

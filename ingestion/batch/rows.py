@@ -1,0 +1,51 @@
+"""The rows of a segment as records: lines of JSON, with ``__time`` in milliseconds, as the decoder reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingestion.batch.lines import Line
+from ingestion.rows import JSON_TYPE, TIME
+from ingestion.segments import DamagedSegment, DeepStorage, verify
+from ingestion.segments.errors import storage_error
+from ingestion.specs.compaction import InputSegment
+
+_ROWS = 8_192
+
+
+def rows_of(segment: InputSegment, storage: DeepStorage, interval: tuple[int, int]) -> Iterator[Line]:
+    """Those with a time in the interval, in milliseconds. Raises ``DamagedSegment``, ``DeepStorageError``."""
+    verify(storage, segment)
+    number = 0
+    try:
+        with storage.open(segment.path) as opened:
+            for batch in pq.ParquetFile(opened).iter_batches(_ROWS, use_threads=False):
+                for row in _plain(batch):
+                    if interval[0] <= row[TIME] < interval[1]:
+                        yield Line(f"{segment.path}, row", number, json.dumps(row, ensure_ascii=False).encode())
+                    number += 1
+    except pa.ArrowException as error:
+        raise DamagedSegment(f"{segment.path} can't be read as Parquet: {error}") from error
+    except OSError as error:
+        raise storage_error(f"read {segment.path}", error) from error
+
+
+def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """What is null is left out."""
+    columns: list[list[Any]] = []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if field.name == TIME:
+            columns.append(column.cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist())
+        elif field.type == JSON_TYPE:
+            columns.append([None if v is None else json.loads(v) for v in column.storage.to_pylist()])
+        else:
+            columns.append([v.isoformat() if isinstance(v, datetime) else v for v in column.to_pylist()])
+    names = batch.schema.names
+    for values in zip(*columns, strict=True):
+        yield {name: value for name, value in zip(names, values, strict=True) if value is not None}
