@@ -20,3 +20,4 @@ class ProblemRow:
     since: datetime | None = None
     step: str = ""  # the next step, a label of a link
     step_url: str = ""
+    acknowledge_url: str = ""  # where the alarm is acknowledged, by who may

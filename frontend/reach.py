@@ -44,6 +44,13 @@ class Reach:
         """The one whose things alone are shown; empty for all. A team that was left is chosen no more."""
         return self._chosen if self._chosen and self._chosen in self.teams else ""
 
+    def may_operate(self, team: str) -> bool:
+        """Stop and resume what is that team's."""
+        if self.user is None:
+            return False
+        mine = (m.team.name == team and m.role in (Role.OPERATOR, Role.ADMIN) for m in self.memberships)
+        return self.user.is_superuser or any(mine)
+
     @property
     def may_submit_tasks(self) -> bool:
         return self._has(Role.OPERATOR, Role.ADMIN)

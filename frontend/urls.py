@@ -10,6 +10,7 @@ from django.urls.resolvers import URLResolver
 from frontend.views import (
     account,
     accounts,
+    alarms,
     alerts,
     audit,
     autoscaler,
@@ -75,6 +76,7 @@ DATASOURCE = [
     path("columns/mask/", masks.mask, name="datasource-mask"),
     path("progress/", datasources.progress_by_partition, name="datasource-progress"),
     path("events/", datasources.events, name="datasource-events"),
+    path("events/<int:number>/acknowledge/", alarms.acknowledge, name="event-acknowledge"),
     path("compaction/", compaction.compaction, name="datasource-compaction"),
     path("retention/", retention.retention, name="datasource-retention"),
 ]

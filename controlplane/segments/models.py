@@ -371,12 +371,20 @@ class SourceEvent(models.Model):
     detail = models.TextField()
     task_id = models.CharField(max_length=300, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    # Of an alarm: when somebody said that they see to it, and who.
+    acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_by = models.CharField(max_length=150, blank=True)
 
     objects = ConcealingQuerySet["SourceEvent"].as_manager()
     concealed_for = ""
 
     class Meta:
         ordering = ["-id"]
+
+    @property
+    def calls(self) -> bool:
+        """An alarm that nobody has acknowledged."""
+        return self.alarm and self.acknowledged_at is None
 
     def conceal(self, role: str) -> None:
         """What a task said may quote a value; what Headgate says by itself does not."""

@@ -29,6 +29,7 @@ class Problem:
     last_at: datetime | None = None  # of what happens again and again
     cause: str = ""  # the fingerprint of quarantined records
     task: str = ""
+    event: int | None = None  # an alarm that may be acknowledged
 
 
 def problems_of(
@@ -130,4 +131,5 @@ def _of_alarm(datasource: str, events: Sequence[SourceEvent]) -> Problem:
         events[-1].created_at,
         newest.created_at,
         task=newest.task_id,
+        event=newest.pk,
     )

@@ -46,6 +46,7 @@ ACTIONS = {
         "mark_used",
         "kill",
         "set_rules",
+        "acknowledge",
     ),
     "alert": (
         "create_rule",

@@ -131,7 +131,7 @@ def totals(request: PageRequest, name: str) -> HttpResponse:
 
 
 def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
-    alarms = list(list_events(request.user, datasource).filter(alarm=True)[:ALARMS_SHOWN])
+    alarms = list(list_events(request.user, datasource).filter(alarm=True, acknowledged_at=None)[:ALARMS_SHOWN])
     return {
         **frame(request, datasource, "overview"),
         **_totals(datasource),
@@ -154,7 +154,9 @@ def events(request: PageRequest, name: str) -> HttpResponse:
     """What an operator must know: topics made again, gaps, repairs."""
     datasource = get_datasource(request.user, name)
     rows = keyset_page(list_events(request.user, datasource), ["-id"], request.GET.get("cursor"))
-    return render(request, "datasources/events.html", {**frame(request, datasource, "events"), "page": rows})
+    may_operate = may(request.user, Action.OPERATE, datasource.team)
+    context = {**frame(request, datasource, "events"), "page": rows, "may_operate": may_operate}
+    return render(request, "datasources/events.html", context)
 
 
 @page

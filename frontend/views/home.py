@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -37,11 +38,12 @@ def index(request: PageRequest) -> HttpResponse:
     if shown.is_empty:
         return render(request, "home/first_steps.html", {"has_kafka": bool(settings.DEFAULT_BOOTSTRAP)})
     rows = rows_of(shown, SUPERVISORS_SHOWN)
+    operated = _operated(request, shown)
     context = {
         "firing": count_firing(request.user, team),
         "overview": shown,
         "team": team,
-        "problems": [problem_row(p) for p in shown.problems[:PROBLEMS_SHOWN]],
+        "problems": [problem_row(p, operated) for p in shown.problems[:PROBLEMS_SHOWN]],
         "more_problems": max(0, len(shown.problems) - PROBLEMS_SHOWN),
         "rows": rows,
         "more": len(shown.supervisors) - len(rows),
@@ -91,8 +93,15 @@ def _charts(shown: Overview) -> list[DayChart]:
     return [DayChart(name, values, max(v for v in values if v is not None), edges) for name, values in drawn]
 
 
-def problem_row(problem: Problem) -> ProblemRow:
-    """A problem with its next step."""
+def _operated(request: PageRequest, shown: Overview) -> set[str]:
+    """The datasources of teams that the user may operate."""
+    reach = reach_of(request)
+    return {fresh.datasource for fresh in shown.freshness if reach.may_operate(fresh.team)}
+
+
+def problem_row(problem: Problem, operated: Collection[str]) -> ProblemRow:
+    """A problem with its next step. ``operated``: the datasources whose alarms the reader may acknowledge."""
+    may_acknowledge = problem.event is not None and problem.name in operated
     url, (step, step_url) = _about(problem), _step(problem)
     return ProblemRow(
         code=problem.code,
@@ -103,6 +112,9 @@ def problem_row(problem: Problem) -> ProblemRow:
         since=problem.since,
         step=step,
         step_url=step_url,
+        acknowledge_url=reverse("frontend:event-acknowledge", args=[problem.name, problem.event])
+        if may_acknowledge
+        else "",
     )
 
 

@@ -180,7 +180,9 @@ TEAMS += [
 RULE, RECEIVER = "alerts/rules/<int:number>/", "alerts/receivers/<int:number>/"
 NEW_RULE, NEW_RECEIVER, NEW_SILENCE = "alerts/rules/-/new/", "alerts/receivers/-/new/", "alerts/silences/-/new/"
 END_SILENCE = "POST alerts/silences/<int:number>/end/"
+ACKNOWLEDGE = f"{DS}events/<int:number>/acknowledge/"
 ALERTS = [
+    row(ACKNOWLEDGE, walks_of_alerts.acknowledge_an_event, (f"POST {ACKNOWLEDGE}", "Acknowledge"), ("", "Cancel")),
     row("alerts/", walks_of_alerts.acknowledge, ("POST alerts/<int:number>/acknowledge/", "Acknowledge")),
     row(NEW_RULE, walks_of_alerts.make_a_rule, (f"POST {NEW_RULE}", "Create")),
     row(RULE, walks_of_alerts.change_a_rule, (f"POST {RULE}", "Save")),

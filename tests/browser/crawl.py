@@ -93,6 +93,7 @@ def stops(site: Site) -> Iterator[Stop]:
     yield Stop("/datasources/flights/quarantine/?reason=unparseable")
     for button in ("Ingest…", "Produce again…", "Purge…"):
         yield Stop(f"/datasources/flights/quarantine/{record}/", press=button)
+    yield Stop(f"/datasources/flights/events/{site.cast.event.pk}/acknowledge/")
     fix = f"/datasources/flights/quarantine/fix/?cause={site.cast.quarantined.cause}"
     yield Stop(fix)
     yield Stop(fix, press="Submit this spec and replay all of this cause…")

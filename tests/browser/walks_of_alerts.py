@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from controlplane.alerts import receivers, services
@@ -12,7 +13,7 @@ from controlplane.alerts.evaluating import evaluate
 from controlplane.alerts.models import Alert, Event, Receiver, Rule, Silence
 from controlplane.alerts.sending import send_due
 from controlplane.connections.secrets import unseal
-from controlplane.segments.models import LagSample, Source
+from controlplane.segments.models import LagSample, Source, SourceEvent
 from controlplane.supervisors.models import State, Supervisor
 from tests.browser.site import Visit
 from tests.integration.test_standings import sample
@@ -27,6 +28,26 @@ def _there(visit: Visit) -> Alerting:
     found = alerting(visit.site.cast)
     Alert.objects.filter(pk=found.alert.pk).update(state="firing", acknowledged_at=None, acknowledged_by="")
     return found
+
+
+def acknowledge_an_event(visit: Visit) -> None:
+    """From home to the question; after it home has nothing to say of the alarm."""
+    visit.become("operator")
+    event = visit.site.cast.event
+    SourceEvent.objects.filter(pk=event.pk).update(acknowledged_at=None, acknowledged_by="", created_at=timezone.now())
+    for answer in ("Cancel", "Acknowledge"):
+        visit.open("/")
+        visit.page.locator("[data-problem=gap]").get_by_role("link", name="Acknowledge").click()
+        if answer == "Cancel":
+            visit.page.get_by_role("button", name="Cancel").click()
+            visit.page.wait_for_url("**/events/")
+        else:
+            visit.press("Acknowledge")
+            visit.told("The alarm of flights is acknowledged.")
+    event.refresh_from_db()
+    assert event.acknowledged_by == "operator"
+    visit.open("/")
+    expect(visit.page.locator("[data-problem=gap]")).to_have_count(0)
 
 
 def acknowledge(visit: Visit) -> None:

@@ -77,6 +77,8 @@ def draft_of(cast: Cast) -> Draft:
 
 
 def _number(cast: Cast, pattern: str) -> int:
+    if "/events/" in pattern:
+        return cast.event.pk
     if "alerts/" in pattern:
         return alerting(cast).number(pattern) if "<int:number>" in pattern else 0
     return 0 if pattern.startswith("internal/") else cast.quarantined.pk
@@ -259,6 +261,7 @@ REST = [
     Row("POST", f"{ONE_DS}quarantine/purge/", ADMINISTER, {"filter": {}}),
     Row("GET", f"{V1}quarantine/causes/", LOGGED_IN),
     Row("GET", f"{ONE_DS}events/", SEE),
+    Row("POST", f"{ONE_DS}events/<int:number>/acknowledge/", OPERATE),
     Row("GET", f"{ONE_DS}progress/", SEE),
     Row("GET", SV, LOGGED_IN),
     Row("POST", SV, (200, 403, 403, 409, 401, 200), KNOWN_DATASOURCE),
@@ -534,6 +537,8 @@ PAGES = [
     Row("POST", f"{P_DS}columns/mask/", PAGE_ADMINISTER, {"column": "email", "role": "admin"}),
     Row("GET", f"{P_DS}progress/", PAGE_SEE),
     Row("GET", f"{P_DS}events/", PAGE_SEE),
+    Row("GET", f"{P_DS}events/<int:number>/acknowledge/", (200, 200, 403, 404, 302, 200)),
+    Row("POST", f"{P_DS}events/<int:number>/acknowledge/", PAGE_OPERATE),
     Row("GET", f"{P_DS}compaction/", PAGE_SEE),
     Row("GET", f"{P_DS}retention/", PAGE_SEE),
     Row("GET", "supervisors/", PAGE),

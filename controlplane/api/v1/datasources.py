@@ -15,6 +15,7 @@ from controlplane.api.pagination import Key, SearchQuery, page_of, page_response
 from controlplane.api.v1.serializers import datasources as shapes
 from controlplane.datasources.selectors import find_datasource
 from controlplane.segments import selectors as segments
+from controlplane.segments.acknowledging import acknowledge
 from controlplane.tasks.datasources import get_datasource, list_datasources
 
 NEWEST_FIRST = [Key("id", int, descending=True)]
@@ -93,6 +94,16 @@ class EventsView(HeadgateView):
         datasource = find_datasource(self.actor, name)
         events = segments.list_events(self.actor, datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
         return page_response(page_of(request, events, NEWEST_FIRST, query), shapes.EventSerializer)
+
+
+class AcknowledgeView(HeadgateView):
+    @extend_schema(
+        operation_id="acknowledge_event", tags=["datasources"], request=None, responses=shapes.EventSerializer
+    )
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Say that you see to an alarm, and to the older ones of its kind. Needs the role operator."""
+        event = segments.get_event(self.actor, find_datasource(self.actor, name), number)
+        return Response(shapes.EventSerializer(acknowledge(user=self.actor, event=event)).data)
 
 
 class ProgressView(HeadgateView):

@@ -28,6 +28,7 @@ class NeedSerializer(serializers.Serializer[Any]):
     text = serializers.CharField()
     since = serializers.DateTimeField(allow_null=True)
     last_at = serializers.DateTimeField(allow_null=True, help_text="Of what happens again and again.")
+    event = serializers.IntegerField(allow_null=True, help_text="Of an alarm: the newest event, to be acknowledged.")
 
 
 class DayPointSerializer(serializers.Serializer[Any]):

@@ -145,6 +145,11 @@ urlpatterns = [
     path("datasources/<str:name>/quarantine/replay/", quarantine.ReplayView.as_view(), name="quarantine-replay"),
     path("datasources/<str:name>/quarantine/purge/", quarantine.PurgeView.as_view(), name="quarantine-purge"),
     path("datasources/<str:name>/events/", datasources.EventsView.as_view(), name="events"),
+    path(
+        "datasources/<str:name>/events/<int:number>/acknowledge/",
+        datasources.AcknowledgeView.as_view(),
+        name="event-acknowledge",
+    ),
     path("datasources/<str:name>/progress/", datasources.ProgressView.as_view(), name="progress"),
     path("supervisors/", supervisors.SupervisorsView.as_view(), name="supervisors"),
     # No id is "-": it stands for all of them.

@@ -13,6 +13,7 @@ from controlplane.segments.selectors.lag_trend import LagTrend, lag_trends, last
 from controlplane.segments.selectors.lineage import merged_by_task
 from controlplane.segments.selectors.lists import (
     count_segments,
+    get_event,
     get_quarantined,
     list_events,
     list_faulty,
@@ -52,6 +53,7 @@ __all__ = [
     "first_published",
     "freshness",
     "gaps",
+    "get_event",
     "get_quarantined",
     "intervals_within",
     "lag_samples",

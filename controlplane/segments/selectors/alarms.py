@@ -12,7 +12,7 @@ MOST_ALARMS = 200
 
 
 def new_alarms(user: User, datasources: Sequence[int], since: datetime) -> list[SourceEvent]:
-    """The newest first, each with its datasource; no more than a person would read."""
-    alarms = SourceEvent.objects.filter(datasource__in=datasources, alarm=True, created_at__gte=since)
-    alarms = alarms.shown_to(user)
+    """That nobody has acknowledged: the newest first, each with its datasource; no more than a person would read."""
+    alarms = SourceEvent.objects.filter(datasource__in=datasources, alarm=True, acknowledged_at=None)
+    alarms = alarms.filter(created_at__gte=since).shown_to(user)
     return list(alarms.select_related("datasource").order_by("-id")[:MOST_ALARMS])

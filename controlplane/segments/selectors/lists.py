@@ -89,3 +89,11 @@ def list_events(
     if kind:
         events = events.filter(kind=kind)
     return events if alarm is None else events.filter(alarm=alarm)
+
+
+def get_event(user: User, datasource: Datasource, number: int) -> SourceEvent:
+    """Raises ``NotFound``. The caller has made sure that the user may see the datasource."""
+    found = list_events(user, datasource).filter(pk=number).first()
+    if found is None:
+        raise NotFound(f"Datasource {datasource.name!r} has no event {number}.")
+    return found

@@ -281,6 +281,8 @@ class EventSerializer(serializers.Serializer[Any]):
     task = serializers.CharField(source="task_id")
     source = SourceSerializer(allow_null=True)  # type: ignore[assignment]  # the stubs know Field.source only
     created_at = serializers.DateTimeField()
+    acknowledged_at = serializers.DateTimeField(allow_null=True)
+    acknowledged_by = serializers.CharField()
 
 
 class ProgressSerializer(serializers.Serializer[Any]):

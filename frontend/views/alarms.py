@@ -1,0 +1,47 @@
+"""Alarms among a datasource's events: the question before somebody says that they see to one, and the answer."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from controlplane.common.errors import NotFound
+from controlplane.segments import acknowledging
+from controlplane.segments.models import SourceEvent
+from controlplane.segments.selectors import get_event
+from controlplane.tasks.datasources import get_datasource
+from controlplane.teams.permissions import Action, require
+from frontend.actions import PageAction
+from frontend.views.common import PageRequest, act, page
+
+
+@page
+def acknowledge(request: PageRequest, name: str, number: int) -> HttpResponse:
+    """What it is about, and the button; then back to the events."""
+    datasource = get_datasource(request.user, name)
+    event = get_event(request.user, datasource, number)
+    events = reverse("frontend:datasource-events", args=[name])
+    if request.method == "POST":
+        done = f"The alarm of {name} is acknowledged."
+        return act(request, lambda: acknowledging.acknowledge(user=request.user, event=event), done, events)
+    require(request.user, Action.OPERATE, datasource.team)
+    if not event.calls:
+        raise NotFound("There is nothing to acknowledge here any more.")
+    crumbs = [
+        ("Datasources", reverse("frontend:datasources")),
+        (name, reverse("frontend:datasource", args=[name])),
+        ("Events", events),
+    ]
+    return render(request, "confirm.html", {"action": _question(event, request.path), "back": events, "crumbs": crumbs})
+
+
+def _question(event: SourceEvent, url: str) -> PageAction:
+    return PageAction(
+        name="acknowledge",
+        label="Acknowledge",
+        question=f"Do you see to this alarm? {event.get_kind_display()}",
+        text=f"{event.detail} It leaves home for everybody, with the older ones of its kind; the event itself stays.",
+        url=url,
+        confirm_url=url,
+    )
