@@ -232,7 +232,7 @@ def _subjects(rules: Sequence[Rule]) -> Iterator[tuple[Rule, list[Subject]]]:
 
 def _datasources_by_team(rules: Sequence[Rule]) -> dict[int, list[Datasource]]:
     found: defaultdict[int, list[Datasource]] = defaultdict(list)
-    for d in Datasource.objects.filter(team__in={rule.team_id for rule in rules}).order_by("pk"):
+    for d in Datasource.objects.present().filter(team__in={rule.team_id for rule in rules}).order_by("pk"):
         found[d.team_id].append(d)
     return found
 

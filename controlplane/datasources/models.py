@@ -16,6 +16,10 @@ class DatasourceQuerySet(models.QuerySet["Datasource"]):
         """Those of the user's teams."""
         return self.filter(visible(user, "team", datasource="name"))
 
+    def present(self) -> DatasourceQuerySet:
+        """Those that nobody has deleted."""
+        return self.filter(deleted_at=None)
+
 
 class Datasource(models.Model):
     """A named set of segments. The name is unique on the site: it is part of every segment's path."""
@@ -24,6 +28,9 @@ class Datasource(models.Model):
     name = models.CharField(max_length=200, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    # When somebody deleted it, until a spec names it again; its progress stays, so that nothing is read twice.
+    deleted_at = models.DateTimeField(null=True)
+    deleted_by = models.CharField(max_length=150, blank=True)
 
     objects = DatasourceQuerySet.as_manager()
 

@@ -32,7 +32,7 @@ def datasources_named(user: User, text: str, *, team: str = "", most: int = 20) 
     """Those with the text in their names, those that begin with it first; of one team, if it is named."""
     if not storable(text):
         return []
-    found = Datasource.objects.visible_to(user).filter(_of(team), name__icontains=text).select_related("team")
+    found = Datasource.objects.visible_to(user).present().filter(_of(team), name__icontains=text).select_related("team")
     return list(begins_first(found, "name", text)[:most])
 
 

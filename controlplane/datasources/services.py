@@ -10,7 +10,7 @@ from controlplane.teams.services import lock_team
 
 
 def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, action: Action) -> Datasource:
-    """The datasource a spec names, made when it is new (that needs the role admin). Call inside a transaction.
+    """The datasource a spec names, made when it is new or deleted (that needs the role admin). Call in a transaction.
 
     Raises ``NotAllowed`` (role too low), ``NotFound`` (the team is deleted meanwhile), ``Conflict`` (another team's, or
     not the team that was named).
@@ -27,4 +27,8 @@ def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, ac
     if team_name and team_name != datasource.team.name:
         raise Conflict(f"The datasource {name!r} belongs to team {datasource.team.name!r}, not {team_name!r}.")
     require(user, action, datasource.team)
+    if datasource.deleted_at is not None:
+        require(user, Action.ADMINISTER, datasource.team)
+        datasource.deleted_at, datasource.deleted_by = None, ""
+        datasource.save(update_fields=["deleted_at", "deleted_by"])
     return datasource

@@ -68,7 +68,7 @@ class Overview:
 def overview(user: User, team_name: str = "") -> Overview:
     """Raises ``NotFound`` for a team that the user does not see."""
     now, team = timezone.now(), get_team(user, team_name) if team_name else None
-    datasources = Datasource.objects.visible_to(user)
+    datasources = Datasource.objects.visible_to(user).present()
     supervisors = list_supervisors(user)
     if team is not None:
         datasources, supervisors = datasources.filter(team=team), supervisors.filter(datasource__team=team)

@@ -41,6 +41,10 @@ def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Rep
     ``Conflict`` (there is none, or nothing says how to read them).
     """
     require(user, Action.OPERATE, datasource.team)
+    # Locked: who deletes the datasource sees these tasks, or is seen here.
+    known = Datasource.objects.select_for_update(of=("self",), no_key=True)
+    if known.get(pk=datasource.pk).deleted_at is not None:
+        raise Conflict(f"The datasource {datasource.name} is deleted: submit a spec that names it first.")
     found = chosen(datasource, choice)
     sources = Source.objects.filter(
         pk__in=found.filter(state=QuarantinedRecord.State.KEPT).order_by().values("source").distinct()

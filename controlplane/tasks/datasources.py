@@ -20,15 +20,15 @@ def list_datasources(user: User, *, search: str = "", team: str = "") -> QuerySe
     """
     if not storable(search):
         return Datasource.objects.none()
-    datasources = Datasource.objects.visible_to(user)
+    datasources = Datasource.objects.visible_to(user).present()
     if team:
         datasources = datasources.filter(team__name=team)
     return _described(datasources.filter(name__icontains=search) if search else datasources)
 
 
 def get_datasource(user: User, name: str) -> Datasource:
-    """One of ``list_datasources``, with its sums. Raises ``NotFound``."""
-    return only_one_named(list_datasources(user), name)
+    """One of the user's, also one that was deleted, with the sums of ``list_datasources``. Raises ``NotFound``."""
+    return only_one_named(_described(Datasource.objects.visible_to(user)), name)
 
 
 def _described(datasources: QuerySet[Datasource]) -> QuerySet[Datasource]:

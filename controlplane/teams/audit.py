@@ -47,6 +47,7 @@ ACTIONS = {
         "kill",
         "set_rules",
         "acknowledge",
+        "delete",
     ),
     "alert": (
         "create_rule",
