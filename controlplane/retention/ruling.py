@@ -16,6 +16,7 @@ from controlplane.common.clients import current_address
 from controlplane.common.database import only_one
 from controlplane.datasources.models import Datasource
 from controlplane.retention.models import RuleChange, RuleSet
+from controlplane.retention.outlook import PLACES_SHOWN, Place
 from controlplane.retention.rules import Rule, drops, in_words, read_rules, shown
 from controlplane.segments import marking
 from controlplane.segments.marking import Amount, Chosen
@@ -39,6 +40,7 @@ class Going:
     # The first time and the last of their intervals.
     oldest: datetime | None = None
     newest: datetime | None = None
+    places: tuple[Place, ...] = ()  # the earliest of them, some, each with the rule that says so
 
 
 def rules_of(datasource: Datasource | None) -> list[Rule]:
@@ -88,15 +90,31 @@ def set_rules(*, user: User, datasource: Datasource | None, rules: Sequence[Rule
 
 def preview(datasource: Datasource, rules: Sequence[Rule], now: datetime | None = None) -> Going:
     """What these rules, and after them the site's, would take out of use now."""
-    going = list(_going(datasource, [*rules, *rules_of(None)], now or timezone.now()))
-    if not going:
-        return Going()
-    return Going(
-        sum((Amount(i.segments, i.rows, i.size_bytes) for i, _ in going), Amount()),
-        len(going),
-        min(i.start for i, _ in going),
-        max(i.end for i, _ in going),
-    )
+    return _summed(_going(datasource, [*rules, *rules_of(None)], now or timezone.now()))
+
+
+def preview_site(user: User, rules: Sequence[Rule]) -> list[tuple[Datasource, Going]]:
+    """What these rules, in place of the site's, would take out of use now, by datasource; those that lose nothing left
+    out. Needs an administrator of the site.
+    """
+    require_site_admin(user)
+    now, found = timezone.now(), []
+    for datasource in Datasource.objects.order_by("name"):
+        going = _summed(_going(datasource, [*rules_of(datasource), *rules], now))
+        if going.intervals:
+            found.append((datasource, going))
+    return found
+
+
+def _summed(going: Iterator[tuple[Interval, Rule]]) -> Going:
+    amount, count, places, newest = Amount(), 0, [], None
+    for interval, rule in going:
+        held = Amount(interval.segments, interval.rows, interval.size_bytes)
+        amount, count = amount + held, count + 1
+        newest = interval.end if newest is None else max(newest, interval.end)
+        if count <= PLACES_SHOWN:
+            places.append(Place(interval.start, interval.end, held, in_words(rule)))
+    return Going(amount, count, places[0].start, newest, tuple(places)) if places else Going()
 
 
 def _going(datasource: Datasource, rules: Sequence[Rule], now: datetime) -> Iterator[tuple[Interval, Rule]]:

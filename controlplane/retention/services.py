@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource
+from controlplane.retention.outlook import hindered
 from controlplane.segments import killing, marking
 from controlplane.segments.marking import Amount, Chosen
-from controlplane.segments.models import Interval, Segment
-from controlplane.tasks.plausible import is_missing
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
@@ -41,15 +40,15 @@ def mark_used(*, user: User, datasource: Datasource, chosen: Chosen) -> Restored
     What can't be is passed over. Raises ``Conflict`` when it was named by its id; nothing is changed then.
     """
     require(user, Action.ADMINISTER, datasource.team)
-    hindered = _hindered(datasource, chosen)
-    if hindered and chosen.ids is not None:
-        named = "; ".join(f"{s.identifier} {why}" for s, why in hindered[:SHOWN])
-        more = f"; and {len(hindered) - SHOWN:,} more" if len(hindered) > SHOWN else ""
+    found = hindered(datasource, chosen)
+    if found and chosen.ids is not None:
+        named = "; ".join(f"{s.identifier} {why}" for s, why in found[:SHOWN])
+        more = f"; and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
         raise Conflict(f"Not all of these can be used again: {named}{more}.")
-    gone = frozenset(s.pk for s, _ in hindered)
+    gone = frozenset(s.pk for s, _ in found)
     amount = marking.mark_used(datasource, replace(chosen, without=gone))
     _note(user, datasource, "mark_used", _in_words(chosen), amount)
-    return Restored(amount, dict(Counter(why for _, why in hindered)))
+    return Restored(amount, dict(Counter(why for _, why in found)))
 
 
 def kill(*, user: User, datasource: Datasource, chosen: Chosen, dry_run: bool) -> Amount:
@@ -63,29 +62,6 @@ def kill(*, user: User, datasource: Datasource, chosen: Chosen, dry_run: bool) -
     amount = killing.give_up(datasource, chosen)
     _note(user, datasource, "kill", _in_words(chosen), amount)
     return amount
-
-
-def _hindered(datasource: Datasource, chosen: Chosen) -> list[tuple[Segment, str]]:
-    """Those that can't be used again, with the reason."""
-    unused = chosen.of(datasource).filter(used=False).defer("columns").select_related("datasource")
-    versions = {
-        (start, end): version
-        for start, end, version in Interval.objects.filter(
-            datasource=datasource, start__in=unused.values("interval_start")
-        ).values_list("start", "end", "version")
-    }
-    found = ((s, _why_not(s, versions.get((s.interval_start, s.interval_end)))) for s in unused.iterator(2000))
-    return [(segment, why) for segment, why in found if why]
-
-
-def _why_not(segment: Segment, version: str | None) -> str:
-    if segment.replaced_by is not None:
-        return "was replaced: others hold its rows"
-    if segment.version != version:
-        return f"has another version than its interval, which is at {version}"
-    if segment.kill_began_at is not None or is_missing(segment.path, segment.size_bytes):
-        return "has no file any more"
-    return ""
 
 
 def _in_words(chosen: Chosen) -> str:

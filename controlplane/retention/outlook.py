@@ -1,0 +1,94 @@
+"""What marking or deleting segments would do, before anybody does it. Nothing is changed here."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Count, QuerySet, Sum
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments import killing
+from controlplane.segments.killing import amount_of
+from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.models import Interval, Segment
+from controlplane.tasks.plausible import is_missing
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
+
+PLACES_SHOWN = 20
+
+
+class Step(enum.StrEnum):
+    """What may be done to segments."""
+
+    MARK_UNUSED = "mark_unused"
+    MARK_USED = "mark_used"
+    KILL = "kill"
+
+
+@dataclass(frozen=True)
+class Place:
+    """An interval, and what of it is meant."""
+
+    start: datetime
+    end: datetime
+    amount: Amount
+    rule: str = ""  # that says so, in words
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What would change."""
+
+    amount: Amount = field(default_factory=Amount)
+    intervals: int = 0
+    places: tuple[Place, ...] = ()  # the earliest of them, some
+    passed_over: dict[str, int] = field(default_factory=dict)  # reason → segments that would stay as they are
+
+
+def outlook(*, user: User, datasource: Datasource, chosen: Chosen, step: Step) -> Outlook:
+    """Needs the role admin, as the step does."""
+    require(user, Action.ADMINISTER, datasource.team)
+    if step == Step.MARK_UNUSED:
+        return _of(chosen.of(datasource).filter(used=True), {})
+    if step == Step.KILL:
+        return _of(killing.unused_of(datasource, chosen), {})
+    gone = hindered(datasource, chosen)
+    usable = chosen.of(datasource).filter(used=False).exclude(pk__in=[s.pk for s, _ in gone])
+    return _of(usable, dict(Counter(why for _, why in gone)))
+
+
+def _of(segments: QuerySet[Segment], passed_over: dict[str, int]) -> Outlook:
+    by_interval = segments.order_by().values("interval_start", "interval_end")
+    first = by_interval.annotate(n=Count("pk"), held=Sum("rows"), size=Sum("size_bytes"))
+    places = tuple(
+        Place(one["interval_start"], one["interval_end"], Amount(one["n"], int(one["held"]), int(one["size"])))
+        for one in first.order_by("interval_start", "interval_end")[:PLACES_SHOWN]
+    )
+    return Outlook(amount_of(segments), by_interval.distinct().count(), places, passed_over)
+
+
+def hindered(datasource: Datasource, chosen: Chosen) -> list[tuple[Segment, str]]:
+    """Those that can't be used again, with the reason."""
+    unused = chosen.of(datasource).filter(used=False).defer("columns").select_related("datasource")
+    versions = {
+        (start, end): version
+        for start, end, version in Interval.objects.filter(
+            datasource=datasource, start__in=unused.values("interval_start")
+        ).values_list("start", "end", "version")
+    }
+    found = ((s, _why_not(s, versions.get((s.interval_start, s.interval_end)))) for s in unused.iterator(2000))
+    return [(segment, why) for segment, why in found if why]
+
+
+def _why_not(segment: Segment, version: str | None) -> str:
+    if segment.replaced_by is not None:
+        return "was replaced: others hold its rows"
+    if segment.version != version:
+        return f"has another version than its interval, which is at {version}"
+    if segment.kill_began_at is not None or is_missing(segment.path, segment.size_bytes):
+        return "has no file any more"
+    return ""
