@@ -14,7 +14,8 @@ from django.db.models import Exists, Max, Min, OuterRef, QuerySet, Sum
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.datasources.models import Datasource
 from controlplane.retention.asking import found_ids
-from controlplane.segments.models import DaySum, Interval, Removal, Segment
+from controlplane.segments.models import DaySum, Interval, KilledSegment, Removal, Segment
+from controlplane.segments.selectors.one import killed_segment
 
 MOST_NAMED, MOST_TOLD = 100_000, 10_000
 
@@ -78,8 +79,20 @@ def at_most(segments: QuerySet[Segment], most: int) -> list[Segment]:
 
 def find_segment(datasource: Datasource, named: str, *, used: bool | None = None) -> Segment:
     """By Druid's identifier or Headgate's id. Raises ``NotFound``, and ``InvalidInput`` for what is no id."""
-    segments = Segment.objects.filter(pk__in=found_ids(datasource, [named])).select_related("datasource")
+    found = Segment.objects.filter(pk__in=found_ids(datasource, [named]))
+    segments = found.select_related("datasource__team", "removal")
     segment = (segments if used is None else segments.filter(used=used)).first()
     if segment is None:
         raise NotFound(f"There is no segment {named!r} of {datasource.name}.")
     return segment
+
+
+def segment_or_killed(datasource: Datasource, named: str) -> Segment | KilledSegment:
+    """It, or what is left of it once its file is deleted, which is found by Headgate's id alone.
+
+    Raises ``NotFound`` for what there is not, and for what is no id.
+    """
+    try:
+        return find_segment(datasource, named)
+    except (NotFound, InvalidInput):
+        return killed_segment(datasource, named)

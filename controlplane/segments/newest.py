@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
@@ -28,7 +28,7 @@ from controlplane.segments.selectors.columns import widest
 from controlplane.segments.selectors.planning import latest_intervals
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
-from ingestion.specs.newest_rows import MOST_FILES, MOST_ROWS, FileProblem, RowsAnswer, RowsOrder
+from ingestion.specs.newest_rows import MOST_FILES, MOST_ROWS, FileProblem, Footer, RowsAnswer, RowsOrder
 from ingestion.specs.verifying import RegisteredFile
 
 MODULE = "ingestion.segments.newest"
@@ -104,6 +104,28 @@ def rows_like(
     return _read(user, order.model_copy(update={"start_ms": at_ms, "end_ms": at_ms + 1, "like": seen}), None)
 
 
+@dataclass(frozen=True)
+class SegmentFile:
+    """What one segment's file holds, as the user may see it."""
+
+    rows: NewestRows
+    footer: Footer | None  # None: the file is not what was registered; ``rows.problems`` say why
+
+
+def segment_file(*, user: User, segment: Segment, limit: int = USUAL_ROWS) -> SegmentFile:
+    """The footer of its file, and the ``limit`` latest of its rows; in use or not, as long as the file is there.
+
+    The caller has made sure that the user may see the datasource. Raises ``Unavailable``.
+    """
+    file = _File(
+        RegisteredFile(path=segment.path, size_bytes=segment.size_bytes, sha256=segment.sha256), segment.max_time
+    )
+    order = _order(user, segment.datasource, [file], limit).model_copy(update={"footer": True})
+    answer = _answered(user, order)
+    # Rows of one file are all there are, whatever others hold.
+    return SegmentFile(replace(_shown(order, answer, None), certain_after=None), answer.footer)
+
+
 def _order(user: User, datasource: Datasource, files: list[_File], limit: int) -> RowsOrder:
     return RowsOrder(
         deep_storage=settings.DEEP_STORAGE,
@@ -117,10 +139,15 @@ def _order(user: User, datasource: Datasource, files: list[_File], limit: int) -
 
 
 def _read(user: User, order: RowsOrder, others_since: datetime | None) -> NewestRows:
-    answer = _answer(user, order) if order.files else RowsAnswer()
+    answer = _answered(user, order) if order.files else RowsAnswer()
+    return _shown(order, answer, others_since)
+
+
+def _answered(user: User, order: RowsOrder) -> RowsAnswer:
+    answer = _answer(user, order)
     if answer.refusal:
         raise Unavailable(f"Deep storage can't be read: {answer.refusal}.")
-    return _shown(order, answer, others_since)
+    return answer
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from ingestion.errors import IngestionError
 from ingestion.segments.cells import Cells, Row
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
+from ingestion.segments.footer import footer_of
 from ingestion.segments.numbered_files import NumberedFiles, OpenedFile, opened
-from ingestion.specs.newest_rows import FileProblem, RowsAnswer, RowsColumn, RowsOrder
+from ingestion.specs.newest_rows import FileProblem, Footer, RowsAnswer, RowsColumn, RowsOrder
 from ingestion.specs.verifying import RegisteredFile
 from ingestion.without_pandas import keep_pandas_out
 
@@ -46,6 +47,7 @@ class _Reading:
         self._columns: dict[str, set[str]] = {}
         self._problems: list[FileProblem] = []
         self._read = 0
+        self._footer: Footer | None = None
 
     def answer(self) -> RowsAnswer:
         """Read file after file, until no other can hold a newer row or the time is up."""
@@ -86,6 +88,8 @@ class _Reading:
             raise found
         self._files.keep(number, found)
         columns = found.columns()
+        if self._order.footer and number == 0:
+            self._footer = footer_of(found, self._order)
         statement, values = self._cells.statement(NumberedFiles.address(number), columns)
         rows = self._engine.execute(statement, values).fetchall()
         for column in columns:
@@ -107,6 +111,7 @@ class _Reading:
             rows=[[row.values.get(name) for name in names] for row in sorted(self._newest, reverse=True)],
             problems=self._problems,
             files_read=self._read,
+            footer=self._footer,
             unread_ms=None if unread is None or self._holds_all_since(unread) else unread,
         )
 

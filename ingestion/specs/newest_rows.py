@@ -33,6 +33,7 @@ class RowsOrder(Message):
     like: dict[str, str | bool | int | float | None] = Field(default_factory=dict)
     masked_columns: dict[str, str] = Field(default_factory=dict)  # with the least role that sees each
     masked: bool  # whether texts, lists and JSON are left in their files
+    footer: bool = False  # whether the first file's footer is told, too
     reading_s: float  # after which no further file is begun
 
     def role_that_sees(self, column: str) -> str:
@@ -62,6 +63,31 @@ class FileProblem(Message):
     problem: str
 
 
+class FooterColumn(Message):
+    """What a file's footer says of one column, of all row groups together."""
+
+    name: str
+    type: str
+    compression: str  # "zstd"; more than one with a comma
+    compressed_bytes: int
+    uncompressed_bytes: int
+    nulls: int | None = None  # None: it does not say, or nobody below ``role`` may know
+    # A boolean, a number or a text; times are ISO 8601, texts may be cut. None as above.
+    least: bool | int | float | str | None = None
+    greatest: bool | int | float | str | None = None
+    role: str = ""  # the least role that sees its values; empty: they are not masked for who asks
+    masked: bool = False  # whether least and greatest are left out as texts are
+
+
+class Footer(Message):
+    """What a Parquet file says of itself."""
+
+    rows: int
+    row_groups: int
+    written_by: str
+    columns: list[FooterColumn]
+
+
 class RowsAnswer(Message):
     """The rows, the latest first. A cell is null, a boolean, a number, a text, a list of texts, or an object.
 
@@ -76,4 +102,5 @@ class RowsAnswer(Message):
     files_read: int = 0
     # The time of the last row in the first file that was not looked at; None when all were, or held nothing newer.
     unread_ms: int | None = None
+    footer: Footer | None = None
     refusal: str = ""  # why there is nothing: deep storage can't be reached

@@ -10,7 +10,7 @@ from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, 
 from controlplane.segments.selectors.gaps import Gap, Gaps, gaps
 from controlplane.segments.selectors.lag_series import LagPoint, LagSeries, lag_samples, lag_series
 from controlplane.segments.selectors.lag_trend import LagTrend, lag_trends, last_within
-from controlplane.segments.selectors.lineage import merged_by_task
+from controlplane.segments.selectors.lineage import made_by_task, merged_by_task
 from controlplane.segments.selectors.lists import (
     count_segments,
     get_event,
@@ -66,6 +66,7 @@ __all__ = [
     "list_quarantined_by",
     "list_segments",
     "live_segments",
+    "made_by_task",
     "merged_by_task",
     "new_alarms",
     "progress",

@@ -61,3 +61,8 @@ def merged_by_task(segments: Sequence[Segment]) -> dict[str, int]:
     """By the task that wrote them, of segments that were made of others: of how many."""
     by_task = Replacement.objects.filter(task_id__in={s.task_id for s in segments})
     return {task: len(taken) for task, taken in by_task.values_list("task_id", "taken")}
+
+
+def made_by_task(tasks: Sequence[str]) -> dict[str, list[uuid.UUID]]:
+    """By the task that replaced others with them, of those that did."""
+    return dict(Replacement.objects.filter(task_id__in=tasks).values_list("task_id", "made"))

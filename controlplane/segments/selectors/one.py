@@ -1,0 +1,107 @@
+"""One segment with all that is known of it: what it was made of, what took its place, which records are in it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.common.errors import NotFound
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import KilledSegment, Receipt, Replacement, Segment
+
+RELATIVES_SHOWN = 50
+RANGES_SHOWN = 500
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A segment that this one was made of, or that was made of it."""
+
+    id: uuid.UUID
+    # The row while it is there; None once it is deleted.
+    segment: Segment | None
+
+
+@dataclass(frozen=True)
+class Family:
+    """A replacement, and its segments on the other side from the one that was asked about."""
+
+    replacement: Replacement
+    relatives: list[Relative]  # RELATIVES_SHOWN at most
+    others: int  # more than these
+
+
+@dataclass(frozen=True)
+class RecordRange:
+    """Offsets ``[start, end)`` whose rows were written into the segment by one publish."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    publish_id: uuid.UUID
+
+    @property
+    def last(self) -> int:
+        """The last offset."""
+        return self.end - 1
+
+
+@dataclass(frozen=True)
+class SegmentStory:
+    """Where a segment's rows came from, and where they are."""
+
+    made_by: Family | None  # of which others it was made; None: a task wrote it from records
+    gone_to: Family | None  # what holds its rows since
+    ranges: list[RecordRange]  # RANGES_SHOWN at most; empty for one that was made of others, or of folded receipts
+    more_ranges: bool
+
+
+def story(segment: Segment | KilledSegment) -> SegmentStory:
+    """The caller has made sure that the user may see its datasource."""
+    # One transaction writes a replacement and what it made, with one time.
+    made_by = Replacement.objects.filter(
+        datasource=segment.datasource_id, created_at=segment.created_at, made__contains=[segment.pk]
+    ).first()
+    gone_to = None if segment.replaced_by is None else Replacement.objects.filter(pk=segment.replaced_by).first()
+    ranges = [] if made_by is not None else _ranges(segment)
+    return SegmentStory(
+        made_by=None if made_by is None else _family(made_by, made_by.taken),
+        gone_to=None if gone_to is None else _family(gone_to, gone_to.made),
+        ranges=ranges[:RANGES_SHOWN],
+        more_ranges=len(ranges) > RANGES_SHOWN,
+    )
+
+
+def killed_segment(datasource: Datasource, named: str) -> KilledSegment:
+    """What is left of one whose file was deleted, by Headgate's id. Raises ``NotFound``."""
+    try:
+        found = KilledSegment.objects.select_related("datasource", "removal").get(
+            pk=uuid.UUID(named), datasource=datasource
+        )
+    except (KilledSegment.DoesNotExist, ValueError):
+        raise NotFound(f"There is no segment {named[:200]!r} of {datasource.name}.") from None
+    return found
+
+
+def _family(replacement: Replacement, ids: Sequence[uuid.UUID]) -> Family:
+    shown = ids[:RELATIVES_SHOWN]
+    there = Segment.objects.filter(pk__in=shown).select_related("datasource").defer("columns").in_bulk()
+    return Family(replacement, [Relative(pk, there.get(pk)) for pk in shown], len(ids) - len(shown))
+
+
+def _ranges(segment: Segment | KilledSegment) -> list[RecordRange]:
+    """One transaction writes a segment and its receipts, with one time: that finds them among millions."""
+    receipts = Receipt.objects.filter(created_at=segment.created_at, segment_ids__contains=[str(segment.pk)])
+    found = receipts.select_related("key__source").order_by("key__source__topic", "key__partition", "id")
+    return [one for receipt in found[: RANGES_SHOWN + 1] for one in _of_receipt(receipt, segment.pk)]
+
+
+def _of_receipt(receipt: Receipt, segment: uuid.UUID) -> Iterable[RecordRange]:
+    place = receipt.segment_ids.index(str(segment))
+    stored: list[list[Any]] = receipt.outcomes.get("stored", [])
+    for start, end, index in stored:
+        if index == place:
+            yield RecordRange(receipt.key.source.topic, receipt.key.partition, start, end, receipt.publish_id)
