@@ -27,6 +27,7 @@ from ingestion.specs.errors import said
 
 _MOST_ROWS = 2**31 - 1
 _LONGEST_COMMENT = 500
+_LONGEST_SKIP = timedelta(days=36_500)
 
 
 class _Strict(BaseModel):
@@ -62,8 +63,9 @@ class CompactionConfig(_Strict):
     @field_validator("skipOffsetFromLatest")
     @classmethod
     def _a_period(cls, value: str) -> str:
-        if duration_of(value) is None:
-            raise ValueError("must be an ISO 8601 duration such as PT1H or P1D")
+        duration = duration_of(value)
+        if duration is None or duration > _LONGEST_SKIP:
+            raise ValueError("must be an ISO 8601 duration such as PT1H or P1D, of 36,500 days at most")
         return value
 
     @property
@@ -113,6 +115,17 @@ def policy_of(datasource: Datasource) -> Policy | None:
     """None where compaction is off."""
     config = config_of(datasource)
     return None if config is None else Policy.of(CompactionConfig.model_validate(config))
+
+
+def changed_config(datasource: Datasource, *, max_rows: int | None, skip_offset: str | None) -> CompactionConfig:
+    """What is set of it, with other sizes; None leaves one as it is. Raises ``InvalidInput``."""
+    row = Configured.objects.filter(datasource=datasource, enabled=True).first()
+    document = dict(row.document) if row is not None else {"dataSource": datasource.name}
+    if max_rows is not None:
+        document = {k: v for k, v in document.items() if k != "tuningConfig"} | {"maxRowsPerSegment": max_rows}
+    if skip_offset is not None:
+        document["skipOffsetFromLatest"] = skip_offset
+    return read_config(document)
 
 
 def read_config(document: Any) -> CompactionConfig:

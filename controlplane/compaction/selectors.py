@@ -39,13 +39,15 @@ class Standing:
     awaiting: Amount
     compacted: Amount
     skipped: Amount
+    becoming: int = 0  # segments, about, that those awaiting are merged into
 
 
 _STANDING = """
     WITH by_interval AS (
         SELECT interval_end > %(skipped_after)s AS skipped, count(*) AS n, sum(size_bytes) AS size,
                count(*) FILTER (WHERE rows < %(rows)s AND size_bytes < %(bytes)s) AS small,
-               sum(size_bytes) FILTER (WHERE rows < %(rows)s AND size_bytes < %(bytes)s) AS small_size
+               sum(size_bytes) FILTER (WHERE rows < %(rows)s AND size_bytes < %(bytes)s) AS small_size,
+               sum(rows) FILTER (WHERE rows < %(rows)s AND size_bytes < %(bytes)s) AS small_rows
         FROM segments_segment WHERE datasource_id = %(datasource)s AND used GROUP BY interval_start, interval_end
     )
     SELECT coalesce(sum(small_size) FILTER (WHERE NOT skipped AND small > 1), 0)::int8,
@@ -55,25 +57,29 @@ _STANDING = """
            coalesce(sum(n - CASE WHEN small > 1 THEN small ELSE 0 END) FILTER (WHERE NOT skipped), 0)::int8,
            count(*) FILTER (WHERE NOT skipped AND small <= 1),
            coalesce(sum(size) FILTER (WHERE skipped), 0)::int8, coalesce(sum(n) FILTER (WHERE skipped), 0)::int8,
-           count(*) FILTER (WHERE skipped)
+           count(*) FILTER (WHERE skipped),
+           coalesce(sum(ceil(greatest(small_rows / %(target_rows)s::float8, small_size / %(target_bytes)s::float8)))
+                    FILTER (WHERE NOT skipped AND small > 1), 0)::int8
     FROM by_interval
 """
 
 
-def standing(datasource: Datasource) -> Standing:
-    """One pass over its segments in use. Where it is off, by the default policy."""
+def standing(datasource: Datasource, simulated: Policy | None = None) -> Standing:
+    """One pass over its segments in use. Where it is off, by the default policy; or by one that is tried out."""
     found = policy_of(datasource)
-    policy = found or Policy()
+    policy = simulated or found or Policy()
     values = {
         "datasource": datasource.pk,
         "rows": int(policy.limits.target_rows * LARGE),
         "bytes": int(policy.limits.target_bytes * LARGE),
+        "target_rows": policy.limits.target_rows,
+        "target_bytes": policy.limits.target_bytes,
         "skipped_after": _skipped_after(datasource, policy),
     }
     with connection.cursor() as cursor:
         cursor.execute(_STANDING, values)
         numbers = cursor.fetchone()
-    return Standing(found is not None, Amount(*numbers[:3]), Amount(*numbers[3:6]), Amount(*numbers[6:]))
+    return Standing(found is not None, Amount(*numbers[:3]), Amount(*numbers[3:6]), Amount(*numbers[6:9]), numbers[9])
 
 
 def _skipped_after(datasource: Datasource, policy: Policy) -> datetime | str:
@@ -83,9 +89,11 @@ def _skipped_after(datasource: Datasource, policy: Policy) -> datetime | str:
     return "infinity" if latest is None or not policy.skip_offset else latest - policy.skip_offset
 
 
-def fragmented(datasource: Datasource, most: int = SHOWN_INTERVALS) -> Sequence[Looked]:
+def fragmented(
+    datasource: Datasource, most: int = SHOWN_INTERVALS, simulated: Policy | None = None
+) -> Sequence[Looked]:
     """Its intervals with the most segments, and what would be done with each now, or why nothing is."""
-    policy = policy_of(datasource) or Policy()
+    policy = simulated or policy_of(datasource) or Policy()
     intervals = Interval.objects.filter(datasource=datasource, segments__gt=1).select_related("datasource")
     return [look_at(interval, policy) for interval in intervals.order_by("-segments", "-start")[:most]]
 
