@@ -49,6 +49,7 @@ def _zooms(span: timedelta) -> dict[str, str]:
     """Of the whole, and of windows in its middle."""
     middle = datetime.now(UTC) - span / 2
     found = {"all": f"{API}/timeline/", "page": f"{PAGE}/timeline.json?width=1400"}
+    found["layers"] = f"{PAGE}/timeline.json?width=1400&layers=unused,merged,late"
     for name, days in (("10_years", 3650), ("year", 365), ("month", 30), ("week", 7), ("day", 1), ("hour", 1 / 24)):
         if days < span.days:
             half = timedelta(days=days) / 2

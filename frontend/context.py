@@ -58,6 +58,7 @@ SECTIONS = (
     Section("Connections", "frontend:connections", icon="plug", key="c"),
     Section("Teams", "frontend:teams", icon="people", key="m"),
     Section("People", "frontend:people", icon="person-badge", key="p", reached=_administers_site),
+    Section("Retention", "frontend:site-rules", icon="hourglass-split", reached=_administers_site),
 )
 
 

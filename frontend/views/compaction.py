@@ -1,28 +1,106 @@
-"""A datasource's compaction: how far it is, what is next, and why an interval is not merged."""
+"""A datasource's compaction: how far it is, what is next, why an interval is not merged, and what settings would do."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from django import forms
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
 
+from controlplane.common.errors import InvalidInput
 from controlplane.compaction import configs, selectors
+from controlplane.datasources.models import Datasource
+from controlplane.segments.selectors import made_by_task
 from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.residents import running
+from controlplane.teams.permissions import Action, require
 from frontend.paging import keyset_page
-from frontend.views.common import PageRequest, page
+from frontend.views.common import PageRequest, act, page
 from frontend.views.datasources import frame
+
+MOST_ROWS = 2**31 - 1
+
+
+class PolicyForm(forms.Form):
+    """Settings to be tried out."""
+
+    rows = forms.IntegerField(
+        label="Rows of a segment (maxRowsPerSegment)",
+        min_value=1,
+        max_value=MOST_ROWS,
+        widget=forms.NumberInput(attrs={"class": "form-control"}),
+    )
+    skip = forms.CharField(
+        label="Left alone behind the latest (skipOffsetFromLatest)",
+        max_length=60,
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def config(self, datasource: Datasource) -> configs.CompactionConfig:
+        """What is set of the datasource with these; once the form is valid. Raises ``InvalidInput``."""
+        given = self.cleaned_data
+        return configs.changed_config(datasource, max_rows=given["rows"], skip_offset=given["skip"].strip())
 
 
 @page
 def compaction(request: PageRequest, name: str) -> HttpResponse:
-    """What waits, the most fragmented intervals, and the jobs, newest first."""
+    """What waits, the most fragmented intervals, and the jobs, newest first; what is tried stands in the address."""
     datasource = get_datasource(request.user, name)
+    jobs = keyset_page(selectors.list_jobs(datasource), ["-created_at", "-id"], request.GET.get("cursor"))
+    begin = _in_force(datasource)
+    tried = any(name in request.GET for name in PolicyForm.base_fields)
+    form = PolicyForm({**begin, **request.GET.dict()} if tried else None, initial=begin)
     context = {
         **frame(request, datasource, "compaction"),
         "standing": selectors.standing(datasource),
         "target_rows": (configs.policy_of(datasource) or configs.Policy()).limits.target_rows,
         "application": running(),
         "intervals": selectors.fragmented(datasource),
-        "page": keyset_page(selectors.list_jobs(datasource), ["-created_at", "-id"], request.GET.get("cursor")),
+        "page": jobs,
+        "made": made_by_task([job.pk for job in jobs.rows]),
+        "form": form,
+        **_simulated(datasource, form),
     }
     return render(request, "datasources/compaction.html", context)
+
+
+def _in_force(datasource: Datasource) -> dict[str, Any]:
+    config = configs.changed_config(datasource, max_rows=None, skip_offset=None)
+    return {"rows": config.target_rows, "skip": config.skipOffsetFromLatest}
+
+
+def _simulated(datasource: Datasource, form: PolicyForm) -> dict[str, Any]:
+    if not form.is_valid():
+        return {}
+    try:
+        policy = configs.Policy.of(form.config(datasource))
+    except InvalidInput as error:
+        form.add_error("skip", error.detail)
+        return {}
+    return {
+        "simulated": selectors.standing(datasource, policy),
+        "would": selectors.fragmented(datasource, simulated=policy),
+    }
+
+
+@require_POST
+@page
+def apply(request: PageRequest, name: str) -> HttpResponse:
+    """What was tried holds from now on."""
+    datasource = get_datasource(request.user, name)
+    require(request.user, Action.OPERATE, datasource.team)
+    form = PolicyForm(request.POST)
+    if not form.is_valid():
+        raise InvalidInput("Rows of a segment and what is left alone must both be given.")
+    config = form.config(datasource)
+    back = reverse("frontend:datasource-compaction", args=[name])
+    done = f"The compaction of {name} is on, with these settings."
+    return act(
+        request,
+        lambda: configs.set_config(user=request.user, datasource=datasource, config=config, comment="tried out before"),
+        done,
+        back,
+    )

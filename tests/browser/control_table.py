@@ -17,6 +17,7 @@ from tests.browser import (
     walks_of_data,
     walks_of_drafts,
     walks_of_people,
+    walks_of_retention,
     walks_of_site,
     walks_of_teams,
 )
@@ -327,6 +328,35 @@ DATA = [
         FIX, (FIX_SUBMIT, "Submit and replay"), (FIX_SUBMIT, "Change it further")
     ),
 ]
+RULES, MARK = f"{DS}retention/rules/", f"{DS}retention/mark/"
+SEND_RULES, SEND_SITES, SEND_MARK = f"POST {RULES}", "POST retention/", f"POST {MARK}"
+MOVES = ("Move rule 1 down", "Move rule 2 up", "Remove rule 1", "Remove rule 2")
+RETENTION = [
+    row(
+        RULES,
+        walks_of_retention.set_rules,
+        *((SEND_RULES, label) for label in ("Add a rule", "Preview", "Save the rules")),
+    ),
+    row(RULES, walks_of_retention.move_rules, *((SEND_RULES, label) for label in MOVES)),
+    row(
+        "retention/",
+        walks_of_retention.set_the_sites_rules,
+        *((SEND_SITES, label) for label in ("Add a rule", "Preview", "Save the rules", *MOVES)),
+    ),
+    row(
+        MARK,
+        walks_of_retention.use_again_and_take_out,
+        *((SEND_MARK, label) for label in ("Preview", "Use again", "Take out of use")),
+    ),
+    row(MARK, walks_of_retention.delete_segments_for_good, (SEND_MARK, "Delete for good")),
+    row(
+        f"{DS}compaction/",
+        walks_of_retention.try_compaction,
+        (f"GET {DS}compaction/", "Simulate"),
+        (f"POST {DS}compaction/apply/", "Apply these settings"),
+    ),
+    row(f"{DS}delete/", walks_of_retention.delete_a_datasource, (f"POST {DS}delete/", "Delete it whole")),
+]
 STEP = f"{LOAD}<slug:step_name>/"
 SEND = f"POST {STEP}"
 DRAFTS = [
@@ -359,6 +389,7 @@ GROUPS = {
     "tasks": TASKS,
     "specs": SPECS,
     "data": DATA,
+    "retention": RETENTION,
     "drafts": DRAFTS,
     "teams": TEAMS,
     "people": PEOPLE,

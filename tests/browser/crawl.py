@@ -11,7 +11,7 @@ from django.urls import Resolver404, resolve
 from playwright.sync_api import Page, expect
 
 from frontend.load.steps import STEPS
-from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, address_link
+from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, address_link, removed_segment
 from tests.support.alerting import alerting
 
 NARROW, WIDE, HEIGHT = 390, 1400, 1000
@@ -97,6 +97,8 @@ def stops(site: Site) -> Iterator[Stop]:
     fix = f"/datasources/flights/quarantine/fix/?cause={site.cast.quarantined.cause}"
     yield Stop(fix)
     yield Stop(fix, press="Submit this spec and replay all of this cause…")
+    yield from _of_retention()
+    yield from _of_segments(site)
     yield from _of_task(site.task.pk)
     yield Stop(f"/tasks/{ENDED}/")
     yield from _of_drafts(site)
@@ -108,6 +110,25 @@ def stops(site: Site) -> Iterator[Stop]:
         yield Stop(f"/{kind}/-/new/")
         yield Stop(f"/{kind}/-/new/?example=offset_range")
         yield Stop(f"/{kind}/-/new/?from={source}")
+
+
+def _of_segments(site: Site) -> Iterator[Stop]:
+    for named in (site.cast.segments[0].pk, removed_segment(site.cast).pk):
+        name = "flights" if named == site.cast.segments[0].pk else STORED
+        yield Stop(f"/datasources/{name}/segments/{named}/")
+        yield Stop(f"/datasources/{name}/segments/{named}/file/")
+
+
+def _of_retention() -> Iterator[Stop]:
+    yield Stop("/datasources/flights/compaction/?rows=1000&skip=P1D")
+    yield Stop("/datasources/flights/retention/rules/")
+    yield Stop(f"/datasources/{STORED}/retention/rules/")
+    yield Stop(f"/datasources/{STORED}/retention/rules/", press="Preview")
+    yield Stop("/datasources/flights/retention/mark/?step=mark_unused&scope=everything", press="Preview")
+    for step in ("mark_used", "kill"):
+        yield Stop(f"/datasources/{STORED}/retention/mark/?step={step}&scope=everything", press="Preview")
+    yield Stop("/datasources/flights/delete/")
+    yield Stop("/datasources/year/delete/")
 
 
 def _of_teams() -> Iterator[Stop]:
@@ -136,6 +157,8 @@ def _of_teams() -> Iterator[Stop]:
         "/teams/alpha/delete/confirm/",
     ):
         yield Stop(address, role="superuser")
+    for button in ("", "Add a rule", "Preview"):
+        yield Stop("/retention/", role="superuser", press=button)
     for address in ("/datasources/flights/transfer/", "/connections/alpha/orders-schemas/transfer/"):
         yield Stop(address, role="superuser")
 

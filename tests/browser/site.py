@@ -22,6 +22,8 @@ from controlplane.loading import samples
 from controlplane.loading.documents import nested
 from controlplane.loading.models import Draft
 from controlplane.login.addresses import secret_for
+from controlplane.retention.models import RuleSet
+from controlplane.segments.marking import Chosen, mark_unused
 from controlplane.segments.models import FaultyRecord, LagSample, ProgressKey, QuarantinedRecord, Segment, Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Status, Task
@@ -174,7 +176,24 @@ def _stored_offsets(cast: Cast) -> None:
     SpecVersion.objects.create(supervisor=supervisor, version=1, spec=spec, created_by=cast.users["owner"])
     read = {"cluster_id": "cluster-1", "topic": f"{STORED}-topic", "topic_id": "topic-id-2"}
     source = Source.objects.create(datasource=datasource, kind=STORED_OFFSETS.kind, group=STORED, **read)
+    kept = [{"type": "loadByPeriod", "period": "P10Y"}, {"type": "loadForever"}]
+    RuleSet.objects.create(datasource=datasource, rules=kept, updated_at=timezone.now())
+    removed_segment(cast)
     ProgressKey.objects.create(source=source, partition=0, next_offset=5, end_offset=9, log_start_offset=0)
+
+
+def removed_segment(cast: Cast) -> Segment:
+    """The only one of ``STORED``, of 10 rows: it was taken out of use, and has its file; made anew."""
+    datasource = Datasource.objects.get(name=STORED)
+    Segment.objects.filter(datasource=datasource).delete()
+    made = segment(datasource, DAY, timedelta(days=1), 0, 10)
+    made.save(force_insert=True)
+    sum_intervals(datasource)
+    file = Path(settings.DEEP_STORAGE) / made.path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"x" * made.size_bytes)
+    mark_unused(datasource, Chosen(), by="owner", what="2013-01-01 to 2013-01-02")
+    return made
 
 
 def kafka_spec(name: str) -> dict[str, Any]:

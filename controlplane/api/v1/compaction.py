@@ -17,15 +17,25 @@ from controlplane.tasks.residents import running
 
 
 class CompactionView(HeadgateView):
-    @extend_schema(operation_id="get_compaction", tags=["datasources"], responses=shapes.CompactionSerializer)
+    @extend_schema(
+        operation_id="get_compaction",
+        tags=["datasources"],
+        parameters=[shapes.CompactionQuery],
+        responses=shapes.CompactionSerializer,
+    )
     def get(self, request: Request, name: str) -> Response:
-        """How far it is merged, what is next, and why an interval is not merged."""
+        """How far it is merged, what is next, and why an interval is not merged; with settings, as they would be."""
+        query = query_of(request, shapes.CompactionQuery)
         datasource, application = find_datasource(self.actor, name), running()
+        tried = None
+        if query:
+            rows, skip = query.get("max_rows_per_segment"), query.get("skip_offset_from_latest")
+            tried = configs.Policy.of(configs.changed_config(datasource, max_rows=rows, skip_offset=skip))
         told = {
-            "standing": selectors.standing(datasource),
+            "standing": selectors.standing(datasource, tried),
             "config": configs.config_of(datasource),
             "application": application.pk if application else None,
-            "intervals": selectors.fragmented(datasource),
+            "intervals": selectors.fragmented(datasource, simulated=tried),
         }
         return Response(shapes.CompactionSerializer(told).data)
 

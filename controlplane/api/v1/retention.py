@@ -20,6 +20,7 @@ from controlplane.retention.asking import chosen
 from controlplane.retention.holdings import list_removals, unused
 from controlplane.retention.rules import read_rules, shown
 from controlplane.segments.marking import Chosen
+from controlplane.supervisors.deleting import delete_datasource
 
 
 def _chosen(datasource: Datasource, body: dict[str, Any]) -> Chosen:
@@ -78,6 +79,21 @@ class KillView(HeadgateView):
         amount = services.kill(
             user=self.actor, datasource=datasource, chosen=_chosen(datasource, body), dry_run=body["dry_run"]
         )
+        return Response(shapes.MarkedSerializer(amount).data)
+
+
+class DeleteView(HeadgateView):
+    @extend_schema(
+        operation_id="delete_datasource",
+        tags=["datasources"],
+        request=shapes.DeleteRequest,
+        responses=shapes.MarkedSerializer,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Delete it whole: all its segments are lost. Refused while a supervisor or a task reads into it."""
+        datasource = find_datasource(self.actor, name)
+        body = body_of(request, shapes.DeleteRequest)
+        amount = delete_datasource(user=self.actor, datasource=datasource, name=body["name"])
         return Response(shapes.MarkedSerializer(amount).data)
 
 

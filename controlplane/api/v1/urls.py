@@ -26,6 +26,7 @@ from controlplane.api.v1 import (
     records,
     retention,
     sampling,
+    segments,
     service_accounts,
     share_groups,
     supervisors,
@@ -132,8 +133,16 @@ urlpatterns = [
         "datasources/<str:name>/segments/mark-unused/", retention.MarkUnusedView.as_view(), name="segments-mark-unused"
     ),
     path("datasources/<str:name>/segments/mark-used/", retention.MarkUsedView.as_view(), name="segments-mark-used"),
+    path("datasources/<str:name>/delete/", retention.DeleteView.as_view(), name="datasource-delete"),
     path("datasources/<str:name>/segments/kill/", retention.KillView.as_view(), name="segments-kill"),
     path("datasources/<str:name>/segments/unused/", retention.UnusedSegmentsView.as_view(), name="segments-unused"),
+    # After those that have names of their own.
+    path("datasources/<str:name>/segments/<str:segment_id>/", segments.SegmentView.as_view(), name="segment"),
+    path(
+        "datasources/<str:name>/segments/<str:segment_id>/file/",
+        segments.SegmentFileView.as_view(),
+        name="segment-file",
+    ),
     path("datasources/<str:name>/rules/", retention.RulesView.as_view(), name="rules"),
     path("datasources/<str:name>/rules/preview/", retention.RulesPreviewView.as_view(), name="rules-preview"),
     path("datasources/<str:name>/removals/", retention.RemovalsView.as_view(), name="removals"),

@@ -6,7 +6,15 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.api.base import QuerySerializer
 from controlplane.compaction.models import State
+
+
+class CompactionQuery(QuerySerializer):
+    """Settings that are tried out: nothing is changed."""
+
+    max_rows_per_segment = serializers.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+    skip_offset_from_latest = serializers.CharField(required=False, max_length=60, help_text="ISO 8601, such as P1D.")
 
 
 class AmountSerializer(serializers.Serializer[Any]):
@@ -31,6 +39,9 @@ class CompactionSerializer(serializers.Serializer[Any]):
     on = serializers.BooleanField(source="standing.on")
     config = serializers.DictField(allow_null=True, help_text="In Druid's form, defaults included; null: it is off.")
     awaiting = AmountSerializer(source="standing.awaiting")
+    becoming = serializers.IntegerField(
+        source="standing.becoming", help_text="About how many segments those awaiting are merged into."
+    )
     compacted = AmountSerializer(source="standing.compacted")
     skipped = AmountSerializer(source="standing.skipped")
     application = serializers.CharField(allow_null=True, help_text="The one that runs, for all datasources.")

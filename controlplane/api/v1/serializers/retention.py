@@ -36,6 +36,10 @@ class KillRequest(MarkRequest):
     dry_run = serializers.BooleanField(default=False)
 
 
+class DeleteRequest(BodySerializer):
+    name = serializers.CharField(max_length=200, help_text="The datasource's, once more.")
+
+
 class MarkedSerializer(serializers.Serializer[Any]):
     segments = serializers.IntegerField()
     rows = serializers.IntegerField()

@@ -1,0 +1,33 @@
+"""One segment, and what its file holds."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.base import HeadgateView
+from controlplane.api.v1.serializers import segments as shapes
+from controlplane.datasources.selectors import find_datasource
+from controlplane.retention.holdings import find_segment, segment_or_killed
+from controlplane.segments.models import Segment
+from controlplane.segments.newest import segment_file
+from controlplane.segments.selectors.one import story
+
+
+class SegmentView(HeadgateView):
+    @extend_schema(operation_id="get_segment", tags=["datasources"], responses=shapes.SegmentStorySerializer)
+    def get(self, request: Request, name: str, segment_id: str) -> Response:
+        """A segment by its id or Druid's identifier: its state, what it was made of, and which records are in it."""
+        known = segment_or_killed(find_datasource(self.actor, name), segment_id)
+        there = isinstance(known, Segment)
+        found = {"segment": known if there else None, "killed": None if there else known, "story": story(known)}
+        return Response(shapes.SegmentStorySerializer(found).data)
+
+
+class SegmentFileView(HeadgateView):
+    @extend_schema(operation_id="get_segment_file", tags=["datasources"], responses=shapes.SegmentFileSerializer)
+    def get(self, request: Request, name: str, segment_id: str) -> Response:
+        """What its Parquet file says of its columns, and its latest rows, as far as you may see them."""
+        segment = find_segment(find_datasource(self.actor, name), segment_id)
+        return Response(shapes.SegmentFileSerializer(segment_file(user=self.actor, segment=segment)).data)

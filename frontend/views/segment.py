@@ -1,0 +1,88 @@
+"""One segment: where its rows came from, where they are, and what its file holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
+from controlplane.retention.holdings import segment_or_killed
+from controlplane.segments.killing import goes_at
+from controlplane.segments.models import Segment
+from controlplane.segments.newest import segment_file
+from controlplane.segments.selectors.one import story
+from controlplane.tasks.datasources import get_datasource
+from frontend.views.common import PageRequest, page, rest_address
+from frontend.views.datasources import frame
+from frontend.views.rows import table_of
+from ingestion.specs.newest_rows import Footer
+
+ROWS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class ColumnLine:
+    """A column of the file's footer, with its share of the file."""
+
+    column: Any
+    percent: float
+
+
+@page
+def detail(request: PageRequest, name: str, segment_id: str) -> HttpResponse:
+    """The page; what its file holds comes a moment later."""
+    return _page(request, name, segment_id, read=False)
+
+
+@page
+def file(request: PageRequest, name: str, segment_id: str) -> HttpResponse:
+    """What its file holds: the page's part that it asks for, or for who runs no scripts the whole page."""
+    return _page(request, name, segment_id, read=True)
+
+
+def _page(request: PageRequest, name: str, segment_id: str, *, read: bool) -> HttpResponse:
+    datasource = get_datasource(request.user, name)
+    known = segment_or_killed(datasource, segment_id)
+    segment = known if isinstance(known, Segment) else None
+    context: dict[str, Any] = {
+        **frame(request, datasource, "segments"),
+        "crumbs": [
+            ("Datasources", reverse("frontend:datasources")),
+            (name, reverse("frontend:datasource", args=[name])),
+            ("Segments", reverse("frontend:datasource-segments", args=[name])),
+        ],
+        "subtitle": str(known.pk) if segment is None else segment.identifier,
+        "rest": rest_address("api:segment", name, str(known.pk)),
+        "segment": segment,
+        "killed": known if segment is None else None,
+        "known": known,
+        "goes": None if segment is None else goes_at(segment),
+        "story": story(known),
+        "read": read,
+        "file_url": reverse("frontend:datasource-segment-file", args=[name, str(known.pk)]),
+    }
+    if read and segment is not None:
+        context |= _read(request, segment)
+    part = read and request.htmx and segment is not None
+    return render(request, "datasources/_segment_file.html" if part else "datasources/segment.html", context)
+
+
+def _read(request: PageRequest, segment: Segment) -> dict[str, Any]:
+    try:
+        held = segment_file(user=request.user, segment=segment, limit=ROWS_SHOWN)
+    except (NotFound, NotAllowed):
+        raise
+    except HeadgateError as error:
+        return {"problem": error}
+    return {"footer": held.footer, "lines": _lines(held.footer), **table_of(held.rows)}
+
+
+def _lines(footer: Footer | None) -> list[ColumnLine]:
+    if footer is None:
+        return []
+    whole = sum(column.compressed_bytes for column in footer.columns) or 1
+    return [ColumnLine(column, 100 * column.compressed_bytes / whole) for column in footer.columns]
