@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +12,17 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.selectors import Timeline, count_segments, list_segments, merged_by_task
+from controlplane.datasources.models import Datasource
+from controlplane.segments.selectors import (
+    LAYERS,
+    Bar,
+    Layer,
+    Timeline,
+    count_segments,
+    layers,
+    list_segments,
+    merged_by_task,
+)
 from controlplane.segments.selectors import timeline as segment_timeline
 from controlplane.tasks.datasources import get_datasource
 from frontend.forms import SegmentFilter
@@ -40,6 +51,7 @@ LIST = Shape(
     last=("-partition_num", "-id"),
 )
 NARROWEST, WIDEST = 100, 4000
+LAYER_LABELS = {"unused": "Not in use", "merged": "Merged", "late": "Late"}
 
 
 @page
@@ -50,11 +62,23 @@ def timeline(request: PageRequest, name: str) -> HttpResponse:
         start, end = asked_time(request, "from"), asked_time(request, "to")
         width = min(max(int(request.GET.get("width", "1000")), NARROWEST), WIDEST)
         timeline = segment_timeline(datasource, start=start, end=end, width=width)
+        found = layers(datasource, _asked_layers(request), start=start, end=end)
     except ValueError as error:
         return JsonResponse({"detail": str(error)}, status=400)
     except InvalidInput as error:
         return JsonResponse({"detail": error.detail}, status=400)
-    return JsonResponse(_as_json(timeline))
+    return JsonResponse(_as_json(timeline) | {"layers": {layer.name: _marks(layer) for layer in found}})
+
+
+def _asked_layers(request: PageRequest) -> list[str]:
+    return [name for part in request.GET.getlist("layers") for name in part.split(",") if name]
+
+
+def _marks(layer: Layer) -> list[list[int]] | None:
+    """None where there are too many."""
+    if layer.too_many:
+        return None
+    return [[_ms(m.start), _ms(m.end), m.segments, m.rows, m.size_bytes] for m in layer.marks]
 
 
 def _as_json(timeline: Timeline) -> dict[str, Any]:
@@ -66,14 +90,50 @@ def _ms(time: datetime) -> int:
     return round(time.timestamp() * 1000)
 
 
+@dataclass(frozen=True)
+class IntervalLine:
+    """A bar of the timeline as a row, with what each layer that is asked for has of it."""
+
+    bar: Bar
+    layers: list[tuple[str, int | None]]  # name, segments; None where there are too many
+
+    @property
+    def average_bytes(self) -> int:
+        """Of its segments."""
+        return self.bar.size_bytes // max(1, self.bar.segments)
+
+
 @page
 def intervals(request: PageRequest, name: str) -> HttpResponse:
-    """The timeline as a table."""
+    """The timeline as a table, with the layers that stand in the address."""
     datasource = get_datasource(request.user, name)
     timeline = segment_timeline(datasource, start=None, end=None)
     rows = numbered_page(timeline.bars[::-1], request.GET.get("page"), INTERVALS_PER_PAGE)
-    context = {**frame(request, datasource, "intervals"), "page": rows, "timeline": timeline}
+    asked = [layer for layer in LAYERS if layer in _asked_layers(request)]
+    context = {
+        **frame(request, datasource, "intervals"),
+        "page": rows,
+        "lines": _interval_lines(datasource, list(rows), asked),
+        "timeline": timeline,
+        "layers": [(layer, LAYER_LABELS[layer], layer in asked) for layer in LAYERS],
+        "asked": [LAYER_LABELS[layer] for layer in asked],
+    }
     return render(request, "datasources/intervals.html", context)
+
+
+def _interval_lines(datasource: Datasource, bars: list[Bar], asked: list[str]) -> list[IntervalLine]:
+    if not bars or not asked:
+        return [IntervalLine(bar, []) for bar in bars]
+    window = {"start": min(bar.start for bar in bars), "end": max(bar.end for bar in bars)}
+    found = layers(datasource, asked, **window)
+    return [IntervalLine(bar, [(layer.name, _within(layer, bar)) for layer in found]) for bar in bars]
+
+
+def _within(layer: Layer, bar: Bar) -> int | None:
+    """How many segments a layer has of a bar, which may be of several intervals."""
+    if layer.too_many:
+        return None
+    return sum(mark.segments for mark in layer.marks if mark.start >= bar.start and mark.end <= bar.end)
 
 
 @page

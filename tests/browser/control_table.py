@@ -309,6 +309,7 @@ DATA = [
         walks_of_data.move_the_timeline,
         *(("", label) for label in ("Earlier", "Zoom in", "Zoom out", "Later", "Whole", "Height of a bar")),
     ),
+    row(f"{DS}intervals/", walks_of_data.switch_layers, (f"GET {DS}intervals/", "Show these")),
     row(SEGMENTS, walks_of_data.filter_segments, (f"GET {SEGMENTS}", "Filter")),
     row(QUARANTINE, walks_of_data.filter_the_quarantine, (f"GET {QUARANTINE}", "Filter")),
     row(QUARANTINE, walks_of_data.ingest_ticked, (CHOOSE, "Ingest…")).and_on(

@@ -120,6 +120,8 @@ def _of_segments(site: Site) -> Iterator[Stop]:
 
 
 def _of_retention() -> Iterator[Stop]:
+    yield Stop("/datasources/flights/?layers=small,unused,late")
+    yield Stop("/datasources/flights/intervals/?layers=unused&layers=late")
     yield Stop("/datasources/flights/compaction/?rows=1000&skip=P1D")
     yield Stop("/datasources/flights/retention/rules/")
     yield Stop(f"/datasources/{STORED}/retention/rules/")

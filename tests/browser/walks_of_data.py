@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from playwright.sync_api import expect
 
@@ -26,6 +27,30 @@ def move_the_timeline(visit: Visit) -> None:
     assert drawn(visit.page) == whole
     visit.page.get_by_label("Height of a bar").select_option("Bytes")
     assert drawn(visit.page) == whole
+
+
+def switch_layers(visit: Visit) -> None:
+    """On the drawing, where what is on stands in the address and is said in words; and as a table."""
+    visit.open("/datasources/stored/")
+    expect(visit.page.locator("[data-timeline-layers]")).to_have_text("")
+    visit.open("/datasources/year/")
+    drawn(visit.page)
+    for label in ("Not in use", "Late", "Small segments"):
+        visit.page.get_by_label(label, exact=True).check()
+    said = visit.page.locator("[data-timeline-layers]")
+    expect(said).to_contain_text("Late: 1,815 segments of 365 intervals")
+    expect(said).to_contain_text("Not in use: 0 segments of 0 intervals")
+    expect(visit.page).to_have_url(re.compile(r"layers=small%2Cunused%2Clate"))
+    visit.page.reload()
+    expect(said).to_contain_text("Late: 1,815 segments")
+    expect(visit.page.locator("[data-timeline]")).to_have_attribute("data-layers", "small unused late")
+    visit.page.get_by_label("Late", exact=True).uncheck()
+    expect(said).not_to_contain_text("Late")
+    visit.open("/datasources/year/intervals/")
+    visit.page.get_by_label("Late", exact=True).check()
+    visit.press("Show these")
+    expect(visit.page.get_by_role("columnheader", name="Late")).to_be_visible()
+    assert "layers=late" in visit.page.url
 
 
 def mask_a_column(visit: Visit) -> None:

@@ -185,6 +185,7 @@ WITH_BODY = {
     ("POST", "api/v1/datasources/<str:name>/segments/mark-unused/"),
     ("POST", "api/v1/datasources/<str:name>/segments/mark-used/"),
     ("POST", "api/v1/datasources/<str:name>/segments/kill/"),
+    ("POST", "api/v1/datasources/<str:name>/delete/"),
     ("PUT", "api/v1/datasources/<str:name>/rules/"),
     ("POST", "api/v1/datasources/<str:name>/rules/preview/"),
     ("POST", "druid/indexer/v1/datasources/<str:name>/markUnused"),

@@ -306,7 +306,8 @@ def test_an_empty_datasource_says_so_everywhere(viewer: Client, cast: Cast) -> N
         page = parsed(viewer.get(f"/datasources/empty/{part}"))
         assert page.all("table") == []
         assert page.one("h1").text == "empty"
-    assert viewer.get("/datasources/empty/timeline.json").json() == {"bars": [], "rows": 0, "merged": False}
+    empty = {"bars": [], "rows": 0, "merged": False, "layers": {}}
+    assert viewer.get("/datasources/empty/timeline.json").json() == empty
 
 
 def test_every_part_is_reached_from_the_first_page(viewer: Client) -> None:

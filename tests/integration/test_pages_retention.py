@@ -126,7 +126,7 @@ def test_segments_are_taken_out_of_use_and_put_back(cast: Cast, owner: Client, t
     assert "1 segment of 1 interval: 500 rows" in parsed(owner.post(MARK, back)).text
     owner.post(MARK, {**back, "sure": "1"})
     assert Segment.objects.get(used=False).partition_num == 1
-    kill = {"step": "kill", "scope": "interval", "interval": "2013-01-01/P1D", "versions": "other, v1"}
+    kill = {"step": "kill", "scope": "interval", "interval": "2013-01-01/P1D", "versions": f"other, {first.version}"}
     assert "1 unused segment of 1 interval" in parsed(owner.post(MARK, kill)).text
     owner.post(MARK, {**kill, "sure": "1"})
     assert Segment.objects.get(used=False).kill_began_at is not None

@@ -77,8 +77,11 @@ class TimelineView(HeadgateView):
         """A bar an interval; where there are more than 5000, merged into `width` of them. Sums stay exact."""
         query = query_of(request, shapes.TimelineQuery)
         datasource = find_datasource(self.actor, name)
-        timeline = segments.timeline(datasource, start=query.get("from"), end=query.get("to"), width=query["width"])
-        return Response(shapes.TimelineSerializer(timeline).data)
+        window = {"start": query.get("from"), "end": query.get("to")}
+        timeline = segments.timeline(datasource, **window, width=query["width"])
+        asked = [layer for layer in query.get("layers", "").split(",") if layer]
+        told = {**vars(timeline), "layers": segments.layers(datasource, asked, **window)}
+        return Response(shapes.TimelineSerializer(told).data)
 
 
 class EventsView(HeadgateView):

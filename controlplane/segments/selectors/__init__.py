@@ -10,6 +10,7 @@ from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, 
 from controlplane.segments.selectors.gaps import Gap, Gaps, gaps
 from controlplane.segments.selectors.lag_series import LagPoint, LagSeries, lag_samples, lag_series
 from controlplane.segments.selectors.lag_trend import LagTrend, lag_trends, last_within
+from controlplane.segments.selectors.layers import LAYERS, Layer, layers
 from controlplane.segments.selectors.lineage import made_by_task, merged_by_task
 from controlplane.segments.selectors.lists import (
     count_segments,
@@ -29,6 +30,7 @@ from controlplane.segments.selectors.timeline import Bar, Timeline, timeline
 from controlplane.segments.selectors.totals import Totals, datasource_totals, totals_by_task, totals_of, totals_of_one
 
 __all__ = [
+    "LAYERS",
     "Bar",
     "DayPoint",
     "ErrorGroup",
@@ -41,6 +43,7 @@ __all__ = [
     "LagPoint",
     "LagSeries",
     "LagTrend",
+    "Layer",
     "PartitionProgress",
     "Rates",
     "Timeline",
@@ -60,6 +63,7 @@ __all__ = [
     "lag_series",
     "lag_trends",
     "last_within",
+    "layers",
     "list_events",
     "list_faulty",
     "list_quarantined",

@@ -14,6 +14,7 @@ from controlplane.api.pagination import PageQuery
 from controlplane.api.v1.serializers.totals import TotalsSerializer
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent
 from controlplane.segments.replaying import unpacked
+from controlplane.segments.selectors.layers import LAYERS
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, MOST_IDS
 from controlplane.segments.selectors.timeline import MOST_BARS
 from ingestion.specs.causes import FINGERPRINT_LENGTH
@@ -70,6 +71,9 @@ class WindowQuery(QuerySerializer):
 
 class TimelineQuery(WindowQuery):
     width = serializers.IntegerField(required=False, min_value=1, max_value=MOST_BARS, default=1000)
+    layers = serializers.CharField(
+        required=False, max_length=100, help_text=f"Also these, with commas: {', '.join(LAYERS)}."
+    )
 
 
 class SegmentsQuery(WindowQuery, PageQuery):
@@ -88,12 +92,27 @@ class BarSerializer(serializers.Serializer[Any]):
     max_time = serializers.DateTimeField()
 
 
+class MarkSerializer(serializers.Serializer[Any]):
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
+    segments = serializers.IntegerField()
+    rows = serializers.IntegerField()
+    size_bytes = serializers.IntegerField()
+
+
+class LayerSerializer(serializers.Serializer[Any]):
+    name = serializers.ChoiceField(list(LAYERS))
+    marks = MarkSerializer(many=True, help_text="By interval.")
+    too_many = serializers.BooleanField(help_text="There are more than are looked at: ask for a shorter time.")
+
+
 class TimelineSerializer(serializers.Serializer[Any]):
     start = serializers.DateTimeField(allow_null=True)
     end = serializers.DateTimeField(allow_null=True)
     total_rows = serializers.IntegerField()
     merged = serializers.BooleanField()
     bars = BarSerializer(many=True)
+    layers = LayerSerializer(many=True, help_text="Those that were asked for.")
 
 
 class SegmentSerializer(serializers.Serializer[Any]):

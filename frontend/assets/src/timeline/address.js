@@ -13,3 +13,16 @@ export function keepWindow(shown) {
   }
   window.history.replaceState(window.history.state, "", address);
 }
+
+// So do the layers that are switched on.
+export function askedLayers() {
+  const query = new URLSearchParams(window.location.search);
+  return new Set(query.getAll("layers").flatMap((part) => part.split(",")).filter(Boolean));
+}
+
+export function keepLayers(names) {
+  const address = new URL(window.location.href);
+  address.searchParams.delete("layers");
+  if (names.length > 0) address.searchParams.set("layers", names.join(","));
+  window.history.replaceState(window.history.state, "", address);
+}

@@ -3,7 +3,7 @@ import { CustomChart, LineChart } from "echarts/charts";
 import { DataZoomInsideComponent, DataZoomSliderComponent, GridComponent, TooltipComponent } from "echarts/components";
 import * as echarts from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
-import { outline } from "./data.js";
+import { heat, outline } from "./data.js";
 import * as format from "./format.js";
 
 echarts.use([CustomChart, LineChart, GridComponent, TooltipComponent, DataZoomInsideComponent, DataZoomSliderComponent, CanvasRenderer]);
@@ -14,6 +14,8 @@ export const MEASURES = {
   size: { label: "Bytes", value: (bar) => bar.size, format: format.bytes },
 };
 const SHORTEST_WINDOW_MS = 2_000;
+const LINE_PX = 9; // a layer's line of marks
+const LAYER_COLOURS = { unused: "--hg-quiet-line", merged: "--hg-ok-line", late: "--hg-need-line" };
 
 export class TimelineChart {
   #echart;
@@ -22,6 +24,10 @@ export class TimelineChart {
   #measure = "rows";
   #tipX = 0;
   #chosenColour = "";
+  #heatColour = "";
+  #heated = false;
+  #layerColours = {};
+  #layerNames = []; // by line
 
   constructor(element) {
     this.#element = element;
@@ -74,6 +80,15 @@ export class TimelineChart {
     });
   }
 
+  // Each a line of marks above the bars, in the order given. `heated`: bars of many small segments stand out.
+  setLayers(layers, heated) {
+    this.#heated = heated;
+    const lines = layers.filter(({ marks }) => marks?.length > 0);
+    this.#layerNames = lines.map(({ name }) => name);
+    const data = lines.flatMap(({ marks }, line) => marks.map(({ start, end }) => [start, end, line]));
+    this.#echart.setOption({ grid: { top: 34 + LINE_PX * lines.length }, series: [{ id: "layers", data }] });
+  }
+
   setBars(bars, measure) {
     this.#bars = bars;
     this.#measure = measure;
@@ -81,7 +96,7 @@ export class TimelineChart {
     const interval = measure === "size" ? binaryStep(Math.max(...bars.map(value), 1)) : null;
     this.#echart.setOption({
       yAxis: [{ name: label, axisLabel: { formatter: axisFormat }, minInterval: interval ? 0 : 1, interval, max: interval && (({ max }) => Math.ceil(max / interval) * interval) }, {}],
-      series: [{ id: "bars", data: bars.map((bar) => [bar.start, bar.end, value(bar)]) }],
+      series: [{ id: "bars", data: bars.map((bar) => [bar.start, bar.end, value(bar), heat(bar)]) }],
     });
   }
 
@@ -103,6 +118,8 @@ export class TimelineChart {
     const style = getComputedStyle(this.#element);
     const colour = (name) => style.getPropertyValue(name).trim();
     this.#chosenColour = colour("--hg-chart-bar-chosen");
+    this.#heatColour = colour("--hg-bad-line");
+    this.#layerColours = Object.fromEntries(Object.entries(LAYER_COLOURS).map(([name, variable]) => [name, colour(variable)]));
     const text = { color: colour("--hg-chart-text"), fontFamily: style.fontFamily };
     const line = { lineStyle: { color: colour("--hg-chart-line") } };
     const axis = { axisLabel: text, axisLine: line, axisTick: line, nameTextStyle: text, splitLine: { lineStyle: { color: colour("--hg-chart-grid") } } };
@@ -114,8 +131,19 @@ export class TimelineChart {
       series: [
         { id: "outline" },
         { id: "bars", itemStyle: { color: colour("--hg-chart-bar") } },
+        { id: "layers" },
       ],
     });
+  }
+
+  #mark(params, api) {
+    const { x: least, y: top, width } = params.coordSys;
+    const left = Math.max(least, Math.round(api.coord([api.value(0), 0])[0]));
+    const right = Math.min(least + width, Math.round(api.coord([api.value(1), 0])[0]));
+    if (right < least || left > least + width) return null;
+    const name = this.#layerNames[api.value(2)];
+    const y = top - LINE_PX * (api.value(2) + 1);
+    return { type: "rect", shape: { x: left, y, width: Math.max(2, right - left - 1), height: LINE_PX - 3 }, style: { fill: this.#layerColours[name] } };
   }
 
   // Never over the bar it is about.
@@ -153,7 +181,8 @@ export class TimelineChart {
       ],
       series: [
         { id: "outline", type: "line", yAxisIndex: 1, data: [], ...hidden },
-        { id: "bars", type: "custom", encode: { x: [0, 1], y: 2 }, data: [], renderItem: (...item) => drawBar(...item, this.#chosenColour), clip: true },
+        { id: "bars", type: "custom", encode: { x: [0, 1], y: 2 }, data: [], renderItem: (...item) => drawBar(...item, this.#chosenColour, this.#heated && this.#heatColour), clip: true },
+        { id: "layers", type: "custom", silent: true, encode: { x: [0, 1], y: -1 }, data: [], renderItem: (params, api) => this.#mark(params, api) },
       ],
     };
   }
@@ -163,7 +192,7 @@ export class TimelineChart {
 const binaryStep = (largest) => 2 ** Math.ceil(Math.log2(largest / 4));
 
 // At least one pixel wide; wide enough ones keep a gap to their neighbour.
-function drawBar(params, api, chosenColour) {
+function drawBar(params, api, chosenColour, heatColour) {
   const [left, top] = api.coord([api.value(0), api.value(2)]);
   const [right, bottom] = api.coord([api.value(1), 0]);
   const gap = right - left > 2.5 ? 1 : 0;
@@ -172,7 +201,11 @@ function drawBar(params, api, chosenColour) {
     { x, y: Math.min(top, bottom - 1), width: Math.max(1, Math.round(right) - x - gap), height: Math.max(1, bottom - top) },
     params.coordSys,
   );
-  return shape && { type: "rect", shape, style: { fill: api.visual("color") }, emphasis: { style: { fill: chosenColour } } };
+  if (!shape) return null;
+  const bar = { type: "rect", shape, style: { fill: api.visual("color") }, emphasis: { style: { fill: chosenColour } } };
+  const warmth = heatColour ? api.value(3) : 0;
+  if (warmth === 0) return bar;
+  return { type: "group", children: [bar, { type: "rect", silent: true, shape, style: { fill: heatColour, opacity: 0.25 + 0.75 * warmth } }] };
 }
 
 // Only numbers and times of our own making: nothing here needs escaping.
@@ -180,5 +213,5 @@ export function describe(bar) {
   if (!bar) return "";
   const line = (name, value) => `<div class="timeline-tip-line"><span>${name}</span><b>${value}</b></div>`;
   const merged = bar.intervals > 1 ? line("Intervals", format.count(bar.intervals)) : "";
-  return `<div class="timeline-tip"><div>${format.span(bar.start, bar.end)}</div>${merged}${line("Rows", format.count(bar.rows))}${line("Segments", format.count(bar.segments))}${line("Size", format.bytes(bar.size))}</div>`;
+  return `<div class="timeline-tip"><div>${format.span(bar.start, bar.end)}</div>${merged}${line("Rows", format.count(bar.rows))}${line("Segments", format.count(bar.segments))}${line("Size", format.bytes(bar.size))}${line("Of a segment", format.bytes(Math.round(bar.size / Math.max(1, bar.segments))))}</div>`;
 }

@@ -1,10 +1,11 @@
 // The server's answer, as bars in time order. Times are milliseconds since 1970; ranges are half-open.
 import { isEnded, sayEnded } from "../session.js";
 
-export async function fetchTimeline(url, { from, to, width }, signal) {
+export async function fetchTimeline(url, { from, to, width, layers = [] }, signal) {
   const query = new URLSearchParams({ width: String(Math.max(200, Math.round(width))) });
   if (from !== undefined) query.set("from", new Date(from).toISOString());
   if (to !== undefined) query.set("to", new Date(to).toISOString());
+  if (layers.length > 0) query.set("layers", layers.join(","));
   const answer = await fetch(`${url}?${query}`, { signal, headers: { Accept: "application/json" }, credentials: "same-origin" });
   if (isEnded(answer)) {
     sayEnded();
@@ -12,7 +13,8 @@ export async function fetchTimeline(url, { from, to, width }, signal) {
   }
   if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
   const body = await answer.json();
-  return { ...body, bars: body.bars.map(([start, end, rows, segments, size, intervals]) => ({ start, end, rows, segments, size, intervals })) };
+  const marks = Object.entries(body.layers).map(([name, found]) => ({ name, marks: found?.map(([start, end, segments, rows, size]) => ({ start, end, segments, rows, size })) ?? null }));
+  return { ...body, layers: marks, bars: body.bars.map(([start, end, rows, segments, size, intervals]) => ({ start, end, rows, segments, size, intervals })) };
 }
 
 // The range that the axis shows: all bars with room beside them; few bars stay narrow enough to look like bars.
@@ -40,4 +42,11 @@ export function outline(bars, { start, end }, value, columns = 300) {
     [start + (column + 1) * width - 1, height ?? "-"],
   ]);
   return [[start, 0], ...points, [end, 0]];
+}
+
+// How small a bar's segments are for what they hold: 0 where they are few enough, up to 1 where thousands would be one.
+const WANTED_BYTES = 512 * 1024 * 1024;
+export function heat({ segments, size, intervals }) {
+  const needed = Math.max(intervals, Math.ceil(size / WANTED_BYTES));
+  return Math.min(1, Math.log10(Math.max(1, segments / needed)) / 3);
 }

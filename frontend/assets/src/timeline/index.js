@@ -3,6 +3,7 @@ import { TimelineChart } from "./chart.js";
 import { askedWindow, keepWindow } from "./address.js";
 import { domain, fetchTimeline } from "./data.js";
 import * as format from "./format.js";
+import { Layers } from "./layers.js";
 
 const SETTLE_MS = 180;
 const LIVE_MS = 10_000;
@@ -21,8 +22,10 @@ class Timeline {
     this.section = section;
     this.surface = section.querySelector("[data-timeline-chart]");
     this.status = section.querySelector("[data-timeline-status]");
+    this.layerStatus = section.querySelector("[data-timeline-layers]");
     this.announcer = section.querySelector("[data-timeline-announce]");
     this.chart = new TimelineChart(this.surface.querySelector("[data-timeline-canvas]"));
+    this.layers = new Layers(section, () => this.#relayer());
     this.#listen();
     this.#asked = askedWindow();
     this.#loadWhole();
@@ -68,7 +71,7 @@ class Timeline {
     this.#pending[what] = new AbortController();
     this.section.dataset.loading = "1";
     try {
-      const answer = await fetchTimeline(this.section.dataset.url, { ...range, width: this.surface.clientWidth / 2 }, this.#pending[what].signal);
+      const answer = await fetchTimeline(this.section.dataset.url, { ...range, width: this.surface.clientWidth / 2, layers: this.layers.fetched }, this.#pending[what].signal);
       delete this.section.dataset.loading;
       return answer;
     } catch (error) {
@@ -84,10 +87,10 @@ class Timeline {
     const kept = this.#isWhole ? null : this.chart.window;
     const answer = await this.#fetch("whole");
     // Drawing the same again would only take the pointer's bar away.
-    const content = answer && JSON.stringify(answer.bars);
+    const content = answer && JSON.stringify([answer.bars, answer.layers]);
     if (!answer || content === this.#content) return;
     this.#content = content;
-    this.#whole = { bars: answer.bars, domain: domain(answer.bars) };
+    this.#whole = { bars: answer.bars, layers: answer.layers, domain: domain(answer.bars) };
     this.section.toggleAttribute("data-empty", answer.bars.length === 0);
     if (!this.#whole.domain) return;
     this.chart.setWhole(this.#whole.domain, answer.bars);
@@ -102,7 +105,7 @@ class Timeline {
     if (!this.#whole?.domain) return;
     keepWindow(this.#isWhole ? null : this.chart.window);
     if (this.#isWhole) {
-      this.#show({ bars: this.#whole.bars });
+      this.#show(this.#whole);
       return;
     }
     const { start, end } = this.chart.window;
@@ -110,15 +113,24 @@ class Timeline {
     if (answer) this.#show(answer);
   }
 
-  #show({ bars }) {
+  // A layer was switched on or off.
+  async #relayer() {
+    this.#content = "";
+    await this.#loadWhole();
+  }
+
+  #show({ bars, layers }) {
+    this.chart.setLayers(layers, this.layers.heat);
     this.#draw(bars);
     const total = (key) => bars.reduce((sum, bar) => sum + bar[key], 0);
     const { start, end } = this.#isWhole && bars.length ? { start: bars[0].start, end: bars.at(-1).end } : this.chart.window;
     const intervals = total("intervals");
     const merged = intervals > bars.length ? `, drawn as ${format.plural(bars.length, "bar")}` : "";
     const parts = [format.plural(intervals, "interval") + merged, format.plural(total("rows"), "row"), format.plural(total("segments"), "segment"), format.bytes(total("size"))];
+    const told = this.layers.told(layers);
+    if (this.layerStatus) this.layerStatus.textContent = told.join("; ");
     this.status.textContent = `${format.span(Math.round(start / 1000) * 1000, Math.round(end / 1000) * 1000)}: ${parts.join(", ")}`;
-    Object.assign(this.section.dataset, { bars: bars.length, rows: total("rows"), segments: total("segments"), intervals });
+    Object.assign(this.section.dataset, { bars: bars.length, rows: total("rows"), segments: total("segments"), intervals, layers: this.layers.on.join(" ") });
   }
 
   #draw(bars) {

@@ -1,0 +1,47 @@
+// The switches of the layers: what is on stands in the address, and is drawn above the bars, a line for each.
+import { askedLayers, keepLayers } from "./address.js";
+import * as format from "./format.js";
+
+export const HEAT = "small"; // colours the bars, and needs nothing of the server
+
+export class Layers {
+  #switches;
+
+  constructor(section, changed) {
+    this.#switches = [...section.querySelectorAll("[data-timeline-layer]")];
+    const asked = askedLayers();
+    for (const one of this.#switches) {
+      one.checked = asked.has(one.dataset.timelineLayer);
+      one.addEventListener("change", () => {
+        keepLayers(this.on);
+        changed();
+      });
+    }
+  }
+
+  get on() {
+    return this.#switches.filter((one) => one.checked).map((one) => one.dataset.timelineLayer);
+  }
+
+  // What the server is asked for.
+  get fetched() {
+    return this.on.filter((name) => name !== HEAT);
+  }
+
+  get heat() {
+    return this.on.includes(HEAT);
+  }
+
+  label(name) {
+    return this.#switches.find((one) => one.dataset.timelineLayer === name)?.labels[0]?.textContent.trim() ?? name;
+  }
+
+  // What they hold, for who does not see the drawing.
+  told(layers) {
+    return layers.map(({ name, marks }) => {
+      if (marks === null) return `${this.label(name)}: too many to be drawn, zoom in`;
+      const segments = marks.reduce((sum, mark) => sum + mark.segments, 0);
+      return `${this.label(name)}: ${format.plural(segments, "segment")} of ${format.plural(marks.length, "interval")}`;
+    });
+  }
+}
