@@ -29,6 +29,7 @@ from ingestion.rows import TIME
 from ingestion.specs import Filter
 from ingestion.specs.filters import (
     AndFilter,
+    ArrayContainsElementFilter,
     BoundFilter,
     ColumnComparisonFilter,
     EqualsFilter,
@@ -36,6 +37,9 @@ from ingestion.specs.filters import (
     FalseFilter,
     InFilter,
     IntervalFilter,
+    InTypeFilter,
+    IsFalseFilter,
+    IsTrueFilter,
     LeafFilter,
     LikeFilter,
     NotFilter,
@@ -159,17 +163,22 @@ class _Compiler:
         return self._of_any(name, lambda field: f"{field} = {wanted}")
 
     def _equals(self, condition: EqualsFilter) -> str:
-        value, kind = condition.matchValue, (condition.matchValueType or "").upper()
+        return self._equal(condition.column, condition.matchValue, (condition.matchValueType or "").upper())
+
+    def _contains(self, condition: ArrayContainsElementFilter) -> str:
+        return self._equal(condition.column, condition.elementMatchValue, condition.elementMatchValueType)
+
+    def _equal(self, column: str, value: Scalar, kind: str) -> str:
         numeric = kind in ("LONG", "DOUBLE", "FLOAT") or (not kind and not isinstance(value, str | bool))
         number = _as_number(value) if numeric else None
         if number is None or abs(number) > _EXACT_DOUBLE:
-            return self._same_text(condition.column, value)
+            return self._same_text(column, value)
         wanted = self._argument(number, "DOUBLE")
 
         def says(field: str) -> str:
             return f"CASE WHEN {field} IS NOT NULL THEN coalesce({self._number(field)} = {wanted}, FALSE) END"
 
-        return self._of_any(condition.column, says)
+        return self._of_any(column, says)
 
     def _null(self, condition: NullFilter) -> str:
         return self._is_null(condition.column)
@@ -178,6 +187,16 @@ class _Compiler:
         texts = self._argument([self._text(v) for v in condition.values if v is not None], "VARCHAR[]")
         null = "{0} IS NULL OR " if None in condition.values else ""
         return self._of_any(condition.dimension, lambda field: f"({null.format(field)}list_contains({texts}, {field}))")
+
+    def _in_type(self, condition: InTypeFilter) -> str:
+        values = [v for v in condition.values if v is not None]
+        null = "WHEN {0} IS NULL THEN TRUE " if None in condition.values else ""
+        if condition.matchValueType == "STRING":
+            known = f"list_contains({self._argument([self._text(v) for v in values], 'VARCHAR[]')}, {{0}})"
+        else:
+            known = f"coalesce(list_contains({self._argument(values, 'DOUBLE[]')}, {self._number('{0}')}), FALSE)"
+        says = f"CASE {null}WHEN {{0}} IS NOT NULL THEN {known} END"
+        return self._of_any(condition.column, says.format)
 
     def _like(self, condition: LikeFilter) -> str:
         pattern = self._argument(_pattern(condition.pattern, condition.escape))
@@ -245,6 +264,10 @@ class _Compiler:
         FalseFilter: lambda _self, _condition: "FALSE",
         AndFilter: lambda self, condition: self._all(condition.fields, "AND"),
         OrFilter: lambda self, condition: self._all(condition.fields, "OR"),
+        InTypeFilter: _in_type,
+        ArrayContainsElementFilter: _contains,
+        IsTrueFilter: lambda self, condition: f"coalesce({self.predicate(condition.field)}, FALSE)",
+        IsFalseFilter: lambda self, condition: f"coalesce(NOT {self.predicate(condition.field)}, FALSE)",
         NotFilter: lambda self, condition: f"NOT {self.predicate(condition.field)}",
     }
 

@@ -63,7 +63,69 @@ class InFilter(SpecModel):
 
     type: Literal["in"]
     dimension: FieldName
-    values: list[Value | None] = Field(min_length=1, max_length=MOST_VALUES)
+    values: list[Value | None] = Field(max_length=MOST_VALUES)
+
+
+def _sorted(values: list[Any]) -> list[Any]:
+    known = [v for v in values if v is not None]
+    return sorted(known, key=lambda v: (0, v, "") if isinstance(v, int | float) else (1, 0, str(v)))
+
+
+class InTypeFilter(SpecModel):
+    """Rows whose ``column`` is one of ``sortedValues``: texts, or whole numbers."""
+
+    type: Literal["inType"]
+    column: FieldName
+    matchValueType: Literal["STRING", "LONG"]
+    sortedValues: list[Value | None] = Field(max_length=MOST_VALUES)
+
+    @property
+    def values(self) -> list[Value | None]:
+        """In any order."""
+        return self.sortedValues
+
+    @model_validator(mode="before")
+    @classmethod
+    def _either_name(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if isinstance(value.get("matchValueType"), str) and value["matchValueType"].upper() in ("DOUBLE", "FLOAT"):
+            raise ValueError(
+                "inType of DOUBLE or FLOAT is not supported: Druid compares the numbers' whole parts alone"
+            )
+        known, named = value.get("sortedValues"), value.get("values")
+        if isinstance(known, list) and [v for v in known if v is not None] != _sorted(known):
+            raise ValueError("sortedValues are not in order, so that Druid would miss some: call them values")
+        if not isinstance(named, list) or known is not None:
+            return value
+        rest = {name: inner for name, inner in value.items() if name != "values"}
+        return {**rest, "sortedValues": [None] * (None in named) + _sorted(named)}
+
+    @field_validator("matchValueType", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _of_its_type(self) -> InTypeFilter:
+        for value in self.values if self.matchValueType == "LONG" else []:
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**53):
+                raise ValueError(f"{value!r} is no whole number of 53 bits, which matchValueType LONG needs")
+        return self
+
+
+class ArrayContainsElementFilter(SpecModel):
+    """Rows whose ``column``, a list or a value, has ``elementMatchValue``."""
+
+    type: Literal["arrayContainsElement"]
+    column: FieldName
+    elementMatchValueType: Literal["STRING", "LONG", "DOUBLE", "FLOAT"]
+    elementMatchValue: Value
+
+    @field_validator("elementMatchValueType", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
 
 
 class BoundFilter(SpecModel):
@@ -250,6 +312,20 @@ class OrFilter(SpecModel):
     fields: list[Filter] = Field(min_length=1, max_length=MOST_FILTERS)
 
 
+class IsTrueFilter(SpecModel):
+    """Rows of which ``field`` says that they match; of all others it says that they do not."""
+
+    type: Literal["istrue"]
+    field: Filter
+
+
+class IsFalseFilter(SpecModel):
+    """Rows of which ``field`` says that they do not match; of all others it says that they do."""
+
+    type: Literal["isfalse"]
+    field: Filter
+
+
 class NotFilter(SpecModel):
     """Rows that do not match ``field``."""
 
@@ -262,6 +338,8 @@ Filter = Annotated[
     | EqualsFilter
     | NullFilter
     | InFilter
+    | InTypeFilter
+    | ArrayContainsElementFilter
     | BoundFilter
     | LikeFilter
     | ExpressionFilter
@@ -274,11 +352,13 @@ Filter = Annotated[
     | FalseFilter
     | AndFilter
     | OrFilter
-    | NotFilter,
+    | NotFilter
+    | IsTrueFilter
+    | IsFalseFilter,
     Field(discriminator="type"),
 ]
 
-for _model in (AndFilter, OrFilter, NotFilter):
+for _model in (AndFilter, OrFilter, NotFilter, IsTrueFilter, IsFalseFilter):
     _model.model_rebuild()
 
 
@@ -288,12 +368,12 @@ def within_limits(condition: Filter) -> Filter:
     while here:
         depth += 1
         filters += len(here)
-        values += sum(len(f.values) for f in here if isinstance(f, InFilter))
+        values += sum(len(f.values) for f in here if isinstance(f, InFilter | InTypeFilter))
         expressions += sum(isinstance(f, ExpressionFilter | LeafFilter) for f in here)
         if depth > DEEPEST_FILTER:
             raise ValueError(f"filters are nested deeper than {DEEPEST_FILTER} levels")
         here = [inner for f in here for inner in _inside(f)]
-    counts = ((filters, MOST_FILTERS, "filters"), (values, MOST_VALUES, "values of filters of type in"))
+    counts = ((filters, MOST_FILTERS, "filters"), (values, MOST_VALUES, "values of filters of type in and inType"))
     for count, most, what in (*counts, (expressions, MOST_EXPRESSIONS, "expressions")):
         if count > most:
             raise ValueError(f"there are {count} {what}; {most} at most")
@@ -301,6 +381,6 @@ def within_limits(condition: Filter) -> Filter:
 
 
 def _inside(condition: Filter) -> list[Filter]:
-    if isinstance(condition, NotFilter):
+    if isinstance(condition, NotFilter | IsTrueFilter | IsFalseFilter):
         return [condition.field]
     return condition.fields if isinstance(condition, AndFilter | OrFilter) else []

@@ -1,31 +1,60 @@
-"""The JsonPath that ``flattenSpec`` takes: names, indexes, wildcards, descent, and a function over numbers at the end.
-
-Filters (``[?(…)]``), slices (``[0:2]``) and unions (``['a','b']``) are refused: they would need a second evaluator.
+"""The JsonPath that ``flattenSpec`` takes: names, indexes, wildcards, descent, slices, several names or indexes,
+filters that compare with a value, and a function at the end. What else Druid's library reads is refused.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Literal, cast
 
 from ingestion.specs.limits import MOST_DESCENTS, MOST_STEPS
 
-FUNCTIONS = ("min", "max", "avg", "stddev", "sum", "length")
+FUNCTIONS = ("min", "max", "avg", "stddev", "sum", "length", "keys")
 _FUNCTION = re.compile(r"\.(\w+)\((.*)\)$", re.DOTALL)
+_QUOTED = r"""(?:'[^'"\\]*'|"[^'"\\]*")"""
 _STEP = re.compile(
-    r"""\.\.(?P<descent>[^.\[\]*'"()?\\]+) | (?P<star>\.\*|\[\s*\*\s*\]) | \.(?P<name>[^.\[\]*'"()?\\]+)
-    | \[\s*'(?P<single>[^'"\\]*)'\s*\] | \[\s*"(?P<double>[^'"\\]*)"\s*\] | \[\s*(?P<index>-?\d{1,9})\s*\]""",
+    rf"""\.\.(?P<descent>[^.\[\]*'"()?\\]+) | (?P<star>\.\*|\[\s*\*\s*\]) | \.(?P<name>[^.\[\]*'"()?\\]+)
+    | \[\s*'(?P<single>[^'"\\]*)'\s*\] | \[\s*"(?P<double>[^'"\\]*)"\s*\] | \[\s*(?P<index>-?\d{{1,9}})\s*\]
+    | \[(?P<slice>-\d{{1,9}}:|:-?\d{{1,9}}|\d{{1,9}}:\d{{0,9}})\]
+    | \[\s*(?P<indexes>-?\d{{1,9}}(?:\s*,\s*-?\d{{1,9}})+)\s*\]
+    | \[\s*(?P<names>{_QUOTED}(?:\s*,\s*{_QUOTED})+)\s*\]
+    | \[\?\((?P<filter>(?:{_QUOTED}|[^'"\\()])+)\)\]""",
     re.VERBOSE,
 )
+_COMPARED = re.compile(
+    rf"""\s*@(?P<path>(?:\.[^.\[\]*'"()?\\\s<>=!&|]+|\[{_QUOTED}\]|\[-?\d{{1,9}}\])*)\s*(?P<sign>==|!=|<=|>=|<|>)\s*
+    (?P<value>-?\d{{1,30}}(?:\.\d{{1,30}})?|true|false|{_QUOTED})\s*(?P<word>&&|\|\||\Z)""",
+    re.VERBOSE,
+)
+_SEARCHING = ("wildcard", "descent", "slice", "indexes", "each", "filter")
+Sign = Literal["==", "!=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Of what a path without searching finds below a value, with a number, a text, true or false."""
+
+    steps: tuple[Step, ...]
+    sign: Sign
+    value: Decimal | str | bool
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step down. ``index`` holds its number in ``name``; ``descent`` finds the name at any depth."""
+    """One step down. ``index`` holds its number in ``name``; ``descent`` finds the name at any depth.
 
-    kind: Literal["name", "index", "wildcard", "descent"]
+    ``names`` makes an object of them, ``each`` looks at one after the other, which is what they mean inside of a path.
+    ``slice`` holds its ends, None where there is none; ``filter`` comparisons, of which all of one list have to hold.
+    """
+
+    kind: Literal["name", "index", "wildcard", "descent", "slice", "indexes", "names", "each", "filter"]
     name: str = ""
+    names: tuple[str, ...] = ()
+    numbers: tuple[int | None, ...] = ()
+    any_of: tuple[tuple[Comparison, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,34 +67,55 @@ class JsonPath:
     @property
     def searches(self) -> int:
         """How many steps look at more than one value."""
-        return sum(s.kind in ("wildcard", "descent") for s in self.steps)
+        return sum(s.kind in _SEARCHING for s in self.steps)
 
     @property
     def is_definite(self) -> bool:
         """Whether it leads to one value; otherwise to a list of all that are found."""
         return not self.searches
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has names and indexes alone."""
+        return all(s.kind in ("name", "index") for s in self.steps)
+
+    @property
+    def descends_last(self) -> bool:
+        """Whether it has names and indexes, and a descent as its last step."""
+        return [s.kind for s in self.steps[-1:]] == ["descent"] and JsonPath(self.steps[:-1]).is_plain
+
 
 def parse_json_path(text: str) -> JsonPath:
-    """Read a JsonPath. Raises ``ValueError`` with what is wrong and where."""
-    if not text.startswith("$"):
-        raise ValueError(f"a JsonPath starts with '$': {text}")
-    rest, function = _function(text[1:])
-    steps = []
+    """Read a JsonPath, with or without the ``$`` before it. Raises ``ValueError`` with what is wrong and where."""
+    if not text or text[0] in ".@":
+        raise ValueError(f"a JsonPath starts with '$', or with a name: {text}")
+    whole = text if text[0] == "$" else f"${text}" if text[0] == "[" else f"$.{text}"
+    rest, function = _function(whole[1:])
+    steps = list(_steps(text, rest))
+    inner = [replace(step, kind="each") if step.kind == "names" else step for step in steps[:-1]]
+    path = JsonPath((*inner, *steps[-1:]), function)
+    _check_cost(path.steps)
+    if function and not path.is_plain and (function in ("length", "keys") or not path.descends_last):
+        raise ValueError(
+            f"{function}() does not go with {text}: length() and keys() stand behind names and indexes, the others "
+            "also behind one '..name' that comes last"
+        )
+    return path
+
+
+def _steps(text: str, rest: str) -> Iterator[Step]:
     while rest:
         match = _STEP.match(rest)
         if match is None:
             raise ValueError(
-                f"can't read the JsonPath {text} from {rest!r} on: names, indexes, '*' and '..name' are supported, "
-                "filters, slices and unions are not"
+                f"can't read the JsonPath {text} from {rest!r} on: names, indexes, '*', '..name', slices such as [0:2] "
+                "or [-2:], lists of names or indexes, and filters such as [?(@.a>1 && @.b=='x')] are supported"
             )
-        steps.append(_step(match))
+        yield _step(match)
         rest = rest[match.end() :]
-    _check_cost(steps)
-    return JsonPath(tuple(steps), function)
 
 
-def _check_cost(steps: list[Step]) -> None:
+def _check_cost(steps: Sequence[Step]) -> None:
     if len(steps) > MOST_STEPS:
         raise ValueError(f"the JsonPath has {len(steps)} steps; {MOST_STEPS} at most")
     descents = sum(s.kind == "descent" for s in steps)
@@ -86,10 +136,56 @@ def _function(text: str) -> tuple[str, str]:
 
 
 def _step(match: re.Match[str]) -> Step:
-    if match["star"] is not None:
-        return Step("wildcard")
-    if match["index"] is not None:
-        return Step("index", match["index"])
-    if match["descent"] is not None:
-        return Step("descent", match["descent"])
-    return Step("name", next(t for t in (match["name"], match["single"], match["double"]) if t is not None))
+    found = {kind: text for kind, text in match.groupdict().items() if text is not None}
+    [(kind, text)] = found.items()
+    return _STEPS[kind](text)
+
+
+def _quoted(text: str) -> tuple[str, ...]:
+    return tuple(part[1:-1] for part in re.findall(_QUOTED, text))
+
+
+def _slice(text: str) -> Step:
+    first, last = text.split(":")
+    return Step("slice", numbers=(int(first) if first else None, int(last) if last else None))
+
+
+def _filter(text: str) -> Step:
+    any_of: list[list[Comparison]] = [[]]
+    place = 0
+    while True:
+        match = _COMPARED.match(text, place)
+        if match is None:
+            raise ValueError(
+                f"can't read the filter [?({text})] from {text[place:]!r} on: comparisons of @.name with a number, a "
+                "text, true or false are supported, with && and || between them"
+            )
+        steps = tuple(_steps(text, match["path"]))
+        any_of[-1].append(Comparison(steps, cast("Sign", match["sign"]), _value(match["value"], match["sign"])))
+        place = match.end()
+        if not match["word"]:
+            return Step("filter", any_of=tuple(tuple(all_of) for all_of in any_of))
+        if match["word"] == "||":
+            any_of.append([])
+
+
+def _value(text: str, sign: str) -> Decimal | str | bool:
+    if text in ("true", "false"):
+        if sign not in ("==", "!="):
+            raise ValueError(f"a filter of a JsonPath compares {text} by == and != alone")
+        return text == "true"
+    return text[1:-1] if text[0] in "'\"" else Decimal(text)
+
+
+_STEPS: dict[str, Callable[[str], Step]] = {
+    "star": lambda _: Step("wildcard"),
+    "index": lambda text: Step("index", text),
+    "descent": lambda text: Step("descent", text),
+    "name": lambda text: Step("name", text),
+    "single": lambda text: Step("name", text),
+    "double": lambda text: Step("name", text),
+    "slice": _slice,
+    "indexes": lambda text: Step("indexes", numbers=tuple(int(number) for number in text.split(","))),
+    "names": lambda text: Step("names", names=_quoted(text)),
+    "filter": _filter,
+}

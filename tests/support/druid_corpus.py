@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.druid_paths import SEARCHED, SEARCHES
+
 GOLDEN = Path(__file__).parent.parent / "golden" / "druid_sampler.json"
 
 
@@ -324,6 +326,31 @@ FILTERS: list[str] = [
     '{"type":"not","field":{"type":"expression","expression":"n > 1"}}',
     '{"type":"not","field":{"type":"expression","expression":"x == \'a\'"}}',
     '{"type":"not","field":{"type":"true"}}',
+    '{"type":"not","field":{"type":"in","dimension":"x","values":[]}}',
+    '{"type":"in","dimension":"x","values":[null]}',
+    '{"type":"inType","column":"n","matchValueType":"LONG","values":[1,7]}',
+    '{"type":"inType","column":"n","matchValueType":"DOUBLE","sortedValues":[2.5,7.5]}',
+    '{"type":"inType","column":"n","matchValueType":"LONG","sortedValues":[null,1]}',
+    '{"type":"inType","column":"x","matchValueType":"STRING","sortedValues":["7","a"]}',
+    '{"type":"inType","column":"x","matchValueType":"LONG","sortedValues":[7,10]}',
+    '{"type":"inType","column":"x","matchValueType":"STRING","sortedValues":[null,"a"]}',
+    '{"type":"inType","column":"x","matchValueType":"STRING","sortedValues":[]}',
+    '{"type":"inType","column":"x","sortedValues":["a"]}',
+    '{"type":"not","field":{"type":"inType","column":"n","matchValueType":"LONG","sortedValues":[1,7]}}',
+    '{"type":"not","field":{"type":"inType","column":"n","matchValueType":"LONG","sortedValues":[null,1]}}',
+    '{"type":"not","field":{"type":"inType","column":"x","matchValueType":"STRING","sortedValues":["a","B"]}}',
+    '{"type":"not","field":{"type":"inType","column":"x","matchValueType":"STRING","values":["a","B"]}}',
+    '{"type":"arrayContainsElement","column":"x","elementMatchValueType":"STRING","elementMatchValue":"c"}',
+    '{"type":"arrayContainsElement","column":"x","elementMatchValueType":"LONG","elementMatchValue":7}',
+    '{"type":"arrayContainsElement","column":"n","elementMatchValueType":"LONG","elementMatchValue":7}',
+    '{"type":"arrayContainsElement","column":"n","elementMatchValueType":"DOUBLE","elementMatchValue":7.5}',
+    '{"type":"arrayContainsElement","column":"n","elementMatchValueType":"STRING","elementMatchValue":"7"}',
+    '{"type":"not","field":{"type":"arrayContainsElement","column":"x","elementMatchValueType":"STRING","elementMatchValue":"a"}}',
+    '{"type":"not","field":{"type":"arrayContainsElement","column":"n","elementMatchValueType":"LONG","elementMatchValue":7}}',
+    '{"type":"not","field":{"type":"isfalse","field":{"type":"selector","dimension":"x","value":"a"}}}',
+    '{"type":"not","field":{"type":"istrue","field":{"type":"selector","dimension":"x","value":"a"}}}',
+    '{"type":"isfalse","field":{"type":"bound","dimension":"x","lower":"a"}}',
+    '{"type":"istrue","field":{"type":"expression","expression":"n > 1"}}',
 ]
 
 
@@ -443,8 +470,8 @@ $.nums.stddev() | $.missing | $.a | $['a']['b'] | $.a.l[?(@.m>1)] | $.a.l[?(@.m>
 
 
 def _flattening() -> Iterator[Case]:
-    def case(name: str, flatten: Any, dims: Any = None) -> Case:
-        body = _body(NESTED, dimensions=dims or {"dimensions": [{"type": "auto", "name": "r"}]})
+    def case(name: str, flatten: Any, dims: Any = None, data: str = NESTED) -> Case:
+        body = _body(data, dimensions=dims or {"dimensions": [{"type": "auto", "name": "r"}]})
         body["spec"]["ioConfig"]["inputFormat"] = {"type": "json", "flattenSpec": flatten}
         return Case("flattenSpec", name, body)
 
@@ -455,6 +482,8 @@ def _flattening() -> Iterator[Case]:
         yield case(f"path {path}", field("path", expr=path))
         strings = {"dimensions": [{"type": "string", "name": "r"}]}
         yield case(f"path {path}, a string", field("path", expr=path), strings)
+    for path in (p.strip() for line in SEARCHES.splitlines() for p in line.split(" | ")):
+        yield case(f"searching {path}", field("path", expr=path), data=SEARCHED)
     for expression in (".a.b.c", ".a.l[0].m", "[.a.l[].m]", ".nums | add", ".s", ".missing", ".a", ".nums[1:]"):
         yield case(f"jq {expression}", field("jq", expr=expression))
     yield case("tree", field("tree", nodes=["a", "b", "c"]))

@@ -63,13 +63,17 @@ def test_discovered_fields_stay_and_nested_ones_are_json() -> None:
         ("$.thing.n.sum()", 7.5),
         ("$.thing.n.avg()", 2.5),
         ("$.thing.n.length()", 3),
-        ("$.thing.deep[*].id.sum()", 3.0),
+        ("$..id.sum()", 3.0),
+        ("$.thing.deep[0:1].id", "[1]"),
+        ("thing.deep[?(@.id>1 || @.id==7)].id", "[2]"),
+        ("$.foo.keys()", '["bar","other","x y"]'),
+        ("$.thing['n','none']", '{"n":[1,2,4.5]}'),
+        ("$.foo[*].none", "[null]"),
         ("$.foo.length()", 3),
         ("$..bar", '["nested",7]'),
         ("$.foo.*", '["nested",{"bar":7},true]'),
         ("$.foo[*].bar", "[7]"),
         ("$.thing.deep[-1].*", "[2]"),
-        ("$.thing.deep[*].id.length()", 2),
         ("$..nothing", "[]"),
     ],
 )
@@ -115,7 +119,28 @@ def test_options_that_change_nothing() -> None:
     assert rows(decoded(spec, [b'{"a":1,"b":null}'])) == [{"a": 1}]
 
 
-@pytest.mark.parametrize("text", ["a.b", "$.a[?(@.b)]", "$.a[0:2]", "$['a','b']", "$.a.concat(1)", "$.a..", "$.a\\b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ".a",
+        "@.a",
+        "$.a[?(@.b)]",
+        "$.a[?(@.b==1",
+        "$.a[?(@.b==1 &&)]",
+        "$.a[?(@..b==1)]",
+        "$.a[?(@.b<true)]",
+        "$.a[1:-1]",
+        "$.a[::2]",
+        "$['a',]",
+        "$.a.concat(1)",
+        "$.a..",
+        "$.a\\b",
+        "$.a[*].sum()",
+        "$..a.keys()",
+        "$.a[0,1].length()",
+    ],
+)
 def test_paths_that_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_json_path(text)

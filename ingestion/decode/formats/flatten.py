@@ -33,29 +33,29 @@ class FlatteningReader:
     def __init__(self, inner: Reader, engine: Engine, spec: FlattenSpec) -> None:
         self._inner = inner
         self._engine = engine
-        paths = dict.fromkeys(_path(f).steps for f in spec.fields if f.type == "path" and not _path(f).is_definite)
-        self._searched = {steps: f"p{number}" for number, steps in enumerate(paths)}
+        paths = dict.fromkeys(_path(f) for f in spec.fields if f.type == "path" and path_values.is_followed(_path(f)))
+        self._searched = {path: f"p{number}" for number, path in enumerate(paths)}
         self._sql = _query(spec, self._searched)
         engine.register(_SEARCHED, pa.schema([(name, pa.string()) for name in ("j", *self._searched.values())]))
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         texts, errors = self._inner.read(payloads, envelope)
-        columns = {name: self._found(texts, steps) for steps, name in self._searched.items()}
+        columns = {name: self._found(texts, path) for path, name in self._searched.items()}
         return flat(self._engine.run(self._sql, _SEARCHED, pa.table({"j": texts, **columns})).column(0)), errors
 
-    def _found(self, texts: pa.Array, steps: Steps) -> pa.Array:
-        return pa.array([self._found_in(text, steps) for text in texts.to_pylist()], pa.string())
+    def _found(self, texts: pa.Array, path: JsonPath) -> pa.Array:
+        return pa.array([self._found_in(text, path) for text in texts.to_pylist()], pa.string())
 
-    def _found_in(self, text: str | None, steps: Steps) -> str | None:
+    def _found_in(self, text: str | None, path: JsonPath) -> str | None:
         self._engine.check_interrupted()
-        return None if text is None else path_values.found(text, steps)
+        return None if text is None else path_values.found(text, path)
 
 
 def _path(field: FlattenField) -> JsonPath:
     return parse_json_path(field.expr or "")
 
 
-def _query(spec: FlattenSpec, searched: Mapping[Steps, str]) -> str:
+def _query(spec: FlattenSpec, searched: Mapping[JsonPath, str]) -> str:
     objects = r"CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{') AND json_valid(j) THEN j END"
     members = ", ',', ".join(
         f"{literal(json.dumps(f.name) + ':')}, coalesce({_value(f, searched)}, 'null')" for f in spec.fields
@@ -69,7 +69,7 @@ def _query(spec: FlattenSpec, searched: Mapping[Steps, str]) -> str:
     )
 
 
-def _value(field: FlattenField, searched: Mapping[Steps, str]) -> str:
+def _value(field: FlattenField, searched: Mapping[JsonPath, str]) -> str:
     """SQL for a field's JSON text, NULL where the record has none."""
     if field.type == "root":
         return f"json_extract(o, {pointer(field.expr or field.name)})::VARCHAR"
@@ -77,15 +77,17 @@ def _value(field: FlattenField, searched: Mapping[Steps, str]) -> str:
         whole = "".join("/" + n.replace("~", "~0").replace("/", "~1") for n in field.nodes or [])
         return f"json_extract(o, {literal(whole)})::VARCHAR"
     path = _path(field)
-    extracted = searched.get(path.steps) or f"json_extract(o, {literal(_written(path.steps))})"
-    return f"to_json({_function(path, extracted)})::VARCHAR" if path.function else f"{extracted}::VARCHAR"
+    extracted = searched.get(path) or f"json_extract(o, {literal(_written(path.steps))})"
+    reckons = path.function not in ("", "keys")
+    return f"to_json({_function(path, extracted)})::VARCHAR" if reckons else f"{extracted}::VARCHAR"
 
 
 def _function(path: JsonPath, extracted: str) -> str:
     if path.function == "length":
         kinds = f"'ARRAY' THEN json_array_length({extracted}) WHEN 'OBJECT' THEN len(json_keys({extracted}))"
         return f"CASE json_type({extracted}) WHEN {kinds} END"
-    numbers = f"list_transform(json_extract({extracted}, '$[*]'), lambda x: TRY_CAST(x AS DOUBLE))"
+    told = f"list_filter(json_extract({extracted}, '$[*]'), lambda x: json_type(x) IN ('UBIGINT', 'BIGINT', 'DOUBLE'))"
+    numbers = f"list_transform({told}, lambda x: TRY_CAST(x AS DOUBLE))"
     return _STDDEV.format(numbers) if path.function == "stddev" else f"list_aggregate({numbers}, '{path.function}')"
 
 

@@ -1,46 +1,160 @@
-"""What a JsonPath that searches finds, as Druid's library finds it: in the order of the record, outer values first."""
+"""What a JsonPath that searches finds, as Druid's library finds it: in the order of the record, outer values first.
+
+A name that an object does not have leads to nothing, and so does null in an object. Nothing counts as an object
+without fields there, while null in a list is a plain value.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
-from ingestion.specs.json_path import Step
+from ingestion.decode.druid_values import units
+from ingestion.specs.json_path import Comparison, JsonPath, Step
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 
 
-def found(json_text: str, steps: Sequence[Step]) -> str | None:
-    """The values found, as the JSON text of a list; None where the text is no JSON, or is nested too deep."""
+class _Nothing(dict[str, Any]):
+    """Written as null."""
+
+
+def is_followed(path: JsonPath) -> bool:
+    """Whether a path is followed here; all others DuckDB follows itself."""
+    return not path.is_plain or path.function == "keys"
+
+
+def found(json_text: str, path: JsonPath) -> str | None:
+    """The values found, as the JSON text of a list, or of the one value that a definite path leads to.
+
+    None where there is none, where the text is no JSON, or is nested too deep.
+    """
     try:
         values = [json.loads(json_text)]
-        for step in steps:
-            values = [inner for value in values for inner in _inner(value, step)]
-        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        for step in path.steps:
+            values = [inner for value in values for inner in _INNER[step.kind](value, step)]
+        if path.function == "keys":
+            values = [list(value) for value in values if isinstance(value, dict)]
+        told = [None if isinstance(value, _Nothing) else value for value in values]
+        if path.is_definite:
+            return _written(told[0]) if told else None
+        return _written(told)
     except (ValueError, RecursionError):
         return None
 
 
-def _inner(value: Any, step: Step) -> Iterator[Any]:
-    if step.kind == "wildcard":
-        yield from _children(value)
-    elif step.kind == "descent":
-        yield from _at_any_depth(value, step.name)
-    elif step.kind == "index":
-        if isinstance(value, list) and -len(value) <= int(step.name) < len(value):
-            yield value[int(step.name)]
-    elif isinstance(value, dict) and step.name in value:
-        yield value[step.name]
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _children(value: Any) -> Iterator[Any]:
+def _of_name(value: Any, name: str) -> Any:
+    found = value.get(name)
+    return _Nothing() if found is None else found
+
+
+def _name(value: Any, step: Step) -> Iterator[Any]:
     if isinstance(value, dict):
-        yield from value.values()
+        yield _of_name(value, step.name)
+
+
+def _index(value: Any, step: Step) -> Iterator[Any]:
+    if isinstance(value, list):
+        yield _at(value, int(step.name))
+
+
+def _at(values: list[Any], place: int) -> Any:
+    return values[place] if -len(values) <= place < len(values) else _Nothing()
+
+
+def _indexes(value: Any, step: Step) -> Iterator[Any]:
+    if isinstance(value, list):
+        yield from (_at(value, place) for place in step.numbers if place is not None)
+
+
+def _slice(value: Any, step: Step) -> Iterator[Any]:
+    if isinstance(value, list):
+        yield from value[slice(*step.numbers)]
+
+
+def _names(value: Any, step: Step) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield {name: value[name] for name in step.names if name in value}
+
+
+def _each(value: Any, step: Step) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from (_of_name(value, name) for name in step.names)
+
+
+def _children(value: Any, step: Step | None = None) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from (_of_name(value, name) for name in value)
     elif isinstance(value, list):
         yield from value
 
 
-def _at_any_depth(value: Any, name: str) -> Iterator[Any]:
-    if isinstance(value, dict) and name in value:
-        yield value[name]
+def _at_any_depth(value: Any, step: Step) -> Iterator[Any]:
+    if isinstance(value, dict) and step.name in value:
+        yield _of_name(value, step.name)
     for child in _children(value):
-        yield from _at_any_depth(child, name)
+        yield from _at_any_depth(child, step)
+
+
+def _filtered(value: Any, step: Step) -> Iterator[Any]:
+    candidates = value if isinstance(value, list) else [value] if isinstance(value, dict) else []
+    for candidate in candidates:
+        if any(all(_holds(candidate, comparison) for comparison in all_of) for all_of in step.any_of):
+            yield candidate
+
+
+def _holds(value: Any, comparison: Comparison) -> bool:
+    for step in comparison.steps:
+        value = next(_INNER[step.kind](value, step), None)
+    wanted = comparison.value
+    if comparison.sign in ("==", "!="):
+        return _equal(value, wanted) == (comparison.sign == "==")
+    if isinstance(value, str) and isinstance(wanted, str):
+        return _ordered(units(value), comparison.sign, units(wanted))
+    if isinstance(wanted, Decimal) and _is_number(value):
+        return _ordered(Decimal(str(value)), comparison.sign, wanted)
+    return False
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _equal(value: Any, wanted: Decimal | str | bool) -> bool:
+    """The value's kind decides how the two are compared."""
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return value is wanted
+    if isinstance(value, str):
+        return value == str(wanted)
+    if not _is_number(value):
+        return False
+    if isinstance(wanted, str) and not _NUMBER.fullmatch(wanted):
+        return False
+    return Decimal(str(value)) == Decimal(wanted)
+
+
+def _ordered(one: Any, sign: str, other: Any) -> bool:
+    if sign in ("<", "<="):
+        return bool(one < other or (one == other and sign == "<="))
+    return bool(one > other or (one == other and sign == ">="))
+
+
+_INNER: dict[str, Callable[[Any, Step], Iterator[Any]]] = {
+    "name": _name,
+    "index": _index,
+    "wildcard": _children,
+    "descent": _at_any_depth,
+    "slice": _slice,
+    "indexes": _indexes,
+    "names": _names,
+    "each": _each,
+    "filter": _filtered,
+}
