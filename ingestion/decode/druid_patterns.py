@@ -18,6 +18,7 @@ from ingestion.decode.druid_values import Fails
 
 MOST_CHARACTERS = 1_000
 _ODD_SPACES = re.compile("[\x0b\r\x85\u2028\u2029]")
+_FOLDED = re.compile("[\u017f\u212a]")  # to s and k, by RE2 alone
 _ENDS = ("\n", "\r", "\x85", "\u2028", "\u2029")
 _GROUP = re.compile(r"\\(.)|\$(\d|\{[A-Za-z][A-Za-z0-9]*\}|$|.)", re.DOTALL)
 
@@ -37,6 +38,17 @@ class Pattern:
         """The first match, or None."""
         self._check(text)
         return self.compiled.search(text)
+
+    @property
+    def groups(self) -> int:
+        """How many there are."""
+        return int(self.compiled.groups)
+
+    def matched(self, text: str) -> tuple[str | None, ...] | None:
+        """What the groups hold where the whole text matches, else None."""
+        self._check(text)
+        match = self.compiled.fullmatch(text)
+        return None if match is None else match.groups()
 
     def replaced(self, text: str, by: str) -> str:
         """All matches; ``by`` is Java's: ``$1``, ``${name}``, and a backslash before what means itself."""
@@ -87,6 +99,7 @@ class Pattern:
             return
         if (
             ("letters" in self.odd and not text.isascii())
+            or ("folded" in self.odd and _FOLDED.search(text))
             or ("spaces" in self.odd and _ODD_SPACES.search(text))
             or ("end" in self.odd and text.endswith(_ENDS))
         ):
@@ -151,7 +164,7 @@ def _check_flags(text: str, rest: str, found: set[str]) -> None:
     if set(named) - set("ims-"):
         raise BadPattern(f"the pattern {text!r} is not taken: of flags only i, m and s are")
     if "i" in named:
-        found.add("letters")
+        found.add("folded" if text.isascii() else "letters")
 
 
 @lru_cache(maxsize=256)

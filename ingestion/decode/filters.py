@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -53,7 +54,7 @@ from ingestion.specs.filters import (
     TrueFilter,
 )
 
-_ARGUMENTS = "filter_arguments"
+_numbers = count()
 _EXACT_DOUBLE = 2**53
 
 
@@ -66,14 +67,15 @@ class FilterRunner:
 
     def __init__(self, engine: Engine, condition: Filter) -> None:
         self._engine = engine
+        arguments = f"filter_arguments_{next(_numbers)}"
         compiler = _Compiler(engine)
         predicate = compiler.predicate(condition)
         compiler.lists = True
         of_lists = compiler.predicate(condition)
-        compiler.make_arguments()
+        compiler.make_arguments(arguments)
         self.fields = compiler.fields
         self.expressions = compiler.expressions
-        of = f"FROM ({{}}) AS r, {_ARGUMENTS} AS a"
+        of = f"FROM ({{}}) AS r, {arguments} AS a"
         self._sql = f"SELECT coalesce({predicate}, FALSE) AS keep {of.format(compiler.source(lists=False))}"
         self._sql_of_lists = f"SELECT coalesce({of_lists}, FALSE) AS keep {of.format(compiler.source(lists=True))}"
 
@@ -103,10 +105,10 @@ class _Compiler:
         """SQL that is true or false, or null where nothing is known."""
         return f"({self._BY_TYPE[type(condition)](self, condition)})"
 
-    def make_arguments(self) -> None:
-        """Create the one-row table with the values."""
+    def make_arguments(self, table: str) -> None:
+        """Create the one-row ``table`` with the values."""
         columns = ["0 AS nothing", *(f"?::{kind} AS p{i}" for i, kind in enumerate(self._types))]
-        self._engine.execute(f"CREATE TEMP TABLE {_ARGUMENTS} AS SELECT {', '.join(columns)}", self._arguments)
+        self._engine.execute(f"CREATE TEMP TABLE {table} AS SELECT {', '.join(columns)}", self._arguments)
 
     def source(self, lists: bool) -> str:
         """SQL that gives the fields in question as text, and of ``lists`` the values."""
@@ -221,6 +223,8 @@ class _Compiler:
         wanted = self._argument(self._text(bound)) if value is None else self._argument(value, "DOUBLE")
         if condition.ordering == "lexicographic":
             return lambda field: f"{field} {sign} {wanted}"
+        if condition.ordering == "strlen":
+            return self._by_length(sign, wanted, self._text(bound))
         if value is not None:
             return lambda field: f"{self._number(field)} {sign} {wanted}"
         return lambda field: f"({self._number(field)} IS NOT NULL OR {field} {sign} {wanted})"
@@ -231,9 +235,21 @@ class _Compiler:
         wanted = self._argument(self._text(bound)) if value is None else self._argument(value, "DOUBLE")
         if condition.ordering == "lexicographic":
             return lambda field: f"{field} {sign} {wanted}"
+        if condition.ordering == "strlen":
+            return self._by_length(sign, wanted, self._text(bound))
         if value is not None:
             return lambda field: f"({self._number(field)} IS NULL OR {self._number(field)} {sign} {wanted})"
         return lambda field: f"({self._number(field)} IS NULL AND {field} {sign} {wanted})"
+
+    def _by_length(self, sign: str, wanted: str, bound: str) -> Callable[[str], str]:
+        """By how many characters of UTF-16 a text has; those of one length by their order."""
+        length = self._argument(len(bound.encode("utf-16-le")) // 2, "BIGINT")
+
+        def says(field: str) -> str:
+            own = f"length({field}) + length(regexp_replace({field}, '[\\x00-\\x{{FFFF}}]', '', 'g'))"
+            return f"({own} {sign[0]} {length} OR ({own} = {length} AND {field} {sign} {wanted}))"
+
+        return says
 
     def _expression(self, condition: ExpressionFilter | LeafFilter) -> str:
         known = (name for name, other in self.expressions.items() if other is condition)

@@ -36,6 +36,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestion.decode.counted_records import CountedRecords, undecided
 from ingestion.decode.decoded import Decoded, joined
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope, taken
@@ -47,7 +48,7 @@ from ingestion.decode.formats.base import Texts
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.rowmaker import RowFields, RowMaker
 from ingestion.decode.times import TimeReader, truncated
-from ingestion.decode.transforms import TOO_LONG, UNDECIDED, Transformed, Transforms
+from ingestion.decode.transforms import TOO_LONG, UNDECIDED, Matching, Transformed, Transforms
 from ingestion.decode.watchdog import Watchdog
 from ingestion.decode.window import MessageWindow
 from ingestion.rows import RECORD_TIME, ROW, TIME, TIME_TYPE
@@ -250,10 +251,11 @@ class _Parts:
         self._granularity = schema.granularitySpec
         self._maker = RowMaker(self._engine, schema)
         self._transforms = Transforms(self._engine, schema.transformSpec)
+        self._counted = CountedRecords(self._engine, schema)
         self._discovers = schema.dimensionsSpec.discovers
         self._fields = FieldReader(
             self._engine,
-            [self._time_column, *self._maker.names, *self._transforms.fields],
+            [self._time_column, *self._maker.names, *self._transforms.fields, *self._counted.fields],
             self._discovers,
             schema.undiscovered.__contains__,
         )
@@ -311,7 +313,8 @@ class _Parts:
         matching = filtered.kept
         kept = matching & _inside(times.ms, window)
         fields, kept, beyond = self._discover(texts, fields, kept)
-        rows, faults = self._rows(fields, made, times.ms, kept)
+        counted = self._counted.by_metric(texts, fields.columns, made, times.ms, kept)
+        rows, faults = self._rows(fields, made, times.ms, kept, counted)
         return Decoded(
             rows=rows,
             unparseable=dict(sorted((errors | beyond).items())),
@@ -338,14 +341,20 @@ class _Parts:
         return fields, kept, beyond | doubled
 
     def _rows(
-        self, fields: Fields, made_fields: Transformed, ms: npt.NDArray[np.int64], kept: Mask
+        self,
+        fields: Fields,
+        made_fields: Transformed,
+        ms: npt.NDArray[np.int64],
+        kept: Mask,
+        counted: dict[str, Matching],
     ) -> tuple[pa.Table, dict[int, str]]:
         """The rows of the kept records, and by index what is wrong with some of them."""
         index = np.flatnonzero(kept).astype(np.int32)
         whole = len(index) == len(kept)
         columns = {**fields.columns, **made_fields.columns} if made_fields.columns else fields.columns
         columns = columns if whole else _filtered(columns, pa.array(kept))
-        made = self._maker.make(RowFields(columns, len(index)))
+        masks = {name: pa.array(matching.kept[kept]) for name, matching in counted.items()}
+        made = self._maker.make(RowFields(columns, len(index), masks))
         if self._discovers:
             self._fields.forget_all_but(made.discovered)
         kept_ms = ms if whole else ms[kept]
@@ -355,7 +364,7 @@ class _Parts:
             held.append((RECORD_TIME, _as_time(kept_ms)))
         rows = pa.table([column for _, column in held], names=[name for name, _ in held])
         faults = {int(index[row]): fault for row, fault in made.faults.items()}
-        return rows, made_fields.faults(kept) | faults
+        return rows, undecided(counted) | made_fields.faults(kept) | faults
 
 
 def _as_time(ms: npt.NDArray[np.int64]) -> pa.Array:

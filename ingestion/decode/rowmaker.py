@@ -14,7 +14,7 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.java_texts import NO_JSON
 from ingestion.rows import RECORD_TIME
 from ingestion.specs import DataSchema, DimensionSchema
-from ingestion.specs.metrics import Metric, StringMetric
+from ingestion.specs.metrics import FilteredMetric, Metric, StringMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
 _MANY_DIGITS = r"^-?[0-9]{16,}$"
@@ -27,6 +27,9 @@ class RowFields:
 
     texts: Mapping[str, pa.Array]
     count: int
+    counted: Mapping[str, pa.Array] = field(
+        default_factory=dict
+    )  # of which records alone a metric is made, by its name
 
 
 @dataclass
@@ -97,14 +100,19 @@ class RowMaker:
                 made.columns.append((name, column))
 
     def _add_metric(self, made: Made, metric: Metric, values: Mapping[str, Values], fields: RowFields) -> None:
+        counted = fields.counted.get(metric.name)
         if metric.field is None:
-            made.columns.append((metric.name, pa.array(np.ones(fields.count, np.int64))))
+            ones = pa.array(np.ones(fields.count, np.int64))
+            made.columns.append((metric.name, ones if counted is None else counted.cast(pa.int64())))
             return
         raw = values[metric.field]
+        if counted is not None:
+            raw = Values(pc.if_else(counted, raw.texts, None))
         column = self._typer.typed(raw, metric.kind, "metric")
         _note_faults(made, raw, column, metric.kind, metric.field)
-        if isinstance(metric, StringMetric):
-            column = cut(column, metric.maxStringBytes)
+        plain = metric.plain if isinstance(metric, FilteredMetric) else metric
+        if isinstance(plain, StringMetric):
+            column = cut(column, plain.maxStringBytes)
         made.columns.append((metric.name, column))
 
 

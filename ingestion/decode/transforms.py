@@ -23,7 +23,7 @@ from ingestion.decode.filters import FilterRunner
 from ingestion.decode.leaf_filters import LeafRunner
 from ingestion.specs import TransformSpec
 from ingestion.specs.data_schema import ExpressionTransform
-from ingestion.specs.filters import ExpressionFilter, LeafFilter
+from ingestion.specs.filters import ExpressionFilter, Filter, LeafFilter
 
 Columns = Mapping[str, pa.Array]
 Times = npt.NDArray[np.int64]
@@ -67,12 +67,7 @@ class Transforms:
 
     def __init__(self, engine: Engine, spec: TransformSpec) -> None:
         self._made = {t.name: _runner(engine, f"transform {t.name!r}", t) for t in spec.transforms}
-        self._filter = None if spec.filter is None else FilterRunner(engine, spec.filter)
-        expressions = {} if self._filter is None else self._filter.expressions
-        self._conditions = {name: _condition(engine, e) for name, e in expressions.items()}
-        self._of_druid = [
-            name for name, e in expressions.items() if not isinstance(e, ExpressionFilter) or e.language == "druid"
-        ]
+        self._filter = None if spec.filter is None else RecordFilter(engine, spec.filter)
 
     @property
     def names(self) -> frozenset[str]:
@@ -82,11 +77,10 @@ class Transforms:
     @property
     def fields(self) -> list[str]:
         """The records' fields that have to be read for expressions, and for a filter that needs more than records."""
-        runners: list[ExpressionRunner | LeafRunner] = [*self._made.values(), *self._conditions.values()]
-        wanted = [name for runner in runners for name in runner.fields]
-        if self._filter is not None and runners:
-            wanted += self._filter.fields
-        return [name for name in dict.fromkeys(wanted) if name not in self._conditions]
+        wanted = [name for runner in self._made.values() for name in runner.fields]
+        if self._filter is not None:
+            wanted += self._filter.fields(bool(self._made))
+        return list(dict.fromkeys(wanted))
 
     def apply(self, records: pa.Array, columns: Columns, ms: Times) -> Transformed:
         """Make fields of ``records`` (their texts) with the fields ``columns`` and times ``ms``."""
@@ -102,7 +96,30 @@ class Transforms:
         """Which of the ``good`` records the filter keeps."""
         if self._filter is None:
             return Matching(good, _NOBODY)
-        if not self._made and not self._conditions:
+        return self._filter.matching(texts, columns, made, ms, good)
+
+
+class RecordFilter:
+    """A filter over records and what transforms made of them, compiled. Raises ``BadExpression``."""
+
+    def __init__(self, engine: Engine, written: Filter) -> None:
+        self._filter = FilterRunner(engine, written)
+        expressions = self._filter.expressions
+        self._conditions = {name: _condition(engine, e) for name, e in expressions.items()}
+        self._of_druid = [
+            name for name, e in expressions.items() if not isinstance(e, ExpressionFilter) or e.language == "druid"
+        ]
+
+    def fields(self, transformed: bool) -> list[str]:
+        """The records' fields that have to be read for it, if it needs more than records."""
+        if not transformed and not self._conditions:
+            return []
+        wanted = [name for runner in self._conditions.values() for name in runner.fields] + self._filter.fields
+        return [name for name in dict.fromkeys(wanted) if name not in self._conditions]
+
+    def matching(self, texts: pa.Array, columns: Columns, made: Transformed, ms: Times, good: Mask) -> Matching:
+        """Which of the ``good`` records it keeps."""
+        if not made.columns and not self._conditions:
             return Matching(self._kept(texts, ms, good), _NOBODY)
         seen = {**columns, **made.columns}
         conditions = {name: runner.run(seen, ms, _a_word_each(ms)) for name, runner in self._conditions.items()}
@@ -117,13 +134,12 @@ class Transforms:
 
     def _kept(self, texts: pa.Array, ms: Times, good: Mask) -> Mask:
         matching = good.copy()
-        if self._filter is not None:
-            matching[good] = self._filter.matches(texts.filter(pa.array(good)), pa.array(ms[good]))
+        matching[good] = self._filter.matches(texts.filter(pa.array(good)), pa.array(ms[good]))
         return matching
 
     def _as_records(self, columns: Columns, ms: Times) -> pa.Array:
         """Records with the fields that the filter looks at, and its expressions' results as fields."""
-        fields = {name: columns[name] for name in self._filter.fields} if self._filter else {}
+        fields = {name: columns[name] for name in self._filter.fields}
         parts: list[pa.Array | str] = ["{"]
         for number, (name, texts) in enumerate(fields.items()):
             parts += ["," * bool(number) + json.dumps(name) + ":", texts.fill_null("null")]

@@ -16,13 +16,14 @@ from ingestion.specs.limits import (
     MOST_COLUMNS,
     MOST_EXPRESSIONS,
     MOST_FIELDS,
+    MOST_FILTERED,
     MOST_INTERVALS,
     ColumnName,
     FieldName,
     doubles,
     listed,
 )
-from ingestion.specs.metrics import Metric
+from ingestion.specs.metrics import FilteredMetric, Metric, fields_of
 from ingestion.specs.periods import AnyGranularity, granularity_of
 
 TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
@@ -200,9 +201,16 @@ class DataSchema(SpecModel):
             raise ValueError("__record_time is a name of the decoder's own and can't be a dimension or metric")
         return self
 
+    @model_validator(mode="after")
+    def _filters_little(self) -> DataSchema:
+        filtered = sum(isinstance(m, FilteredMetric) for m in self.metricsSpec)
+        if filtered > MOST_FILTERED:
+            raise ValueError(f"{filtered} metrics are filtered; {MOST_FILTERED} at most")
+        return self
+
     @property
     def undiscovered(self) -> frozenset[str]:
         """Fields that never become columns by discovery: as in Druid also those that metrics read or are named as."""
-        metrics = {m.name for m in self.metricsSpec} | {m.field for m in self.metricsSpec if m.field is not None}
+        metrics = {m.name for m in self.metricsSpec} | fields_of(self.metricsSpec)
         excluded = {*self.dimensionsSpec.dimensionExclusions, self.timestampSpec.column, "__time"}
         return frozenset(metrics | excluded)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel
 from ingestion.specs.intervals import interval_ms
@@ -28,9 +28,14 @@ def _short(value: Scalar | None) -> Scalar | None:
     return value
 
 
+def _upper(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
 Scalar = str | int | float | bool
 Value = Annotated[Scalar, AfterValidator(_short)]
 Bound = Annotated[str | int | float, AfterValidator(_short)]
+Kind = Annotated[Literal["STRING", "LONG", "DOUBLE", "FLOAT"], BeforeValidator(_upper)]
 Language = Literal["druid", "sql"]  # of an expression: Druid's own, as far as it is taken, or DuckDB's SQL
 
 
@@ -72,11 +77,11 @@ def _sorted(values: list[Any]) -> list[Any]:
 
 
 class InTypeFilter(SpecModel):
-    """Rows whose ``column`` is one of ``sortedValues``: texts, or whole numbers."""
+    """Rows whose ``column`` is one of several texts, or whole numbers."""
 
     type: Literal["inType"]
     column: FieldName
-    matchValueType: Literal["STRING", "LONG"]
+    matchValueType: Annotated[Literal["STRING", "LONG"], BeforeValidator(_upper)]
     sortedValues: list[Value | None] = Field(max_length=MOST_VALUES)
 
     @property
@@ -101,11 +106,6 @@ class InTypeFilter(SpecModel):
         rest = {name: inner for name, inner in value.items() if name != "values"}
         return {**rest, "sortedValues": [None] * (None in named) + _sorted(named)}
 
-    @field_validator("matchValueType", mode="before")
-    @classmethod
-    def _any_case(cls, value: Any) -> Any:
-        return value.upper() if isinstance(value, str) else value
-
     @model_validator(mode="after")
     def _of_its_type(self) -> InTypeFilter:
         for value in self.values if self.matchValueType == "LONG" else []:
@@ -119,17 +119,12 @@ class ArrayContainsElementFilter(SpecModel):
 
     type: Literal["arrayContainsElement"]
     column: FieldName
-    elementMatchValueType: Literal["STRING", "LONG", "DOUBLE", "FLOAT"]
+    elementMatchValueType: Kind
     elementMatchValue: Value
-
-    @field_validator("elementMatchValueType", mode="before")
-    @classmethod
-    def _any_case(cls, value: Any) -> Any:
-        return value.upper() if isinstance(value, str) else value
 
 
 class BoundFilter(SpecModel):
-    """Rows whose ``dimension`` lies between ``lower`` and ``upper``; ``ordering`` numeric or lexicographic."""
+    """Rows whose ``dimension`` lies between ``lower`` and ``upper``; ``ordering`` says how they are compared."""
 
     type: Literal["bound"]
     dimension: FieldName
@@ -137,7 +132,7 @@ class BoundFilter(SpecModel):
     upper: Bound | None = None
     lowerStrict: bool = False
     upperStrict: bool = False
-    ordering: Literal["lexicographic", "numeric"] = "lexicographic"
+    ordering: Literal["lexicographic", "numeric", "strlen"] = "lexicographic"
 
     @field_validator("ordering", mode="before")
     @classmethod
@@ -250,16 +245,11 @@ class RangeFilter(SpecModel):
 
     type: Literal["range"]
     column: FieldName
-    matchValueType: Literal["STRING", "LONG", "DOUBLE", "FLOAT"]
+    matchValueType: Kind
     lower: Bound | None = None
     upper: Bound | None = None
     lowerOpen: bool = False
     upperOpen: bool = False
-
-    @field_validator("matchValueType", mode="before")
-    @classmethod
-    def _any_case(cls, value: Any) -> Any:
-        return value.upper() if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _of_its_type(self) -> RangeFilter:
@@ -384,3 +374,19 @@ def _inside(condition: Filter) -> list[Filter]:
     if isinstance(condition, NotFilter | IsTrueFilter | IsFalseFilter):
         return [condition.field]
     return condition.fields if isinstance(condition, AndFilter | OrFilter) else []
+
+
+def columns_of(condition: Filter) -> set[str]:
+    """The fields that a filter without expressions looks at."""
+    inner = _inside(condition)
+    if inner:
+        return set().union(*(columns_of(f) for f in inner))
+    if isinstance(condition, ColumnComparisonFilter):
+        return set(condition.dimensions)
+    named = (getattr(condition, name, None) for name in ("dimension", "column"))
+    return {name for name in named if name is not None}
+
+
+def has_expressions(condition: Filter) -> bool:
+    """Whether an expression stands in it."""
+    return isinstance(condition, ExpressionFilter) or any(has_expressions(f) for f in _inside(condition))

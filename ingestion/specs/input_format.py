@@ -106,8 +106,9 @@ class JsonInputFormat(FormatModel):
     flattenSpec: FlattenSpec | None = None
     featureSpec: dict[str, bool] = Field(default_factory=dict)
     keepNullColumns: bool = False
-    assumeNewlineDelimited: Literal[False] = False
-    useJsonNodeReader: Literal[False] = False
+    # How Druid reads a record that holds several objects: here a record is one row, and such a one unparseable.
+    assumeNewlineDelimited: bool = False
+    useJsonNodeReader: bool = False
 
     @field_validator("featureSpec")
     @classmethod
@@ -117,17 +118,26 @@ class JsonInputFormat(FormatModel):
             raise ValueError(f"not supported: {', '.join(refused)} (only {', '.join(sorted(JSON_FEATURES))} are)")
         return value
 
-    @field_validator("assumeNewlineDelimited", "useJsonNodeReader", mode="before")
-    @classmethod
-    def _one_object_a_record(cls, value: Any) -> Any:
-        if value is True:
-            raise ValueError("a record is one row here: several JSON objects in one record are not supported")
-        return value
+    @model_validator(mode="after")
+    def _one_reader(self) -> JsonInputFormat:
+        if self.assumeNewlineDelimited and self.useJsonNodeReader:
+            raise ValueError("assumeNewlineDelimited and useJsonNodeReader are two ways to read: give one of them")
+        return self
 
 
-class _ColumnsFormat(FormatModel):
+class _NamedColumns(FormatModel):
     columns: list[ColumnName] | None = Field(default=None, min_length=1, max_length=MOST_FIELDS)
     listDelimiter: FieldName = CONTROL_A
+
+    @model_validator(mode="after")
+    def _no_doubles(self) -> _NamedColumns:
+        twice = doubles(self.columns or [])
+        if twice:
+            raise ValueError(f"columns are named twice: {listed(twice)}")
+        return self
+
+
+class _ColumnsFormat(_NamedColumns):
     findColumnsFromHeader: bool | None = None
     hasHeaderRow: bool | None = None
     skipHeaderRows: int = Field(default=0, ge=0)
@@ -139,10 +149,12 @@ class _ColumnsFormat(FormatModel):
             raise ValueError("give findColumnsFromHeader or its old name hasHeaderRow, not both")
         if self.columns is None and not self.has_header:
             raise ValueError("columns is required (unless findColumnsFromHeader is true)")
-        twice = doubles(self.columns or [])
-        if twice:
-            raise ValueError(f"columns are named twice: {listed(twice)}")
         return self
+
+    @property
+    def header_lines(self) -> int:
+        """How many lines at the beginning of every record are no values."""
+        return self.skipHeaderRows + self.has_header
 
     @property
     def has_header(self) -> bool:
@@ -173,6 +185,13 @@ class DelimitedInputFormat(_ColumnsFormat):
         if self.delimiter == self.listDelimiter:
             raise ValueError("delimiter and listDelimiter must differ")
         return self
+
+
+class RegexInputFormat(_NamedColumns):
+    """Records are texts that a regular expression of Java's matches as a whole; its groups are the values."""
+
+    type: Literal["regex"]
+    pattern: str = Field(min_length=1, max_length=1_000)
 
 
 class RegistryDecoder(FormatModel):
@@ -326,7 +345,13 @@ class ThriftInputFormat(FormatModel):
 
 
 ValueFormat = Annotated[
-    JsonInputFormat | CsvInputFormat | DelimitedInputFormat | AvroInputFormat | ProtobufInputFormat | ThriftInputFormat,
+    JsonInputFormat
+    | CsvInputFormat
+    | DelimitedInputFormat
+    | RegexInputFormat
+    | AvroInputFormat
+    | ProtobufInputFormat
+    | ThriftInputFormat,
     Field(discriminator="type"),
 ]
 
@@ -355,6 +380,7 @@ InputFormat = Annotated[
     JsonInputFormat
     | CsvInputFormat
     | DelimitedInputFormat
+    | RegexInputFormat
     | AvroInputFormat
     | ProtobufInputFormat
     | ThriftInputFormat

@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 MOST_COLUMNS = 2_000  # dimensions and metrics
+MOST_FILTERED = 100  # metrics of type filtered
 MOST_FIELDS = 10_000  # names of fields in a list
 MOST_EXPRESSIONS = 500  # of transforms and of the filter
 MOST_FILTERS = 1_000  # in one another and beside one another

@@ -6,12 +6,14 @@ each row has the metrics of its one record.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel
-from ingestion.specs.limits import ColumnName, FieldName
+from ingestion.specs.filters import AndFilter, Filter, columns_of, has_expressions, within_limits
+from ingestion.specs.limits import DEEPEST_FILTER, ColumnName, FieldName
 
 # What tells the first record from the last is not stored with a row: such rows can't be merged again.
 NOT_AGAIN = frozenset({"first", "last"})
@@ -106,4 +108,65 @@ class StringMetric(_FieldMetric):
         return "string"
 
 
-Metric = Annotated[CountMetric | NumberMetric | StringMetric, Field(discriminator="type")]
+class FilteredMetric(_Metric):
+    """Another metric, of those records alone that a filter matches; its name is that one's unless it has its own."""
+
+    type: Literal["filtered"]
+    filter: Annotated[Filter, AfterValidator(within_limits)]
+    aggregator: Metric
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_as_what_it_filters(cls, value: Any) -> Any:
+        named = value
+        for _ in range(DEEPEST_FILTER):
+            if not isinstance(named, dict) or named.get("name"):
+                break
+            named = named.get("aggregator")
+        return {**value, "name": named["name"]} if isinstance(named, dict) and named.get("name") else value
+
+    @model_validator(mode="after")
+    def _is_one_of_those_records(self) -> FilteredMetric:
+        if has_expressions(self.filter):
+            raise ValueError(
+                "the filter of a metric has no expressions, which Druid evaluates in another way there: make a field "
+                "of the expression by a transform, and filter by that"
+            )
+        if self.how in NOT_AGAIN:
+            raise ValueError(f"{self.plain.type} is not filtered here: the first or last record is that of all records")
+        return self
+
+    @property
+    def plain(self) -> PlainMetric:
+        """What is filtered in the end."""
+        return self.aggregator.plain if isinstance(self.aggregator, FilteredMetric) else self.aggregator
+
+    @property
+    def condition(self) -> Filter:
+        """What a record has to match, also where filters stand in one another."""
+        if not isinstance(self.aggregator, FilteredMetric):
+            return self.filter
+        return AndFilter(type="and", fields=[self.filter, self.aggregator.condition])
+
+    @property
+    def how(self) -> str:
+        return self.plain.how
+
+    @property
+    def kind(self) -> ValueKind:
+        return self.plain.kind
+
+    @property
+    def field(self) -> str | None:
+        return self.plain.field
+
+
+PlainMetric = CountMetric | NumberMetric | StringMetric
+Metric = Annotated[PlainMetric | FilteredMetric, Field(discriminator="type")]
+FilteredMetric.model_rebuild()
+
+
+def fields_of(metrics: Sequence[Metric]) -> set[str]:
+    """Those of the records that metrics read, and that their filters look at."""
+    read = {m.field for m in metrics if m.field is not None}
+    return read.union(*(columns_of(m.condition) for m in metrics if isinstance(m, FilteredMetric)))

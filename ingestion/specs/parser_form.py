@@ -23,6 +23,7 @@ _TEXT_FORMATS = {
     "csv": _COLUMNS,
     "tsv": (*_COLUMNS, "delimiter"),
     "delimited": (*_COLUMNS, "delimiter"),
+    "regex": ("columns", "listDelimiter", "pattern"),
 }
 # type → the parser's own fields, and the formats that its parseSpec may have.
 _OTHERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

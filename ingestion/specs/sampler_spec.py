@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 from ingestion.specs.base import SpecModel
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.ingestion_spec import IngestionSpec, SupervisorSpec, parse_submitted
+from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat
 from ingestion.specs.io_config import KafkaIOConfig
 from ingestion.specs.sampling import MOST_ROWS, Place, SampleOrder
 from ingestion.specs.sources import all_traits, model_named
@@ -64,11 +65,13 @@ class InlineSource(SpecModel):
         self.records(1)
         return self
 
-    def records(self, most: int) -> list[bytes]:
-        """The first ``most`` records; blank lines are none."""
+    def records(self, most: int, header_lines: int = 0) -> list[bytes]:
+        """The first ``most`` records; blank lines are none. The first lines of a text stand before each other one."""
         texts = self.data
         if isinstance(texts, str):
-            texts = [line.removesuffix("\r") for line in texts.split("\n") if line.strip()]
+            lines = [line.removesuffix("\r") for line in texts.split("\n") if line.strip()]
+            header = "".join(f"{line}\n" for line in lines[:header_lines])
+            texts = [header + line for line in lines[header_lines:]]
         return [self._bytes(number, text) for number, text in enumerate(texts)][:most]
 
     def _bytes(self, number: int, text: str) -> bytes:
@@ -191,13 +194,14 @@ class _Completion:
 
     def result(self, spec: IngestionSpec, config: SamplerConfig, schema_folder: str) -> SamplerSpec:
         """What is to be done, once all was read."""
-        schema = spec.dataSchema
+        schema, read = spec.dataSchema, spec.ioConfig.inputFormat
+        header = read.header_lines if isinstance(read, CsvInputFormat | DelimitedInputFormat) else 0
         order = SampleOrder.model_construct(
             data_schema=schema,
             io_config=spec.ioConfig,
             formatted=self._formatted,
             timed=self._timed or any(t.name == "__time" for t in schema.transformSpec.transforms),
-            records=None if self._inline is None else self._inline.records(config.numRows),
+            records=None if self._inline is None else self._inline.records(config.numRows, header),
             rows=config.numRows,
             timeout_ms=config.timeoutMs,
             schema_folder=schema_folder,

@@ -36,8 +36,13 @@ _ADDRESS_SPACE_BYTES = 8 * 1024 * 1024 * 1024
 _PROCESSOR_S = 20
 _TRANSFORMS: Place = ("dataSchema", "transformSpec")
 _FORMAT: Place = ("ioConfig", "inputFormat")
-# Where in a format that has a schema its schema is.
-_SCHEMAS = {"avro_stream": "avroBytesDecoder", "protobuf": "protoBytesDecoder", "thrift": "thriftClass"}
+# Where in a format that has a schema, or a pattern, it is.
+_SCHEMAS = {
+    "avro_stream": "avroBytesDecoder",
+    "protobuf": "protoBytesDecoder",
+    "thrift": "thriftClass",
+    "regex": "pattern",
+}
 
 
 def issues(order: CheckOrder) -> list[CheckIssue]:

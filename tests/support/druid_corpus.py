@@ -327,6 +327,13 @@ FILTERS: list[str] = [
     '{"type":"not","field":{"type":"expression","expression":"x == \'a\'"}}',
     '{"type":"not","field":{"type":"true"}}',
     '{"type":"not","field":{"type":"in","dimension":"x","values":[]}}',
+    '{"type":"bound","dimension":"x","lower":"a","upper":"abc","ordering":"strlen"}',
+    '{"type":"bound","dimension":"x","lower":"ab","lowerStrict":true,"ordering":"strlen"}',
+    '{"type":"bound","dimension":"x","upper":"B","upperStrict":true,"ordering":"strlen"}',
+    '{"type":"bound","dimension":"x","lower":"123456","upper":"123456","ordering":"strlen"}',
+    '{"type":"bound","dimension":"x","lower":"1234567","ordering":{"type":"strlen"}}',
+    '{"type":"bound","dimension":"x","upper":"12345","upperStrict":true,"ordering":"strlen"}',
+    '{"type":"not","field":{"type":"bound","dimension":"x","upper":"B","ordering":"strlen"}}',
     '{"type":"in","dimension":"x","values":[null]}',
     '{"type":"inType","column":"n","matchValueType":"LONG","values":[1,7]}',
     '{"type":"inType","column":"n","matchValueType":"DOUBLE","sortedValues":[2.5,7.5]}',
@@ -556,8 +563,23 @@ def _formats() -> Iterator[Case]:
         ("regex: find, not match", {"pattern": r"(\d+)", "columns": ["t"]}, "x 5 y"),
         ("regex: a list", {"pattern": r"^(\d+) (.+)$", "columns": ["t", "a"], "listDelimiter": "|"}, "0 p|q"),
         ("regex: no pattern", {"columns": ["t"]}, "0"),
+        ("regex: fewer columns", {"pattern": r"^(\d+) (\w+) (\w+)$", "columns": ["t", "a"]}, "0 x y"),
+        ("regex: all of it", {"pattern": r"(\d+) (\w)", "columns": ["t", "a"]}, "0 x tail\nzz0 x\n1 y"),
+        ("regex: an empty group", {"pattern": r"(\d+) (\w*)", "columns": ["t", "a"]}, "0 "),
+        ("regex: control-A", {"pattern": r"(\d+) (.*)", "columns": ["t", "a"]}, "0 p\x01q"),
+        ("regex: empty parts", {"pattern": r"(\d+) (.*)", "columns": ["t", "a"], "listDelimiter": "|"}, "0 p||q|"),
+        ("regex: lists by more", {"pattern": r"(\d+) (.*)", "columns": ["t", "a"], "listDelimiter": "::"}, "0 p::q"),
+        ("regex: lists by a dot", {"pattern": r"(\d+) (.*)", "columns": ["t", "a"], "listDelimiter": "."}, "0 p.q"),
+        ("regex: named groups", {"pattern": r"(?<t>\d+) (?<a>\w)", "columns": ["t", "a"]}, "0 x"),
+        ("regex: words are ASCII", {"pattern": r"(\d+) (\w)", "columns": ["t", "a"]}, "0 é\n1 e"),
+        ("regex: any letter", {"pattern": r"(\d+) (.)", "columns": ["t", "a"]}, "0 é\n1 😀"),
+        ("regex: looking ahead", {"pattern": r"(\d+)(?= x).*", "columns": ["t"]}, "0 x"),
+        ("regex: cannot be read", {"pattern": "[", "columns": ["t"]}, "0"),
     ):
         yield case(name, data, {"type": "regex", **more})
+    for name, regex in (("typed", "(\\d+) (.*)"), ("typed lists", "(\\d+) (.*,.*)")):
+        written = {"type": "regex", "pattern": regex, "columns": ["t", "a"], "listDelimiter": ","}
+        yield case(f"regex: {name}", "0 5\n1 p,q", written, {"useSchemaDiscovery": True})
     lines = _body(
         'first\n second \n\n{"a":1}',
         input_format={"type": "lines"},
@@ -613,6 +635,9 @@ def _formats() -> Iterator[Case]:
     yield case(
         "json: assumeNewlineDelimited", '{"t":0,"a":1}\n{"t":1,"a":2}', {"type": "json", "assumeNewlineDelimited": True}
     )
+    for reader in ("assumeNewlineDelimited", "useJsonNodeReader"):
+        data = '{"t":0,"a":1}\n{"t":1\n{"t":2}\n[1]\n{"t":3,"a":1,}'
+        yield case(f"json: {reader}, broken", data, {"type": "json", reader: True})
     yield case("json: useJsonNodeReader", '{"t":0,"a":1}\n{"t":1,"a":2}', {"type": "json", "useJsonNodeReader": True})
     yield case(
         "json: both readers",
@@ -639,6 +664,20 @@ _ROLLED = "\n".join(
         (3600, {"v": 4, "f": 4, "s": "n"}),
     )
 )
+# What is refused as a filter is no other question as a metric's.
+_NO_FILTERS_HERE = (
+    '"alphanumeric"',
+    '"version"',
+    "alphaNumeric",
+    "spatial",
+    "extraction",
+    "(?=",
+    '"DOUBLE","sorted',
+    '["a","B"]',
+)
+_IS_X = {"type": "selector", "dimension": "d", "value": "x"}
+_IS_ONE = {"type": "selector", "dimension": "s", "value": "one"}
+_IS_NULL: dict[str, Any] = {"type": "selector", "dimension": "s", "value": None}
 METRICS = (
     "count",
     "longSum",
@@ -699,12 +738,56 @@ def _rollup() -> Iterator[Case]:
                 "aggregator": {"type": "longSum", "name": "m", "fieldName": "v"},
             },
         ),
+        (
+            "filtered, two names",
+            {"type": "filtered", "name": "n", "filter": _IS_X, "aggregator": {"type": "count", "name": "m"}},
+        ),
+        (
+            "filtered, no name inside",
+            {"type": "filtered", "name": "n", "filter": _IS_X, "aggregator": {"type": "count"}},
+        ),
+        ("filtered, no filter", {"type": "filtered", "name": "n", "aggregator": {"type": "count", "name": "m"}}),
+        (
+            "filtered, unreadable values",
+            {"type": "filtered", "filter": _IS_ONE, "aggregator": {"type": "longSum", "name": "m", "fieldName": "s"}},
+        ),
+        (
+            "filtered, values that are no good elsewhere",
+            {"type": "filtered", "filter": _IS_NULL, "aggregator": {"type": "longSum", "name": "m", "fieldName": "s"}},
+        ),
+        (
+            "filtered, filtered",
+            {
+                "type": "filtered",
+                "filter": _IS_X,
+                "aggregator": {"type": "filtered", "filter": _IS_ONE, "aggregator": {"type": "count", "name": "m"}},
+            },
+        ),
         ("expression", {"type": "expression", "name": "m", "fields": ["v"], "initialValue": "0", "fold": "__acc + v"}),
         ("grouping", {"type": "grouping", "name": "m", "groupings": ["d"]}),
         ("unknown", {"type": "nonsense", "name": "m"}),
         ("nulls in fields", {"type": "longSum", "name": "m", "fieldName": "v", "expression": None}),
     ):
         yield Case("rollup", name, _body(_ROLLED, dimensions=dims, metrics=[metric], granularity=minute))
+    for kind, name in (("doubleSum", "f"), ("doubleMax", "f"), ("longMin", "v"), ("longFirst", "v"), ("longAny", "v")):
+        inner = {"type": kind, "name": "m", "fieldName": name}
+        metric = {"type": "filtered", "filter": _IS_X, "aggregator": inner}
+        yield Case("rollup", f"filtered {kind}", _body(_ROLLED, dimensions=dims, metrics=[metric], granularity=minute))
+    each = {"rollup": True, "queryGranularity": "NONE", "segmentGranularity": "HOUR"}
+    for text in FILTERS:
+        if any(part in text for part in _NO_FILTERS_HERE):
+            continue
+        metric = {"type": "filtered", "filter": json.loads(text), "aggregator": {"type": "count", "name": "m"}}
+        body = _body(
+            _FILTERED, dimensions={"dimensions": [{"type": "long", "name": "i"}]}, metrics=[metric], granularity=each
+        )
+        yield Case("filtered metrics", text, body)
+    counted = [{"type": "filtered", "filter": _IS_X, "aggregator": {"type": "count", "name": "m"}}]
+    yield Case(
+        "filtered metrics",
+        "discovery",
+        _body(_ROLLED, dimensions={"dimensions": []}, metrics=counted, granularity=each),
+    )
     for granularity in (
         "NONE",
         "SECOND",

@@ -179,3 +179,10 @@ def test_a_path_that_searches_an_endless_depth_finds_nothing() -> None:
     deep = b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
     spec = {"type": "json", "flattenSpec": {"useFieldDiscovery": False, "fields": [path("$..b")]}}
     assert rows(decoded(spec, [deep])) == [{}]
+
+
+@pytest.mark.parametrize("reader", ["assumeNewlineDelimited", "useJsonNodeReader"])
+def test_a_record_is_one_row_whatever_reads_it(reader: str) -> None:
+    found = decoded({"type": "json", reader: True}, [b'{"a":1}', b'{"a":1}\n{"a":2}', b'{"a":3}\n'])
+    assert rows(found) == [{"a": 1}, {"a": 3}]
+    assert list(found.unparseable) == [1]

@@ -291,3 +291,69 @@ def test_sums_and_records_are_the_same_with_and_without_rollup(
 
 def _total(rows: list[dict[str, Any]], name: str) -> int:
     return sum(r[name] or 0 for r in rows)
+
+
+def filtered(inner: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "type": "filtered",
+        "filter": {"type": "selector", "dimension": "s", "value": "ok"},
+        "aggregator": inner,
+        **more,
+    }
+
+
+def test_a_filtered_metric_has_the_records_that_match_alone() -> None:
+    metrics = [
+        {"type": "count", "name": "all"},
+        filtered({"type": "count", "name": "ok"}),
+        filtered(metric("longSum"), name="sum"),
+        filtered(filtered(metric("doubleMax", name="most"))),
+    ]
+    schema = schema_of(metrics, dimensionsSpec={"dimensions": ["d"]})
+    records = [{"t": 0, "d": "x", "s": s, "v": v} for s, v in (("ok", 2), ("no", 70), ("ok", 3), (None, "bad"))]
+    found = rolled(schema, [*records, {"t": 0, "d": "y", "s": "no", "v": 9}])
+    assert found == [
+        {"__time": 0, "d": "y", "all": 1, "ok": 0, "sum": None, "most": None},
+        {"__time": 0, "d": "x", "all": 4, "ok": 2, "sum": 5, "most": 3.0},
+    ]
+
+
+def test_a_filtered_metric_sees_what_transforms_make() -> None:
+    made = {"type": "expression", "name": "s", "expression": "if(v > 2, 'ok', 'no')"}
+    schema = schema_of([filtered({"type": "count", "name": "n"})], transformSpec={"transforms": [made]})
+    assert rolled(schema, [{"t": 0, "v": v} for v in (1, 3, 5)]) == [
+        {"__time": 0, "n": n, "v": v} for n, v in ((0, "1"),)
+    ] + [
+        {"__time": 0, "n": 1, "v": "3"},
+        {"__time": 0, "n": 1, "v": "5"},
+    ]
+
+
+def test_a_record_that_a_metrics_filter_fails_on_is_told() -> None:
+    condition = {"type": "regex", "dimension": "s", "pattern": "\\bk"}
+    counted = {"type": "filtered", "filter": condition, "aggregator": {"type": "count", "name": "n"}}
+    schema = schema_of([counted], dimensionsSpec={"dimensions": ["d"]})
+    found = decoder_of(schema).decode([b'{"t":0,"s":"k"}', '{"t":0,"s":"é k"}'.encode()], MessageWindow())
+    assert found.rows.column("n").to_pylist() == [1, 0]
+    assert list(found.processed_with_error) == [1]
+    assert "its filter fails" in found.processed_with_error[1]
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (filtered(metric("longFirst")), "longFirst is not filtered here"),
+        (filtered(filtered(metric("stringLast"))), "stringLast is not filtered here"),
+        (filtered({"type": "count"}), "name"),
+        (filtered(metric("longSum"), filter={"type": "expression", "expression": "v"}), "has no expressions"),
+        (
+            filtered(metric("longSum"), filter={"type": "not", "field": {"type": "expression", "expression": "v"}}),
+            "no expr",
+        ),
+    ],
+)
+def test_filtered_metrics_that_are_refused(written: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        schema_of([written])
+    with pytest.raises(ValidationError, match="101 metrics are filtered; 100 at most"):
+        schema_of([filtered({"type": "count", "name": f"n{n}"}) for n in range(101)])

@@ -17,6 +17,7 @@ from ingestion.decode.formats.delimited import DelimitedReader
 from ingestion.decode.formats.flatten import FlatteningReader
 from ingestion.decode.formats.json_reader import JsonReader
 from ingestion.decode.formats.kafka import KafkaReader
+from ingestion.decode.formats.regex_reader import RegexReader
 from ingestion.decode.formats.registry import OpenRegistry, RegisteredSchema, Registry, UnknownSchema
 from ingestion.specs import DataSchema, InputFormat
 from ingestion.specs.input_format import (
@@ -26,6 +27,7 @@ from ingestion.specs.input_format import (
     JsonInputFormat,
     KafkaInputFormat,
     ProtobufInputFormat,
+    RegexInputFormat,
     ThriftInputFormat,
 )
 
@@ -64,6 +66,8 @@ def reader_of(spec: InputFormat, tools: Tools) -> Reader:
         return KafkaReader(spec, tools.engine, reader_of(spec.valueFormat, tools), key)
     if isinstance(spec, CsvInputFormat | DelimitedInputFormat):
         return DelimitedReader(spec, tools.engine)
+    if isinstance(spec, RegexInputFormat):
+        return RegexReader(spec, tools.engine)
     reader = _nesting_reader(spec, tools)
     return reader if spec.flattenSpec is None else FlatteningReader(reader, tools.engine, spec.flattenSpec)
 

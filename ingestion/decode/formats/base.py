@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
+import duckdb
 import pyarrow as pa
 
 from ingestion.decode.envelope import Envelope
@@ -47,12 +48,20 @@ def texts_by(
         else:
             try:
                 text = text_of(payload)
-            except DecodeError:
+            except (DecodeError, duckdb.InterruptException):
                 raise
             except Exception as error:  # what a library makes of arbitrary bytes is beyond counting
                 errors[index] = said(error)
         texts.append(text)
     return as_array(texts, errors), errors
+
+
+def decoded_text(payload: bytes) -> str:
+    """In UTF-8, without a byte order mark. Raises ``BadRecord``."""
+    try:
+        return payload.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def said(error: Exception) -> str:

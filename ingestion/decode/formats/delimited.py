@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from ingestion.decode.engine import RECORDS, Engine, literal
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.fields import Mask, flat
-from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
+from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, texts_by
 from ingestion.decode.payloads import texts_of
 from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat
 
@@ -76,7 +76,7 @@ class DelimitedReader:
         return flat(self._engine.run(self._sql, RECORDS, pa.table({"j": lines})).column(0))
 
     def _text(self, payload: bytes) -> str:
-        text = _decoded(payload)
+        text = decoded_text(payload)
         columns, values = self._columns, None
         if columns is not None and not self._skipped and '"' not in text:
             line = text.rstrip("\r\n")
@@ -120,13 +120,6 @@ def _query(columns: list[str], delimiter: str) -> str:
     values = ", ".join(f"{literal(name)}, nullif(s[{i + 1}], '')" for i, name in enumerate(columns))
     split = f"SELECT string_split(j, {literal(delimiter)}) AS s FROM records"
     return f"SELECT json_object({values})::VARCHAR AS j FROM ({split})"
-
-
-def _decoded(payload: bytes) -> str:
-    try:
-        return payload.decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise BadRecord(f"not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 class _RowsOf:
