@@ -18,7 +18,7 @@ from controlplane.segments.selectors.sums import window_sums
 LAYERS = {
     "unused": "Segments that are not in use, with their files still there: removed, or replaced by a merge.",
     "merged": "Intervals of which segments were merged, and what was replaced.",
-    "late": "Segments in use that were published after their interval had ended.",
+    "late": "Segments in use that a task wrote from records after their interval had ended.",
 }
 MOST_LOOKED_AT = 50_000
 MOST_MARKS = 5_000
@@ -52,9 +52,12 @@ _MERGED = """
     SELECT interval_start, interval_end, cardinality(taken) AS segments, rows_before AS rows, bytes_before AS size_bytes
     FROM segments_replacement WHERE datasource_id = %(datasource)s
 """
+# What a merge has made tells nothing of when its rows came.
 _LATE = """
-    SELECT interval_start, interval_end, 1 AS segments, rows, size_bytes FROM segments_segment
-    WHERE datasource_id = %(datasource)s AND used AND created_at > interval_end
+    SELECT interval_start, interval_end, 1 AS segments, rows, size_bytes FROM segments_segment s
+    WHERE datasource_id = %(datasource)s AND used AND created_at > interval_end AND NOT EXISTS (
+        SELECT FROM segments_replacement r WHERE r.task_id = s.task_id AND r.datasource_id = s.datasource_id
+    )
 """
 _STATEMENTS = {"unused": _UNUSED, "merged": _MERGED, "late": _LATE}
 _BY_INTERVAL = """
