@@ -1,7 +1,7 @@
 """How ours answers to the bodies of ``druid_corpus``, beside what Druid was recorded to answer.
 
-``python -m tests.support.druid_agreement`` counts, and writes the counts into the docs; with a section it shows
-its cases that are not the same.
+``python -m tests.support.druid_agreement SECTION`` shows the cases that are not the same of the sections whose names
+begin so; ``druid_tables`` writes the counts into the docs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import sys
 from collections import Counter
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -32,15 +31,6 @@ from ingestion.task.sampler.values import json_rows
 from tests.support.druid_corpus import GOLDEN, RECORD, Case, cases
 
 Verdict = Literal["same", "told", "refused", "alone", "other"]
-MEANINGS: dict[Verdict, str] = {
-    "same": "Same",
-    "told": "Fails here",
-    "refused": "Refused here",
-    "alone": "Taken here alone",
-    "other": "Means something else",
-}
-PAGE = Path(__file__).parent.parent.parent / "docs" / "druid.md"
-BEGIN, END = "<!-- counted: begin -->", "<!-- counted: end -->"
 _KAFKA = {"topic": "t", "consumerProperties": {"bootstrap.servers": "none:1"}}
 RECORDED: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 
@@ -164,39 +154,27 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def counted(section: str = "") -> dict[str, Counter[Verdict]]:
+@cache
+def verdicts() -> dict[tuple[str, str], Verdict]:
+    """Of all cases, by section and name."""
+    return {(case.section, case.name): verdict(case, ours(case)) for case in cases()}
+
+
+def counted() -> dict[str, Counter[Verdict]]:
     """By section."""
     found: dict[str, Counter[Verdict]] = {}
-    for case in cases():
-        if not section or case.section == section:
-            found.setdefault(case.section, Counter())[verdict(case, ours(case))] += 1
+    for (section, _), what in verdicts().items():
+        found.setdefault(section, Counter())[what] += 1
     return found
 
 
-def table(counts: dict[str, Counter[Verdict]]) -> str:
-    """For the docs."""
-    lines = ["| Section | Cases | " + " | ".join(MEANINGS.values()) + " |", "|---|" + "---:|" * (len(MEANINGS) + 1)]
-    every: Counter[Verdict] = sum(counts.values(), Counter())
-    return "\n".join([*lines, *(line(section, count) for section, count in [*counts.items(), ("all", every)])])
-
-
-def line(section: str, count: Counter[Verdict]) -> str:
-    """Of the table."""
-    return f"| {section} | {count.total()} | " + " | ".join(f"{count[v]}" for v in MEANINGS) + " |"
-
-
-def main(section: str = "") -> None:
-    """Shows or writes."""
-    if section:
-        for case in cases():
-            answer = ours(case) if case.section.startswith(section) else None
-            if answer is not None and (found := verdict(case, answer)) != "same":
-                print(f"{found:8} {case.name}\n    druid {RECORDED[case.section][case.name]}\n    ours  {answer}")
-        return
-    text = PAGE.read_text(encoding="utf-8")
-    head, rest = text.split(BEGIN)
-    PAGE.write_text(f"{head}{BEGIN}\n{table(counted())}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+def main(section: str) -> None:
+    """Shows."""
+    for case in cases():
+        answer = ours(case) if case.section.startswith(section) else None
+        if answer is not None and (found := verdict(case, answer)) != "same":
+            print(f"{found:8} {case.name}\n    druid {RECORDED[case.section][case.name]}\n    ours  {answer}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

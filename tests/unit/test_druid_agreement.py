@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.druid_agreement import PAGE, RECORDED, counted, line
+from tests.support.druid_agreement import RECORDED, counted
 from tests.support.druid_corpus import cases
-
-SECTIONS = list(dict.fromkeys(case.section for case in cases()))
+from tests.support.druid_tables import TABLES, written
 
 
 def test_what_is_asked_was_recorded() -> None:
@@ -18,6 +17,10 @@ def test_what_is_asked_was_recorded() -> None:
     assert RECORDED["druid"] == "33.0.0"
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_as_many_cases_agree_as_the_docs_say(section: str) -> None:
-    assert line(section, counted(section)[section]) in PAGE.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("name", TABLES)
+def test_as_many_cases_agree_as_the_docs_say(name: str) -> None:
+    assert written(name).splitlines() == TABLES[name]().splitlines()
+
+
+def test_nothing_means_something_else() -> None:
+    assert sum(count["other"] for count in counted().values()) == 0

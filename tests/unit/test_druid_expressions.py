@@ -15,9 +15,9 @@ from ingestion.decode.druid_functions import FUNCTIONS
 from ingestion.decode.engine import Engine
 from ingestion.decode.expression_runner import ExpressionRunner, Results
 from ingestion.decode.expressions import BadExpression
-from tests.support.druid_agreement import PAGE
 from tests.support.druid_corpus import cases
 from tests.support.druid_recorder import CONDITIONS, EXPRESSIONS, GOLDEN, listed, values
+from tests.support.druid_tables import PAGE
 
 RECORDED: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 FIELDS: list[str] = RECORDED["values"]
