@@ -201,6 +201,8 @@ SPECTACULAR_SETTINGS = {
         "ConnectionKindEnum": "controlplane.connections.models.Connection.Kinds",
         "ConnectionUserEnum": "controlplane.api.v1.serializers.connections.USERS",
         "FactorKindEnum": "controlplane.api.v1.serializers.account.KINDS",
+        "InTypeMatchValueTypeEnum": ["STRING", "LONG"],
+        "MatchValueTypeEnum": ["STRING", "LONG", "DOUBLE", "FLOAT"],
         "QuarantineStateEnum": "controlplane.segments.models.QuarantinedRecord.State",
         "ReceiverKindEnum": "controlplane.alerts.models.Receiver.Kinds",
         "RoleEnum": "controlplane.teams.models.Role",

@@ -17,7 +17,7 @@ class ImportView(HeadgateView):
         tags=["supervisors"],
         parameters=[TEAM_PARAMETER, shapes.ImportQuery],
         request=shapes.ListedSerializer(many=True),
-        responses=shapes.VerdictSerializer(many=True),
+        responses=shapes.ImportVerdictSerializer(many=True),
     )
     def post(self, request: Request) -> Response:
         """What each supervisor of a Druid cluster would become here; with `dry_run=false` it is made. For admins.
@@ -32,4 +32,4 @@ class ImportView(HeadgateView):
             team_name=self.team_name,
         )
         verdicts = import_supervisors(user=self.actor, listed=request.data, wanted=wanted)
-        return Response(shapes.VerdictSerializer(verdicts, many=True).data)
+        return Response(shapes.ImportVerdictSerializer(verdicts, many=True).data)

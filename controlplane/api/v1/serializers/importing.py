@@ -34,7 +34,7 @@ class FoundFaultSerializer(FaultSerializer):
     detail = serializers.CharField(source="message")
 
 
-class VerdictSerializer(serializers.Serializer[Any]):
+class ImportVerdictSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     verdict = serializers.ChoiceField(
         importing.VERDICTS, help_text="`left`: there was no time for it; send it again with the rest."
