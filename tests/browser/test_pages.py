@@ -126,7 +126,7 @@ def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_ser
 def test_a_page_whose_session_has_ended_says_so_and_asks_no_more(
     owner: Page, site: Cast, live_server: LiveServer, quiet: Quiet
 ) -> None:
-    quiet.expected.append("401 (Unauthorized)")
+    quiet.expected += ["401 (Unauthorized)", "Response Status Error Code 401"]  # the browser's words, and htmx's
     address = f"{live_server.url}/tasks/{site.task.pk}/"
     owner.goto(address)
     other = owner.context.new_page()
