@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ShareConsumer, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
 
 from controlplane.connections import kafka
 from controlplane.connections.resolving import client_properties
@@ -23,34 +14,14 @@ from ingestion.sources import SourceProblem
 from ingestion.sources.topic import TopicWatch, configure_group
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.kafka_properties import admitted
 from tests.support.django_cast import Cast
 from tests.support.formats import HERE
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.secured_kafka import PLAIN, SCRAM, Secured, login, mutual, read, secured
+from tests.support.secured_reading import check_reads, check_shares
 from tests.unit.test_specs import changed
 
 __all__ = ["secured"]  # a fixture
-
-
-def check_reads(secured: Secured, properties: dict[str, Any]) -> None:
-    """The control plane sees the topic's end, and a consumer that an indexer would make reads its records."""
-    seen = kafka.topic_offsets(properties, secured.topic)
-    assert seen is not None and seen.ends == {0: 10}
-    config = admitted(client_properties(properties), HERE)
-    consumer = Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False})
-    try:
-        consumer.assign([TopicPartition(secured.topic, 0, 0)])
-        values: list[bytes] = []
-
-        def ten() -> bool:
-            values.extend(m.value() for m in consumer.consume(10, 1.0))
-            return len(values) >= 10
-
-        wait_for("ten records", ten)
-        assert values == [str(n).encode() for n in range(10)]
-    finally:
-        consumer.close()
 
 
 @pytest.mark.parametrize("listener", ["LOGIN", "LOGINTLS"])
@@ -106,24 +77,7 @@ def test_stores_in_the_operators_folder(secured: Secured, tmp_path: Path, settin
 
 
 def test_a_share_consumer_reads_too(secured: Secured) -> None:
-    properties = client_properties(read(login(secured, "LOGINTLS", "SCRAM-SHA-512", SCRAM)))
-    group = f"group-{uuid.uuid4().hex[:8]}"
-    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
-    admin = AdminClient(properties)
-    admin.incremental_alter_configs([resource])[resource].result(30)
-    consumer = ShareConsumer({**properties, "group.id": group})
-    try:
-        consumer.subscribe([secured.topic])
-        values: set[bytes] = set()
-
-        def ten() -> bool:
-            values.update(m.value() for m in consumer.poll(1.0))
-            return len(values) == 10
-
-        wait_for("ten records", ten)
-    finally:
-        consumer.close()
+    check_shares(secured, read(login(secured, "LOGINTLS", "SCRAM-SHA-512", SCRAM)))
 
 
 def test_row_8_a_wrong_password_is_told_without_it(secured: Secured) -> None:

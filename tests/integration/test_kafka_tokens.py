@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import ShareConsumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from controlplane.common.errors import InvalidInput
 from controlplane.connections import kafka
@@ -18,10 +15,10 @@ from controlplane.supervisors import services
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import TopicWatch
 from ingestion.specs.addresses import AddressPolicy
-from tests.integration.test_kafka_logins import check_reads
 from tests.support.django_cast import Cast
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.secured_kafka import BEARER, Secured, read, secured
+from tests.support.secured_reading import check_reads, check_shares
 from tests.support.token_endpoint import CLIENT, SECRET, TokenEndpoint, token_endpoint
 
 __all__ = ["secured"]  # a fixture
@@ -70,24 +67,7 @@ def test_a_login_module_of_the_environment_reads(
 
 
 def test_a_share_consumer_reads_with_a_token(secured: Secured, endpoint: TokenEndpoint) -> None:
-    properties = client_properties(read(endpoint.login(secured.addresses["TOKEN"])))
-    group = f"group-{uuid.uuid4().hex[:8]}"
-    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
-    admin = AdminClient(properties)
-    admin.incremental_alter_configs([resource])[resource].result(30)
-    consumer = ShareConsumer({**properties, "group.id": group})
-    try:
-        consumer.subscribe([secured.topic])
-        values: set[bytes] = set()
-
-        def ten() -> bool:
-            values.update(m.value() for m in consumer.poll(1.0))
-            return len(values) == 10
-
-        wait_for("ten records", ten)
-    finally:
-        consumer.close()
+    check_shares(secured, read(endpoint.login(secured.addresses["TOKEN"])))
 
 
 def test_a_test_of_a_connection_says_what_is_wrong(secured: Secured, endpoint: TokenEndpoint) -> None:
