@@ -21,6 +21,7 @@ from ingestion.client import ClientError, HttpControlPlane, TaskOver
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
+from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import Restarts, SilentStarts, group_of, has_slot, python_said
 from ingestion.spark.sources import Places
 from ingestion.spark.worker import Ended, Orders, work
@@ -310,19 +311,8 @@ class Application:
                 slot.thread.join(max(0.0, end - time.monotonic()))
 
     def _say_end(self, error: str) -> None:
-        """The last word, sent until it is heard (for a minute: then the control plane notices by itself)."""
         request = EndRequest(indexers=self._statuses(), error=error, interrupted=self._ending.asked)
-        for _ in range(60):
-            if self._ending.over:
-                return
-            try:
-                self._client.end(request)
-                return
-            except TaskOver:
-                return
-            except ClientError as problem:
-                self._silence.met(str(problem))
-                time.sleep(1.0)
+        say_end(self._client, request, self._ending, self._silence)
 
 
 _AN_ERROR = re.compile(r"[\w.]*(Error|Exception|\.[A-Z]\w+): ")  # the line of a traceback that names it

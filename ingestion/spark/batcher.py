@@ -26,6 +26,7 @@ from ingestion.client import ClientError, PublishRefused, TaskOver, Unreachable
 from ingestion.client.batch import BatchControlPlane
 from ingestion.errors import IngestionError
 from ingestion.spark.batch_work import Failed, read, written
+from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
 from ingestion.specs.batch_protocol import MOST_COLUMNS, MOST_SEGMENTS, BatchAssignment, BatchPublishRequest
 from ingestion.specs.counters import Counters
@@ -217,20 +218,9 @@ class Batcher:
             self._spark.cancelAllJobs()
 
     def _say_end(self, error: str) -> None:
-        """The last word, sent until it is heard (for a minute: then the control plane notices by itself)."""
         interrupted = self._ending.asked and not self._stopped
         request = EndRequest(error="" if interrupted else error[:_MOST_SAID], interrupted=interrupted)
-        for _ in range(60):
-            if self._ending.over:
-                return
-            try:
-                self._client.end(request)
-                return
-            except TaskOver:
-                return
-            except ClientError as problem:
-                self._silence.met(str(problem))
-                time.sleep(BEAT_S)
+        say_end(self._client, request, self._ending, self._silence)
 
 
 def _without_rows(item: tuple[int, Chunk | Told | Failed]) -> tuple[Place, int] | Told | Failed:
