@@ -10,17 +10,13 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ingestion.specs.base import NullTaking
 from ingestion.specs.connection_name import ConnectionName
-from ingestion.specs.json_path import parse_json_path
+from ingestion.specs.flatten_spec import FlattenSpec, FormatModel
 from ingestion.specs.limits import (
     MOST_FIELDS,
-    MOST_FLATTENED,
     MOST_SCHEMAS,
-    MOST_SEARCHES,
-    MOST_STEPS,
     ColumnName,
     FieldName,
     doubles,
@@ -34,69 +30,6 @@ from ingestion.specs.registry_access import RegistryConfig, RegistryHeaders
 JSON_FEATURES = frozenset({"ALLOW_NON_NUMERIC_NUMBERS", "ALLOW_TRAILING_COMMA"})
 MOST_REGISTRIES = 4
 CONTROL_A = "\x01"
-
-
-class FormatModel(NullTaking):
-    """Frozen, and an unknown field is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
-
-
-class FlattenField(FormatModel):
-    """One field that is made from a nested value."""
-
-    type: Literal["root", "path", "tree"]
-    name: ColumnName
-    expr: FieldName | None = None
-    nodes: list[FieldName] | None = Field(default=None, max_length=MOST_STEPS)
-
-    @field_validator("type", mode="before")
-    @classmethod
-    def _no_jq(cls, value: Any) -> Any:
-        if value == "jq":
-            raise ValueError("jq is not supported: write the field as type path, with a JsonPath in expr")
-        return value
-
-    @model_validator(mode="after")
-    def _where_it_is(self) -> FlattenField:
-        if self.type == "path":
-            if not self.expr:
-                raise ValueError("a field of type path needs expr, a JsonPath such as $.foo.bar")
-            parse_json_path(self.expr)
-        if self.type == "tree" and not self.nodes:
-            raise ValueError('a field of type tree needs nodes, the names on the way such as ["foo", "bar"]')
-        if self.type != "tree" and self.nodes is not None:
-            raise ValueError("nodes belongs to fields of type tree only")
-        return self
-
-
-class FlattenSpec(FormatModel):
-    """Fields made from nested values, beside the record's own or instead of them."""
-
-    useFieldDiscovery: bool = True
-    fields: list[FlattenField] = Field(default_factory=list, max_length=MOST_FLATTENED)
-
-    @field_validator("fields", mode="before")
-    @classmethod
-    def _names_are_roots(cls, value: Any) -> Any:
-        if not isinstance(value, list):
-            return value
-        return [{"type": "root", "name": v} if isinstance(v, str) else v for v in value]
-
-    @model_validator(mode="after")
-    def _no_doubles(self) -> FlattenSpec:
-        twice = doubles(f.name for f in self.fields)
-        if twice:
-            raise ValueError(f"fields are named twice: {listed(twice)}")
-        return self
-
-    @model_validator(mode="after")
-    def _searches_little(self) -> FlattenSpec:
-        paths = (parse_json_path(f.expr or "") for f in self.fields if f.type == "path")
-        searches = sum(path.searches for path in paths)
-        if searches > MOST_SEARCHES:
-            raise ValueError(f"the JsonPaths have {searches} wildcards and descents in all; {MOST_SEARCHES} at most")
-        return self
 
 
 class JsonInputFormat(FormatModel):

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from ingestion.specs import Granularity, KafkaIOConfig, ShareGroupIOConfig, SupervisorSpec
+from ingestion.specs import Granularity, KafkaIOConfig, ShareGroupIOConfig, SupervisorSpec, flatten_spec
 from ingestion.specs import filters as filter_models
 from ingestion.specs import input_format as format_models
 from ingestion.specs import metrics as metric_models
@@ -72,7 +72,7 @@ def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
 # The same fields are described with another one of the same kind.
 ALIKE = {"spec.tuningConfig.indexSpecForIntermediatePersists", "tuningConfig.indexSpecForIntermediatePersists"}
 # Their models are described by their type, not by the places where they may stand.
-APART = {m.__name__ for m in (filter_models, format_models, metric_models, period_models)}
+APART = {m.__name__ for m in (filter_models, flatten_spec, format_models, metric_models, period_models)}
 SPEC_FIELDS = dict(fields_of(SupervisorSpec))
 TYPED_FIELDS = {
     f"{get_args(kind.model_fields['type'].annotation)[0]}.{name}": field
@@ -84,8 +84,8 @@ TYPED_FIELDS = {
 PLACES = {"FlattenSpec": "flattenSpec", "FlattenField": "flattenSpec.fields[]", "HeaderFormat": "headerFormat"}
 FORMAT_FIELDS = {
     f"{PLACES.get(name) or get_args(kind.model_fields['type'].annotation)[0]}.{field.alias or key}": field
-    for name, kind in vars(format_models).items()
-    if not name.startswith("_") and isinstance(kind, type) and issubclass(kind, format_models.FormatModel)
+    for name, kind in {**vars(format_models), **vars(flatten_spec)}.items()
+    if not name.startswith("_") and isinstance(kind, type) and issubclass(kind, flatten_spec.FormatModel)
     for key, field in kind.model_fields.items()
 }
 FIELDS = {**SPEC_FIELDS, **TYPED_FIELDS, **FORMAT_FIELDS}

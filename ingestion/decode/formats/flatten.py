@@ -17,7 +17,7 @@ from ingestion.decode.envelope import Envelope
 from ingestion.decode.fields import flat
 from ingestion.decode.formats import path_values
 from ingestion.decode.formats.base import Reader, Texts
-from ingestion.specs.input_format import FlattenField, FlattenSpec
+from ingestion.specs.flatten_spec import FlattenField, FlattenSpec
 from ingestion.specs.json_path import JsonPath, Step, parse_json_path
 
 Steps = tuple[Step, ...]
