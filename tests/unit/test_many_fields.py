@@ -6,7 +6,7 @@ import pytest
 
 from ingestion.decode import JsonDecoder, row_indexes
 from ingestion.decode.fields import MOST_DISCOVERED
-from tests.unit.test_decode_columns import decode, schema_of
+from tests.support.decoded_fields import decode, schema_of
 
 
 def many(prefix: str, count: int) -> str:

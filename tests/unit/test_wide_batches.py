@@ -33,9 +33,9 @@ from ingestion.sources import ACCEPT, Batch
 from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.task.control import Control
 from ingestion.task.decoding import LATE_DELIVERY
+from tests.support.decoded_fields import schema_of
 from tests.support.decoders import decoder_of
 from tests.support.indexer import OneLog, assignment, stored, total
-from tests.unit.test_decode_columns import schema_of
 from tests.unit.test_refused_publishes import POISON, Squeamish
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")

@@ -1,0 +1,20 @@
+"""Records of a few fields, decoded under a schema of few dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ingestion.decode import Decoded, JsonDecoder, MessageWindow
+from ingestion.specs import DataSchema
+
+
+def schema_of(**dimensions_spec: Any) -> DataSchema:
+    return DataSchema.model_validate(
+        {"dataSource": "d", "timestampSpec": {"column": "t"}, "dimensionsSpec": dimensions_spec}
+    )
+
+
+def decode(decoder: JsonDecoder, *fields: str) -> Decoded:
+    """Decode records with a good time and these ``fields`` (the inside of a JSON object)."""
+    payloads = [("{" + ",".join(['"t":0', f] if f else ['"t":0']) + "}").encode() for f in fields]
+    return decoder.decode(payloads, MessageWindow())
