@@ -2,131 +2,27 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import json
-import lzma
-import os
 import random
-from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from ingestion.batch import splits
 from ingestion.batch.bins import Bins, bins_of
-from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.batch.files import Folders
 from ingestion.batch.lines import format_in, lines_of, opened
-from ingestion.batch.reading import Chunk, Place, Reader, Told
-from ingestion.batch.splits import Part, dealt_out, split_bytes, splits_of
+from ingestion.batch.reading import Place
+from ingestion.batch.splits import Part, split_bytes
 from ingestion.batch.windows import TakenTimes
-from ingestion.batch.writing import write
-from ingestion.segments import DamagedSegment, LocalStorage, read_segment
-from ingestion.specs.batch import BatchSpec, parse_batch_spec
+from ingestion.segments import DamagedSegment
 from ingestion.specs.compaction import InputSegment
-from ingestion.specs.protocol import SegmentFile
 from ingestion.task.errors import TooManyParseExceptions
-
-START_MS, DAY_MS = 1_735_689_600_000, 86_400_000  # 2025-01-01
-JSON, CSV = {"type": "json"}, {"type": "csv", "findColumnsFromHeader": True}
-
-
-def spec_of(source: dict[str, Any], form: dict[str, Any] | None, **parts: dict[str, Any]) -> BatchSpec:
-    schema = {
-        "dataSource": "w",
-        "timestampSpec": {"column": "t", "format": "millis"},
-        "dimensionsSpec": {"dimensions": ["page", {"name": "n", "type": "long"}]},
-        "granularitySpec": {"rollup": False},
-        **parts.get("schema", {}),
-    }
-    document = {
-        "type": "index_parallel",
-        "dataSchema": schema,
-        "ioConfig": {"inputSource": source, **({"inputFormat": form} if form else {}), **parts.get("io", {})},
-        "tuningConfig": parts.get("tuning", {}),
-    }
-    return parse_batch_spec(document).spec
-
-
-def below(folder: Path, wildcard: str = "*") -> dict[str, Any]:
-    return {"type": "local", "baseDir": str(folder), "filter": wildcard}
-
-
-class Run:
-    """A task's steps, one after the other; splits of ``size`` bytes."""
-
-    def __init__(
-        self,
-        spec: BatchSpec,
-        folder: Path,
-        size: int = 10_000,
-        careful: bool = False,
-        deep: Path | None = None,
-        inputs: Sequence[InputSegment] = (),
-    ) -> None:
-        folders, hint = Folders([str(folder)]), spec.tuningConfig.splitHintSpec
-        whole = [p for s in splits_of(spec.ioConfig.inputSource, folders, hint, 1, inputs) for p in s.parts]
-        self.splits = dealt_out(whole, size, 100)
-        self.spec, self.told = spec, [Told(s.number) for s in self.splits]
-        self.chunks: list[tuple[int, Chunk]] = []
-        storage = LocalStorage((deep or folder) / "deep", fsync=False)
-        reader = Reader(spec, folders, storage, careful=careful)
-        try:
-            for split, told in zip(self.splits, self.told, strict=True):
-                self.chunks += [(split.number, chunk) for chunk in reader.chunks(split, told)]
-        finally:
-            reader.close()
-
-    @property
-    def rows(self) -> Counter[Place]:
-        found: Counter[Place] = Counter()
-        for _, chunk in self.chunks:
-            found[chunk.place] += chunk.rows
-        return found
-
-    def summed(self, name: str) -> int:
-        return sum(getattr(t, name) for t in self.told)
-
-    def written(self, deep: Path, writers: int = 2) -> list[SegmentFile]:
-        storage = LocalStorage(deep / "deep", fsync=False)
-        bins = bins_of(self.rows, self.spec.tuningConfig.rows_per_segment, writers)
-        files: list[SegmentFile] = []
-        for number in range(bins.count):
-            mine = [c for s, c in self.chunks if bins.bin_of(c.place, s, c.number) == number]
-            done = write(mine, self.spec, "v", storage, deep / "scratch")
-            assert done.records == sum(c.rows for c in mine)
-            files += done.files
-        return files
-
-    def stored(self, deep: Path) -> pd.DataFrame:
-        storage = LocalStorage(deep / "deep", fsync=False)
-        found = [read_segment(storage, file.path).to_pandas() for file in self.written(deep)]
-        return pd.concat(found, ignore_index=True)
-
-
-def a_table(rows: int, days: int = 3) -> pd.DataFrame:
-    dice = random.Random(rows)
-    return pd.DataFrame(
-        {
-            "t": [START_MS + dice.randrange(days * DAY_MS) for _ in range(rows)],
-            "page": [dice.choice(["main", "öther", "a,b", 'in "quotes"', None]) for _ in range(rows)],
-            "n": range(rows),
-        }
-    )
-
-
-def is_same(stored: pd.DataFrame, wanted: pd.DataFrame) -> bool:
-    stored = stored.sort_values("n").reset_index(drop=True)
-    times = stored["__time"].dt.as_unit("ms").astype("int64")
-    both = [(times, wanted["t"]), (stored["n"], wanted["n"]), (stored["page"].fillna(""), wanted["page"].fillna(""))]
-    return len(stored) == len(wanted) and all(bool((a == b).all()) for a, b in both)
+from tests.support.batch_run import DAY_MS, JSON, START_MS, Run, a_table, below, is_same, local, spec_of
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
@@ -136,7 +32,7 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: 
     text = "".join(line + dice.choice(["\n", "\r\n", "\n\n"]) for line in lines).rstrip("\n")
     (tmp_path / "x.json").write_bytes(text.encode())
     folders = Folders([str(tmp_path)])
-    [file] = folders.files_of(spec_of(below(tmp_path), JSON).ioConfig.inputSource)  # type: ignore[arg-type]
+    [file] = folders.files_of(local(baseDir=str(tmp_path), filter="*"))
     found = []
     for start in range(0, file.size, size):
         part = Part(file, start, min(start + size, file.size))
@@ -229,75 +125,6 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
                 Run(spec, tmp_path)
         else:
             Run(spec, tmp_path)
-
-
-def test_a_file_is_read_below_the_folders_only_whatever_leads_there(tmp_path: Path) -> None:
-    inside, outside = tmp_path / "in", tmp_path / "out"
-    for folder in (inside, outside, inside / "deeper"):
-        folder.mkdir()
-    (inside / "a.json").write_text("{}")
-    (inside / "deeper" / "b.json").write_text("{}")
-    (inside / "c.txt").write_text("{}")
-    (outside / "secret.json").write_text("{}")
-    (inside / "link.json").symlink_to(outside / "secret.json")
-    (inside / "leads").symlink_to(outside)
-    os.mkfifo(inside / "pipe.json")
-    folders = Folders([str(inside)])
-    found = folders.files_of(spec_of(below(inside, "?.js*"), JSON).ioConfig.inputSource)  # type: ignore[arg-type]
-    assert [Path(f.path).name for f in found] == ["a.json", "b.json"]
-    for path, why in (
-        (inside / "link.json", "can't be read"),
-        (inside / "leads" / "secret.json", "not below"),
-        (outside / "secret.json", "not below"),
-        (inside / "pipe.json", "no regular file"),
-        (inside / "none.json", "No such file"),
-    ):
-        with pytest.raises(InputRefused, match=why):
-            folders.files_of(spec_of({"type": "local", "files": [str(path)]}, JSON).ioConfig.inputSource)  # type: ignore[arg-type]
-    for path in (inside / "leads", outside):
-        with pytest.raises(InputRefused, match="not below"):
-            folders.files_of(spec_of(below(path), JSON).ioConfig.inputSource)  # type: ignore[arg-type]
-    (inside / "a.json").write_text('{"n": 1}')
-    with pytest.raises(InputChanged, match="has changed since the task began"), folders.opened_again(found[0]):
-        pass
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
-def test_compressed_files_are_read_whole(tmp_path: Path, pack: Any) -> None:
-    suffix = {"gzip": "gz", "bz2": "bz2", "lzma": "xz"}[pack.__module__]
-    wanted = a_table(500)
-    (tmp_path / f"x.csv.{suffix}").write_bytes(pack(wanted.to_csv(index=False).encode()))
-    run = Run(spec_of(below(tmp_path, "*.csv.*"), CSV), tmp_path, size=1_000)
-    assert len(run.splits) == 1
-    assert is_same(run.stored(tmp_path), wanted)
-    cut = (tmp_path / f"x.csv.{suffix}").read_bytes()[:-20]
-    (tmp_path / f"x.csv.{suffix}").write_bytes(cut)
-    with pytest.raises(InputRefused, match=r"can't be decompressed"):
-        Run(spec_of(below(tmp_path, "*.csv.*"), CSV), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [("a,a,t\n1,2,3\n", "names columns twice: a"), ("\n1\n", "has no header row"), (b"\xff\n", "is not UTF-8")],
-)
-def test_a_header_that_is_none_is_refused(tmp_path: Path, text: str | bytes, why: str) -> None:
-    (tmp_path / "x.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(InputRefused, match=why):
-        Run(spec_of(below(tmp_path), CSV), tmp_path)
-
-
-def test_what_there_is_not_or_can_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "empty.json").touch()
-    with pytest.raises(InputRefused, match="nothing to read"):
-        Run(spec_of(below(tmp_path), JSON), tmp_path)
-    (tmp_path / "x.json.zip").write_text("PK")
-    with pytest.raises(InputRefused, match="use gz, bz2 or xz"):
-        Run(spec_of(below(tmp_path), JSON), tmp_path)
-    (tmp_path / "x.json.zip").unlink()
-    monkeypatch.setattr("ingestion.batch.lines.MOST_LINE_BYTES", 100)
-    (tmp_path / "long.json").write_text('{"t": 1}\n' + '{"t": "%s"}' % ("x" * 100))
-    with pytest.raises(InputRefused, match="a line of more than"):
-        Run(spec_of(below(tmp_path), JSON), tmp_path)
 
 
 def test_splits_are_as_large_as_a_task_is_worth() -> None:

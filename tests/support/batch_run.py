@@ -1,0 +1,120 @@
+"""A batch task's steps without Spark, over files of a test."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ingestion.batch.bins import bins_of
+from ingestion.batch.files import Folders
+from ingestion.batch.reading import Chunk, Place, Reader, Told
+from ingestion.batch.splits import dealt_out, splits_of
+from ingestion.batch.writing import write
+from ingestion.segments import LocalStorage, read_segment
+from ingestion.specs.batch import BatchSpec, parse_batch_spec
+from ingestion.specs.compaction import InputSegment
+from ingestion.specs.input_source import LocalInputSource
+from ingestion.specs.protocol import SegmentFile
+
+START_MS, DAY_MS = 1_735_689_600_000, 86_400_000  # 2025-01-01
+JSON, CSV = {"type": "json"}, {"type": "csv", "findColumnsFromHeader": True}
+
+
+def spec_of(source: dict[str, Any], form: dict[str, Any] | None, **parts: dict[str, Any]) -> BatchSpec:
+    schema = {
+        "dataSource": "w",
+        "timestampSpec": {"column": "t", "format": "millis"},
+        "dimensionsSpec": {"dimensions": ["page", {"name": "n", "type": "long"}]},
+        "granularitySpec": {"rollup": False},
+        **parts.get("schema", {}),
+    }
+    document = {
+        "type": "index_parallel",
+        "dataSchema": schema,
+        "ioConfig": {"inputSource": source, **({"inputFormat": form} if form else {}), **parts.get("io", {})},
+        "tuningConfig": parts.get("tuning", {}),
+    }
+    return parse_batch_spec(document).spec
+
+
+def below(folder: Path, wildcard: str = "*") -> dict[str, Any]:
+    return {"type": "local", "baseDir": str(folder), "filter": wildcard}
+
+
+def local(**named: Any) -> LocalInputSource:
+    return LocalInputSource(type="local", **named)
+
+
+class Run:
+    """A task's steps, one after the other; splits of ``size`` bytes."""
+
+    def __init__(
+        self,
+        spec: BatchSpec,
+        folder: Path,
+        size: int = 10_000,
+        careful: bool = False,
+        deep: Path | None = None,
+        inputs: Sequence[InputSegment] = (),
+    ) -> None:
+        folders, hint = Folders([str(folder)]), spec.tuningConfig.splitHintSpec
+        whole = [p for s in splits_of(spec.ioConfig.inputSource, folders, hint, 1, inputs) for p in s.parts]
+        self.splits = dealt_out(whole, size, 100)
+        self.spec, self.told = spec, [Told(s.number) for s in self.splits]
+        self.chunks: list[tuple[int, Chunk]] = []
+        storage = LocalStorage((deep or folder) / "deep", fsync=False)
+        reader = Reader(spec, folders, storage, careful=careful)
+        try:
+            for split, told in zip(self.splits, self.told, strict=True):
+                self.chunks += [(split.number, chunk) for chunk in reader.chunks(split, told)]
+        finally:
+            reader.close()
+
+    @property
+    def rows(self) -> Counter[Place]:
+        found: Counter[Place] = Counter()
+        for _, chunk in self.chunks:
+            found[chunk.place] += chunk.rows
+        return found
+
+    def summed(self, name: str) -> int:
+        return sum(getattr(t, name) for t in self.told)
+
+    def written(self, deep: Path, writers: int = 2) -> list[SegmentFile]:
+        storage = LocalStorage(deep / "deep", fsync=False)
+        bins = bins_of(self.rows, self.spec.tuningConfig.rows_per_segment, writers)
+        files: list[SegmentFile] = []
+        for number in range(bins.count):
+            mine = [c for s, c in self.chunks if bins.bin_of(c.place, s, c.number) == number]
+            done = write(mine, self.spec, "v", storage, deep / "scratch")
+            assert done.records == sum(c.rows for c in mine)
+            files += done.files
+        return files
+
+    def stored(self, deep: Path) -> pd.DataFrame:
+        storage = LocalStorage(deep / "deep", fsync=False)
+        found = [read_segment(storage, file.path).to_pandas() for file in self.written(deep)]
+        return pd.concat(found, ignore_index=True)
+
+
+def a_table(rows: int, days: int = 3) -> pd.DataFrame:
+    dice = random.Random(rows)
+    return pd.DataFrame(
+        {
+            "t": [START_MS + dice.randrange(days * DAY_MS) for _ in range(rows)],
+            "page": [dice.choice(["main", "öther", "a,b", 'in "quotes"', None]) for _ in range(rows)],
+            "n": range(rows),
+        }
+    )
+
+
+def is_same(stored: pd.DataFrame, wanted: pd.DataFrame) -> bool:
+    stored = stored.sort_values("n").reset_index(drop=True)
+    times = stored["__time"].dt.as_unit("ms").astype("int64")
+    both = [(times, wanted["t"]), (stored["n"], wanted["n"]), (stored["page"].fillna(""), wanted["page"].fillna(""))]
+    return len(stored) == len(wanted) and all(bool((a == b).all()) for a, b in both)
