@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
@@ -108,7 +107,7 @@ def _without_extension(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([c.storage for c in column.chunks], column.type.storage_type)
 
 
-def _opened(storage: DeepStorage, segment: InputSegment) -> BinaryIO:
+def _opened(storage: DeepStorage, segment: InputSegment) -> BinaryIO | pa.BufferReader:
     """The file, once it is known to be what was registered."""
     if segment.size_bytes > _IN_MEMORY_BYTES:
         verify(storage, segment)
@@ -122,4 +121,4 @@ def _opened(storage: DeepStorage, segment: InputSegment) -> BinaryIO:
         raise storage_error(f"read {segment.path}", error) from error
     if hashlib.sha256(content).hexdigest() != segment.sha256:
         raise DamagedSegment(f"{segment.path} is not what was registered: its SHA-256 is another one")
-    return io.BytesIO(content)
+    return pa.BufferReader(content)
