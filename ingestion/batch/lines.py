@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.files import Folders
 from ingestion.batch.splits import Part
-from ingestion.specs.batch import FileFormat
+from ingestion.specs.file_format import LineFormat
 from ingestion.specs.input_format import CsvInputFormat, JsonInputFormat
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
@@ -61,7 +61,7 @@ def opened(part: Part, folders: Folders) -> Iterator[tuple[str, BinaryIO, int | 
             raise InputRefused(f"{path} can't be decompressed: {type(error).__name__}.") from None
 
 
-def format_in(written: FileFormat, name: str, stream: BinaryIO) -> tuple[FileFormat, int]:
+def format_in(written: LineFormat, name: str, stream: BinaryIO) -> tuple[LineFormat, int]:
     """How a file's lines are to be read, and at which byte they begin behind its header. ``stream`` is at its start.
 
     Raises ``InputRefused``.

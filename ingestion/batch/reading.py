@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from ingestion.batch.containers import rows_in
 from ingestion.batch.files import Folders
 from ingestion.batch.lines import Line, format_in, lines_of, opened
 from ingestion.batch.rows import rows_of
@@ -19,7 +20,8 @@ from ingestion.rows import ROW, joined_rows
 from ingestion.segments import DeepStorage
 from ingestion.segments.intervals import intervals_of
 from ingestion.segments.shape import int64s
-from ingestion.specs.batch import BatchSpec, FileFormat
+from ingestion.specs.batch import BatchSpec
+from ingestion.specs.file_format import CONTAINERS, LineFormat
 from ingestion.specs.input_source import DruidInputSource
 from ingestion.specs.intervals import interval_ms
 from ingestion.task.errors import TooManyParseExceptions
@@ -81,7 +83,7 @@ class Reader:
         self._careful = careful
         self._taken = TakenTimes(spec.dataSchema)
         self._granularity = spec.dataSchema.granularitySpec.segmentGranularity
-        self._decoder: tuple[FileFormat, JsonDecoder | IsolatedDecoder] | None = None
+        self._decoder: tuple[LineFormat, JsonDecoder | IsolatedDecoder] | None = None
 
     def close(self) -> None:
         """Free what the decoder holds."""
@@ -113,11 +115,16 @@ class Reader:
         if part.segment is not None and isinstance(source, DruidInputSource):
             yield from self._rows(rows_of(part.segment, self._storage, interval_ms(source.interval)), written, told)
             return
+        container = self._spec.ioConfig.inputFormat
+        if part.file is not None and isinstance(container, CONTAINERS):
+            with self._folders.opened_again(part.file) as stream:
+                yield from self._rows(rows_in(part, part.file.path, stream, container), written, told)
+            return
         with opened(part, self._folders) as (name, stream, end):
             written, begins = format_in(written, name, stream)
             yield from self._rows(lines_of(part, name, stream, begins, end), written, told)
 
-    def _rows(self, lines: Iterator[Line], written: FileFormat, told: Told) -> Iterator[pa.Table]:
+    def _rows(self, lines: Iterator[Line], written: LineFormat, told: Told) -> Iterator[pa.Table]:
         decoder = self._decoder_for(written)
         for some in _batched(lines):
             for part, decoded in _decoded(decoder, some):
@@ -125,7 +132,7 @@ class Reader:
                 if len(rows):
                     yield rows
 
-    def _decoder_for(self, written: FileFormat) -> JsonDecoder | IsolatedDecoder:
+    def _decoder_for(self, written: LineFormat) -> JsonDecoder | IsolatedDecoder:
         if self._decoder is None or self._decoder[0] != written:
             self.close()
             schema, memory = self._spec.dataSchema, self._spec.tuningConfig.maxBytesInMemory * 4

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.files import Folders, FoundFile
-from ingestion.specs.batch import SplitHintSpec
+from ingestion.specs.batch import BatchSpec
 from ingestion.specs.compaction import InputSegment
-from ingestion.specs.input_source import InputSource, LocalInputSource, parts_of
+from ingestion.specs.file_format import CONTAINERS, AvroFileInputFormat
+from ingestion.specs.input_source import LocalInputSource, parts_of
 
 # Read whole, as nobody knows where in them a line begins: see ``lines``.
 COMPRESSED = (".gz", ".bz2", ".xz")
@@ -21,13 +22,14 @@ _TASKS_A_SLOT = 4
 
 @dataclass(frozen=True)
 class Part:
-    """Of a file the lines that begin in ``[start, end)``; of a spec its text; or the rows of a segment."""
+    """Of a file the records that begin in ``[start, end)``; of a spec its text; or the rows of a segment."""
 
     file: FoundFile | None
     start: int = 0
     end: int = 0
     text: str = ""
     segment: InputSegment | None = None
+    whole: bool = False  # it must not be cut
 
     @property
     def size(self) -> int:
@@ -45,10 +47,9 @@ class Split:
     parts: tuple[Part, ...]
 
 
-def splits_of(
-    source: InputSource, folders: Folders, hint: SplitHintSpec, slots: int, inputs: Sequence[InputSegment] = ()
-) -> list[Split]:
-    """Of all that a source names, or of ``inputs``. Raises ``InputRefused``, also when there is nothing to read."""
+def splits_of(spec: BatchSpec, folders: Folders, slots: int, inputs: Sequence[InputSegment] = ()) -> list[Split]:
+    """Of all that the source names, or of ``inputs``. Raises ``InputRefused``, also when there is nothing to read."""
+    source, hint = spec.ioConfig.inputSource, spec.tuningConfig.splitHintSpec
     parts = [Part(None, segment=segment) for segment in inputs]
     for _, one in parts_of(source):
         if isinstance(one, LocalInputSource):
@@ -57,11 +58,19 @@ def splits_of(
             parts.append(Part(None, text=one.data))
     if not parts:
         raise InputRefused("There is nothing to read: what the inputSource names has nothing in it.")
-    for part in parts:
-        if part.file is not None and part.file.path.lower().endswith(_UNREADABLE):
-            raise InputRefused(f"{part.file.path} is compressed in a way that is not supported: use gz, bz2 or xz.")
+    parts = [replace(part, whole=_is_whole(part.file.path, spec)) if part.file else part for part in parts]
     size = split_bytes(sum(p.size for p in parts), hint.maxSplitSize, slots)
     return dealt_out(parts, size, hint.maxNumFiles)
+
+
+def _is_whole(path: str, spec: BatchSpec) -> bool:
+    """Whether nobody knows where in a file a record begins. Files that are no lines are compressed inside, or not."""
+    written = spec.ioConfig.inputFormat
+    if isinstance(written, CONTAINERS):
+        return isinstance(written, AvroFileInputFormat)
+    if path.lower().endswith(_UNREADABLE):
+        raise InputRefused(f"{path} is compressed in a way that is not supported: use gz, bz2 or xz.")
+    return path.lower().endswith(COMPRESSED)
 
 
 def split_bytes(total: int, most: int, slots: int) -> int:
@@ -83,7 +92,7 @@ def dealt_out(parts: Iterable[Part], size: int, most_files: int) -> list[Split]:
 
 def _cut(part: Part, size: int) -> Iterator[Part]:
     file = part.file
-    if file is None or file.path.lower().endswith(COMPRESSED) or part.size <= size + size // 2:
+    if file is None or part.whole or part.size <= size + size // 2:
         yield part
         return
     for start in range(0, file.size, size):

@@ -113,8 +113,7 @@ class Batcher:
     def _segments(self) -> tuple[list[SegmentFile], Counters]:
         spec, plain = self._assignment.spec, self._assignment.model_dump_json()
         folders, slots = Folders(self._assignment.local_folders), self._assignment.slots
-        hint, inputs = spec.tuningConfig.splitHintSpec, self._assignment.inputs
-        splits = splits_of(spec.ioConfig.inputSource, folders, hint, slots, inputs)
+        splits = splits_of(spec, folders, slots, self._assignment.inputs)
         self._begin("Reading", len(splits), "splits")
         dealt = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain))
         found = dealt.persist(StorageLevel.DISK_ONLY)

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from ingestion.specs.base import SpecModel, a_plain_name, unbuilt
 from ingestion.specs.data_schema import DataSchema
+from ingestion.specs.file_format import CONTAINERS, AvroFileInputFormat, FileFormat, LineFormat
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import (
@@ -24,35 +25,14 @@ from ingestion.specs.ingestion_spec import (
     TuningConfig,
     parse_submitted,
 )
-from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat
-from ingestion.specs.input_source import DruidInputSource, InputSource
+from ingestion.specs.input_format import JsonInputFormat
+from ingestion.specs.input_source import DruidInputSource, InlineInputSource, InputSource, parts_of
 from ingestion.specs.intervals import interval_ms
 
 BatchType = Literal["index_parallel", "index"]
 BATCH_TYPES = ("index_parallel", "index")
 DEFAULT_ROWS = 5_000_000  # of a segment
-_STREAMS = ("avro_stream", "protobuf", "thrift", "kafka")
-_DRUIDS = ("parquet", "orc", "avro_ocf", "regex", "javascript")
-_BUILT = "json, csv, tsv"
 _ROLLUP = "is not supported: rows are rolled up as well as dynamic partitions allow (dynamic does that)"
-
-
-def _of_files(value: Any) -> Any:
-    """Formats of messages say nothing of where in a file one ends; others are not there yet."""
-    kind = value.get("type") if isinstance(value, dict) else None
-    if kind in _STREAMS:
-        raise ValueError(f"{kind!r} is a format of messages, not of files: use {_BUILT}")
-    if kind in _DRUIDS:
-        raise ValueError(f"the input format {kind!r} of Druid is not supported for files: use {_BUILT}")
-    if kind == "json" and value.get("assumeNewlineDelimited") is True:  # which is how files are read anyway
-        return {name: v for name, v in value.items() if name != "assumeNewlineDelimited"}
-    return value
-
-
-FileFormat = Annotated[
-    Annotated[JsonInputFormat | CsvInputFormat | DelimitedInputFormat, Field(discriminator="type")],
-    BeforeValidator(_of_files),
-]
 
 
 class BatchIOConfig(SpecModel):
@@ -78,12 +58,23 @@ class BatchIOConfig(SpecModel):
                 raise ValueError("inputFormat is for files: leave it out with the input source druid")
         elif self.inputFormat is None:
             raise ValueError("inputFormat is required")
+        texts = any(isinstance(one, InlineInputSource) for _, one in parts_of(self.inputSource))
+        if texts and isinstance(self.inputFormat, CONTAINERS):
+            raise ValueError(f"{self.inputFormat.type} is a format of files, and no text: inline can't hold it")
         return self
 
     @property
-    def line_format(self) -> FileFormat:
-        """How a line is written; the rows of segments become lines of JSON."""
-        return self.inputFormat or JsonInputFormat(type="json")
+    def line_format(self) -> LineFormat:
+        """How a line is written; rows of segments, and of files that are no lines, become lines of JSON."""
+        written = self.inputFormat
+        if isinstance(written, CONTAINERS):
+            return JsonInputFormat(type="json", flattenSpec=written.flattenSpec)
+        return written or JsonInputFormat(type="json")
+
+    @property
+    def reader_schema(self) -> dict[str, Any] | None:
+        """Avro's, by which files are read that were written with others."""
+        return self.inputFormat.avro_schema if isinstance(self.inputFormat, AvroFileInputFormat) else None
 
 
 class DynamicPartitionsSpec(SpecModel):

@@ -5,6 +5,8 @@ The control plane sends a ``CheckOrder`` and gets a ``CheckAnswer``: JSON, one i
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from ingestion.specs.base import Message
@@ -30,6 +32,7 @@ class CheckOrder(Message):
 
     data_schema: DataSchema
     input_format: InputFormat
+    reader_schema: dict[str, Any] | None = None  # Avro's, of files
     schema_folder: str
     reads_files: bool  # whether the folder for schemas is on this machine; else formats that name files are left out
 
@@ -50,6 +53,11 @@ def format_of(spec: IngestionSpec | BatchSpec) -> InputFormat:
     return spec.ioConfig.line_format if isinstance(spec, BatchSpec) else spec.ioConfig.inputFormat
 
 
+def reader_schema_of(spec: IngestionSpec | BatchSpec) -> dict[str, Any] | None:
+    """The schema by which files of Avro are read."""
+    return spec.ioConfig.reader_schema if isinstance(spec, BatchSpec) else None
+
+
 def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
     """Whether there is something in it that takes more than these models to understand."""
     schema = spec.dataSchema
@@ -57,6 +65,7 @@ def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
         schema.transformSpec.transforms
         or expressions_of(schema.transformSpec.filter)
         or any(_has_schema(f) for f, _ in formats_of(format_of(spec)))
+        or reader_schema_of(spec)
         or "%" in schema.timestampSpec.format
     )
 

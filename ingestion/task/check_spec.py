@@ -76,6 +76,13 @@ def _formats(engine: Engine, order: CheckOrder, access: Access) -> Iterator[Chec
             except UnusableSchema as error:
                 there = [_SCHEMAS[written.type]] if written.type in _SCHEMAS else []
                 yield CheckIssue(place=[*_FORMAT, *place, *there], message=str(error))
+    if order.reader_schema is not None:
+        from ingestion.decode.formats.avro import checked_schema  # not at the top: fastavro takes long
+
+        try:
+            checked_schema(order.reader_schema)
+        except UnusableSchema as error:
+            yield CheckIssue(place=[*_FORMAT, "schema"], message=str(error))
 
 
 def _times(schema: DataSchema) -> Iterator[CheckIssue]:

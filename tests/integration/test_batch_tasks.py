@@ -221,7 +221,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"ioConfig__inputSource": {"type": "local", "files": ["/etc/passwd"]}}, "HEADGATE_LOCAL_INPUT_FOLDERS"),
     ({"ioConfig__inputSource": {"type": "local", "baseDir": "/a/../b", "filter": "*"}}, "without '..'"),
     ({"ioConfig__inputSource": {"type": "local", "baseDir": "/a"}}, "baseDir and filter go together"),
-    ({"ioConfig__inputFormat": {"type": "parquet"}}, "'parquet' of Druid is not supported"),
+    ({"ioConfig__inputFormat": {"type": "parquet"}}, "inline can't hold it"),
     ({"ioConfig__inputFormat": {"type": "kafka", "valueFormat": {"type": "json"}}}, "format of messages"),
     ({"ioConfig__firehose": {"type": "local"}}, "use inputSource"),
     ({"tuningConfig__partitionsSpec": {"type": "hashed"}}, "use dynamic"),

@@ -62,8 +62,8 @@ class Run:
         deep: Path | None = None,
         inputs: Sequence[InputSegment] = (),
     ) -> None:
-        folders, hint = Folders([str(folder)]), spec.tuningConfig.splitHintSpec
-        whole = [p for s in splits_of(spec.ioConfig.inputSource, folders, hint, 1, inputs) for p in s.parts]
+        folders = Folders([str(folder)])
+        whole = [p for s in splits_of(spec, folders, 1, inputs) for p in s.parts]
         self.splits = dealt_out(whole, size, 100)
         self.spec, self.told = spec, [Told(s.number) for s in self.splits]
         self.chunks: list[tuple[int, Chunk]] = []

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from ingestion.specs.errors import SpecError
+from ingestion.specs.file_format import CONTAINERS
 from ingestion.specs.sampler_spec import parse_sampler_spec
 from tests.support.druid_agreement import RECORDED, Verdict, verdicts
 from tests.support.druid_corpus import Case, cases
@@ -45,6 +46,7 @@ FORMATS = "json csv tsv regex lines kafka avro_stream protobuf thrift javascript
 KINDS = {"Function": FUNCTIONS, "Filter": FILTERS, "Aggregator": AGGREGATORS, "Input format": FORMATS}
 _CALLED = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)\s*\(")
 _RECORD = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "string"}]}
+_OF_FILES = [str(get_args(model.model_fields["type"].annotation)[0]) for model in CONTAINERS]
 _NEEDS: dict[str, dict[str, Any]] = {  # what a word needs to be taken at all
     "kafka": {"valueFormat": {"type": "json"}},
     "avro_stream": {"avroBytesDecoder": {"type": "schema_inline", "schema": _RECORD}},
@@ -112,7 +114,14 @@ def _aggregators(metric: dict[str, Any]) -> Iterator[str]:
 def _said(kind: str, word: str, found: Counter[str]) -> str:
     """In words; of a word without a case, whether it is taken."""
     if not found:
-        return "as documented" if _is_taken(kind, word) else "refused"
+        of_files = kind == "Input format" and word in _OF_FILES
+        return (
+            "as documented"
+            if _is_taken(kind, word)
+            else "refused; of batch tasks, as documented"
+            if of_files
+            else "refused"
+        )
     if found["refused"] == found.total():
         return "refused"
     if found[_BOTH] == found.total():

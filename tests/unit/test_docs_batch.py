@@ -18,6 +18,7 @@ from ingestion.specs.batch import (
     SplitHintSpec,
     parse_batch_spec,
 )
+from ingestion.specs.file_format import AvroFileInputFormat, OrcInputFormat, ParquetInputFormat
 from ingestion.specs.input_source import (
     CombiningInputSource,
     DruidInputSource,
@@ -29,12 +30,15 @@ from tests.unit.test_docs_specs import _bounds, _default
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "batch.md").read_text()
 FIELDS: dict[str, FieldInfo] = {
-    f"{prefix}.{name}": field
+    f"{prefix}.{field.alias or name}": field
     for prefix, model in (
         ("ioConfig", BatchIOConfig),
         ("tuningConfig", BatchTuningConfig),
         ("tuningConfig.partitionsSpec", DynamicPartitionsSpec),
         ("tuningConfig.splitHintSpec", SplitHintSpec),
+        ("parquet", ParquetInputFormat),
+        ("orc", OrcInputFormat),
+        ("avro_ocf", AvroFileInputFormat),
     )
     for name, field in model.model_fields.items()
     if name not in WITHOUT_EFFECT or model is not BatchTuningConfig

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import fastavro
 from fastavro.schema import parse_schema
@@ -33,28 +33,41 @@ _VERSION = 1
 
 
 class AvroSchema:
-    """A schema, ready to read with."""
+    """A schema, ready to read with. ``seen_as``: another one, by which what was written with it is read."""
 
-    def __init__(self, schema: Any, unions_by_type: bool, references: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, schema: Any, unions_by_type: bool, references: Sequence[Any] = (), seen_as: Any | None = None
+    ) -> None:
         named: dict[str, Any] = {}
         for reference in references:
             parse_schema(without_logical(reference), named)
-        self._parsed = parse_schema(without_logical(schema), named)
-        if not isinstance(self._parsed, dict) or self._parsed.get("type") not in ("record", "error"):
+        self._written = parse_schema(without_logical(schema), named)
+        self._seen_as = None
+        if seen_as is not None:
+            named = {}
+            self._seen_as = parse_schema(without_logical(seen_as), named)
+        told = self._written if self._seen_as is None else self._seen_as
+        if not isinstance(told, dict) or told.get("type") not in ("record", "error"):
             raise ValueError("the schema must be a record's")
-        self._expand = by_type(self._parsed, named) if unions_by_type else None
+        self._expand = by_type(told, named) if unions_by_type else None
 
     def read(self, payload: bytes, start: int) -> Any:
         """The record that begins at ``start``, as values that JSON has, and bytes, decimals and UUIDs."""
         stream = io.BytesIO(payload)
         stream.seek(start)
         try:
-            record = fastavro.schemaless_reader(stream, self._parsed, None, return_named_type=self._expand is not None)
+            record = self.next_of(stream)
         except (EOFError, IndexError):
             raise BadRecord("not Avro of this schema: it ends too early, or no branch of a union is meant") from None
         left = len(payload) - stream.tell()
         if left:
             raise BadRecord(f"not Avro of this schema: {left} bytes are left behind the record")
+        return record
+
+    def next_of(self, stream: BinaryIO) -> Any:
+        """The record that begins here, likewise. Raises what fastavro does, which is anything."""
+        named = self._expand is not None
+        record = fastavro.schemaless_reader(stream, self._written, self._seen_as, return_named_type=named)
         return record if self._expand is None else self._expand(record)
 
 
@@ -87,11 +100,11 @@ class AvroReader:
 def _record_by(spec: AvroInputFormat, access: Access) -> Callable[[bytes], Any]:
     decoder, unions = spec.avroBytesDecoder, spec.extractUnionsByType
     if isinstance(decoder, AvroInlineDecoder):
-        return _by_one(_checked(decoder.avro_schema, unions))
+        return _by_one(checked_schema(decoder.avro_schema, unions))
     if isinstance(decoder, AvroFileDecoder):
-        return _by_one(_checked(_from_file(decoder.file, access.schema_folder), unions))
+        return _by_one(checked_schema(_from_file(decoder.file, access.schema_folder), unions))
     if isinstance(decoder, AvroMultipleDecoder):
-        return _by_number({n: _checked(s, unions) for n, s in decoder.schemas.items()})
+        return _by_number({n: checked_schema(s, unions) for n, s in decoder.schemas.items()})
 
     def parse(schema: RegisteredSchema) -> AvroSchema:
         return AvroSchema(json.loads(schema.text), unions, [json.loads(text) for _, text in schema.references])
@@ -99,7 +112,8 @@ def _record_by(spec: AvroInputFormat, access: Access) -> Callable[[bytes], Any]:
     return _by_registry(RegistrySchemas(decoder, access.registry(decoder), "AVRO", parse))
 
 
-def _checked(schema: Any, unions_by_type: bool) -> AvroSchema:
+def checked_schema(schema: Any, unions_by_type: bool = False) -> AvroSchema:
+    """Ready to read with. Raises ``UnusableSchema``."""
     try:
         return AvroSchema(schema, unions_by_type)
     except Exception as error:  # fastavro meets an odd schema with any error at all

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
@@ -93,7 +94,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def json_encoder(binary_as_string: bool = False) -> Callable[[Any], str]:
-    """Writes values as JSON: bytes in base64 (or as the UTF-8 text they hold), decimals as numbers."""
+    """Writes values as JSON: bytes in base64 (or as the UTF-8 text they hold), decimals as numbers, dates in ISO."""
 
     def other(value: Any) -> Any:
         if isinstance(value, bytes | bytearray | memoryview):
@@ -103,6 +104,8 @@ def json_encoder(binary_as_string: bool = False) -> Callable[[Any], str]:
             return int(value) if value == value.to_integral_value() else float(value)
         if isinstance(value, UUID):
             return str(value)
+        if isinstance(value, date):
+            return f"{value.isoformat()}T00:00:00.000Z"
         raise BadRecord(f"a value of type {type(value).__name__} has no JSON form")
 
     return json.JSONEncoder(default=other, ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
