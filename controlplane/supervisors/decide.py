@@ -33,6 +33,15 @@ class SeenTask:
     well: bool = False  # it has read for ``HEALTHY_AFTER``
     lacks: str = ""  # what it has had to wait for so long that somebody should know, "slot" or "capacity"
     published: bool = False  # it has registered something
+    begun: bool = False  # an indexer of it has begun to read
+
+
+@dataclass(frozen=True)
+class LastGood:
+    """An older version of the spec, in force as long as no task of the current one has begun to read."""
+
+    version: int
+    replicas: int
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,8 @@ class Observed:
     before: tuple[str, str] = ("PENDING", "PENDING")  # the state and detailed state so far
     steady: bool = False  # it has been RUNNING since it began
     used_up: bool = False  # a quota of its team's: nothing may read
+    in_force: int | None = None  # the version whose tasks were the last to begin to read, as of the round before
+    last_good: LastGood | None = None  # if that is another version, which asks for other work
 
 
 @dataclass(frozen=True)
@@ -85,42 +96,69 @@ class Decision:
     detailed_state: str
     start: int = 0  # how many tasks
     group: str = ""  # the replica group that they join; empty: a new one
+    restart: int = 0  # how many tasks of the last good version
+    restart_group: str = ""  # the replica group that these join
     finish: list[str] = field(default_factory=list)
     scale: dict[str, int] = field(default_factory=dict)  # task id → indexers
     failures: int = 0
     next_start_at: datetime | None = None
+    in_force: int | None = None  # see ``Observed``
 
 
 def decide(seen: Observed) -> Decision:
     """The supervisor's next step: as many tasks of the current spec run as it has replicas, unless it is suspended,
     terminated, backing off, or has not reached Kafka.
 
-    Tasks of an older spec, or that have read long enough, read on until one of the next is ready.
+    Tasks of an older spec, or that have read long enough, read on until one of the next is ready. While the current
+    spec does not start, those of the last good one are started again when they die.
     """
+    seen = _with_begun(seen)
     active = [t for t in seen.tasks if t.active]
     if seen.terminated or seen.suspended:
         return _stopped(seen, active)
     if seen.used_up:
-        return _without_quota(active)
+        return _without_quota(seen, active)
     current = [t for t in active if t.running_goal]
     keep = _kept(seen, current)
     others = [t for t in current if t not in keep]
-    bridge = [] if any(t.ready or t.crowded_out for t in keep) else _group_that_reads(others)
-    plan = _starts(seen, keep, failures_in_a_row(seen.tasks))
+    up = any(t.ready or t.crowded_out for t in keep)
+    bridge = [] if up else _bridge(seen, others)
+    mine = _own(seen)
+    plan = _starts(seen, keep, mine)
+    restart, group = (0, "") if up else _restarts(seen, mine, bridge)
     plan = replace(
         plan,
         detailed_state=plan.detailed_state or _detail(seen, active, keep, bridge),
+        restart=restart,
+        restart_group=group,
         finish=[t.id for t in others if t not in bridge],
         scale={t.id: seen.task_count for t in keep if t.indexers_wanted != seen.task_count},
+        in_force=seen.in_force,
     )
-    state, detail = _health(seen, plan)
+    state, detail = _health(seen, plan, mine)
     return replace(plan, state=state, detailed_state=detail)
 
 
-def _without_quota(active: list[SeenTask]) -> Decision:
+def _with_begun(seen: Observed) -> Observed:
+    """The current version is in force once a task of it has begun, whatever becomes of that."""
+    if any(t.begun and _is_current(seen, t) for t in seen.tasks):
+        return replace(seen, in_force=seen.version, last_good=None)
+    return seen
+
+
+def _is_current(seen: Observed, task: SeenTask) -> bool:
+    return task.spec_version == seen.version or task.spec_version in seen.same_task
+
+
+def _own(seen: Observed) -> list[SeenTask]:
+    """The tasks that tell how the current version does: the last good one's, which go on beside it, do not."""
+    return seen.tasks if seen.last_good is None else [t for t in seen.tasks if _is_current(seen, t)]
+
+
+def _without_quota(seen: Observed, active: list[SeenTask]) -> Decision:
     """What reads publishes what it holds, and ends; what is not up yet is told so when it is, or waits."""
     finish = [t.id for t in active if t.running_goal and (t.reading or t.ready)]
-    return Decision("UNHEALTHY_TASKS", "QUOTA_USED_UP", finish=finish)
+    return Decision("UNHEALTHY_TASKS", "QUOTA_USED_UP", finish=finish, in_force=seen.in_force)
 
 
 def calm_until(seen: Observed, decision: Decision) -> datetime | None:
@@ -132,7 +170,7 @@ def calm_until(seen: Observed, decision: Decision) -> datetime | None:
     if seen.used_up:
         return None if active else seen.now + CALM_FOR
     all_read = all(t.ready and t.running_goal and t.spec_version == seen.version and not t.expired for t in active)
-    does_nothing = not (decision.start or decision.finish or decision.scale or decision.failures)
+    does_nothing = not (decision.start or decision.restart or decision.finish or decision.scale or decision.failures)
     if not (all_read and does_nothing and len(active) == seen.replicas and decision.detailed_state == "RUNNING"):
         return None
     return min([seen.now + CALM_FOR, *(t.expires_at for t in active if t.expires_at is not None)])
@@ -178,9 +216,25 @@ def _kept(seen: Observed, current: list[SeenTask]) -> list[SeenTask]:
     return sorted(mine, key=lambda t: not t.ready)[: seen.replicas]
 
 
-def _group_that_reads(tasks: list[SeenTask]) -> list[SeenTask]:
-    group = next((_group(t) for t in tasks if t.reading), None)
-    return [t for t in tasks if _group(t) == group]
+def _bridge(seen: Observed, others: list[SeenTask]) -> list[SeenTask]:
+    """Who reads until the next task is up: the newest group that does; else the last good version's, on its way."""
+    good = None if seen.last_good is None else seen.last_good.version
+    group = next((_group(t) for t in others if t.reading), None)
+    group = group or next((_group(t) for t in others if t.spec_version == good), None)
+    return [t for t in others if _group(t) == group]
+
+
+def _restarts(seen: Observed, mine: list[SeenTask], bridge: list[SeenTask]) -> tuple[int, str]:
+    """How many tasks of the last good version to start, and the replica group that they join."""
+    good = seen.last_good
+    does_not_start = seen.runs.failed or any(t.failed for t in mine)
+    if good is None or not does_not_start or any(t.spec_version != good.version for t in bridge):
+        return 0, ""
+    of_good = [t for t in seen.tasks if t.spec_version == good.version]
+    start_at = _next_start(of_good, seen.longest_delay)
+    if start_at is not None and seen.now < start_at:
+        return 0, ""
+    return max(0, good.replicas - len(bridge)), bridge[0].group if bridge else ""
 
 
 def _group(task: SeenTask) -> str:
@@ -190,19 +244,20 @@ def _group(task: SeenTask) -> str:
 def _fits(seen: Observed, task: SeenTask) -> bool:
     if not seen.scales_in_place and task.indexers_wanted != seen.task_count:
         return False
-    return task.spec_version == seen.version or task.spec_version in seen.same_task
+    return _is_current(seen, task)
 
 
 def _stopped(seen: Observed, active: list[SeenTask]) -> Decision:
     finish = [t.id for t in active if t.running_goal]
     if active:
-        return Decision("STOPPING", "STOPPING", finish=finish)
-    return Decision("SUSPENDED", "SUSPENDED") if not seen.terminated else Decision("STOPPING", "TERMINATED")
+        return Decision("STOPPING", "STOPPING", finish=finish, in_force=seen.in_force)
+    state, detail = ("STOPPING", "TERMINATED") if seen.terminated else ("SUSPENDED", "SUSPENDED")
+    return Decision(state, detail, in_force=seen.in_force)
 
 
-def _starts(seen: Observed, keep: list[SeenTask], failures: int) -> Decision:
+def _starts(seen: Observed, keep: list[SeenTask], mine: list[SeenTask]) -> Decision:
     """Which tasks to start, and the detailed state if it is that none is started now."""
-    plan = Decision("", "", failures=failures)
+    plan = Decision("", "", failures=failures_in_a_row(mine))
     missing = seen.replicas - len(keep)
     if not missing:
         return plan
@@ -210,7 +265,7 @@ def _starts(seen: Observed, keep: list[SeenTask], failures: int) -> Decision:
         return replace(plan, detailed_state="PENDING", next_start_at=seen.not_before)
     if seen.runs.failed and not seen.runs.connected:
         return plan
-    start_at = _next_start(seen, failed_starts(seen.tasks))
+    start_at = _next_start(mine, seen.longest_delay)
     if start_at is not None and seen.now < start_at:
         return replace(plan, detailed_state="BACKING_OFF", next_start_at=start_at)
     return replace(plan, start=missing, group=keep[0].group if keep else "")
@@ -232,7 +287,7 @@ def _detail(seen: Observed, active: list[SeenTask], keep: list[SeenTask], bridge
     return "CREATING_TASKS"
 
 
-def _health(seen: Observed, plan: Decision) -> tuple[str, str]:
+def _health(seen: Observed, plan: Decision, mine: list[SeenTask]) -> tuple[str, str]:
     """State and detailed state. What was unhealthy stays so until enough has gone well in a row."""
     limits, (state, detail) = seen.thresholds, seen.before
     bad = unhealthy(seen.runs, limits)
@@ -244,7 +299,7 @@ def _health(seen: Observed, plan: Decision) -> tuple[str, str]:
         return state, detail
     if plan.detailed_state in _NO_ROOM.values():
         return "UNHEALTHY_TASKS", plan.detailed_state
-    if detail == "UNHEALTHY_TASKS" and _successes_in_a_row(seen.tasks) < limits.task_healthiness:
+    if detail == "UNHEALTHY_TASKS" and _successes_in_a_row(mine) < limits.task_healthiness:
         return state, detail
     return "PENDING" if plan.detailed_state == "PENDING" else "RUNNING", plan.detailed_state
 
@@ -259,6 +314,8 @@ def _successes_in_a_row(tasks: list[SeenTask]) -> int:
     return count
 
 
-def _next_start(seen: Observed, failures: int) -> datetime | None:
-    ended = [t.ended_at for t in seen.tasks if not t.active and t.ended_at is not None]
-    return max(ended) + back_off(failures, seen.longest_delay) if failures and ended else None
+def _next_start(tasks: list[SeenTask], longest: timedelta) -> datetime | None:
+    """When the next one may start after these; None: at once."""
+    failures = failed_starts(tasks)
+    ended = [t.ended_at for t in tasks if not t.active and t.ended_at is not None]
+    return max(ended) + back_off(failures, longest) if failures and ended else None

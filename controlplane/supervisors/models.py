@@ -48,6 +48,8 @@ class Supervisor(models.Model):
     id = models.CharField(primary_key=True, max_length=200)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="supervisors")
     version = models.IntegerField(default=1)
+    # The version whose tasks were the last to begin to read; None: none has since it was at rest.
+    in_force = models.IntegerField(null=True)
     suspended = models.BooleanField(default=False)
     terminated_at = models.DateTimeField(null=True)
     state = models.CharField(max_length=24, choices=State.choices, default=State.PENDING)
@@ -121,7 +123,12 @@ class Supervisor(models.Model):
         self.recent_errors = [{**e, "message": mark(role)} if e.get("task") else e for e in self.recent_errors]
 
     def begin(self) -> None:
-        """It starts, with a new spec or after a suspension: what its iterations came to before says nothing now."""
+        """It starts, with a new spec or after a suspension: what its iterations came to before says nothing now.
+
+        Called before it is no longer at rest: from there it does not go back to what it read by before.
+        """
+        if self.suspended or self.terminated_at is not None:
+            self.in_force = None
         self.state = State.PENDING
         self.detailed_state = "PENDING"
         self.look_due_at = self.contacted_at = self.partitions = None

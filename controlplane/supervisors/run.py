@@ -26,6 +26,7 @@ from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import (
     HEALTHY_AFTER,
     Decision,
+    LastGood,
     Observed,
     SeenTask,
     Thresholds,
@@ -173,7 +174,19 @@ def observe(supervisor: Supervisor) -> Observed:
         before=(supervisor.state, supervisor.detailed_state),
         steady=supervisor.steady,
         used_up=stopped_team(supervisor.datasource.team_id) is not None,
+        in_force=supervisor.in_force,
+        last_good=_last_good(supervisor),
     )
+
+
+def _last_good(supervisor: Supervisor) -> LastGood | None:
+    """Of a current version that has not begun: the one that was in force before, if it asks for other work."""
+    if supervisor.in_force in (None, supervisor.version):
+        return None
+    before, current = supervisor.versions.get(version=supervisor.in_force), supervisor.current
+    if (but_for_scaling(before.spec), before.secrets) == (but_for_scaling(current.spec), current.secrets):
+        return None
+    return LastGood(before.version, before.io_config.replicas)
 
 
 def _thresholds() -> Thresholds:
@@ -217,6 +230,7 @@ def _seen(tasks: list[Task], handoff_asked_at: datetime | None) -> list[SeenTask
         replace(
             _seen_task(t, began, reads_since[t.pk], _before(launched.get(t.pk), handoff_asked_at)),
             published=bool(publishes),
+            begun=began is not None,
         )
         for t in tasks
         for began, publishes in [fences.get(t.pk, _NO_FENCE)]
@@ -292,7 +306,10 @@ def apply(supervisor: Supervisor, decision: Decision) -> None:
         capacity.scale(pk, indexers)
     for task in Task.objects.filter(pk__in=decision.finish):
         set_goal(task, Goal.FINISH)
-    _start_tasks(supervisor, decision)
+    _start_tasks(supervisor, supervisor.current, decision.start, decision.group)
+    if decision.restart and decision.in_force is not None:
+        good = supervisor.versions.get(version=decision.in_force)
+        _start_tasks(supervisor, good, decision.restart, decision.restart_group)
     if (supervisor.state, supervisor.detailed_state) != (decision.state, decision.detailed_state):
         whose = supervisor.datasource
         tell(Change(team=whose.team_id, datasource=whose.name, supervisor=supervisor.pk, urgent=True))
@@ -301,19 +318,19 @@ def apply(supervisor: Supervisor, decision: Decision) -> None:
     supervisor.failures = decision.failures
     supervisor.next_start_at = decision.next_start_at
     supervisor.steady |= decision.detailed_state == "RUNNING"
+    supervisor.in_force = decision.in_force
     supervisor.recent_errors = _recent_errors(supervisor)
 
 
-def _start_tasks(supervisor: Supervisor, decision: Decision) -> None:
-    if not decision.start:
+def _start_tasks(supervisor: Supervisor, version: SpecVersion, number: int, group: str) -> None:
+    """So many tasks of a version of its spec. ``group``: the replica group that they join; empty: a new one."""
+    if not number:
         return
-    version = supervisor.current
     spec = parse_supervisor_spec(version.spec)
     task_count = wanted_task_count(version.io_config, supervisor.decided_task_count)
-    group = decision.group or (
-        task_id("replicas", spec.datasource, timezone.now()) if spec.spec.ioConfig.replicas > 1 else ""
-    )
-    for _ in range(decision.start):
+    if spec.spec.ioConfig.replicas > 1:
+        group = group or task_id("replicas", spec.datasource, timezone.now())
+    for _ in range(number):
         create_task(
             datasource=supervisor.datasource,
             spec=spec.task_spec(task_count),

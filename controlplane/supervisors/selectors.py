@@ -142,18 +142,22 @@ def _times(supervisor: Supervisor) -> str:
 
 
 def _unstarted(supervisor: Supervisor, current: list[Task]) -> list[Reason]:
-    """A new version of its spec whose tasks fail before they have published anything: which one is in force, then."""
+    """A new version of its spec that has published nothing, and fails: which one is in force, then."""
     mine = Task.objects.reading().filter(supervisor_id=supervisor.pk)
     failed = mine.filter(spec_version=supervisor.version, status=Status.FAILED).count()
     published = mine.filter(pk__in=IndexerFence.objects.filter(publishes__gt=0).values("task_id"))
-    if not failed or published.filter(spec_version=supervisor.version).exists():
+    lacks = supervisor.current_error if supervisor.in_force not in (None, supervisor.version) else {}
+    if not (failed or lacks) or published.filter(spec_version=supervisor.version).exists():
         return []
-    text = f"Version {supervisor.version} of the spec does not start: {failed} of its tasks failed, and none published."
-    reading = [t.spec_version for t in current if t.goal == Goal.RUN and (t.spec_version or 0) < supervisor.version]
-    if reading:
-        return [Reason("version_not_started", f"{text} The task of version {reading[0]} reads on meanwhile.")]
+    why = f"{failed} of its tasks failed, and none published." if failed else lacks["message"]
+    text = f"Version {supervisor.version} of the spec does not start: {why}"
+    older = [t for t in current if t.goal == Goal.RUN and (t.spec_version or 0) < supervisor.version]
+    if older:
+        reads = any(i.state == "reading" for t in older for i in t.indexers.all())
+        does = "reads on meanwhile" if reads else "starts again, and reads on meanwhile"
+        return [Reason("version_not_started", f"{text} The task of version {older[0].spec_version} {does}.")]
     last = published.filter(spec_version__lt=supervisor.version).order_by("-created_at").first()
-    if last is None:
+    if last is None or not failed:
         return []
     text += f" Version {last.spec_version} was the last that published; submit it again to go back to it."
     return [Reason("version_not_started", text)]

@@ -121,9 +121,9 @@ def _update(
         supervisor.decided_task_count = None
     supervisor.scaling_since = timezone.now()
     supervisor.version += 1
+    supervisor.begin()
     supervisor.suspended = spec.suspended_after(supervisor.suspended and supervisor.terminated_at is None)
     supervisor.terminated_at = None
-    supervisor.begin()
     supervisor.save()
     before = again or supervisor.versions.get(version=supervisor.version - 1)
     _add_version(supervisor, document, spec, user, before)
@@ -222,10 +222,10 @@ def _set(
             raise Conflict(f"Supervisor {locked.pk} is terminated; submit its spec again to bring it back.")
         if changes.get("suspended") is locked.suspended:
             raise AlreadySo(f"Supervisor {locked.pk} is already {'suspended' if locked.suspended else 'running'}.")
-        for name, value in changes.items():
-            setattr(locked, name, value)
         if begin:
             locked.begin()
+        for name, value in changes.items():
+            setattr(locked, name, value)
         locked.save()
         if "suspended" in changes:
             Switch.objects.create(supervisor=locked, suspended=locked.suspended, version=locked.version)

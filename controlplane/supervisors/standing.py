@@ -17,6 +17,7 @@ from controlplane.supervisors.standing_texts import (
     count,
     enough_room_never,
     length,
+    meanwhile,
     moment,
     of_indexers,
     shortened,
@@ -203,20 +204,21 @@ def _topic(seen: Observed) -> Standing | None:
     missing = seen.iterations is not None and seen.iterations.kind == "TopicMissing" and not _seen_again(seen)
     if not missing and seen.topic_exists is not False:
         return None
+    goes_on = meanwhile(seen.versions)
     if seen.topic_seen_at is not None:
         stored = f" {count(seen.stored, 'row')} of it had been stored before." if seen.stored else ""
         text = (
             f"Topic {seen.topic!r} is gone since {moment(seen.topic_seen_at)}: it was deleted, or this login may no "
-            f"longer see it.{stored} Make it again, or change the spec."
+            f"longer see it.{stored} Make it again, or change the spec.{goes_on}"
         )
         return Standing(Kind.FAILED, Code.TOPIC_MISSING, "topic gone", text, seen.topic_seen_at)
     since = seen.iterations.since if seen.iterations else None
     text = f"There is no topic {seen.topic!r}, or this login may not see it."
     if seen.unhealthy:
-        text += " Check its name in the spec, or make it; it is looked for again every period."
+        text += f" Check its name in the spec, or make it; it is looked for again every period.{goes_on}"
         return Standing(Kind.FAILED, Code.TOPIC_MISSING, "topic missing", text, since)
     return Standing(
-        Kind.WAITING, Code.WAITING_FOR_TOPIC, "waits for topic", f"{text} It is read once it is there.", since
+        Kind.WAITING, Code.WAITING_FOR_TOPIC, "waits for topic", f"{text} It is read once it is there.{goes_on}", since
     )
 
 
@@ -241,10 +243,7 @@ def _iterations(seen: Observed) -> Standing | None:
     since = f" It last did at {moment(seen.contacted_at)}." if seen.contacted_at else " It has not answered yet."
     next_step = "Check bootstrap.servers, the login and the network."
     if seen.versions is not None:
-        before, after = seen.versions
-        next_step += (
-            f" Its task reads on by version {before} of the spec; one of version {after} starts when Kafka answers."
-        )
+        next_step += meanwhile(seen.versions)
     elif seen.tasks:
         next_step = "Running tasks go on by themselves when it is back."
     text = f"Kafka does not answer: {shortened(trouble.message)}.{since} {next_step}"
@@ -283,7 +282,7 @@ def _failing(seen: Observed) -> Standing | None:
     since = f" since {moment(trouble.since)}" if trouble.since else ""
     text = f"{times}{since}; {then}. The last error: {error.strip() or 'its log has it.'}"
     if seen.unhealthy:
-        return Standing(Kind.FAILED, Code.FAILING, "failing", text, trouble.since)
+        return Standing(Kind.FAILED, Code.FAILING, "failing", text + meanwhile(seen.versions), trouble.since)
     return Standing(Kind.WORKING, Code.FAILING, "starts again", text, trouble.since)
 
 

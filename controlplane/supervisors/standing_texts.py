@@ -40,6 +40,13 @@ def length(time: timedelta) -> str:
     return " ".join(parts[:2])
 
 
+def meanwhile(versions: tuple[int, int] | None) -> str:
+    """Which of two versions of a spec is read by, and until when; empty when there is but one."""
+    if versions is None:
+        return ""
+    return f" Its task reads on by version {versions[0]} of the spec, until one of version {versions[1]} is up."
+
+
 def shortened(text: str) -> str:
     """The beginning of an error, without the stop at its end."""
     line = " ".join(text.split()).rstrip(".")

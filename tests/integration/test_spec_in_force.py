@@ -10,9 +10,12 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.segments.models import IndexerFence
+from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
-from controlplane.tasks.models import Status, Task
-from tests.support.django_cast import Cast
+from controlplane.supervisors.run import run
+from controlplane.tasks.lifecycle import end_task
+from controlplane.tasks.models import Goal, Indexer, Status, Task
+from tests.support.django_cast import Cast, spec_for
 
 
 def second_version(cast: Cast) -> None:
@@ -60,3 +63,81 @@ def test_a_version_that_has_published_did_start(cast: Cast, clients: dict[str, C
     fence.pk, fence.task_id = None, failed.pk
     fence.save(force_insert=True)
     assert said(clients["viewer"]) == ""
+
+
+def begun(task: Task) -> Task:
+    """It runs and reads, as after its first heartbeats."""
+    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, started_at=timezone.now())
+    Indexer.objects.create(task=task, number=0, state="reading")
+    now = timezone.now()
+    IndexerFence.objects.create(task_id=task.pk, number=0, datasource=task.datasource, epoch=1, started_at=now)
+    return Task.objects.get(pk=task.pk)
+
+
+def submitted(cast: Cast, **io_config: Any) -> Supervisor:
+    """One of version 2, whose version 1 reads."""
+    user = cast.users["owner"]
+    services.submit_supervisor(user=user, document=spec_for("good"), team_name="alpha")
+    run("good")
+    begun(Task.objects.get(supervisor_id="good"))
+    run("good")
+    services.submit_supervisor(user=user, document=spec_for("good", **io_config), team_name="alpha")
+    run("good")
+    return Supervisor.objects.get(pk="good")
+
+
+def of_version(number: int) -> list[Task]:
+    """Newest first."""
+    return list(Task.objects.filter(supervisor_id="good", spec_version=number).order_by("-created_at"))
+
+
+def died(task: Task, seconds_ago: float = 5) -> None:
+    end_task(task, error="It was killed.")
+    Task.objects.filter(pk=task.pk).update(ended_at=timezone.now() - timedelta(seconds=seconds_ago))
+
+
+def test_the_last_good_version_is_started_again(cast: Cast, clients: dict[str, Client]) -> None:
+    supervisor = submitted(cast, pollTimeout=100)
+    assert supervisor.in_force == 1
+    died(of_version(2)[0])
+    died(of_version(1)[0])
+    run("good")
+    again, first = of_version(1)
+    assert (again.status, first.status) == (Status.PENDING, Status.FAILED)
+    assert again.spec == first.spec
+    run("good")
+    assert len(of_version(1)) == 2, "another one was started beside it"
+    text = clients["viewer"].get("/api/v1/supervisors/good/").json()["why_nothing"][0]["text"]
+    assert "Version 2 of the spec does not start: 1 of its tasks failed" in text
+    assert "The task of version 1 starts again, and reads on meanwhile." in text
+    begun(again)
+    begun(of_version(2)[0])
+    run("good")
+    again.refresh_from_db()
+    assert (again.goal, Supervisor.objects.get(pk="good").in_force) == (Goal.FINISH, 2)
+
+
+def test_it_is_not_while_the_new_one_is_on_its_way(cast: Cast) -> None:
+    submitted(cast, pollTimeout=100)
+    died(of_version(1)[0])
+    run("good")
+    assert len(of_version(1)) == 1
+
+
+def test_what_was_suspended_does_not_go_back(cast: Cast) -> None:
+    supervisor = submitted(cast, pollTimeout=100)
+    user = cast.users["owner"]
+    services.suspend(user=user, supervisor=supervisor)
+    services.resume(user=user, supervisor=supervisor)
+    run("good")
+    for task in [*of_version(1), *of_version(2)]:
+        died(task)
+    run("good")
+    assert len(of_version(1)) == 1
+
+
+def test_another_task_count_is_nothing_to_go_back_from(cast: Cast) -> None:
+    submitted(cast, taskCount=2)
+    died(of_version(1)[0])
+    run("good")
+    assert (len(of_version(1)), len(of_version(2))) == (1, 1)

@@ -151,7 +151,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"iterations": SILENT, "unhealthy": True, "versions": (1, 2)},
         Kind.FAILED,
         Code.KAFKA_SILENT,
-        ["Check bootstrap.servers", "Its task reads on by version 1 of the spec; one of version 2 starts when Kafka"],
+        ["Check bootstrap.servers", "Its task reads on by version 1 of the spec, until one of version 2 is up."],
     ),
     (
         "a topic that was made again is seen before the next iteration",

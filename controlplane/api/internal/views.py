@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.internal.door import for_task, message, read
@@ -125,16 +126,18 @@ def _adopted(task: Task, asked: StartRequest) -> Source:
 
 
 def _await_predecessor(task: Task) -> None:
-    """An older task of the same supervisor publishes first: the next one goes on where that ends.
+    """A task of the same supervisor that has begun to read ends first: the next one goes on where that ends.
 
-    Replicas do not wait for each other: they read the same, and the first to publish wins.
+    Replicas do not wait for each other: they read the same, and the first to publish wins. Nobody waits for one that
+    has not begun, as it may never: of two that begin at one moment the stored offsets let only one publish.
     """
     if not task.reads or not task.io_config.traits.keeps_offsets or not task.supervisor_id:
         return
-    older = Task.objects.active().reading().filter(supervisor_id=task.supervisor_id, created_at__lt=task.created_at)
+    begun = Exists(IndexerFence.objects.filter(task_id=OuterRef("pk")))
+    others = Task.objects.active().reading().filter(begun, supervisor_id=task.supervisor_id).exclude(pk=task.pk)
     if task.replica_group:
-        older = older.exclude(replica_group=task.replica_group)
-    before = older.order_by("created_at").first()
+        others = others.exclude(replica_group=task.replica_group)
+    before = others.order_by("created_at").first()
     if before is not None:
         raise PublishRefused(Refusal(code="predecessor", detail=f"Task {before.pk} has not ended yet."))
 
