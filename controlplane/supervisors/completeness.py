@@ -14,8 +14,10 @@ from datetime import datetime
 from django.db.models import F, Max
 from django.utils import timezone
 
+from controlplane.compaction.models import Job, State
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, Source
+from controlplane.segments.selectors import Ongoing
 from controlplane.supervisors.lag import STALE_AFTER
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.sources import key_of
@@ -80,6 +82,13 @@ class Completeness:
 def completeness(datasource: Datasource) -> Completeness:
     """Of one datasource. The caller has made sure that the user may see it."""
     return completeness_of([datasource])[datasource.pk]
+
+
+def ongoing(datasource: Datasource) -> Ongoing:
+    """What still changes its intervals, for its timeline. The caller has made sure that the user may see it."""
+    merging = Job.objects.filter(datasource=datasource, state=State.RUNNING).order_by()
+    compacting = list(merging.values_list("interval_start", "interval_end").distinct())
+    return Ongoing(completeness(datasource).complete_until, compacting)
 
 
 def completeness_of(datasources: Iterable[Datasource]) -> dict[int, Completeness]:

@@ -55,6 +55,7 @@ _STATES = {
     "ok": "good",
     "ended": "good",
     "complete": "good",
+    "filling": "busy",
     "sent": "good",
 }
 

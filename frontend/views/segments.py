@@ -16,6 +16,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.selectors import (
     LAYERS,
     Bar,
+    Gap,
     Layer,
     Timeline,
     count_segments,
@@ -24,6 +25,7 @@ from controlplane.segments.selectors import (
     merged_by_task,
 )
 from controlplane.segments.selectors import timeline as segment_timeline
+from controlplane.supervisors.completeness import ongoing
 from controlplane.tasks.datasources import get_datasource
 from frontend.forms import SegmentFilter
 from frontend.paging import keyset_page, numbered_page
@@ -61,7 +63,7 @@ def timeline(request: PageRequest, name: str) -> HttpResponse:
     try:
         start, end = asked_time(request, "from"), asked_time(request, "to")
         width = min(max(int(request.GET.get("width", "1000")), NARROWEST), WIDEST)
-        timeline = segment_timeline(datasource, start=start, end=end, width=width)
+        timeline = segment_timeline(datasource, start=start, end=end, width=width, ongoing=ongoing(datasource))
         found = layers(datasource, _asked_layers(request), start=start, end=end)
     except ValueError as error:
         return JsonResponse({"detail": str(error)}, status=400)
@@ -82,8 +84,12 @@ def _marks(layer: Layer) -> list[list[int]] | None:
 
 
 def _as_json(timeline: Timeline) -> dict[str, Any]:
-    bars = [[_ms(b.start), _ms(b.end), b.rows, b.segments, b.size_bytes, b.intervals] for b in timeline.bars]
-    return {"bars": bars, "rows": timeline.total_rows, "merged": timeline.merged}
+    bars = [
+        [_ms(b.start), _ms(b.end), b.rows, b.segments, b.size_bytes, b.intervals, b.state, b.compacting]
+        for b in timeline.bars
+    ]
+    gaps = [[_ms(gap.start), _ms(gap.end)] for gap in timeline.gaps]
+    return {"bars": bars, "rows": timeline.total_rows, "merged": timeline.merged, "gaps": gaps}
 
 
 def _ms(time: datetime) -> int:
@@ -96,6 +102,7 @@ class IntervalLine:
 
     bar: Bar
     layers: list[tuple[str, int | None]]  # name, segments; None where there are too many
+    gap: Gap | None  # that ends where it begins
 
     @property
     def average_bytes(self) -> int:
@@ -107,13 +114,13 @@ class IntervalLine:
 def intervals(request: PageRequest, name: str) -> HttpResponse:
     """The timeline as a table, with the layers that stand in the address."""
     datasource = get_datasource(request.user, name)
-    timeline = segment_timeline(datasource, start=None, end=None)
+    timeline = segment_timeline(datasource, ongoing=ongoing(datasource))
     rows = numbered_page(timeline.bars[::-1], request.GET.get("page"), INTERVALS_PER_PAGE)
     asked = [layer for layer in LAYERS if layer in _asked_layers(request)]
     context = {
         **frame(request, datasource, "intervals"),
         "page": rows,
-        "lines": _interval_lines(datasource, list(rows), asked),
+        "lines": _interval_lines(datasource, list(rows), asked, timeline.gaps),
         "timeline": timeline,
         "layers": [(layer, LAYER_LABELS[layer], layer in asked) for layer in LAYERS],
         "asked": [LAYER_LABELS[layer] for layer in asked],
@@ -121,12 +128,15 @@ def intervals(request: PageRequest, name: str) -> HttpResponse:
     return render(request, "datasources/intervals.html", context)
 
 
-def _interval_lines(datasource: Datasource, bars: list[Bar], asked: list[str]) -> list[IntervalLine]:
+def _interval_lines(datasource: Datasource, bars: list[Bar], asked: list[str], gaps: list[Gap]) -> list[IntervalLine]:
+    before = {gap.end: gap for gap in gaps}
     if not bars or not asked:
-        return [IntervalLine(bar, []) for bar in bars]
+        return [IntervalLine(bar, [], before.get(bar.start)) for bar in bars]
     window = {"start": min(bar.start for bar in bars), "end": max(bar.end for bar in bars)}
     found = layers(datasource, asked, **window)
-    return [IntervalLine(bar, [(layer.name, _within(layer, bar)) for layer in found]) for bar in bars]
+    return [
+        IntervalLine(bar, [(layer.name, _within(layer, bar)) for layer in found], before.get(bar.start)) for bar in bars
+    ]
 
 
 def _within(layer: Layer, bar: Bar) -> int | None:

@@ -136,6 +136,7 @@ def test_a_datasource_without_anything(viewer: Client, cast: Cast) -> None:
         "total_rows": 0,
         "merged": False,
         "bars": [],
+        "gaps": [],
         "layers": [],
     }
 

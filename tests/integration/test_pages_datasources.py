@@ -144,9 +144,9 @@ def test_the_timeline_has_a_bar_for_each_interval(viewer: Client) -> None:
     answer = viewer.get(f"{FLIGHTS}timeline.json").json()
     days = [ms(DAY + timedelta(days=n)) for n in range(3)]
     assert answer["bars"] == [
-        [days[0], days[0] + DAY_MS, 900, 2, 9000, 1],
-        [days[1], days[1] + DAY_MS, 300, 1, 3000, 1],
-        [days[2], days[2] + DAY_MS, 300, 1, 3000, 1],
+        [days[0], days[0] + DAY_MS, 900, 2, 9000, 1, "unknown", False],
+        [days[1], days[1] + DAY_MS, 300, 1, 3000, 1, "unknown", False],
+        [days[2], days[2] + DAY_MS, 300, 1, 3000, 1, "unknown", False],
     ]
     assert (answer["rows"], answer["merged"]) == (1500, False)
 
@@ -306,7 +306,7 @@ def test_an_empty_datasource_says_so_everywhere(viewer: Client, cast: Cast) -> N
         page = parsed(viewer.get(f"/datasources/empty/{part}"))
         assert page.all("table") == []
         assert page.one("h1").text == "empty"
-    empty = {"bars": [], "rows": 0, "merged": False, "layers": {}}
+    empty = {"bars": [], "rows": 0, "merged": False, "gaps": [], "layers": {}}
     assert viewer.get("/datasources/empty/timeline.json").json() == empty
 
 

@@ -16,6 +16,7 @@ from controlplane.api.v1.serializers import datasources as shapes
 from controlplane.datasources.selectors import find_datasource
 from controlplane.segments import selectors as segments
 from controlplane.segments.acknowledging import acknowledge
+from controlplane.supervisors.completeness import ongoing
 from controlplane.tasks.datasources import get_datasource, list_datasources
 
 NEWEST_FIRST = [Key("id", int, descending=True)]
@@ -78,7 +79,7 @@ class TimelineView(HeadgateView):
         query = query_of(request, shapes.TimelineQuery)
         datasource = find_datasource(self.actor, name)
         window = {"start": query.get("from"), "end": query.get("to")}
-        timeline = segments.timeline(datasource, **window, width=query["width"])
+        timeline = segments.timeline(datasource, **window, width=query["width"], ongoing=ongoing(datasource))
         asked = [layer for layer in query.get("layers", "").split(",") if layer]
         told = {**vars(timeline), "layers": segments.layers(datasource, asked, **window)}
         return Response(shapes.TimelineSerializer(told).data)

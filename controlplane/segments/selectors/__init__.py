@@ -26,12 +26,13 @@ from controlplane.segments.selectors.planning import intervals_within, live_segm
 from controlplane.segments.selectors.progress import PartitionProgress, progress
 from controlplane.segments.selectors.published import Rates, first_published, rates, rows_per_s
 from controlplane.segments.selectors.task_errors import ErrorGroup, error_groups
-from controlplane.segments.selectors.timeline import Bar, Timeline, timeline
+from controlplane.segments.selectors.timeline import Bar, BarState, Ongoing, Timeline, timeline
 from controlplane.segments.selectors.totals import Totals, datasource_totals, totals_by_task, totals_of, totals_of_one
 
 __all__ = [
     "LAYERS",
     "Bar",
+    "BarState",
     "DayPoint",
     "ErrorGroup",
     "Fate",
@@ -44,6 +45,7 @@ __all__ = [
     "LagSeries",
     "LagTrend",
     "Layer",
+    "Ongoing",
     "PartitionProgress",
     "Rates",
     "Timeline",

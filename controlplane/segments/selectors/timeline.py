@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from django.db import connection
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
+from controlplane.segments.selectors.gaps import Gap
 from controlplane.segments.selectors.sums import DAY, Selection, by_days, one_by_one, window_sums
 
 MOST_BARS = 5000
 MOST_LOOKED_AT = 50_000  # intervals; of more, whole days are taken together, however few those are
+
+
+class BarState(StrEnum):
+    """Whether records of a bar's intervals may still have to be stored."""
+
+    COMPLETE = "complete"
+    FILLING = "filling"
+    UNKNOWN = "unknown"
+
+
+STATES = {
+    BarState.COMPLETE: "All that Kafka held when it ended has been stored, thrown away or quarantined.",
+    BarState.FILLING: "It ends after what the datasource is complete until: records of it may still come.",
+    BarState.UNKNOWN: "Until when the datasource is complete is not known.",
+}
+
+
+@dataclass(frozen=True)
+class Ongoing:
+    """What still changes a datasource's intervals."""
+
+    complete_until: datetime | None = None  # None: not known
+    compacting: Sequence[tuple[datetime, datetime]] = ()  # intervals whose segments are merged now
+
+    def state_before(self, end: datetime) -> BarState:
+        """That of what ends then."""
+        if self.complete_until is None:
+            return BarState.UNKNOWN
+        return BarState.COMPLETE if end <= self.complete_until else BarState.FILLING
+
+    def compacts(self, start: datetime, end: datetime) -> bool:
+        """Whether an interval that touches ``[start, end)`` is being compacted."""
+        return any(low < end and start < high for low, high in self.compacting)
 
 
 @dataclass(frozen=True)
@@ -28,6 +64,8 @@ class Bar:
     version: str | None  # None when merged intervals differ in it
     min_time: datetime
     max_time: datetime
+    state: BarState
+    compacting: bool  # at least one of its intervals is
 
 
 @dataclass(frozen=True)
@@ -40,15 +78,23 @@ class Timeline:
     end: datetime | None
     total_rows: int  # of the bars
     merged: bool
+    # Where no bar lies, though the datasource has segments before and after. What is narrower than a bar is in none.
+    gaps: list[Gap]
 
 
 def timeline(
-    datasource: Datasource, *, start: datetime | None = None, end: datetime | None = None, width: int = 1000
+    datasource: Datasource,
+    *,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    width: int = 1000,
+    ongoing: Ongoing | None = None,
 ) -> Timeline:
     """Bars of the used segments that touch ``[start, end)``: one an interval, or at most ``width`` when over 5000.
 
     Where a bar would be as long as half a day, or of more than 50,000 intervals, none is shorter than a day. Always
-    the bars' rows sum up to the segments' rows. Raises ``InvalidInput`` for an empty window.
+    the bars' rows sum up to the segments' rows. ``ongoing``: what their states are told by. Raises ``InvalidInput``
+    for an empty window.
     """
     if start is not None and end is not None and start >= end:
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
@@ -56,16 +102,28 @@ def timeline(
         raise InvalidInput(f"width must be 1 to {MOST_BARS}.")
     first, last, intervals = _whole(datasource)
     if first is None or last is None:
-        return Timeline([], None, None, 0, merged=False)
+        return Timeline([], None, None, 0, merged=False, gaps=[])
     low, high = start or first, end or last
     if low >= high:  # all lies on the other side of the one bound that was given
-        return Timeline([], first, last, 0, merged=False)
+        return Timeline([], first, last, 0, merged=False, gaps=[])
     if start is not None or end is not None:
         intervals = window_sums(datasource, start, end).intervals
     merged = intervals > MOST_BARS
     days = merged and (intervals > MOST_LOOKED_AT or (high - low) > width / 2 * DAY)
-    bars = _read(_MERGED if merged else _EACH, (by_days if days else one_by_one)(datasource, low, high), width)
-    return Timeline(bars, first, last, sum(b.rows for b in bars), merged)
+    selection = (by_days if days else one_by_one)(datasource, low, high)
+    bars = _read(_MERGED if merged else _EACH, selection, width, ongoing or Ongoing())
+    gaps = _gaps(bars, max(low, first), min(high, last))
+    return Timeline(bars, first, last, sum(b.rows for b in bars), merged, gaps)
+
+
+def _gaps(bars: list[Bar], reached: datetime, end: datetime) -> list[Gap]:
+    """What of the time from ``reached`` to ``end`` no bar covers. The bars are in the order of their starts."""
+    found = []
+    for bar in bars:
+        if bar.start > reached:
+            found.append(Gap(reached, bar.start))
+        reached = max(reached, bar.end)
+    return [*found, Gap(reached, end)] if reached < end else found
 
 
 def _whole(datasource: Datasource) -> tuple[datetime | None, datetime | None, int]:
@@ -95,10 +153,22 @@ _MERGED = """
 """
 
 
-def _read(statement: str, selection: Selection, width: int) -> list[Bar]:
+def _read(statement: str, selection: Selection, width: int, ongoing: Ongoing) -> list[Bar]:
     with connection.cursor() as cursor:
         cursor.execute(statement.format(selection.statement), {**selection.values, "width": width})
         return [
-            Bar(start, end, rows, segments, size, intervals, low if low == high else None, first, last)
+            Bar(
+                start=start,
+                end=end,
+                rows=rows,
+                segments=segments,
+                size_bytes=size,
+                intervals=intervals,
+                version=low if low == high else None,
+                min_time=first,
+                max_time=last,
+                state=ongoing.state_before(end),
+                compacting=ongoing.compacts(start, end),
+            )
             for start, end, rows, segments, size, intervals, low, high, first, last in cursor.fetchall()
         ]

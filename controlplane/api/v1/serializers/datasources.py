@@ -16,7 +16,7 @@ from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Source
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors.layers import LAYERS
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, MOST_IDS
-from controlplane.segments.selectors.timeline import MOST_BARS
+from controlplane.segments.selectors.timeline import MOST_BARS, STATES
 from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
 
@@ -90,6 +90,15 @@ class BarSerializer(serializers.Serializer[Any]):
     version = serializers.CharField(allow_null=True)
     min_time = serializers.DateTimeField()
     max_time = serializers.DateTimeField()
+    state = serializers.ChoiceField(
+        list(STATES), help_text=" ".join(f"`{state}`: {meaning}" for state, meaning in STATES.items())
+    )
+    compacting = serializers.BooleanField(help_text="Segments of it are being merged now.")
+
+
+class GapSerializer(serializers.Serializer[Any]):
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
 
 
 class MarkSerializer(serializers.Serializer[Any]):
@@ -112,6 +121,9 @@ class TimelineSerializer(serializers.Serializer[Any]):
     total_rows = serializers.IntegerField()
     merged = serializers.BooleanField()
     bars = BarSerializer(many=True)
+    gaps = GapSerializer(
+        many=True, help_text="Of the window: where no bar lies, though there are segments before and after."
+    )
     layers = LayerSerializer(many=True, help_text="Those that were asked for.")
 
 

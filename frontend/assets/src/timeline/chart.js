@@ -5,6 +5,7 @@ import * as echarts from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
 import { heat, outline } from "./data.js";
 import * as format from "./format.js";
+import { drawState, stateColours, stateMarks, stateOf } from "./states.js";
 
 echarts.use([CustomChart, LineChart, GridComponent, TooltipComponent, DataZoomInsideComponent, DataZoomSliderComponent, CanvasRenderer]);
 
@@ -14,7 +15,7 @@ export const MEASURES = {
   size: { label: "Bytes", value: (bar) => bar.size, format: format.bytes },
 };
 const SHORTEST_WINDOW_MS = 2_000;
-const LINE_PX = 9; // a layer's line of marks
+const LINE_PX = 9; // a line of marks: that of the states, and above it one of each layer
 const LAYER_COLOURS = { unused: "--hg-quiet-line", merged: "--hg-ok-line", late: "--hg-need-line" };
 
 export class TimelineChart {
@@ -27,6 +28,7 @@ export class TimelineChart {
   #heatColour = "";
   #heated = false;
   #layerColours = {};
+  #stateColours = {};
   #layerNames = []; // by line
 
   constructor(element) {
@@ -80,13 +82,16 @@ export class TimelineChart {
     });
   }
 
-  // Each a line of marks above the bars, in the order given. `heated`: bars of many small segments stand out.
-  setLayers(layers, heated) {
+  // Lines of marks above the bars: how intervals stand, then each layer in the order given. `heated`: bars of many
+  // small segments stand out.
+  setLines(bars, gaps, layers, heated) {
     this.#heated = heated;
     const lines = layers.filter(({ marks }) => marks?.length > 0);
-    this.#layerNames = lines.map(({ name }) => name);
-    const data = lines.flatMap(({ marks }, line) => marks.map(({ start, end }) => [start, end, line]));
-    this.#echart.setOption({ grid: { top: 34 + LINE_PX * lines.length }, series: [{ id: "layers", data }] });
+    this.#layerNames = ["", ...lines.map(({ name }) => name)];
+    const states = stateMarks(bars, gaps).map(({ start, end, state }) => [start, end, 0, state]);
+    const data = lines.flatMap(({ marks }, line) => marks.map(({ start, end }) => [start, end, line + 1]));
+    const height = LINE_PX * (lines.length + 1);
+    this.#echart.setOption({ grid: { top: 34 + height }, yAxis: [{ nameGap: 8 + height }, {}], series: [{ id: "layers", data: [...states, ...data] }] });
   }
 
   setBars(bars, measure) {
@@ -120,6 +125,7 @@ export class TimelineChart {
     this.#chosenColour = colour("--hg-chart-bar-chosen");
     this.#heatColour = colour("--hg-bad-line");
     this.#layerColours = Object.fromEntries(Object.entries(LAYER_COLOURS).map(([name, variable]) => [name, colour(variable)]));
+    this.#stateColours = stateColours(colour);
     const text = { color: colour("--hg-chart-text"), fontFamily: style.fontFamily };
     const line = { lineStyle: { color: colour("--hg-chart-line") } };
     const axis = { axisLabel: text, axisLine: line, axisTick: line, nameTextStyle: text, splitLine: { lineStyle: { color: colour("--hg-chart-grid") } } };
@@ -141,8 +147,11 @@ export class TimelineChart {
     const left = Math.max(least, Math.round(api.coord([api.value(0), 0])[0]));
     const right = Math.min(least + width, Math.round(api.coord([api.value(1), 0])[0]));
     if (right < least || left > least + width) return null;
-    const name = this.#layerNames[api.value(2)];
-    const y = top - LINE_PX * (api.value(2) + 1);
+    const line = api.value(2);
+    const name = this.#layerNames[line];
+    const y = top - LINE_PX * (line + 1);
+    const state = line === 0 && api.value(3);
+    if (state) return drawState(state, { x: left, y, width: Math.max(2, right - left - 1), height: LINE_PX - 3 }, this.#stateColours);
     return { type: "rect", shape: { x: left, y, width: Math.max(2, right - left - 1), height: LINE_PX - 3 }, style: { fill: this.#layerColours[name] } };
   }
 
@@ -213,5 +222,5 @@ export function describe(bar) {
   if (!bar) return "";
   const line = (name, value) => `<div class="timeline-tip-line"><span>${name}</span><b>${value}</b></div>`;
   const merged = bar.intervals > 1 ? line("Intervals", format.count(bar.intervals)) : "";
-  return `<div class="timeline-tip"><div>${format.span(bar.start, bar.end)}</div>${merged}${line("Rows", format.count(bar.rows))}${line("Segments", format.count(bar.segments))}${line("Size", format.bytes(bar.size))}${line("Of a segment", format.bytes(Math.round(bar.size / Math.max(1, bar.segments))))}</div>`;
+  return `<div class="timeline-tip"><div>${format.span(bar.start, bar.end)}</div>${merged}${line("State", stateOf(bar))}${line("Rows", format.count(bar.rows))}${line("Segments", format.count(bar.segments))}${line("Size", format.bytes(bar.size))}${line("Of a segment", format.bytes(Math.round(bar.size / Math.max(1, bar.segments))))}</div>`;
 }

@@ -4,6 +4,7 @@ import { askedWindow, keepWindow } from "./address.js";
 import { domain, fetchTimeline } from "./data.js";
 import * as format from "./format.js";
 import { Layers } from "./layers.js";
+import { STATE_LABELS, stateOf, statesTold } from "./states.js";
 
 const SETTLE_MS = 180;
 const LIVE_MS = 10_000;
@@ -23,6 +24,7 @@ class Timeline {
     this.surface = section.querySelector("[data-timeline-chart]");
     this.status = section.querySelector("[data-timeline-status]");
     this.layerStatus = section.querySelector("[data-timeline-layers]");
+    this.legend = [...section.querySelectorAll("[data-timeline-state]")];
     this.announcer = section.querySelector("[data-timeline-announce]");
     this.chart = new TimelineChart(this.surface.querySelector("[data-timeline-canvas]"));
     this.layers = new Layers(section, () => this.#relayer());
@@ -87,10 +89,10 @@ class Timeline {
     const kept = this.#isWhole ? null : this.chart.window;
     const answer = await this.#fetch("whole");
     // Drawing the same again would only take the pointer's bar away.
-    const content = answer && JSON.stringify([answer.bars, answer.layers]);
+    const content = answer && JSON.stringify([answer.bars, answer.gaps, answer.layers]);
     if (!answer || content === this.#content) return;
     this.#content = content;
-    this.#whole = { bars: answer.bars, layers: answer.layers, domain: domain(answer.bars) };
+    this.#whole = { bars: answer.bars, gaps: answer.gaps, layers: answer.layers, domain: domain(answer.bars) };
     this.section.toggleAttribute("data-empty", answer.bars.length === 0);
     if (!this.#whole.domain) return;
     this.chart.setWhole(this.#whole.domain, answer.bars);
@@ -119,9 +121,10 @@ class Timeline {
     await this.#loadWhole();
   }
 
-  #show({ bars, layers }) {
-    this.chart.setLayers(layers, this.layers.heat);
+  #show({ bars, gaps, layers }) {
+    this.chart.setLines(bars, gaps, layers, this.layers.heat);
     this.#draw(bars);
+    this.#explain(statesTold(bars, gaps));
     const total = (key) => bars.reduce((sum, bar) => sum + bar[key], 0);
     const { start, end } = this.#isWhole && bars.length ? { start: bars[0].start, end: bars.at(-1).end } : this.chart.window;
     const intervals = total("intervals");
@@ -131,6 +134,15 @@ class Timeline {
     if (this.layerStatus) this.layerStatus.textContent = told.join("; ");
     this.status.textContent = `${format.span(Math.round(start / 1000) * 1000, Math.round(end / 1000) * 1000)}: ${parts.join(", ")}`;
     Object.assign(this.section.dataset, { bars: bars.length, rows: total("rows"), segments: total("segments"), intervals, layers: this.layers.on.join(" ") });
+  }
+
+  // The legend: of each state that is in view, how many intervals; of gaps and what is compacted, how many there are.
+  #explain(told) {
+    for (const entry of this.legend) {
+      const { timelineState: state } = entry.dataset;
+      entry.hidden = !(state in told);
+      entry.querySelector("[data-timeline-state-text]").textContent = `${STATE_LABELS[state]}: ${told[state] ?? 0}`;
+    }
   }
 
   #draw(bars) {
@@ -186,7 +198,7 @@ class Timeline {
     const bar = bars[next];
     if (bar.end <= start || bar.start >= end) this.#pan(by * 0.5);
     this.#choose(next);
-    this.announcer.textContent = `${format.span(bar.start, bar.end)}: ${format.plural(bar.rows, "row")}, ${format.plural(bar.segments, "segment")}`;
+    this.announcer.textContent = `${format.span(bar.start, bar.end)}: ${format.plural(bar.rows, "row")}, ${format.plural(bar.segments, "segment")}, ${stateOf(bar).toLowerCase()}`;
   }
 
   #button(button) {
