@@ -27,19 +27,19 @@ _STOPPED = {
 
 @dataclass(frozen=True)
 class Line:
-    """A record: ``cells`` are its row's values by column; empty if it has none."""
+    """A record: ``cells`` are its row's columns with their values; empty if it has none."""
 
     record: SampledRecord
     key: Payload
     payload: Payload
-    cells: list[str]
+    cells: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Merged:
     """A row of the rollup, and how many records became it."""
 
-    cells: list[str]
+    cells: list[tuple[str, str]]
     records: int
 
 
@@ -101,8 +101,8 @@ def _payload(data: Bytes | None) -> Payload:
     return payload_of(None) if data is None else payload_of(data.start, SHOWN_BYTES, data.size)
 
 
-def _cells(row: dict[str, Any], columns: list[Column]) -> list[str]:
-    return [_cell(row.get(column.name), column.type) for column in columns]
+def _cells(row: dict[str, Any], columns: list[Column]) -> list[tuple[str, str]]:
+    return [(column.name, _cell(row.get(column.name), column.type)) for column in columns]
 
 
 def _cell(value: Any, kind: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from tests.browser.crawl import THEMES, fits
+from tests.browser.crawl import HEIGHT, NARROW, THEMES, fits
 from tests.browser.site import log_in_as
 from tests.support.django_cast import SEED, Cast, make_cast
 
@@ -54,6 +54,9 @@ def test_a_preview_by_keyboard_keeps_what_was_typed_and_fits_each_screen(form: P
     for theme in THEMES:
         form.emulate_media(color_scheme=theme)
         fits(form)
+    form.set_viewport_size({"width": NARROW, "height": HEIGHT})
+    cards = form.get_by_role("region", name="Records and their rows, as a table")
+    assert cards.evaluate("region => region.scrollWidth <= region.clientWidth"), "records scroll sideways"
 
 
 def test_a_fault_is_a_link_into_the_text(form: Page) -> None:
