@@ -15,6 +15,7 @@ IngestionError
 │   ├── DamagedSegment       a file is not what was written
 │   └── DeepStorageError     ask again, unless ``permanent``: the breaker does
 ├── InputRefused *           what is to be read is not there, or may not be read     ingestion.batch
+├── InputUnreachable         it can't be had just now: Spark asks again
 ├── InputChanged *           a file is not what it was when the task began
 ├── MergeFailed              segments can't be merged: with ``permanent`` never      ingestion.compaction
 ├── ClientError              between an indexer and the control plane               ingestion.client

@@ -57,6 +57,15 @@ def folders(name: str) -> list[str]:
     return given
 
 
+def s3_locations(name: str) -> list[str]:
+    """Addresses such as ``s3://bucket/folder?region=…``, with commas between them; none by default."""
+    given = words(name)
+    odd = next((g for g in given if not g.startswith("s3://") or not urlsplit(g).hostname or "@" in g), None)
+    if odd is not None:
+        raise EnvironmentProblem(f"{name} must name locations such as s3://bucket/folder, without a login, not {odd!r}")
+    return given
+
+
 def choice(name: str, *values: str) -> str:
     """One of these words; the first one is the default."""
     value = text(name, values[0]).strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.ids import task_id
-from controlplane.common.problems import invalid_spec
 from controlplane.connections.secrets import seal
 from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource, append_version
@@ -22,6 +21,7 @@ from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments.batch import MOST_INPUTS, BatchPlace, in_use, publish_batch, take_batch_epoch
 from controlplane.segments.models import Segment
 from controlplane.segments.publish import retried
+from controlplane.tasks.batch_places import check_places
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.lifecycle import end_task
@@ -30,24 +30,20 @@ from controlplane.tasks.quotas import quota_of
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action
-from ingestion.specs import SpecError, issues_as_written
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.batch import BatchSpec, BatchTaskSpec, parse_batch_spec
-from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest
+from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest, Reachable
 from ingestion.specs.compaction import InputSegment
-from ingestion.specs.input_source import DruidInputSource, LocalInputSource, parts_of
+from ingestion.specs.input_source import DruidInputSource
 from ingestion.specs.intervals import interval_ms
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SWITCHED_OFF = (
-    "files can't be read here: an administrator of the site has to name the folders in HEADGATE_LOCAL_INPUT_FOLDERS"
-)
 
 
 def submit_batch(*, user: User, document: Any, team_name: str | None = None) -> Task:
     """Take a batch task. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
     spec = read_spec(user, document, parse_batch_spec)
-    _check_folders(document, spec)
+    check_places(document, spec)
     _check_source(user, spec)
     with transaction.atomic():
         datasource = datasource_for_ingestion(
@@ -81,24 +77,6 @@ def _inputs(spec: BatchSpec, source: DruidInputSource) -> list[Segment]:
             "replaced in part: name whole intervals."
         )
     return found
-
-
-def _check_folders(document: Any, spec: BatchTaskSpec) -> None:
-    """Raise ``InvalidInput`` for files outside of the folders that the site has named, by their names."""
-    faults: list[tuple[list[str | int], str]] = []
-    folders = [PurePosixPath(f) for f in settings.LOCAL_INPUT_FOLDERS]
-    for place, source in parts_of(spec.spec.ioConfig.inputSource):
-        if not isinstance(source, LocalInputSource):
-            continue
-        at: list[str | int] = ["ioConfig", "inputSource", *place]
-        if not folders:
-            faults.append((at, _SWITCHED_OFF))
-            continue
-        outside = [n for n in source.named if not any(PurePosixPath(n).is_relative_to(f) for f in folders)]
-        if outside:
-            faults.append((at, f"{outside[0]} is not below the folders of HEADGATE_LOCAL_INPUT_FOLDERS"))
-    if faults:
-        raise invalid_spec(SpecError(issues_as_written(document, faults)))
 
 
 def _create(datasource: Datasource, spec: BatchTaskSpec, user: User) -> Task:
@@ -158,7 +136,11 @@ def _assignment(task: Task) -> BatchAssignment:
         slots=task.slots,
         deep_storage=settings.DEEP_STORAGE,
         version=append_version(timezone.now()),
-        local_folders=settings.LOCAL_INPUT_FOLDERS,
+        reachable=Reachable(
+            local_folders=settings.LOCAL_INPUT_FOLDERS,
+            s3_locations=settings.INPUT_LOCATIONS,
+            address_policy=settings.ADDRESS_POLICY,
+        ),
         failpoints=_failpoints(task),
     )
 

@@ -11,6 +11,10 @@ class InputRefused(IngestionError):
     permanent = True
 
 
+class InputUnreachable(IngestionError):
+    """What is to be read can't be had just now."""
+
+
 class InputChanged(IngestionError):
     """A file is not what it was when the task began."""
 

@@ -19,11 +19,16 @@ MOST_FILES = 1_000_000
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file as it was when it was found."""
+    """A file as it was when it was found: a path, or an address."""
 
     path: str
-    size: int
+    size: int  # of one of the web: how much it counts for
     mtime_ns: int
+
+    @property
+    def is_of_the_web(self) -> bool:
+        """Whether nothing is known of it before it is read."""
+        return self.path.startswith(("http://", "https://"))
 
 
 class Folders:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from ingestion.batch.errors import InputRefused
-from ingestion.batch.files import Folders
+from ingestion.batch.inputs import Inputs
 from ingestion.batch.splits import Part
 from ingestion.specs.file_format import LineFormat
 from ingestion.specs.input_format import CsvInputFormat, JsonInputFormat
@@ -43,13 +43,13 @@ class Line:
 
 
 @contextmanager
-def opened(part: Part, folders: Folders) -> Iterator[tuple[str, BinaryIO, int | None]]:
+def opened(part: Part, inputs: Inputs) -> Iterator[tuple[str, BinaryIO, int | None]]:
     """What the part is called, its bytes, decompressed, and where it ends (None: with the file)."""
     if part.file is None:
         yield INLINE, io.BytesIO(part.text.encode()), None
         return
     path = part.file.path
-    with folders.opened_again(part.file) as file:
+    with inputs.opened_again(part.file) as file:
         suffix = next((s for s in _DECOMPRESSED if path.lower().endswith(s)), None)
         if suffix is None:
             yield path, file, part.end

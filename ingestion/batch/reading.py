@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.batch.containers import rows_in
-from ingestion.batch.files import Folders
+from ingestion.batch.inputs import Inputs
 from ingestion.batch.lines import Line, format_in, lines_of, opened
 from ingestion.batch.rows import rows_of
 from ingestion.batch.splits import Part, Split
@@ -76,9 +76,9 @@ class Reader:
     ``careful``: in a child process, since a record may have killed the process that tried before.
     """
 
-    def __init__(self, spec: BatchSpec, folders: Folders, storage: DeepStorage, *, careful: bool) -> None:
+    def __init__(self, spec: BatchSpec, inputs: Inputs, storage: DeepStorage, *, careful: bool) -> None:
         self._spec = spec
-        self._folders = folders
+        self._inputs = inputs
         self._storage = storage
         self._careful = careful
         self._taken = TakenTimes(spec.dataSchema)
@@ -117,10 +117,10 @@ class Reader:
             return
         container = self._spec.ioConfig.inputFormat
         if part.file is not None and isinstance(container, CONTAINERS):
-            with self._folders.opened_again(part.file) as stream:
+            with self._inputs.opened_again(part.file) as stream:
                 yield from self._rows(rows_in(part, part.file.path, stream, container), written, told)
             return
-        with opened(part, self._folders) as (name, stream, end):
+        with opened(part, self._inputs) as (name, stream, end):
             written, begins = format_in(written, name, stream)
             yield from self._rows(lines_of(part, name, stream, begins, end), written, told)
 

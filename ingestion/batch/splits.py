@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ingestion.batch.errors import InputRefused
-from ingestion.batch.files import Folders, FoundFile
+from ingestion.batch.files import FoundFile
+from ingestion.batch.inputs import Inputs
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.compaction import InputSegment
 from ingestion.specs.file_format import CONTAINERS, AvroFileInputFormat
-from ingestion.specs.input_source import LocalInputSource, parts_of
+from ingestion.specs.input_source import InlineInputSource, parts_of
 
 # Read whole, as nobody knows where in them a line begins: see ``lines``.
 COMPRESSED = (".gz", ".bz2", ".xz")
@@ -47,30 +48,30 @@ class Split:
     parts: tuple[Part, ...]
 
 
-def splits_of(spec: BatchSpec, folders: Folders, slots: int, inputs: Sequence[InputSegment] = ()) -> list[Split]:
-    """Of all that the source names, or of ``inputs``. Raises ``InputRefused``, also when there is nothing to read."""
+def splits_of(spec: BatchSpec, inputs: Inputs, slots: int, segments: Sequence[InputSegment] = ()) -> list[Split]:
+    """Of all that the source names, or of ``segments``. Raises ``InputRefused``, also when there is nothing to read."""
     source, hint = spec.ioConfig.inputSource, spec.tuningConfig.splitHintSpec
-    parts = [Part(None, segment=segment) for segment in inputs]
+    parts = [Part(None, segment=segment) for segment in segments]
     for _, one in parts_of(source):
-        if isinstance(one, LocalInputSource):
-            parts += [Part(file, 0, file.size) for file in folders.files_of(one) if file.size]
-        else:
+        if isinstance(one, InlineInputSource):
             parts.append(Part(None, text=one.data))
+        else:
+            parts += [Part(file, 0, file.size) for file in inputs.files_of(one) if file.size]
     if not parts:
         raise InputRefused("There is nothing to read: what the inputSource names has nothing in it.")
-    parts = [replace(part, whole=_is_whole(part.file.path, spec)) if part.file else part for part in parts]
+    parts = [replace(part, whole=_is_whole(part.file, spec)) if part.file else part for part in parts]
     size = split_bytes(sum(p.size for p in parts), hint.maxSplitSize, slots)
     return dealt_out(parts, size, hint.maxNumFiles)
 
 
-def _is_whole(path: str, spec: BatchSpec) -> bool:
+def _is_whole(file: FoundFile, spec: BatchSpec) -> bool:
     """Whether nobody knows where in a file a record begins. Files that are no lines are compressed inside, or not."""
-    written = spec.ioConfig.inputFormat
+    path, written = file.path, spec.ioConfig.inputFormat
     if isinstance(written, CONTAINERS):
-        return isinstance(written, AvroFileInputFormat)
+        return file.is_of_the_web or isinstance(written, AvroFileInputFormat)
     if path.lower().endswith(_UNREADABLE):
         raise InputRefused(f"{path} is compressed in a way that is not supported: use gz, bz2 or xz.")
-    return path.lower().endswith(COMPRESSED)
+    return file.is_of_the_web or path.lower().endswith(COMPRESSED)
 
 
 def split_bytes(total: int, most: int, slots: int) -> int:

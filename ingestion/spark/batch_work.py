@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyspark import TaskContext
 
-from ingestion.batch.files import Folders
+from ingestion.batch.inputs import Inputs
 from ingestion.batch.reading import Chunk, Reader, Told
 from ingestion.batch.splits import Split
 from ingestion.batch.writing import Written, write
@@ -42,7 +42,7 @@ def read(assignment: str) -> Callable[[Iterable[Split]], Iterator[tuple[int, Chu
         context = TaskContext.get()
         again = context is not None and context.attemptNumber() > 0
         storage = open_deep_storage(told.deep_storage)
-        reader = Reader(told.spec, Folders(told.local_folders), storage, careful=again)
+        reader = Reader(told.spec, Inputs(told.reachable), storage, careful=again)
         try:
             for split in splits:
                 yield from _read(reader, split, Failpoints(told.failpoints))

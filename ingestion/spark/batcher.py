@@ -19,7 +19,7 @@ from pyspark import RDD, SparkContext, StorageLevel
 
 from ingestion.batch.bins import Bins, bins_of
 from ingestion.batch.errors import InputChanged
-from ingestion.batch.files import Folders
+from ingestion.batch.inputs import Inputs
 from ingestion.batch.reading import Chunk, Place, Told, check_parse_exceptions
 from ingestion.batch.splits import Split, splits_of
 from ingestion.client import ClientError, PublishRefused, TaskOver, Unreachable
@@ -41,7 +41,7 @@ STOPPED = "Stopped before it had published: nothing was changed."
 MOST_PLANS = 5  # of a task that reads segments which others replace meanwhile
 _MOST_SAID = 2000
 _GROUP = "batch"
-_LOST = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.*)$", re.MULTILINE)
+_LOST = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception|Unreachable)): (.*)$", re.MULTILINE)
 Item = TypeVar("Item")
 
 
@@ -112,8 +112,8 @@ class Batcher:
 
     def _segments(self) -> tuple[list[SegmentFile], Counters]:
         spec, plain = self._assignment.spec, self._assignment.model_dump_json()
-        folders, slots = Folders(self._assignment.local_folders), self._assignment.slots
-        splits = splits_of(spec, folders, slots, self._assignment.inputs)
+        slots = self._assignment.slots
+        splits = splits_of(spec, Inputs(self._assignment.reachable), slots, self._assignment.inputs)
         self._begin("Reading", len(splits), "splits")
         dealt = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain))
         found = dealt.persist(StorageLevel.DISK_ONLY)

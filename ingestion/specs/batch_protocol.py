@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.base import Message
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.compaction import InputSegment
@@ -14,6 +15,14 @@ from ingestion.specs.protocol import SegmentFile
 
 MOST_SEGMENTS = 20_000  # of one task: all are registered in one transaction
 MOST_COLUMNS = 500_000  # of all of them together: each lists its own
+
+
+class Reachable(Message):
+    """Where files may lie."""
+
+    local_folders: list[str] = Field(default_factory=list)
+    s3_locations: list[str] = Field(default_factory=list)
+    address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
 
 
 class BatchAssignment(Message):
@@ -25,7 +34,7 @@ class BatchAssignment(Message):
     slots: int = Field(ge=1)  # Spark tasks side by side
     deep_storage: str
     version: str  # in the files' paths; the publish decides under which one they are registered
-    local_folders: list[str]  # below which files may be read
+    reachable: Reachable
     inputs: list[InputSegment] = Field(default_factory=list)  # of the input source druid
     failpoints: dict[str, str] = Field(default_factory=dict)
 

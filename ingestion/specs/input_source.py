@@ -6,9 +6,11 @@ outside the folders that the site has named.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -19,8 +21,10 @@ from ingestion.specs.limits import FieldName, one_line
 MOST_FILES = 10_000  # that a spec names one by one
 MOST_DELEGATES = 100
 _NO_SYSTEM_FIELDS = "is not supported: rows hold what is in the files, not what the files are called"
-_BUILT = ("inline", "local", "combining", "druid")
-_DRUIDS = ("s3", "google", "azureStorage", "azure", "hdfs", "http", "sql", "delta", "iceberg")
+_NO_LOGIN = "is not supported: no login is kept for files. Give an address that needs none"
+_OF_THE_SITE = "is not supported: the site says how S3 is reached, for all who may read there"
+_BUILT = ("inline", "local", "http", "s3", "combining", "druid")
+_DRUIDS = ("google", "azureStorage", "azure", "hdfs", "sql", "delta", "iceberg")
 
 
 def _a_path(value: str) -> str:
@@ -63,6 +67,91 @@ class LocalInputSource(SpecModel):
         return self.files if self.baseDir is None else [self.baseDir]
 
 
+def a_web_address(value: str) -> str:
+    """Where a file lies on the web. Raises ``ValueError``."""
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or not value.isascii() or not value.isprintable() or set(value) & set(" \\"):
+        raise ValueError("must be an address such as https://host/file.json.gz")
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        raise ValueError("must hold no login and no fragment")
+    return value
+
+
+class HttpInputSource(SpecModel):
+    """Files of the web, by their addresses."""
+
+    type: Literal["http"]
+    uris: list[Annotated[FieldName, AfterValidator(a_web_address)]] = Field(min_length=1, max_length=MOST_FILES)
+    httpAuthenticationUsername: Annotated[None, unbuilt(_NO_LOGIN)] = None
+    httpAuthenticationPassword: Annotated[None, unbuilt(_NO_LOGIN)] = None
+    requestHeaders: Annotated[None, unbuilt("is not supported: give an address that needs none")] = None
+    systemFields: Annotated[None, unbuilt(_NO_SYSTEM_FIELDS)] = None
+
+
+def _an_s3_address(value: str) -> str:
+    bucket, _, key = value.removeprefix("s3://").partition("/")
+    plain = bool(_BUCKET.fullmatch(bucket)) and not set(key.split("/")[:-1]) & {"", ".", ".."}
+    if not value.startswith("s3://") or not plain or "\0" in value:
+        raise ValueError("must be s3://bucket/key, with no empty part, '.' or '..' in it")
+    return value
+
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+S3Address = Annotated[FieldName, AfterValidator(one_line), AfterValidator(_an_s3_address)]
+
+
+class S3Object(SpecModel):
+    """One object, by bucket and key."""
+
+    bucket: FieldName
+    path: FieldName
+
+    @model_validator(mode="after")
+    def _makes_an_address(self) -> S3Object:
+        _an_s3_address(self.address)
+        return self
+
+    @property
+    def address(self) -> str:
+        """Both in one."""
+        return f"s3://{self.bucket}/{self.path.lstrip('/')}"
+
+
+class S3InputSource(SpecModel):
+    """Objects of S3: by their addresses, or all whose addresses begin so."""
+
+    type: Literal["s3"]
+    uris: list[S3Address] = Field(default_factory=list, max_length=MOST_FILES)
+    prefixes: list[S3Address] = Field(default_factory=list, max_length=MOST_FILES)
+    objects: list[S3Object] = Field(default_factory=list, max_length=MOST_FILES)
+    objectGlob: Annotated[None, unbuilt("is not supported: give prefixes, or uris")] = None
+    properties: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    endpointConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    clientConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    proxyConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    systemFields: Annotated[None, unbuilt(_NO_SYSTEM_FIELDS)] = None
+
+    @model_validator(mode="after")
+    def _one_way_to_say_it(self) -> S3InputSource:
+        if sum(map(bool, (self.uris, self.prefixes, self.objects))) != 1:
+            raise ValueError("give one of uris, prefixes and objects")
+        return self
+
+    @property
+    def named_one_by_one(self) -> list[str]:
+        """The addresses of single objects."""
+        return list(dict.fromkeys([*self.uris, *(one.address for one in self.objects)]))
+
+
+def is_below(address: str, location: str) -> bool:
+    """Whether it lies in a folder of S3, or begins so that nothing outside of it does."""
+    return address.startswith(location.partition("?")[0].rstrip("/") + "/")
+
+
 def _an_interval(value: str) -> str:
     interval_ms(value)
     return value
@@ -88,7 +177,8 @@ def _known(value: Any) -> Any:
     return value
 
 
-_One = Annotated[InlineInputSource | LocalInputSource, Field(discriminator="type")]
+FilesSource = LocalInputSource | HttpInputSource | S3InputSource
+_One = Annotated[InlineInputSource | FilesSource, Field(discriminator="type")]
 
 
 class CombiningInputSource(SpecModel):
@@ -98,11 +188,11 @@ class CombiningInputSource(SpecModel):
     delegates: list[Annotated[_One, BeforeValidator(_known)]] = Field(min_length=1, max_length=MOST_DELEGATES)
 
 
-AnySource = InlineInputSource | LocalInputSource | CombiningInputSource | DruidInputSource
+AnySource = InlineInputSource | FilesSource | CombiningInputSource | DruidInputSource
 InputSource = Annotated[Annotated[AnySource, Field(discriminator="type")], BeforeValidator(_known)]
 
 
-def parts_of(source: AnySource) -> Iterator[tuple[tuple[str | int, ...], InlineInputSource | LocalInputSource]]:
+def parts_of(source: AnySource) -> Iterator[tuple[tuple[str | int, ...], InlineInputSource | FilesSource]]:
     """Itself, or those that it combines, if they hold files or text; each with its place below the input source."""
     if isinstance(source, CombiningInputSource):
         for number, delegate in enumerate(source.delegates):

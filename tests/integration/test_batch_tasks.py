@@ -217,7 +217,9 @@ def test_it_takes_places_of_the_pool_and_no_more_than_there_are(
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"ioConfig__appendToExisting": True, "ioConfig__dropExisting": True}, "can't both be true"),
     ({"ioConfig__dropExisting": True}, "dropExisting needs dataSchema.granularitySpec.intervals"),
-    ({"ioConfig__inputSource": {"type": "s3", "uris": ["s3://b/x"]}}, "input source 's3' of Druid is not supported"),
+    ({"ioConfig__inputSource": {"type": "google", "uris": ["gs://b/x"]}}, "'google' of Druid is not supported"),
+    ({"ioConfig__inputSource": {"type": "s3", "uris": ["s3://bucket/x"]}}, "HEADGATE_INPUT_LOCATIONS"),
+    ({"ioConfig__inputSource": {"type": "http", "uris": ["http://169.254.169.254/x"]}}, "a cloud's metadata service"),
     ({"ioConfig__inputSource": {"type": "local", "files": ["/etc/passwd"]}}, "HEADGATE_LOCAL_INPUT_FOLDERS"),
     ({"ioConfig__inputSource": {"type": "local", "baseDir": "/a/../b", "filter": "*"}}, "without '..'"),
     ({"ioConfig__inputSource": {"type": "local", "baseDir": "/a"}}, "baseDir and filter go together"),
@@ -269,7 +271,7 @@ def test_another_teams_datasource_is_refused_and_files_only_below_the_folders(
     assert shown["spec"]["ioConfig"]["inputSource"]["baseDir"] == f"{tmp_path}/x"
     listed = clients["viewer"].get("/druid/indexer/v1/tasks?type=index_parallel").json()
     assert [t["id"] for t in listed] == [task.pk]
-    assert batches.start(task).local_folders == [str(tmp_path)]
+    assert batches.start(task).reachable.local_folders == [str(tmp_path)]
 
 
 def test_its_driver_reads_what_it_is_told(root: User, source: Source) -> None:

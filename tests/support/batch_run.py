@@ -11,12 +11,13 @@ from typing import Any
 import pandas as pd
 
 from ingestion.batch.bins import bins_of
-from ingestion.batch.files import Folders
+from ingestion.batch.inputs import Inputs
 from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.splits import dealt_out, splits_of
 from ingestion.batch.writing import write
 from ingestion.segments import LocalStorage, read_segment
 from ingestion.specs.batch import BatchSpec, parse_batch_spec
+from ingestion.specs.batch_protocol import Reachable
 from ingestion.specs.compaction import InputSegment
 from ingestion.specs.input_source import LocalInputSource
 from ingestion.specs.protocol import SegmentFile
@@ -60,15 +61,16 @@ class Run:
         size: int = 10_000,
         careful: bool = False,
         deep: Path | None = None,
-        inputs: Sequence[InputSegment] = (),
+        segments: Sequence[InputSegment] = (),
+        reachable: Reachable | None = None,
     ) -> None:
-        folders = Folders([str(folder)])
-        whole = [p for s in splits_of(spec, folders, 1, inputs) for p in s.parts]
+        inputs = Inputs(reachable or Reachable(local_folders=[str(folder)]))
+        whole = [p for s in splits_of(spec, inputs, 1, segments) for p in s.parts]
         self.splits = dealt_out(whole, size, 100)
         self.spec, self.told = spec, [Told(s.number) for s in self.splits]
         self.chunks: list[tuple[int, Chunk]] = []
         storage = LocalStorage((deep or folder) / "deep", fsync=False)
-        reader = Reader(spec, folders, storage, careful=careful)
+        reader = Reader(spec, inputs, storage, careful=careful)
         try:
             for split, told in zip(self.splits, self.told, strict=True):
                 self.chunks += [(split.number, chunk) for chunk in reader.chunks(split, told)]

@@ -14,12 +14,13 @@ import pytest
 
 from ingestion.batch import splits
 from ingestion.batch.bins import Bins, bins_of
-from ingestion.batch.files import Folders
+from ingestion.batch.inputs import Inputs
 from ingestion.batch.lines import format_in, lines_of, opened
 from ingestion.batch.reading import Place
 from ingestion.batch.splits import Part, split_bytes
 from ingestion.batch.windows import TakenTimes
 from ingestion.segments import DamagedSegment
+from ingestion.specs.batch_protocol import Reachable
 from ingestion.specs.compaction import InputSegment
 from ingestion.task.errors import TooManyParseExceptions
 from tests.support.batch_run import DAY_MS, JSON, START_MS, Run, a_table, below, is_same, local, spec_of
@@ -31,12 +32,12 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: 
     lines = [f'{{"n": {i}, "x": "{"é" * dice.randrange(20)}"}}' for i in range(60)]
     text = "".join(line + dice.choice(["\n", "\r\n", "\n\n"]) for line in lines).rstrip("\n")
     (tmp_path / "x.json").write_bytes(text.encode())
-    folders = Folders([str(tmp_path)])
-    [file] = folders.files_of(local(baseDir=str(tmp_path), filter="*"))
+    inputs = Inputs(Reachable(local_folders=[str(tmp_path)]))
+    [file] = inputs.files_of(local(baseDir=str(tmp_path), filter="*"))
     found = []
     for start in range(0, file.size, size):
         part = Part(file, start, min(start + size, file.size))
-        with opened(part, folders) as (name, stream, end):
+        with opened(part, inputs) as (name, stream, end):
             _, begins = format_in(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream)
             found += [(line.at, line.payload.decode()) for line in lines_of(part, name, stream, begins, end)]
     assert [line for _, line in found] == lines
@@ -195,7 +196,7 @@ def test_rows_of_segments_are_rows_again_under_another_schema(tmp_path: Path) ->
     ]
     same = {**schema, "timestampSpec": {"column": "__time", "format": "millis"}}
     druid = {"type": "druid", "dataSource": "w", "interval": "2025-01-01/P1M"}
-    again = Run(spec_of(druid, None, schema=same), tmp_path, deep=tmp_path, inputs=inputs)
+    again = Run(spec_of(druid, None, schema=same), tmp_path, deep=tmp_path, segments=inputs)
     assert (again.summed("processed"), again.summed("parse_exceptions")) == (300, 0)
     both = [run.stored(tmp_path / name).sort_values("__time") for run, name in ((first, "one"), (again, "other"))]
     before, after = (rows[sorted(rows.columns)].astype(object).map(repr).to_numpy().tolist() for rows in both)
@@ -212,7 +213,7 @@ def test_rows_of_segments_are_rows_again_under_another_schema(tmp_path: Path) ->
         },
     }
     half = {**druid, "interval": "2025-01-01/2025-01-02"}
-    found = Run(spec_of(half, None, schema=rolled), tmp_path, deep=tmp_path, inputs=inputs)
+    found = Run(spec_of(half, None, schema=rolled), tmp_path, deep=tmp_path, segments=inputs)
     taken = [r for r in records if r["t"] < START_MS + DAY_MS]
     assert (found.summed("polled"), found.summed("filtered")) == (144, sum(r["s"] in ("é1", None) for r in taken))
     stored = found.stored(tmp_path / "rolled")
@@ -229,4 +230,4 @@ def test_a_segment_that_is_not_what_was_registered_ends_the_task(tmp_path: Path)
     druid = {"type": "druid", "dataSource": "w", "interval": "1970-01-01/P1D"}
     spec = spec_of(druid, None, schema={"timestampSpec": {"column": "__time", "format": "millis"}})
     with pytest.raises(DamagedSegment):
-        Run(spec, tmp_path, deep=tmp_path, inputs=[wrong])
+        Run(spec, tmp_path, deep=tmp_path, segments=[wrong])

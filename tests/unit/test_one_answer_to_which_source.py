@@ -23,7 +23,7 @@ OF_DOCUMENTS = {
     "controlplane/connections/named.py",
     "controlplane/supervisors/importing.py",
     "controlplane/tasks/diagnosis.py",  # which options a spec sets
-    "controlplane/tasks/batches.py",
+    "controlplane/tasks/batch_places.py",
     "controlplane/api/druid/described.py",
     "controlplane/datasources/sampling.py",
     "controlplane/loading/documents.py",

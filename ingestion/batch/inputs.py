@@ -1,0 +1,48 @@
+"""What a spec may name, wherever it lies: files of this machine, of the web, and in S3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from ingestion.batch.files import Folders, FoundFile
+from ingestion.batch.http_files import fetch
+from ingestion.batch.s3_files import Locations
+from ingestion.specs.batch_protocol import Reachable
+from ingestion.specs.input_source import FilesSource, LocalInputSource, S3InputSource
+from ingestion.task.scratch import scratch_folder
+
+# Nobody asks the web how large a file is: each is one Spark task's.
+_OF_THE_WEB = 64 * 1024 * 1024
+
+
+class Inputs:
+    """Finds files, and opens them; ``reachable`` says where they may lie."""
+
+    def __init__(self, reachable: Reachable) -> None:
+        self._folders = Folders(reachable.local_folders)
+        self._locations = Locations(reachable.s3_locations)
+        self._policy = reachable.address_policy
+
+    def files_of(self, source: FilesSource) -> list[FoundFile]:
+        """Those that a source names. Raises ``InputRefused``, ``DeepStorageError``."""
+        if isinstance(source, LocalInputSource):
+            return self._folders.files_of(source)
+        if isinstance(source, S3InputSource):
+            return self._locations.files_of(source)
+        return [FoundFile(address, _OF_THE_WEB, 0) for address in dict.fromkeys(source.uris)]
+
+    @contextmanager
+    def opened_again(self, found: FoundFile) -> Iterator[BinaryIO]:
+        """A file that was found: seekable. Raises ``InputRefused``, ``InputChanged``, ``InputUnreachable``,
+        ``DeepStorageError``.
+        """
+        if found.is_of_the_web:
+            with scratch_folder() as folder, (folder / "file").open("w+b") as file:
+                fetch(found.path, self._policy, file)
+                file.seek(0)
+                yield file
+            return
+        with (self._folders if found.path.startswith("/") else self._locations).opened_again(found) as stream:
+            yield stream

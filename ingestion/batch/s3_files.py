@@ -1,0 +1,86 @@
+"""Objects that a spec names in S3: below the locations of the site, read with the site's own credentials."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import BinaryIO, cast
+
+from ingestion.batch.errors import InputChanged, InputRefused
+from ingestion.batch.files import MOST_FILES, FoundFile
+from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
+from ingestion.specs.input_source import S3InputSource, is_below
+
+_SETTING = "HEADGATE_INPUT_LOCATIONS"
+
+
+class Locations:
+    """``s3://bucket/folder?options``, as deep storage has them: what lies below may be read."""
+
+    def __init__(self, locations: Sequence[str]) -> None:
+        self._all = [_Location(text) for text in locations]
+
+    def files_of(self, source: S3InputSource) -> list[FoundFile]:
+        """Those that a source names, by path; empty ones are passed over later. Raises ``InputRefused``,
+        ``DeepStorageError``.
+        """
+        found: dict[str, FoundFile] = {}
+        for address in source.named_one_by_one:
+            place = self._of(address)
+            found[address] = FoundFile(address, place.size(address), 0)
+        for prefix in source.prefixes:
+            for file in self._of(prefix).listed(prefix):
+                found[file.path] = file
+                if len(found) > MOST_FILES:
+                    raise InputRefused(f"There are more than {MOST_FILES:,} objects that begin with {prefix}.")
+        return sorted(found.values(), key=lambda file: file.path)
+
+    @contextmanager
+    def opened_again(self, found: FoundFile) -> Iterator[BinaryIO]:
+        """Raises ``InputRefused``, ``InputChanged``, ``DeepStorageError``."""
+        place = self._of(found.path)
+        name = place.below(found.path)
+        if place.size(found.path) != found.size:
+            raise InputChanged(f"{found.path} has changed since the task began; submit the task again.")
+        with place.storage.open(name) as opened:
+            yield cast("BinaryIO", io.BufferedReader(cast("io.RawIOBase", opened), 1 << 20))
+
+    def _of(self, address: str) -> _Location:
+        for place in self._all:
+            if is_below(address, place.address):
+                return place
+        raise InputRefused(f"{address} is not below the locations of {_SETTING}.")
+
+
+class _Location:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.address = text.partition("?")[0].rstrip("/")
+
+    @cached_property
+    def storage(self) -> DeepStorage:
+        return open_deep_storage(self._text)
+
+    def below(self, address: str) -> str:
+        return address.removeprefix(self.address).lstrip("/")
+
+    def size(self, address: str) -> int:
+        """In bytes. Raises ``InputRefused``, ``DeepStorageError``."""
+        name = self.below(address)
+        if not self.storage.exists(name):
+            raise InputRefused(f"{address} can't be read: there is no such object.")
+        return self.storage.size(name)
+
+    def listed(self, prefix: str) -> Iterator[FoundFile]:
+        """Objects whose keys begin so: a prefix may end anywhere in a name."""
+        begins = self.below(prefix)
+        try:
+            for file in self.storage.files(begins.rpartition("/")[0]):
+                if file.path.startswith(begins) and file.size_bytes:
+                    yield FoundFile(f"{self.address}/{file.path}", file.size_bytes, 0)
+        except DeepStorageError as error:
+            if error.permanent:
+                raise InputRefused(f"{prefix} can't be listed: {error}") from None
+            raise
