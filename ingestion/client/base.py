@@ -30,7 +30,7 @@ class ControlPlane(Protocol):
 
     def start(self, number: int, request: StartRequest) -> StartAnswer:
         """Take a new epoch for an indexer; the older ones are fenced from here on. Raises ``PublishRefused``
-        (predecessor) while another task of the same supervisor has not ended."""
+        (predecessor) while another task of the same supervisor has begun and not ended."""
 
     def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
         """Where to go on with some partitions. Raises ``PublishRefused`` (fenced)."""

@@ -41,7 +41,7 @@ def said(house: House, supervisor: str) -> str:
 
 @pytest.mark.timeout(900)
 def test_the_last_good_spec_is_started_again(house: House) -> None:
-    """Of both kinds of progress one supervisor: one's next topic is missing, the other's next Kafka silent."""
+    """Row 35 of the failure matrix, for both kinds of progress: the next topic is missing, the next Kafka silent."""
     topics = {kind: house.topic() for kind in KINDS}
     broken: dict[str, dict[str, Any]] = {
         "offset_range": {"topic": "never-made"},
