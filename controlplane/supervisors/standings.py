@@ -63,6 +63,7 @@ class _Around:
     tasks: Mapping[str, list[Task]]  # by supervisor: those that have not ended, newest first
     indexers: Mapping[str, list[tuple[str, str]]]  # by task, states and messages
     totals: Mapping[str, Totals]  # by task
+    specs: Mapping[str, dict[str, Any]]  # by task: of supervisors' newest, where none of theirs has published
     earlier: Mapping[str, Task]  # by supervisor: its last ended task, where those that run have read nothing yet
     rooms: Mapping[str, Room]  # by task
     older: Mapping[tuple[str, int], SpecVersion]  # versions that tasks still read by
@@ -88,6 +89,7 @@ class _Around:
             tasks=tasks,
             indexers=_indexers([t.pk for t in all_tasks]) if all_tasks else {},
             totals={**totals, **(totals_by_task([t.pk for t in earlier.values()]) if earlier else {})},
+            specs=_specs([own[0].pk for own in tasks.values() if not any(_published(totals, t) for t in own)]),
             earlier=earlier,
             rooms=_rooms(user, all_tasks),
             older=_older(supervisors, tasks),
@@ -103,7 +105,7 @@ class _Around:
 def _tasks(supervisors: Sequence[Supervisor]) -> dict[str, list[Task]]:
     mine = Task.objects.active().reading().filter(supervisor_id__in=[s.pk for s in supervisors])
     found: dict[str, list[Task]] = {}
-    for task in mine.defer("secrets", "ranges"):
+    for task in mine.defer("secrets", "ranges", "spec"):  # a spec is long: see ``_specs``
         found.setdefault(task.supervisor_id, []).append(task)
     return found
 
@@ -117,6 +119,14 @@ def _indexers(task_ids: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def _specs(task_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    return dict(Task.objects.filter(pk__in=task_ids).values_list("pk", "spec")) if task_ids else {}
+
+
+def _published(totals: Mapping[str, Totals], task: Task) -> int:
+    return totals[task.pk].published if task.pk in totals else 0
+
+
 def _polled(totals: Mapping[str, Totals], task: Task) -> int:
     return totals[task.pk].polled if task.pk in totals else 0
 
@@ -125,6 +135,7 @@ def _earlier(supervisor_ids: Sequence[str]) -> dict[str, Task]:
     if not supervisor_ids:
         return {}
     ended = Task.objects.reading().filter(supervisor_id__in=supervisor_ids, status__in=ENDED)
+    ended = ended.only("id", "supervisor_id", "spec_version")
     return {t.supervisor_id: t for t in ended.order_by("supervisor_id", "-created_at", "-id").distinct("supervisor_id")}
 
 
@@ -287,15 +298,15 @@ def _reason(
     """
     if not tasks:
         return None
-    totals = [around.totals.get(t.pk, Totals()) for t in tasks]
-    if any(t.published for t in totals):
+    if any(_published(around.totals, t) for t in tasks):
         return None
-    newest, seen, before = tasks[0], totals[0], around.earlier.get(supervisor.pk)
+    newest, before = tasks[0], around.earlier.get(supervisor.pk)
+    seen = around.totals.get(newest.pk, Totals())
     if before is not None and before.spec_version == newest.spec_version and _polled(around.totals, before):
         seen = seen if around.totals[before.pk].published else around.totals[before.pk]
     facts = diagnosis.Facts(
         status=newest.status,
-        spec=newest.spec,
+        spec=around.specs[newest.pk],
         totals=seen,
         observation=newest.observation,
         indexer_states=states,

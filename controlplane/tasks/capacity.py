@@ -20,6 +20,8 @@ from controlplane.tasks.team_limits import limits_of_teams
 
 NOTICED = timedelta(seconds=10)  # a task that has had no room for so long is not only starting
 _LOCK = 0x43415041
+# All of a task that is looked at here: its documents are long.
+_PLACED = ("id", "supervisor_id", "replica_group", "indexers_wanted", "created_at", "without_slot_since")
 
 
 @dataclass(frozen=True)
@@ -229,17 +231,13 @@ def places_of_supervisors() -> dict[str, int]:
 
 def _running() -> QuerySet[Task]:
     alive = Count("indexers", filter=~Q(indexers__state="stopped"))
-    return (
-        Task.objects.active()
-        .in_pool()
-        .exclude(launched_at=None)
-        .annotate(alive=alive, of_team=F("datasource__team__name"))
-    )
+    launched = Task.objects.active().in_pool().exclude(launched_at=None)
+    return launched.annotate(alive=alive, of_team=F("datasource__team__name")).only(*_PLACED)
 
 
 def _waiting() -> QuerySet[Task]:
     waiting = Task.objects.in_pool().filter(status=Status.PENDING, launched_at=None)
-    return waiting.annotate(of_team=F("datasource__team__name")).order_by("created_at", "id")
+    return waiting.annotate(of_team=F("datasource__team__name")).only(*_PLACED).order_by("created_at", "id")
 
 
 def _places(task: Task) -> int:
