@@ -25,6 +25,7 @@ class SourceEvent(models.Model):
         REFUSED = "refused", "A publish was refused for a record's sake"
         FAILING = "failing", "Something fails over and over"
         QUOTA = "quota", "A quota ended a task by hand"
+        WOKEN = "woken", "A supervisor that was idle reads again"
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")
     source = models.ForeignKey("segments.Source", on_delete=models.CASCADE, null=True, related_name="events")

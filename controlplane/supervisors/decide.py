@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=60)
 _NO_ROOM = {"slot": "WAITING_FOR_SLOT", "capacity": "WAITING_FOR_CAPACITY"}
+_OWN_STATES = ("PENDING", "IDLE")  # details that are states, too
 HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed start
 CALM_FOR = timedelta(seconds=10)  # so long a supervisor whose tasks all read is left alone, unless one of them changes
 
@@ -86,6 +87,7 @@ class Observed:
     used_up: bool = False  # a quota of its team's: nothing may read
     in_force: int | None = None  # the version whose tasks were the last to begin to read, as of the round before
     last_good: LastGood | None = None  # if that is another version, which asks for other work
+    idle: bool = False  # nothing has come for long, and all is settled
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def decide(seen: Observed) -> Decision:
         return _stopped(seen, active)
     if seen.used_up:
         return _without_quota(seen, active)
+    if seen.idle and seen.last_good is None and not failures_in_a_row(seen.tasks):
+        return _idle(seen, active)
     current = [t for t in active if t.running_goal]
     keep = _kept(seen, current)
     others = [t for t in current if t not in keep]
@@ -161,13 +165,23 @@ def _without_quota(seen: Observed, active: list[SeenTask]) -> Decision:
     return Decision("UNHEALTHY_TASKS", "QUOTA_USED_UP", finish=finish, in_force=seen.in_force)
 
 
+def _idle(seen: Observed, active: list[SeenTask]) -> Decision:
+    """What reads publishes what it holds, and ends. One whose last task failed, or whose current spec has not begun to
+    read, is not at rest: it goes on trying.
+    """
+    plan = Decision("", "IDLE", finish=[t.id for t in active if t.running_goal], in_force=seen.in_force)
+    state, detail = _health(seen, plan, seen.tasks)
+    return replace(plan, state=state, detailed_state=detail)
+
+
 def calm_until(seen: Observed, decision: Decision) -> datetime | None:
     """Until when the next rounds would decide as this one did, as long as no task of it changes; None: they may differ.
 
-    So it is while all tasks that there are to be, and no others, read by the current spec, and none has failed lately.
+    So it is while all tasks that there are to be, and no others, read by the current spec, and none has failed lately;
+    and while it is idle, and its tasks have ended.
     """
     active = [t for t in seen.tasks if t.active]
-    if seen.used_up:
+    if seen.used_up or decision.detailed_state == "IDLE":
         return None if active else seen.now + CALM_FOR
     all_read = all(t.ready and t.running_goal and t.spec_version == seen.version and not t.expired for t in active)
     does_nothing = not (decision.start or decision.restart or decision.finish or decision.scale or decision.failures)
@@ -301,7 +315,7 @@ def _health(seen: Observed, plan: Decision, mine: list[SeenTask]) -> tuple[str, 
         return "UNHEALTHY_TASKS", plan.detailed_state
     if detail == "UNHEALTHY_TASKS" and _successes_in_a_row(mine) < limits.task_healthiness:
         return state, detail
-    return "PENDING" if plan.detailed_state == "PENDING" else "RUNNING", plan.detailed_state
+    return plan.detailed_state if plan.detailed_state in _OWN_STATES else "RUNNING", plan.detailed_state
 
 
 def _successes_in_a_row(tasks: list[SeenTask]) -> int:

@@ -21,6 +21,7 @@ class State(models.TextChoices):
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
+    IDLE = "IDLE"
     SUSPENDED = "SUSPENDED"
     STOPPING = "STOPPING"
     UNHEALTHY_SUPERVISOR = "UNHEALTHY_SUPERVISOR"
@@ -78,6 +79,11 @@ class Supervisor(models.Model):
     scaling_checked_at = models.DateTimeField(null=True)
     scaling_since = models.DateTimeField(default=timezone.now)
     terminations = models.JSONField(default=list)  # when, ISO 8601, and by whom: the tombstones of its history
+    # Where the topic ended at its last iteration: its id, and offsets by partition; of one that may become idle. Since
+    # when that has not changed and all of it is settled, and since when it is idle for that.
+    ends_seen = models.JSONField(null=True)
+    inactive_since = models.DateTimeField(null=True)
+    idle_since = models.DateTimeField(null=True)
     ran_at = models.DateTimeField(null=True)  # what its last round saw, it saw then
     calm_until = models.DateTimeField(null=True)  # see ``decide.calm_until``
 
@@ -136,6 +142,11 @@ class Supervisor(models.Model):
         self.run_errors = []
         self.group_looked_at, self.group_drift = None, []
         self.steady = False
+        self.wake()
+
+    def wake(self) -> None:
+        """It is not idle any more, and becomes so only when nothing has come for long enough from now on."""
+        self.ends_seen = self.inactive_since = self.idle_since = self.calm_until = None
 
 
 class ScaleAction(models.Model):

@@ -53,6 +53,8 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
             raise Conflict("Nothing is stored for this supervisor yet; it has not read its topic.")
         tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
         claims.move_by_hand(source, list(tasks), offsets, str(user))
+        locked.wake()
+        locked.save(update_fields=["ends_seen", "inactive_since", "idle_since", "calm_until"])
         Task.objects.filter(pk__in=list(tasks)).update(topic_missed=False)  # it is there, and "latest" means now
         to = None if offsets is None else {str(p): o for p, o in sorted(offsets.items())}
         record_action(user, locked, "reset", topic=source.topic, offsets=to)

@@ -176,6 +176,7 @@ def observe(supervisor: Supervisor) -> Observed:
         used_up=stopped_team(supervisor.datasource.team_id) is not None,
         in_force=supervisor.in_force,
         last_good=_last_good(supervisor),
+        idle=supervisor.idle_since is not None,
     )
 
 

@@ -12,13 +12,14 @@ from controlplane.datasources.selectors import begins_first
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors import Totals, totals_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
+from controlplane.supervisors.standing_texts import Rest
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.quotas import stopped_team
 from controlplane.teams.models import User
 
-_HEALTHY = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED, State.STOPPING})
+_HEALTHY = frozenset({State.PENDING, State.RUNNING, State.IDLE, State.SUSPENDED, State.STOPPING})
 
 
 def list_supervisors(
@@ -100,6 +101,8 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
         return [Reason("waiting_for_capacity", quota.text)]
     current = current_tasks(supervisor)
     own = [*_stream(supervisor), *_unstarted(supervisor, current), *_backing_off(supervisor)]
+    if not current and not own and supervisor.detailed_state == State.IDLE:
+        return [Reason("idle", Rest(supervisor.inactive_since, supervisor.io_config.period).told)]
     if not current:
         return own or [Reason("starting", "Its first task is about to start.")]
     of_tasks = [

@@ -12,7 +12,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from controlplane.segments.selectors import LagTrend
+from controlplane.supervisors.behind import Trend, is_behind, trend_of
 from controlplane.supervisors.standing_texts import (
+    Rest,
     after_so_many,
     count,
     enough_room_never,
@@ -26,10 +28,8 @@ from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.quotas import Stopped
 from controlplane.tasks.rooms import Room
 
-KEEPS_UP_S = 10  # what has come in within so many seconds is no lag yet
 PATIENCE = timedelta(minutes=5)  # being behind for longer than this is somebody's business
 STALE = timedelta(seconds=60)
-CHANGED_BY = 0.05  # a lag that differs by less than this share neither grows nor shrinks
 
 
 class Kind(StrEnum):
@@ -64,14 +64,6 @@ class Code(StrEnum):
     STOPPING = "stopping"
     SUSPENDED = "suspended"
     TERMINATED = "terminated"
-
-
-class Trend(StrEnum):
-    """Where a lag goes."""
-
-    GROWING = "growing"
-    STEADY = "steady"
-    SHRINKING = "shrinking"
 
 
 @dataclass(frozen=True)
@@ -126,6 +118,7 @@ class Observed:
     unhealthy: bool = False  # by Druid's state
     terminated: Done | None = None
     suspended: Done | None = None
+    rests: Rest | None = None  # it is idle, by Druid's state
     tasks: int = 1  # that have not ended
     iterations: Trouble | None = None  # its own, which ask Kafka
     contacted_at: datetime | None = None  # when Kafka last answered one
@@ -153,25 +146,6 @@ def standing_of(seen: Observed) -> Standing:
     """The first that applies."""
     said = next(filter(None, (rule(seen) for rule in _RULES)))
     return said if said.behind is not None or seen.lag is None else replace(said, behind=seen.lag.lag)
-
-
-def trend_of(lag: LagTrend) -> Trend:
-    """Against some minutes before."""
-    if lag.before is None:
-        return Trend.STEADY
-    apart = max(lag.before * CHANGED_BY, 1)
-    grown = lag.lag - lag.before
-    return Trend.GROWING if grown > apart else Trend.SHRINKING if -grown > apart else Trend.STEADY
-
-
-def is_behind(lag: LagTrend) -> bool:
-    """Whether more waits unread than comes in within some seconds, and has for a minute."""
-    return lag.unread > keeps_up_with(lag)
-
-
-def keeps_up_with(lag: LagTrend) -> float:
-    """How many offsets may wait unread without being a lag."""
-    return KEEPS_UP_S * (lag.records_per_s or 0)
 
 
 def _terminated(seen: Observed) -> Standing | None:
@@ -286,6 +260,13 @@ def _failing(seen: Observed) -> Standing | None:
     return Standing(Kind.WORKING, Code.FAILING, "starts again", text, trouble.since)
 
 
+def _idle(seen: Observed) -> Standing | None:
+    if seen.rests is None:
+        return None
+    finishing = " Its task publishes what it holds, and ends." if seen.tasks else ""
+    return Standing(Kind.WAITING, Code.IDLE, "idle", f"{seen.rests.told}{finishing}", seen.rests.since)
+
+
 def _starting(seen: Observed) -> Standing | None:
     if seen.tasks:
         return None
@@ -390,6 +371,7 @@ _RULES: tuple[Callable[[Observed], Standing | None], ...] = (
     _iterations,
     _room,
     _failing,
+    _idle,
     _starting,
     _indexers,
     _changing,

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.tasks.rooms import Room
 
 _LONGEST = 300
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Of an idle supervisor: since when nothing has come, and how often Kafka is asked."""
+
+    since: datetime | None
+    period: timedelta
+
+    @property
+    def told(self) -> str:
+        return (
+            f"All is settled, and nothing has come in since {moment(self.since)}: no task runs. Kafka is asked every "
+            f"{length(self.period)}; the first new record starts one."
+        )
 
 
 def count(number: int, noun: str) -> str:

@@ -14,16 +14,16 @@ from controlplane.datasources.concealing import mark
 from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors import LagTrend, Totals, lag_trends, last_within, totals_by_task
 from controlplane.supervisors.autoscale import wanted_task_count
+from controlplane.supervisors.behind import is_behind, keeps_up_with
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.standing import (
     Done,
     Observed,
     Standing,
     Trouble,
-    is_behind,
-    keeps_up_with,
     standing_of,
 )
+from controlplane.supervisors.standing_texts import Rest
 from controlplane.tasks import diagnosis
 from controlplane.tasks.models import ENDED, Indexer, Status, Task
 from controlplane.tasks.quotas import Stopped, stopped_datasources
@@ -207,6 +207,7 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
         unhealthy=supervisor.state in _UNHEALTHY,
         terminated=_terminated(supervisor),
         suspended=around.suspended.get(supervisor.pk, Done()) if supervisor.suspended else None,
+        rests=Rest(supervisor.inactive_since, io_config.period) if supervisor.detailed_state == State.IDLE else None,
         tasks=len(tasks),
         iterations=_iterations(supervisor),
         contacted_at=supervisor.contacted_at,

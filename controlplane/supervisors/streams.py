@@ -20,6 +20,7 @@ from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.named import NoSuchConnection, kafka_properties
 from controlplane.segments.models import SourceEvent
+from controlplane.supervisors import idleness
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.group_config import held_against
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
@@ -50,6 +51,7 @@ class Question:
     # Why it can't be asked.
     problem: Exception | None = None
     begins: bool = False  # it is to read from the topic's end on, as it is when it is first asked for; by ``isolation``
+    may_idle: bool = False  # where the topic ends says whether it is idle
     isolation: str = "read_committed"
     group: str = ""  # the share group whose configuration is to be looked at, if it is
     group_settings: Mapping[str, str] = field(default_factory=dict)  # as its spec has them
@@ -63,7 +65,8 @@ class TopicAnswer:
     version: int
     partitions: int | None = None
     problem: Exception | None = None
-    topic: kafka.TopicOffsets | None = None  # where reading is to begin, if that was asked
+    topic: kafka.TopicOffsets | None = None  # where it ends, if that was asked
+    begins: bool = False  # and reading is to begin there
     # In what the group's configuration differs from the spec; None if that was not asked, or not answered.
     drift: list[str] | None = None
 
@@ -119,7 +122,8 @@ def question(supervisor: Supervisor) -> Question:
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
     begins = supervisor.partitions is None and from_latest(io_config)
-    asked = Question(supervisor.pk, version.version, io_config.topic, properties, problem, begins, io_config.isolation)
+    asked = Question(supervisor.pk, version.version, io_config.topic, properties, problem, begins)
+    asked = replace(asked, isolation=io_config.isolation, may_idle=io_config.idle_after is not None)
     if not _looks_at_group(supervisor, io_config):
         return asked
     Supervisor.objects.filter(pk=supervisor.pk).update(group_looked_at=timezone.now())
@@ -146,12 +150,13 @@ def _ask(question: Question) -> TopicAnswer:
     if question.problem is not None:
         raise question.problem
     answer = TopicAnswer(question.supervisor_id, question.version, drift=_drift(question))
-    if not question.begins:
+    if not (question.begins or question.may_idle):
         return replace(answer, partitions=kafka.partition_count(question.properties, question.topic))
     topic = kafka.topic_offsets(question.properties, question.topic)
     if topic is None:
         return answer
-    return replace(answer, partitions=len(topic.ends), topic=topic.read_by(question.isolation))
+    by_isolation = topic.read_by(question.isolation)
+    return replace(answer, partitions=len(topic.ends), topic=by_isolation, begins=question.begins)
 
 
 def _drift(question: Question) -> list[str] | None:
@@ -182,11 +187,13 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
         return
     supervisor.failed_runs = 0
     supervisor.good_runs += 1
-    if answer.topic is not None:
+    if answer.topic is not None and answer.begins:
         missed = supervisor.topic_missed == supervisor.io_config.topic
         begin_at(supervisor.datasource, supervisor.io_config, supervisor.pk, answer.topic, missed)
         supervisor.topic_missed = ""
     keep_partitions(supervisor, answer.partitions, fewer=True)
+    if answer.topic is not None:
+        idleness.look(supervisor, answer.topic)
 
 
 def count_failure(supervisor: Supervisor, problem: Exception) -> None:

@@ -12,7 +12,7 @@ from controlplane.segments.lag_store import FINEST
 from controlplane.segments.selectors import Totals
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
-from ingestion.specs.io_config import IdleConfig, IOConfig
+from ingestion.specs.io_config import IOConfig
 from ingestion.specs.kafka_properties import without_effect
 from ingestion.specs.stored import io_config_of
 
@@ -183,8 +183,8 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     unread = without_effect(source.traits)
     options = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in unread.items() if n in properties]
     options += [] if supervised else _supervisors_options(io_config, type(source))
-    if supervised and io_config.get("idleConfig", _DEFAULT_IDLE) != _DEFAULT_IDLE:
-        options.append("ioConfig.idleConfig: a supervisor keeps its task running")
+    if supervised and source.idleConfig.enabled and not source.keeps_its_place:
+        options.append(f"ioConfig.idleConfig: {_AT_LATEST}")
     options += [
         f"{p}: a column without any value is not stored" for p in _null_columns(io_config.get("inputFormat", {}))
     ]
@@ -290,7 +290,7 @@ _OF_DRUIDS_READING = {
     "emitTimeLagMetrics": "lag is counted in records",
 }
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
-_DEFAULT_IDLE = IdleConfig().model_dump(mode="json", exclude_none=True)
+_AT_LATEST = "its task runs on: without useEarliestOffset Kafka forgets where a share group begins that nobody is in"
 
 
 def _io_config(spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -36,6 +36,17 @@ class TopicLag:
         return sum(p.settled for p in self.partitions.values())
 
 
+def left_to_read(datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets) -> int:
+    """How many offsets are: not those that a stored offset was moved beyond, but what a transaction still holds back.
+
+    ``owner``: see ``sources_of``.
+    """
+    look = _look(datasource, io_config, owner, topic)
+    stored = {p: key.next_offset for p, key in look.keys.items() if key.next_offset is not None}
+    left = (max(0, topic.ends[p] - stored[p]) if p in stored else of.lag for p, of in look.lag.partitions.items())
+    return sum(left) + topic.undecided
+
+
 def keep_lag(
     datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets, in_flight: int = 0
 ) -> TopicLag:
@@ -43,20 +54,38 @@ def keep_lag(
 
     ``owner``: see ``sources_of``. ``in_flight``: records that indexers hold.
     """
+    look = _look(datasource, io_config, owner, topic)
+    source, keys, settled, partitions = look.source, look.keys, look.settled, look.lag.partitions
+    if source is None:
+        return look.lag
+    unknown = {p: end for p, end in topic.ends.items() if not _begin_is_known(io_config, keys.get(p), settled.get(p))}
+    complete = _complete(source, topic, partitions, keys, unknown)
+    keep_bounds(source, topic.starts, look.begins, topic.ends, topic.undecided, complete)
+    lags = {partition: of.lag for partition, of in partitions.items()}
+    lag_store.keep(source, lags, more=topic.undecided, in_flight=in_flight)
+    return look.lag
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A reader beside its topic, by partition."""
+
+    source: Source | None  # None of a topic that it has never read
+    keys: dict[int, ProgressKey]
+    settled: dict[int, Extent]
+    begins: dict[int, int]  # where the reader begins
+    lag: TopicLag
+
+
+def _look(datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets) -> _Look:
     source = sources_of(datasource, io_config, owner).filter(topic_id=topic.topic_id).first()
     keys = {k.partition: k for k in source.keys.all()} if source else {}
     settled = extents(source) if source else {}
     begins = {p: _first_offset(io_config, topic, keys.get(p), p, settled.get(p)) for p in topic.ends}
     within = {p: (begins[p], end) for p, end in topic.ends.items()}
-    if source is None:
-        return TopicLag({p: _untouched(*bounds) for p, bounds in within.items()}, topic.undecided)
-    partitions = unsettled(source, within, MOST_RANGES)
-    unknown = {p: end for p, end in topic.ends.items() if not _begin_is_known(io_config, keys.get(p), settled.get(p))}
-    complete = _complete(source, topic, partitions, keys, unknown)
-    keep_bounds(source, topic.starts, begins, topic.ends, topic.undecided, complete)
-    lags = {partition: of.lag for partition, of in partitions.items()}
-    lag_store.keep(source, lags, more=topic.undecided, in_flight=in_flight)
-    return TopicLag(partitions, topic.undecided)
+    untouched = {p: _untouched(*bounds) for p, bounds in within.items()}
+    partitions = untouched if source is None else unsettled(source, within, MOST_RANGES)
+    return _Look(source, keys, settled, begins, TopicLag(partitions, topic.undecided))
 
 
 def _complete(

@@ -168,7 +168,7 @@ def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
 def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
     idle = spec.spec.ioConfig.idleConfig
     since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
-    if not idle.enabled or timezone.now() - since < idle.patience(_has_read(task)):
+    if idle.enabled is False or timezone.now() - since < idle.patience(_has_read(task)):
         return
     seen = task.observation
     if seen.get("topic_exists") is False:

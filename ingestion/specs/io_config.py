@@ -24,6 +24,7 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 Tombstones = Literal["throw_away", "quarantine"]  # what becomes of records without a value
 DEFAULT_PERIOD = timedelta(seconds=30)
 _NOTHING_YET, _NOTHING_MORE = timedelta(seconds=20), timedelta(seconds=5)
+_INACTIVE = timedelta(minutes=10)
 _CENTURY = timedelta(days=36_525)
 _COPIES = {"stream": "topic", "useEarliestSequenceNumber": "useEarliestOffset"}
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -44,17 +45,27 @@ Span = Annotated[timedelta, AfterValidator(_no_longer_than_a_century)]
 
 
 class IdleConfig(SpecModel):
-    """When a task that was submitted by hand ends by itself: nothing new for this long and everything settled."""
+    """What is to happen when nothing new comes and everything is settled: a task that was submitted by hand ends, a
+    supervisor becomes idle.
+    """
 
-    enabled: bool = True
-    # None waits for the first record longer than for those after it.
+    enabled: bool | None = None  # None: a task by hand ends, a supervisor does not become idle
+    # None: a supervisor waits for ten minutes; a task longer for the first record than for those after it.
     inactiveAfterMillis: int | None = Field(default=None, ge=1_000)
 
     def patience(self, has_read: bool) -> timedelta:
-        """How long nothing must have come. ``has_read``: whether anything has before."""
-        if self.inactiveAfterMillis is not None:
-            return timedelta(milliseconds=self.inactiveAfterMillis)
-        return _NOTHING_MORE if has_read else _NOTHING_YET
+        """How long nothing must have come for a task. ``has_read``: whether anything has before."""
+        return self._given or (_NOTHING_MORE if has_read else _NOTHING_YET)
+
+    @property
+    def inactive_after(self) -> timedelta:
+        """How long nothing must have come for a supervisor."""
+        return self._given or _INACTIVE
+
+    @property
+    def _given(self) -> timedelta | None:
+        given = self.inactiveAfterMillis
+        return None if given is None else timedelta(milliseconds=min(given, _CENTURY // timedelta(milliseconds=1)))
 
 
 class GroupConfig(SpecModel):
@@ -167,6 +178,17 @@ class IOConfig(SpecModel):
         return None
 
     @property
+    def keeps_its_place(self) -> bool:
+        """Whether what comes while nobody reads is read afterwards, on partitions too of which nothing was read yet."""
+        return True
+
+    @property
+    def idle_after(self) -> timedelta | None:
+        """How long nothing must have come for its supervisor to be idle; None: it never is."""
+        idle = self.idleConfig
+        return idle.inactive_after if idle.enabled and self.keeps_its_place else None
+
+    @property
     def isolation(self) -> Isolation:
         """Whether what is read ends where a transaction is open, and leaves aborted records out."""
         given = str(self.consumerProperties.get("isolation.level", "")).lower()
@@ -230,6 +252,11 @@ class ShareGroupIOConfig(IOConfig):
     @property
     def consumers(self) -> int:
         return self.consumersPerIndexer
+
+    @property
+    def keeps_its_place(self) -> bool:
+        """At latest Kafka forgets where a partition begins that nothing was read of, once the last member has left."""
+        return self.useEarliestOffset
 
     @property
     def isolation(self) -> Isolation:

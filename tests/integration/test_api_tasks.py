@@ -164,7 +164,7 @@ def test_a_report_has_records_with_a_faulty_field_too(viewer: Client, cast: Cast
 def test_a_report_names_options_without_effect(viewer: Client, cast: Cast) -> None:
     io_config = cast.task.spec["spec"]["ioConfig"]
     io_config["consumerProperties"]["session.timeout.ms"] = "10000"
-    io_config["idleConfig"] = {"enabled": False, "inactiveAfterMillis": 20000}
+    io_config |= {"useEarliestOffset": False, "idleConfig": {"enabled": True}}
     cast.task.spec["context"] = {"priority": 1}
     cast.task.save()
     named = viewer.get(f"{TASKS}{cast.task.pk}/report/").json()["options_without_effect"]

@@ -16,12 +16,14 @@ from pytest_django import Settings
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.connections.secrets import unseal
+from controlplane.loading.models import Draft
 from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run, run_all
 from controlplane.tasks import launcher
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Task
+from controlplane.tasks.services import submit_task
 from tests.support.django_cast import Cast, spec_for
 
 CANARY = "canary-password-7431"
@@ -105,6 +107,28 @@ def test_stored_discovery_says_that_it_has_types(cast: Cast, written: dict[str, 
         found = model.objects.get(supervisor_id=supervisor.pk).spec["spec"]["dataSchema"]["dimensionsSpec"]
         assert found["useSchemaDiscovery"] is typed
         assert found.get("includeAllDimensions", False) is written.get("includeAllDimensions", False)
+
+
+def test_what_is_stored_does_not_begin_to_idle(cast: Cast) -> None:
+    """``enabled`` was in every stored spec, asked for or not; that a task by hand is not to end was asked for."""
+    idle = {"enabled": True, "inactiveAfterMillis": 60_000}
+    supervisor = submit(cast, spec_for("stored", idleConfig=idle))
+    run(supervisor.pk)
+    owner, running = cast.users["owner"], spec_for("by-hand", idleConfig={"enabled": False})
+    by_hand = submit_task(user=owner, document=running, team_name="alpha")
+    draft = Draft.objects.create(owner=owner, team=cast.alpha, document=supervisor.current.spec)
+    bare = Draft.objects.create(owner=owner, team=cast.alpha, document={"spec": {}})
+    migration = import_module("controlplane.supervisors.migrations.0014_nobody_asked_to_become_idle")
+    migration.forget(apps, None)
+    version, task = SpecVersion.objects.get(supervisor_id=supervisor.pk), Task.objects.get(supervisor_id=supervisor.pk)
+    draft.refresh_from_db()
+    for spec in (version.spec, task.spec, draft.document):
+        assert spec["spec"]["ioConfig"]["idleConfig"] == {"inactiveAfterMillis": 60_000}
+    assert version.io_config.idle_after is None
+    by_hand.refresh_from_db()
+    assert by_hand.spec["spec"]["ioConfig"]["idleConfig"] == {"enabled": False}
+    bare.refresh_from_db()
+    assert bare.document == {"spec": {}}
 
 
 def test_a_wrong_spec_changes_nothing(cast: Cast) -> None:

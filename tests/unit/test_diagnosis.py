@@ -129,7 +129,11 @@ def test_texts_hold_the_numbers_and_names() -> None:
     [
         ([], spec(), True),
         ([], spec(idleConfig={"enabled": False}), False),
-        (["ioConfig.idleConfig"], spec(idleConfig={"enabled": False}), True),
+        ([], spec(idleConfig={"enabled": False}), True),
+        ([], spec(idleConfig={"enabled": True}), True),
+        (["ioConfig.idleConfig"], spec(idleConfig={"enabled": True}, useEarliestOffset=False), True),
+        ([], spec(idleConfig={"inactiveAfterMillis": 5000}, useEarliestOffset=False), True),
+        ([], of_offsets(idleConfig={"enabled": True}, useEarliestOffset=False), True),
         (["context"], {**spec(), "context": {"priority": 1}}, False),
         ([], spec(consumerProperties=POLLING), False),
         (["ioConfig.consumerProperties['max.poll.records']"], of_offsets(consumerProperties=POLLING), False),

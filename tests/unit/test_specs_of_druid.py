@@ -101,6 +101,7 @@ SUPERVISOR: dict[str, Any] = {
     "ioConfig/lateMessageRejectionStartDateTime": "2016-01-01T11:00Z",
     "ioConfig/lateMessageRejectionPeriod": "PT1H",
     "ioConfig/earlyMessageRejectionPeriod": "PT1H",
+    "ioConfig/idleConfig": {"enabled": True, "inactiveAfterMillis": 600_000},
     "ioConfig/headerBasedFilterConfig": {"filter": {"type": "in", "dimension": "h", "values": ["x"]}},
     "ioConfig/autoScalerConfig/lagAggregate": "MAX",
     "tuningConfig/type": "kafka",

@@ -185,6 +185,46 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
     ),
     "suspended and at rest": (replace(CALM, suspended=True), Decision("SUSPENDED", "SUSPENDED")),
     "terminated and at rest": (replace(CALM, terminated=True), Decision("STOPPING", "TERMINATED")),
+    "idle: what reads publishes what it holds, and what starts is not waited for": (
+        replace(CALM, idle=True, tasks=[STARTING, RUNNING]),
+        Decision("IDLE", "IDLE", finish=["starting", "running"]),
+    ),
+    "idle, and its task ends": (
+        replace(CALM, idle=True, tasks=[replace(RUNNING, running_goal=False)], before=("IDLE", "IDLE")),
+        Decision("IDLE", "IDLE"),
+    ),
+    "idle and at rest": (
+        replace(CALM, idle=True, tasks=[replace(failed(50), failed=False)], before=("IDLE", "IDLE")),
+        Decision("IDLE", "IDLE"),
+    ),
+    "something came: a task starts": (
+        replace(CALM, tasks=[replace(failed(50), failed=False)], before=("IDLE", "IDLE")),
+        Decision("RUNNING", "RUNNING", start=1),
+    ),
+    "idle, but its task did not end well: what it held is to be read": (
+        replace(CALM, idle=True, tasks=[failed(1.5)], before=("IDLE", "IDLE")),
+        Decision("RUNNING", "RUNNING", start=1, failures=1),
+    ),
+    "nothing comes, but its spec has not begun to read yet": (
+        replace(CALM, idle=True, version=2, in_force=1, last_good=LastGood(1, 1), tasks=[RUNNING]),
+        Decision("RUNNING", "RUNNING", start=1, in_force=1),
+    ),
+    "idle, and Kafka is lost": (
+        replace(CALM, idle=True, runs=replace(LOST, failed=3), before=("IDLE", "IDLE")),
+        Decision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+    ),
+    "idle, and Kafka is back": (
+        replace(CALM, idle=True, runs=Runs(good=3, connected=True), before=("UNHEALTHY_SUPERVISOR", "LOST")),
+        Decision("IDLE", "IDLE"),
+    ),
+    "idle and suspended": (
+        replace(CALM, idle=True, suspended=True, before=("IDLE", "IDLE")),
+        Decision("SUSPENDED", "SUSPENDED"),
+    ),
+    "idle, and its team has used up a quota": (
+        replace(CALM, idle=True, used_up=True, before=("IDLE", "IDLE")),
+        Decision("UNHEALTHY_TASKS", "QUOTA_USED_UP"),
+    ),
     "one failure, too soon": (
         replace(CALM, tasks=[failed(0.5)]),
         Decision("RUNNING", "BACKING_OFF", failures=1, next_start_at=NOW + timedelta(seconds=0.5)),
@@ -452,6 +492,12 @@ SOON = NOW + timedelta(seconds=3)
 )
 def test_a_supervisor_is_calm_until_something_may_change(tasks: list[SeenTask], until: datetime | None) -> None:
     seen = replace(CALM, tasks=tasks)
+    assert calm_until(seen, decide(seen)) == until
+
+
+@pytest.mark.parametrize(("tasks", "until"), [([RUNNING], None), ([], NOW + CALM_FOR)])
+def test_an_idle_supervisor_is_calm_when_its_tasks_have_ended(tasks: list[SeenTask], until: datetime | None) -> None:
+    seen = replace(CALM, idle=True, tasks=tasks)
     assert calm_until(seen, decide(seen)) == until
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from controlplane.segments.selectors import LagTrend
-from controlplane.supervisors.standing import Code, Done, Kind, Observed, Trend, Trouble, standing_of
+from controlplane.supervisors.behind import Trend
+from controlplane.supervisors.standing import Code, Done, Kind, Observed, Trouble, standing_of
+from controlplane.supervisors.standing_texts import Rest
 from controlplane.tasks.capacity import TeamPlaces
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.quotas import Stopped
@@ -30,6 +32,7 @@ SILENT = Trouble(2, "Connection refused", EARLIER, "KafkaProblem", of_stream=Tru
 NO_TOPIC = Trouble(1, "There is no topic 'clicks'.", EARLIER, "TopicMissing", of_stream=True)
 FAILED = Trouble(3, "Out of memory.", EARLIER)
 WAITS = Room(asked=4, since=EARLIER, size=8, free=1, users=(("clicks", 5),), others=2)
+RESTS = Rest(EARLIER, timedelta(seconds=30))
 BY_OPS = Done("ops", EARLIER)
 
 TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
@@ -49,6 +52,21 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         ["It asks for 4 indexers; team web runs 4 of 4 indexers"],
     ),
     ("nothing comes", {"lag": QUIET}, Kind.WAITING, Code.IDLE, ["'clicks'", "5 min"]),
+    (
+        "idle, and its task still publishes",
+        {"rests": RESTS, "lag": QUIET},
+        Kind.WAITING,
+        Code.IDLE,
+        ["nothing has come in since 2025-06-01 11:12:00 UTC", "every 30 s", "Its task publishes what it holds"],
+    ),
+    (
+        "idle, and nobody has looked at its lag",
+        {"rests": RESTS, "lag": replace(GROWING, at=EARLIER), "tasks": 0},
+        Kind.WAITING,
+        Code.IDLE,
+        ["the first new record starts one."],
+    ),
+    ("idle, and Kafka is silent", {"rests": RESTS, "iterations": SILENT}, Kind.WAITING, Code.KAFKA_SILENT, []),
     (
         "falls behind",
         {"lag": GROWING, "behind_since": EARLIER, "indexers": 2},

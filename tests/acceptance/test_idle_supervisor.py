@@ -1,0 +1,53 @@
+"""Supervisors become idle, with applications in Spark: their places are free, and what comes wakes them, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.common.applications import running_applications
+from tests.acceptance.test_stop_and_go_on import stop_as_the_launcher_does, tasks_of
+from tests.support.house import House, wait_for
+from tests.support.invariants import check_exactly_once
+from tests.support.lanes import lane_spec
+from tests.support.records import numbered, published
+
+LANES = ("offset_range", "share_group")
+IDLE = {"enabled": True, "inactiveAfterMillis": 3_000}
+DRUID = "/druid/indexer/v1/supervisor"
+
+
+def state(house: House, supervisor: str) -> str:
+    found: dict[str, Any] = house.api("GET", f"{DRUID}/{supervisor}/status")["payload"]
+    return str(found["detailedState"])
+
+
+def rests(house: House, supervisor: str) -> None:
+    def asleep() -> bool:
+        ended = {status for status, *_ in tasks_of(house, supervisor)}
+        return state(house, supervisor) == "IDLE" and ended == {"SUCCESS"}
+
+    wait_for(f"{supervisor} is idle", asleep, 90, lambda: (state(house, supervisor), tasks_of(house, supervisor)))
+
+
+@pytest.mark.timeout(600)
+def test_it_sleeps_and_wakes_and_each_record_is_there_once(house: House) -> None:
+    """What wakes it comes while the stack is stopped."""
+    topics = [house.topic(lane.replace("_", "-")) for lane in LANES]
+    for lane, topic in zip(LANES, topics, strict=True):
+        house.produce(topic, numbered(0, 100))
+        house.supervise(lane_spec(house, lane, topic, period="PT1S", idleConfig=IDLE))
+    for topic in topics:
+        published(house, topic, 100)
+        rests(house, topic)
+    wait_for("no application runs", lambda: not list(running_applications(house.home.tasks)), 30)
+    stop_as_the_launcher_does(house)
+    for topic in topics:
+        house.produce(topic, numbered(100, 150))
+    house.beat.restart()
+    house.worker.restart()
+    for topic in topics:
+        published(house, topic, 150)
+        check_exactly_once(house, topic, range(150))
+        assert len(tasks_of(house, topic)) == 2
