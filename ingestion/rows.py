@@ -5,12 +5,15 @@ Decoding makes such tables and segments are made of them; neither knows the othe
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from ingestion.sketches.types import SketchType
 
 ROW = "__row"
 TIME = "__time"
@@ -104,6 +107,10 @@ def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         return column
     if column.null_count == len(column):
         return pa.nulls(len(column), wanted)
+    if isinstance(column.type, SketchType):
+        # Segments in which the column is something else are read with it: as a text, as Druid writes it.
+        texts = [None if v is None else base64.b64encode(v).decode() for v in column.to_pylist()]
+        return _as_type(pa.chunked_array([pa.array(texts, pa.string())]), wanted)
     if wanted == JSON_TYPE:
         texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in column.to_pylist()]
         return pa.array(texts, pa.string()).cast(JSON_TYPE)

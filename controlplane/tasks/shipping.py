@@ -25,6 +25,7 @@ from django.conf import settings
 # What ``ingestion/`` imports; what these need comes with them. PySpark itself is the Spark worker's own.
 PACKAGES = (
     "confluent-kafka",
+    "datasketches",
     "duckdb",
     "fastavro",
     "fsspec",

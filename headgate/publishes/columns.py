@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     DoubleType,
@@ -17,6 +18,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ingestion.specs.metric_base import SketchKind
+
 _TYPES: dict[str, DataType] = {
     "string": StringType(),
     "json": StringType(),
@@ -25,6 +28,7 @@ _TYPES: dict[str, DataType] = {
     "boolean": BooleanType(),
     "timestamp": TimestampType(),
     "strings": ArrayType(StringType()),
+    **dict.fromkeys(get_args(SketchKind), BinaryType()),
 }
 
 

@@ -113,7 +113,9 @@ class Reader:
     def _of_part(self, part: Part, told: Told) -> Iterator[pa.Table]:
         source, written = self._spec.ioConfig.inputSource, self._spec.ioConfig.line_format
         if part.segment is not None and isinstance(source, DruidInputSource):
-            yield from self._rows(rows_of(part.segment, self._storage, interval_ms(source.interval)), written, told)
+            yield from self._rows(
+                rows_of(part.segment, self._storage, interval_ms(source.interval), self._spec.dataSchema), written, told
+            )
             return
         container = self._spec.ioConfig.inputFormat
         if part.file is not None and isinstance(container, CONTAINERS):

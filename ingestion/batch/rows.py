@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,22 +11,33 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ingestion.batch.errors import InputRefused
 from ingestion.batch.lines import Line
 from ingestion.rows import JSON_TYPE, TIME
 from ingestion.segments import DamagedSegment, DeepStorage, verify
 from ingestion.segments.errors import storage_error
+from ingestion.sketches.types import SketchType
+from ingestion.specs import DataSchema
 from ingestion.specs.compaction import InputSegment
+from ingestion.specs.metrics import fields_of, plain
+from ingestion.specs.sketch_metrics import SketchMetric
 
 _ROWS = 8_192
 
 
-def rows_of(segment: InputSegment, storage: DeepStorage, interval: tuple[int, int]) -> Iterator[Line]:
-    """Those with a time in the interval, in milliseconds. Raises ``DamagedSegment``, ``DeepStorageError``."""
+def rows_of(
+    segment: InputSegment, storage: DeepStorage, interval: tuple[int, int], schema: DataSchema
+) -> Iterator[Line]:
+    """Those with a time in the interval, in milliseconds. Raises ``DamagedSegment``, ``DeepStorageError``, and
+    ``InputRefused`` if the schema reads a sketch as if it were a value.
+    """
     verify(storage, segment)
     number = 0
     try:
         with storage.open(segment.path) as opened:
-            for batch in pq.ParquetFile(opened).iter_batches(_ROWS, use_threads=False):
+            file = pq.ParquetFile(opened)
+            _check_sketches(file.schema_arrow, schema)
+            for batch in file.iter_batches(_ROWS, use_threads=False):
                 for row in _plain(batch):
                     if interval[0] <= row[TIME] < interval[1]:
                         yield Line(f"{segment.path}, row", number, json.dumps(row, ensure_ascii=False).encode())
@@ -36,6 +48,22 @@ def rows_of(segment: InputSegment, storage: DeepStorage, interval: tuple[int, in
         raise storage_error(f"read {segment.path}", error) from error
 
 
+def _check_sketches(columns: pa.Schema, schema: DataSchema) -> None:
+    held = [plain(m) for m in schema.metricsSpec]
+    merged = {m.field for m in held if isinstance(m, SketchMetric) and m.reads_sketches}
+    dimensions = schema.dimensionsSpec
+    read = fields_of(schema.metricsSpec) | {d.name for d in dimensions.dimensions}
+    for column in columns:
+        if not isinstance(column.type, SketchType) or column.name in merged:
+            continue
+        if column.name in read or (dimensions.discovers and column.name not in schema.undiscovered):
+            raise InputRefused(
+                f"Column {column.name!r} holds sketches ({column.type.kind}): merge them by a metric HLLSketchMerge, "
+                "quantilesDoublesSketch, or thetaSketch with isInputThetaSketch, or leave the column out "
+                "(dimensionExclusions)."
+            )
+
+
 def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """What is null is left out."""
     columns: list[list[Any]] = []
@@ -44,6 +72,8 @@ def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
             columns.append(column.cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist())
         elif field.type == JSON_TYPE:
             columns.append([None if v is None else json.loads(v) for v in column.storage.to_pylist()])
+        elif isinstance(field.type, SketchType):
+            columns.append([None if v is None else base64.b64encode(v).decode() for v in column.to_pylist()])
         else:
             columns.append([v.isoformat() if isinstance(v, datetime) else v for v in column.to_pylist()])
     names = batch.schema.names

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME_TYPE, Columns, conformed
 from ingestion.segments import DamagedSegment, DeepStorage, SegmentError, verify
 from ingestion.segments.errors import storage_error
+from ingestion.sketches.types import SKETCH_TYPES
 from ingestion.specs.compaction import InputSegment
 from ingestion.specs.protocol import Column
 
@@ -29,6 +30,7 @@ _TYPES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "timestamp": TIME_TYPE,
     "json": JSON_TYPE,
+    **SKETCH_TYPES,
 }
 
 
@@ -44,7 +46,7 @@ class Inputs:
     """Reads segments one after the other, and counts: rows by segment, and the sums of ``counts``, whole numbers.
 
     A batch has the columns ``c0`` (the time, an integer in the unit of ``TIME_TYPE``), then ``c1``, ``c2``, … as
-    ``fields``: names may differ in case alone, or be anything. JSON is text.
+    ``fields``: names may differ in case alone, or be anything. JSON is text, sketches are bytes.
     """
 
     def __init__(

@@ -15,8 +15,10 @@ from ingestion.compaction.inputs import Inputs, united
 from ingestion.errors import IngestionError
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME, TIME_TYPE
 from ingestion.segments import DeepStorage
-from ingestion.segments.shape import Shape
+from ingestion.segments.shape import Shape, flat, mergers_of
 from ingestion.segments.writer import Target, write_interval
+from ingestion.sketches.merging import Merger
+from ingestion.sketches.types import SketchType, sketches
 from ingestion.specs.compaction import CompactionJob
 from ingestion.specs.metrics import NOT_AGAIN
 from ingestion.specs.protocol import SegmentFile
@@ -59,7 +61,8 @@ def merge(job: CompactionJob, storage: DeepStorage, scratch: Path, memory_bytes:
     try:
         engine.register("rows", inputs.reader())
         statement = rolled_up(fields, how) if job.rollup else sorted_rows(fields, how)
-        tables = (written.of(t) for t in _tables(engine.sql(statement), fields))
+        mergers = mergers_of(job.data_schema) if job.rollup else {}
+        tables = (written.of(t) for t in _tables(engine.sql(statement), fields, mergers))
         interval = (job.interval_start, job.interval_end)
         files = write_interval(tables, interval, Shape(rollup=False, how=how, lead=0), target)
     except duckdb.Error as error:
@@ -106,6 +109,8 @@ def rolled_up(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
 def _value(column: str, field: pa.Field, how: str) -> str:
     if not how:
         return column
+    if isinstance(field.type, SketchType):
+        return f"list({column}) FILTER ({column} IS NOT NULL) AS {column}"  # of which ``_tables`` makes one
     if how in ("count", "sum"):
         whole = field.type == pa.int64()
         merged = _WHOLE.format(column, _MODULUS, _HALF) if whole else f"sum({column})"
@@ -139,13 +144,24 @@ def _engine(scratch: Path, memory_bytes: int) -> duckdb.DuckDBPyConnection:
     )
 
 
-def _tables(rows: duckdb.DuckDBPyRelation, fields: Sequence[pa.Field]) -> Iterator[pa.Table]:
-    """Under their own names and in their own types again."""
+def _tables(
+    rows: duckdb.DuckDBPyRelation, fields: Sequence[pa.Field], mergers: Mapping[str, Merger]
+) -> Iterator[pa.Table]:
+    """Under their own names and in their own types again. Of a column in ``mergers`` come lists of sketches."""
     names = [TIME, *(f.name for f in fields)]
     for batch in rows.to_arrow_reader(_BATCH_ROWS):
         columns = pa.Table.from_batches([batch]).columns
         times = columns[0].cast(TIME_TYPE)
-        yield pa.table([times, *(c.cast(f.type) for c, f in zip(columns[1:], fields, strict=True))], names=names)
+        held = [_held(c, f, mergers) for c, f in zip(columns[1:], fields, strict=True)]
+        yield pa.table([times, *held], names=names)
+
+
+def _held(column: pa.ChunkedArray, field: pa.Field, mergers: Mapping[str, Merger]) -> pa.Array | pa.ChunkedArray:
+    if not isinstance(field.type, SketchType):
+        return column.cast(field.type)
+    if field.name in mergers:
+        return mergers[field.name].merged_lists(flat(column))
+    return sketches(flat(column), field.type)
 
 
 class _Sums:

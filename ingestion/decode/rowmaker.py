@@ -12,9 +12,11 @@ import pyarrow.compute as pc
 from ingestion.decode.columns import ColumnTyper, Values
 from ingestion.decode.engine import Engine
 from ingestion.decode.java_texts import NO_JSON
+from ingestion.decode.sketch_columns import sketch_column
 from ingestion.rows import RECORD_TIME
 from ingestion.specs import DataSchema, DimensionSchema
-from ingestion.specs.metrics import FilteredMetric, Metric, StringMetric
+from ingestion.specs.metrics import Metric, StringMetric, plain
+from ingestion.specs.sketch_metrics import SketchMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
 _MANY_DIGITS = r"^-?[0-9]{16,}$"
@@ -108,12 +110,20 @@ class RowMaker:
         raw = values[metric.field]
         if counted is not None:
             raw = Values(pc.if_else(counted, raw.texts, None))
+        held = plain(metric)
+        if isinstance(held, SketchMetric):
+            made.columns.append((metric.name, self._sketches(made, raw, held)))
+            return
         column = self._typer.typed(raw, metric.kind, "metric")
         _note_faults(made, raw, column, metric.kind, metric.field)
-        plain = metric.plain if isinstance(metric, FilteredMetric) else metric
-        if isinstance(plain, StringMetric):
-            column = cut(column, plain.maxStringBytes)
+        if isinstance(held, StringMetric):
+            column = cut(column, held.maxStringBytes)
         made.columns.append((metric.name, column))
+
+    def _sketches(self, made: Made, raw: Values, metric: SketchMetric) -> pa.Array:
+        found = sketch_column(self._typer, raw, metric)
+        _note(made, found.faults, f"field {metric.field!r} {found.problem}")
+        return found.column
 
 
 def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, name: str) -> None:

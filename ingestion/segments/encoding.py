@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.rows import TIME, TIME_TYPE
+from ingestion.rows import JSON_TYPE, TIME, TIME_TYPE
+from ingestion.sketches.types import SketchType
 from ingestion.specs.index_spec import Compression, IndexSpec
 
 _ZSTD_LEVEL = 1  # higher levels took longer and saved nothing on small segments
@@ -38,7 +39,7 @@ def parquet_options(
     codecs = {_leaf(field): _codec(spec, field, metrics) for field in schema}
     levels = {leaf: _ZSTD_LEVEL for leaf, codec in codecs.items() if codec == "zstd"}
     eight_bytes = [f for f in schema if f.type == pa.int64()] if spec.longEncoding == "longs" else []
-    bare = [f for f in schema if f.name == TIME or f.name in without_dictionary or f in eight_bytes]
+    bare = [f for f in schema if f.name == TIME or f.name in without_dictionary or f in eight_bytes or _is_sketch(f)]
     differences = [_leaf(f) for f in bare if _is_whole(f.type) and f not in eight_bytes]
     return {
         "compression": codecs,
@@ -67,8 +68,12 @@ def _is_whole(kind: pa.DataType) -> bool:
     return kind in (pa.int64(), TIME_TYPE, pa.list_(pa.int64()))
 
 
+def _is_sketch(field: pa.Field) -> bool:
+    return isinstance(field.type, SketchType)
+
+
 def _codec(spec: IndexSpec, field: pa.Field, metrics: Collection[str]) -> str:
-    if isinstance(field.type, pa.BaseExtensionType):  # json
+    if field.type == JSON_TYPE:
         return _CODECS[spec.jsonCompression]
     if field.name == TIME or field.name in metrics:
         return _CODECS[spec.metricCompression]

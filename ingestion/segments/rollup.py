@@ -42,6 +42,9 @@ def rolled_up(rows: pa.Table, shape: Shape) -> pa.Table:
             columns[i].take(pa.array(lasts)) for i in (_LAST_TIME, _LAST_RECORD)
         )
     for name, column in zip(rows.column_names[shape.lead + 1 :], columns[shape.lead + 1 :], strict=True):
+        if name in shape.sketches:
+            merged.append(shape.sketches[name].merged(column.take(pa.array(groups.order)), groups.starts))
+            continue
         value = _value(column, shape.how.get(name, "first"), groups, lasts)
         merged.append(as_floats(value) if name in shape.float_sums else value)
     return pa.table(merged, names=rows.column_names)

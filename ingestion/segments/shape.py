@@ -11,7 +11,7 @@ own: with rollup, when everything else is the same, their texts decide. Without 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.rows import LIST_TYPE, RECORD_TIME, Columns
+from ingestion.sketches.merging import Merger
 from ingestion.specs import DataSchema
+from ingestion.specs.metrics import plain
+from ingestion.specs.sketch_metrics import SketchMetric
 
 Integers = npt.NDArray[np.int64]
 RECORDS = "records"
@@ -34,6 +37,7 @@ class Shape:
     how: Mapping[str, str]  # a metric's name → what is done with it
     lead: int  # how many columns come before ``__time``
     float_sums: frozenset[str] = frozenset()  # metrics
+    sketches: Mapping[str, Merger] = field(default_factory=dict)  # by metric
 
     @classmethod
     def of(cls, schema: DataSchema) -> Shape:
@@ -41,7 +45,7 @@ class Shape:
         how = {m.name: m.how for m in schema.metricsSpec}
         extents = rollup and not {"first", "last"}.isdisjoint(how.values())
         float_sums = frozenset(m.name for m in schema.metricsSpec if m.kind == "float" and m.how == "sum")
-        return cls(rollup, how, 1 + len(EXTENTS) if extents else 1, float_sums)
+        return cls(rollup, how, 1 + len(EXTENTS) if extents else 1, float_sums, mergers_of(schema))
 
     @property
     def has_extents(self) -> bool:
@@ -85,6 +89,12 @@ class Shape:
     def stored(self, rows: pa.Table) -> pa.Table:
         """What the segment holds of them."""
         return rows.select(list(range(self.lead, rows.num_columns)))
+
+
+def mergers_of(schema: DataSchema) -> dict[str, Merger]:
+    """How the values of metrics that are sketches become one, by name."""
+    held = {m.name: plain(m) for m in schema.metricsSpec}
+    return {name: Merger.of(metric) for name, metric in held.items() if isinstance(metric, SketchMetric)}
 
 
 def sorted_order(keys: list[pa.ChunkedArray]) -> Integers | None:

@@ -24,6 +24,7 @@ from ingestion.segments.names import iso, segment_path
 from ingestion.segments.places import Chosen, Places
 from ingestion.segments.reader import verify
 from ingestion.segments.shape import Shape
+from ingestion.sketches.types import SketchType
 from ingestion.specs import DataSchema, IndexSpec
 from ingestion.specs.offsets import Range
 from ingestion.specs.protocol import Column, SegmentFile
@@ -256,6 +257,8 @@ def columns_of(schema: pa.Schema) -> list[Column]:
 def _column_type(arrow: pa.DataType) -> Any:
     if isinstance(arrow, pa.JsonType):
         return "json"
+    if isinstance(arrow, SketchType):
+        return arrow.kind
     known = {
         pa.string(): "string",
         pa.int64(): "long",

@@ -9,29 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from ingestion.specs.base import SpecModel
 from ingestion.specs.filters import AndFilter, Filter, columns_of, has_expressions, within_limits
-from ingestion.specs.limits import DEEPEST_FILTER, ColumnName, FieldName
+from ingestion.specs.limits import DEEPEST_FILTER
+from ingestion.specs.metric_base import BaseMetric, FieldMetric, ValueKind
+from ingestion.specs.sketch_metrics import SketchMetric
 
 # What tells the first record from the last is not stored with a row: such rows can't be merged again.
 NOT_AGAIN = frozenset({"first", "last"})
-ValueKind = Literal["long", "float", "double", "string"]
 
 
-class _Metric(SpecModel):
-    name: ColumnName
-
-    @field_validator("name")
-    @classmethod
-    def _not_time(cls, value: str) -> str:
-        if value == "__time":
-            raise ValueError("__time is the segment's own time column and can't be a metric")
-        return value
-
-
-class CountMetric(_Metric):
+class CountMetric(BaseMetric):
     """How many records became the row."""
 
     type: Literal["count"]
@@ -50,17 +39,12 @@ class CountMetric(_Metric):
         return None
 
 
-class _FieldMetric(_Metric):
-    fieldName: FieldName
+class _TimedMetric(FieldMetric):
     # What a first or last one goes by; Druid shows it, and it may be no other here.
     timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)
 
-    @property
-    def field(self) -> str | None:
-        return self.fieldName
 
-
-class NumberMetric(_FieldMetric):
+class NumberMetric(_TimedMetric):
     """A number of the records' field: its sum, least or greatest, that of the first or last record, or any."""
 
     type: Literal[
@@ -93,7 +77,7 @@ class NumberMetric(_FieldMetric):
         return "long" if self.type.startswith("long") else "float" if self.type.startswith("float") else "double"
 
 
-class StringMetric(_FieldMetric):
+class StringMetric(_TimedMetric):
     """A text of the records' field, cut to ``maxStringBytes``; that of the first or last record, or any."""
 
     type: Literal["stringFirst", "stringLast", "stringAny"]
@@ -108,7 +92,7 @@ class StringMetric(_FieldMetric):
         return "string"
 
 
-class FilteredMetric(_Metric):
+class FilteredMetric(BaseMetric):
     """Another metric, of those records alone that a filter matches; its name is that one's unless it has its own."""
 
     type: Literal["filtered"]
@@ -161,9 +145,14 @@ class FilteredMetric(_Metric):
         return self.plain.field
 
 
-PlainMetric = CountMetric | NumberMetric | StringMetric
+PlainMetric = CountMetric | NumberMetric | StringMetric | SketchMetric
 Metric = Annotated[PlainMetric | FilteredMetric, Field(discriminator="type")]
 FilteredMetric.model_rebuild()
+
+
+def plain(metric: Metric) -> PlainMetric:
+    """Itself, or what is filtered."""
+    return metric.plain if isinstance(metric, FilteredMetric) else metric
 
 
 def fields_of(metrics: Sequence[Metric]) -> set[str]:

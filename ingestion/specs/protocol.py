@@ -15,6 +15,7 @@ from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.base import Message
 from ingestion.specs.counters import Counters, Unpublished
 from ingestion.specs.ingestion_spec import IngestionSpec
+from ingestion.specs.metric_base import SketchKind
 
 OffsetRange = tuple[int, int]
 Partition = Annotated[int, Field(ge=0, lt=2**31)]
@@ -145,7 +146,8 @@ class Advance(Message):
 
 class Column(Message):
     name: str
-    type: Literal["string", "strings", "long", "double", "boolean", "timestamp", "json"]  # strings: a list of them
+    # "strings": a list of them
+    type: Literal["string", "strings", "long", "double", "boolean", "timestamp", "json"] | SketchKind
 
 
 class SegmentFile(Message):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import datasketches
 import pyarrow.parquet as pq
 
 from tests.support.house import House, wait_for
@@ -64,6 +65,8 @@ def test_csv_in_kafkas_envelope_transformed_and_rolled_up(house: House, make_wor
         "metricsSpec": [
             {"type": "count", "name": "count"},
             {"type": "longSum", "name": "total", "fieldName": "amount"},
+            {"type": "HLLSketchBuild", "name": "amounts", "fieldName": "amount", "lgK": 14},
+            {"type": "quantilesDoublesSketch", "name": "spread", "fieldName": "amount"},
         ],
         "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "HOUR", "rollup": True},
     }
@@ -76,6 +79,12 @@ def test_csv_in_kafkas_envelope_transformed_and_rolled_up(house: House, make_wor
     assert len(rows) == totals["published"] < records / 10
     assert sum(r["count"] for r in rows) == records
     assert sum(r["total"] for r in rows) == sum(range(records))
+    amounts, spread = datasketches.hll_union(14), datasketches.quantiles_doubles_sketch(128)
+    for row in rows:
+        amounts.update(datasketches.hll_sketch.deserialize(row["amounts"]))
+        spread.merge(datasketches.quantiles_doubles_sketch.deserialize(row["spread"]))
+    assert amounts.get_lower_bound(3) <= records <= amounts.get_upper_bound(3)
+    assert (spread.n, spread.get_min_value(), spread.get_max_value()) == (records, 0, records - 1)
     assert {tuple(r[name] for name in OWN_COLUMNS) for r in rows} == {
         (f"shop {n}", f"k{n}", f"SHOP {n}") for n in (0, 1)
     }

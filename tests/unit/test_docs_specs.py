@@ -19,12 +19,21 @@ from ingestion.specs import filters as filter_models
 from ingestion.specs import input_format as format_models
 from ingestion.specs import metrics as metric_models
 from ingestion.specs import periods as period_models
+from ingestion.specs import sketch_metrics as sketch_models
 from ingestion.specs.kafka_properties import ALLOWED
 from tests.support import pages
 from tests.support.pages import codes, rows
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
-SPEC_PAGES = ("specs", "data-schema", "filters-and-expressions", "io-config", "input-formats", "tuning-config")
+SPEC_PAGES = (
+    "specs",
+    "data-schema",
+    "sketches",
+    "filters-and-expressions",
+    "io-config",
+    "input-formats",
+    "tuning-config",
+)
 REFERENCE = "\n".join(page.read_text() for page in sorted(PAGES.glob("*.md")))
 SPECS = "\n".join((PAGES / f"{name}.md").read_text() for name in SPEC_PAGES)
 
@@ -72,11 +81,11 @@ def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
 # The same fields are described with another one of the same kind.
 ALIKE = {"spec.tuningConfig.indexSpecForIntermediatePersists", "tuningConfig.indexSpecForIntermediatePersists"}
 # Their models are described by their type, not by the places where they may stand.
-APART = {m.__name__ for m in (filter_models, flatten_spec, format_models, metric_models, period_models)}
+APART = {m.__name__ for m in (filter_models, flatten_spec, format_models, metric_models, period_models, sketch_models)}
 SPEC_FIELDS = dict(fields_of(SupervisorSpec))
 TYPED_FIELDS = {
     f"{get_args(kind.model_fields['type'].annotation)[0]}.{name}": field
-    for models in (filter_models, metric_models, period_models)
+    for models in (filter_models, metric_models, period_models, sketch_models)
     for kind in vars(models).values()
     if isinstance(kind, type) and issubclass(kind, BaseModel) and "type" in kind.model_fields
     for name, field in kind.model_fields.items()

@@ -244,7 +244,7 @@ def test_segments_are_split_by_rows_with_all_their_records(tmp_path: Path) -> No
     [
         ([{"type": "count"}], {}, "name"),
         ([{"type": "longSum", "name": "m"}], {}, "fieldName"),
-        ([{"type": "thetaSketch", "name": "m", "fieldName": "v"}], {}, "thetaSketch"),
+        ([{"type": "momentSketch", "name": "m", "fieldName": "v"}], {}, "momentSketch"),
         ([metric("longSum"), metric("doubleSum")], {}, "named twice among dimensions and metrics: m"),
         ([metric("longSum")], {"dimensionsSpec": {"dimensions": ["m"]}}, "named twice"),
         ([{"type": "count", "name": "__time"}], {}, "time column"),

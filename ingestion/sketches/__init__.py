@@ -1,0 +1,5 @@
+"""Sketches of Apache DataSketches, in the serialised form that Java's library, and so Druid, reads and writes.
+
+``types`` has the columns that hold them, ``merging`` makes one of several, ``single`` makes those of one value each,
+``showing`` says what a sketch tells, ``reading`` takes those that others wrote.
+"""

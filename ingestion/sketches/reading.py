@@ -1,0 +1,26 @@
+"""Sketches that others wrote, as texts in base64."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from ingestion.sketches.hll_form import is_sound
+from ingestion.sketches.merging import HllUnion, Merger, Union
+
+
+def read(text: str, merger: Merger) -> bytes | None:
+    """The sketch, in the form that the metric asks for; None if the text is none of that kind.
+
+    As in Druid, padding may be left out whole.
+    """
+    try:
+        padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
+        raw = base64.b64decode(text + padding, validate=True)
+        return merger.union.of([raw]) if _may_be_read(raw, merger.union) else None
+    except (binascii.Error, RuntimeError, ValueError, IndexError, MemoryError):
+        return None
+
+
+def _may_be_read(raw: bytes, union: Union) -> bool:
+    return is_sound(raw) if isinstance(union, HllUnion) else bool(raw)
