@@ -10,6 +10,7 @@ from typing import Any
 
 from frontend.forms import PreviewForm
 from frontend.payload import Payload, payload_of
+from frontend.sketches import sketch_text
 from frontend.templatetags.headgate import from_ms, iso
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import SamplerSpec
@@ -113,4 +114,6 @@ def _cell(value: Any, kind: str) -> str:
 def _text(value: Any, kind: str) -> str:
     if value is None or isinstance(value, str):
         return value or ""
+    if kind.startswith("COMPLEX<"):
+        return sketch_text(value)
     return iso(from_ms(value)) if kind == "timestamp" else json.dumps(value, ensure_ascii=False)

@@ -16,6 +16,7 @@ from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.segments.manifest import how_to_open
 from controlplane.segments.newest import NewestRows, newest_rows
 from controlplane.tasks.datasources import get_datasource
+from frontend.sketches import sketch_text
 from frontend.views.common import PageRequest, asked_time, page
 from frontend.views.datasources import frame
 
@@ -80,10 +81,10 @@ def cell_of(value: Any) -> Cell:
     if value is None:
         return Cell("null")
     if isinstance(value, dict):
+        if value.get("masked"):
+            return Cell("masked", value.get("role", ""))
         return (
-            Cell("masked", value.get("role", ""))
-            if value.get("masked")
-            else Cell("cut", value["start"], value["size_bytes"])
+            Cell("cut", value["start"], value["size_bytes"]) if "start" in value else Cell("text", sketch_text(value))
         )
     if isinstance(value, bool):
         return Cell("text", "true" if value else "false")

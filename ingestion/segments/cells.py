@@ -7,15 +7,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from ingestion.segments.names import iso
+from ingestion.sketches.showing import told_by
+from ingestion.specs.metric_base import SketchKind
 from ingestion.specs.newest_rows import MOST_ANSWER, MOST_TEXT, RowsOrder
 from ingestion.specs.protocol import Column
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAST_TEXT = 16
 _LONG = frozenset({"string", "strings", "json"})  # what is cut, and masked
+_SKETCHES = frozenset(get_args(SketchKind))
 _MASK = {"masked": True}
 
 
@@ -86,6 +89,8 @@ class Cells:
             return iso(_EPOCH + timedelta(milliseconds=value))
         if kind == "double":
             return value if math.isfinite(value) else str(value).replace("inf", "Infinity").replace("nan", "NaN")
+        if kind in _SKETCHES:
+            return told_by(kind, value)
         if kind not in _LONG:
             return value
         if self._order.masked:

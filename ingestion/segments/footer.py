@@ -72,7 +72,8 @@ def _column(column: Column, chunks: list[Any], order: RowsOrder) -> FooterColumn
     nulls = sum(one.null_count for one in statistics) if known else None
     if order.masked and column.type in _TEXTS:
         return found.model_copy(update={"nulls": nulls, "masked": True})
-    ends = {} if column.type in ("strings", "json") else _ends(statistics)
+    without = column.type in ("strings", "json") or column.type.startswith("COMPLEX<")
+    ends = {} if without else _ends(statistics)
     return found.model_copy(update={"nulls": nulls, **ends})
 
 

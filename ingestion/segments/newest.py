@@ -24,6 +24,7 @@ from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.footer import footer_of
 from ingestion.segments.numbered_files import NumberedFiles, OpenedFile, opened
+from ingestion.sketches.showing import UnreadableSketch
 from ingestion.specs.newest_rows import FileProblem, Footer, RowsAnswer, RowsColumn, RowsOrder
 from ingestion.specs.verifying import RegisteredFile
 from ingestion.without_pandas import keep_pandas_out
@@ -72,7 +73,7 @@ class _Reading:
                 return
             try:
                 self._take_in(number, found)
-            except (IngestionError, duckdb.Error, pa.ArrowException, OSError) as error:
+            except (IngestionError, UnreadableSketch, duckdb.Error, pa.ArrowException, OSError) as error:
                 self._problems.append(FileProblem(path=file.path, problem=_told(file.path, error)))
             finally:
                 self._files.forget(number)

@@ -92,7 +92,8 @@ class RowsAnswer(Message):
     """The rows, the latest first. A cell is null, a boolean, a number, a text, a list of texts, or an object.
 
     Objects are no values: ``{"masked": true}``, with ``role`` where a column is masked up to one, and
-    ``{"start": …, "size_bytes": …}`` for what is too long.
+    ``{"start": …, "size_bytes": …}`` for what is too long. A sketch is what it tells: ``{"estimate": …}``, of quantiles
+    ``{"n": …, "min": …, "median": …, "max": …}``.
     JSON is text; times are ISO 8601; numbers that JSON has no word for are the texts NaN, Infinity and -Infinity.
     """
 

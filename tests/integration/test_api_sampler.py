@@ -119,6 +119,19 @@ def test_druid_s_answer(owner: Client) -> None:
     assert error.startswith("not JSON")
 
 
+def test_a_sketch_is_base64_for_druid_s_clients_and_an_estimate_for_ours(owner: Client) -> None:
+    """The base64 is what Druid's own sampler gives for this value."""
+    metrics = [{"type": "HLLSketchBuild", "name": "users", "fieldName": "d"}]
+    schema = {**ROLLUP, "dimensionsSpec": {"dimensions": ["v"]}, "metricsSpec": metrics}
+    body = pasted('{"t": 0, "d": "a"}', schema=schema)
+    ours = sample(owner, body)
+    assert ours["columns"][-1] == {"name": "users", "type": "COMPLEX<HLLSketch>"}
+    assert ours["records"][0]["row"]["users"] == {"sketch": "AgEHDAMIAQDhUv8P", "estimate": 1.0}
+    druids = sample(owner, body, PATHS[1])
+    assert druids["data"][0]["parsed"]["users"] == "AgEHDAMIAQDhUv8P"
+    assert druids["logicalSegmentSchema"][-1] == {"name": "users", "type": "COMPLEX<HLLSketch>"}
+
+
 def test_druid_s_answer_to_what_its_console_asks_first(owner: Client) -> None:
     """No time yet, and all is discovered: a row of each record, at the time 0."""
     nowhere = {"column": "!!!_no_such_column_!!!", "missingValue": "1970-01-01T00:00:00Z"}

@@ -77,6 +77,27 @@ def test_fields_that_go_nowhere_are_named_and_rollup_is_shown(owner: Client) -> 
     assert [c.text for c in page.all("table")[1].one("tbody").all("td")] == ["1970-01-01T00:00:00Z", "x", "6", "3"]
 
 
+def test_a_sketch_is_shown_as_what_it_estimates(owner: Client) -> None:
+    spec = spec_for("flights")
+    spec["dataSchema"] |= {
+        "dimensionsSpec": {"dimensions": ["d"]},
+        "metricsSpec": [
+            {"type": "HLLSketchBuild", "name": "users", "fieldName": "u"},
+            {"type": "quantilesDoublesSketch", "name": "times", "fieldName": "ms"},
+        ],
+        "granularitySpec": {"rollup": True},
+    }
+    lines = [json.dumps({"__time": 0, "d": "x", "u": f"u{n % 3}", "ms": 1000 * n}) for n in range(1, 6)]
+    page = parsed(preview(owner, spec, *lines)).one(id="preview")
+    assert [c.text for c in page.all("table")[1].one("tbody").all("td")] == [
+        "1970-01-01T00:00:00Z",
+        "x",
+        "≈ 3 distinct",
+        "n 5, min 1,000, median 3,000, max 5,000",
+        "5",
+    ]
+
+
 def test_next_to_no_spec_shows_the_records(owner: Client) -> None:
     page = parsed(preview(owner, {"type": "index_kafka_share_group"}, "anything"))
     assert headers(page) == ["Number", "Record", "Outcome"]

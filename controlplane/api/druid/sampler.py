@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -12,10 +12,12 @@ from rest_framework.response import Response
 from controlplane.api.druid.base import DruidView
 from controlplane.api.v1.serializers.sampling import SampleBody
 from controlplane.datasources.sampling import take_sample
+from ingestion.specs.metric_base import SketchKind
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import SamplerSpec
 from ingestion.specs.sampling import STORED, RolledUpRow, SampleAnswer, SampledRecord
 
+_SKETCHES = frozenset(get_args(SketchKind))
 # Our type of a column → that of a dimension, and of a segment's column.
 _TYPES = {
     "string": ("string", "STRING"),
@@ -25,6 +27,7 @@ _TYPES = {
     "boolean": ("long", "LONG"),
     "timestamp": ("long", "LONG"),
     "json": ("json", "COMPLEX<json>"),
+    **{kind: (kind, kind) for kind in _SKETCHES},
 }
 _UNREAD = "There is no inputFormat to read it with."
 
@@ -44,6 +47,8 @@ def sampled(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
     data = [_entry(record) for record in answer.records]
     if answer.rollup is not None:
         _roll_up(data, answer.rollup)
+    for entry in data:
+        _write_sketches(entry.get("parsed", {}), answer.columns)
     schema = spec.order.data_schema
     metrics = {m.name for m in schema.metricsSpec}
     dimensions = [c for c in answer.columns if c.name not in metrics and c.type != "timestamp"]
@@ -80,6 +85,13 @@ def _roll_up(data: list[dict[str, Any]], rows: list[RolledUpRow]) -> None:
         data[first]["parsed"] = {"__time": 0, **row.row}
         for record in others:
             data[record].pop("parsed", None)
+
+
+def _write_sketches(row: dict[str, Any], columns: list[Column]) -> None:
+    """Leave of each sketch its bytes, which Druid writes alone."""
+    for column in columns:
+        if column.type in _SKETCHES and column.name in row:
+            row[column.name] = row[column.name]["sketch"]
 
 
 def _with_time(columns: list[Column]) -> list[Column]:

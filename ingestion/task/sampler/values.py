@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from typing import Any
 
 import pyarrow as pa
 
+from ingestion.sketches.showing import told_by
+from ingestion.sketches.types import SketchType
+
 DEEPEST = 40
 
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Each row by column, without nulls; times are milliseconds since 1970."""
+    """Each row by column, without nulls; times are milliseconds since 1970.
+
+    A sketch is an object: ``sketch`` is its bytes in base64, and what it tells stands beside.
+    """
     columns = [_values(column) for column in table.columns]
     names = table.column_names
     return [
@@ -24,11 +31,17 @@ def json_rows(table: pa.Table) -> list[dict[str, Any]]:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if isinstance(column.type, pa.JsonType):
         return [None if text is None else json_value(text) for text in column.cast(pa.string()).to_pylist()]
+    if isinstance(column.type, SketchType):
+        return [None if v is None else _sketch(column.type.kind, v) for v in column.to_pylist()]
     if pa.types.is_timestamp(column.type):
         return list(column.cast(pa.int64()).to_pylist())
     if pa.types.is_floating(column.type):
         return [value if value is None or math.isfinite(value) else None for value in column.to_pylist()]
     return list(column.to_pylist())
+
+
+def _sketch(kind: str, stored: bytes) -> dict[str, Any]:
+    return {"sketch": base64.b64encode(stored).decode(), **told_by(kind, stored)}
 
 
 def json_value(text: str) -> Any:

@@ -83,7 +83,8 @@ class NewestRowsSerializer(serializers.Serializer[Any]):
         child=serializers.ListField(child=serializers.JSONField(allow_null=True)),
         help_text='In the order of the columns. JSON is text. An object is no value: {"masked": true}, with "role" in '
         "a column that is masked up to one, or "
-        '{"start", "size_bytes"} of one that is too long.',
+        '{"start", "size_bytes"} of one that is too long, or what a sketch tells: {"estimate"}, of quantiles '
+        '{"n", "min", "median", "max"}.',
     )
     masked = serializers.BooleanField(help_text="Whether texts, lists and JSON are hidden from you.")
     problems = FileProblemSerializer(many=True, help_text="Files that could not be read: their rows are missing.")

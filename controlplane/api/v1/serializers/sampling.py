@@ -35,7 +35,9 @@ class SampleBody(serializers.Serializer[Any]):
 
 class SampleColumnSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    type = serializers.CharField(help_text="string, strings, long, double, boolean, timestamp or json.")
+    type = serializers.CharField(
+        help_text="string, strings, long, double, boolean, timestamp, json, or COMPLEX<HLLSketch> and the like."
+    )
 
 
 class SampledRecordSerializer(serializers.Serializer[Any]):
