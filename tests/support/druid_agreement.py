@@ -29,6 +29,7 @@ from ingestion.specs.sampling import SampleOrder
 from ingestion.task.sampler.answering import answer_to
 from ingestion.task.sampler.values import json_rows
 from tests.support.druid_corpus import GOLDEN, RECORD, Case, cases
+from tests.support.sketches import with_contents
 
 Verdict = Literal["same", "told", "refused", "alone", "other"]
 _KAFKA = {"topic": "t", "consumerProperties": {"bootstrap.servers": "none:1"}}
@@ -114,7 +115,9 @@ def _rolled_up(order: SampleOrder) -> Any:
 
 def verdict(case: Case, answer: Any) -> Verdict:
     """What ours is beside Druid's."""
-    druids = _without_times(RECORDED[case.section][case.name])
+    metrics = case.body["spec"]["dataSchema"].get("metricsSpec") or []
+    druids = _with_sketches(metrics, _without_times(RECORDED[case.section][case.name]))
+    answer = _with_sketches(metrics, answer)
     if same(answer, druids):
         return "same"
     if answer == "refused":
@@ -132,6 +135,13 @@ def _without_times(answer: Any) -> Any:
     if answer == "refused":
         return answer
     return [entry | ({"row": _values(entry["row"])} if "row" in entry else {}) for entry in answer]
+
+
+def _with_sketches(metrics: list[dict[str, Any]], answer: Any) -> Any:
+    """What is in sketches for their bytes."""
+    if answer == "refused":
+        return answer
+    return [entry | ({"row": with_contents(metrics, entry["row"])} if "row" in entry else {}) for entry in answer]
 
 
 def _values(row: dict[str, Any]) -> dict[str, Any]:

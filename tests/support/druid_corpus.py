@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.druid_paths import SEARCHED, SEARCHES
+from tests.support.druid_sketches import asked as asked_of_sketches
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "druid_sampler.json"
 
@@ -813,9 +814,25 @@ def _rollup() -> Iterator[Case]:
         )
 
 
+def _sketches() -> Iterator[Case]:
+    for name, data, metrics, rollup in asked_of_sketches():
+        granularity = {"rollup": rollup, "queryGranularity": "HOUR", "segmentGranularity": "DAY"}
+        body = _body(data, dimensions={"dimensions": ["d"]}, metrics=metrics, granularity=granularity)
+        yield Case("sketches", name, body)
+
+
 def cases() -> list[Case]:
     """All of them, in order."""
-    every = [*_expressions(), *_filters(), *_times(), *_dimensions(), *_flattening(), *_formats(), *_rollup()]
+    every = [
+        *_expressions(),
+        *_filters(),
+        *_times(),
+        *_dimensions(),
+        *_flattening(),
+        *_formats(),
+        *_rollup(),
+        *_sketches(),
+    ]
     seen = {(c.section, c.name) for c in every}
     assert len(seen) == len(every)
     return every
