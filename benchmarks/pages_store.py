@@ -37,7 +37,7 @@ def fill(
                 "length": length,
                 "rows": _ROWS_A_SEGMENT,
             }
-            cursor.execute(_SEGMENTS, of_all)
+            cursor.execute(_SEGMENTS, {**of_all, "schema": _schema()})
         with _without_indexes(cursor, "segments_interval"):
             cursor.execute(_INTERVALS)
         _sum_up()
@@ -47,6 +47,15 @@ def fill(
         cursor.execute("VACUUM ANALYZE")
     connection.close()
     return length
+
+
+def _schema() -> int:
+    """The one schema that all segments have."""
+    from controlplane.datasources.models import Datasource
+    from controlplane.segments.models import SegmentSchema
+
+    columns = [{"name": "__time", "type": "timestamp"}, {"name": "carrier", "type": "string"}]
+    return SegmentSchema.of(Datasource.objects.get(name="s0000"), columns).pk
 
 
 @contextmanager
@@ -179,13 +188,13 @@ _FENCES = """
 _SEGMENTS = """
     INSERT INTO segments_segment (
         id, datasource_id, interval_start, interval_end, version, partition_num, rows, size_bytes, sha256, path,
-        min_time, max_time, columns, task_id, used, created_at
+        min_time, max_time, schema_id, task_id, used, created_at
     )
     SELECT h.id, d.id, h.start, h.start + %(length)s, 'v1', n / %(intervals)s, %(rows)s, %(rows)s * 20,
            encode(sha256(h.id::text::bytea), 'hex'),
            's0000/' || to_char(h.start, 'YYYY-MM-DD"T"HH24-MI-SS.000"Z_"') || h.start + %(length)s || '/v1/' || h.id,
            h.start, h.start + %(length)s * 0.9,
-           '[{"name": "__time", "type": "timestamp"}, {"name": "carrier", "type": "string"}]', 'task-s0000', true, now()
+           %(schema)s, 'task-s0000', true, now()
     FROM generate_series(0, %(segments)s - 1) n
     JOIN datasources_datasource d ON d.name = 's0000',
     LATERAL (SELECT date_trunc('hour', now()) - (n %% %(intervals)s) * %(length)s AS start, gen_random_uuid() AS id) h

@@ -158,7 +158,8 @@ def _follows(house: House, lane: Lane) -> bool:
 def _columns(house: House, lane: Lane) -> set[str]:
     rows = house.sql(
         "SELECT DISTINCT c->>'name' FROM segments_segment s"
-        " JOIN datasources_datasource d ON d.id = s.datasource_id, jsonb_array_elements(s.columns) c WHERE d.name = %s",
+        " JOIN datasources_datasource d ON d.id = s.datasource_id JOIN segments_segmentschema k ON k.id = s.schema_id,"
+        " jsonb_array_elements(k.columns) c WHERE d.name = %s",
         lane.datasource,
     )
     return {name for (name,) in rows}

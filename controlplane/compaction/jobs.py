@@ -79,12 +79,12 @@ def _take(resident: Resident, free: int, now: datetime) -> list[Job]:
 
 def _told(job: Job) -> CompactionJob | None:
     """The job as its application is told it; None when its segments are no longer in use: it is over then."""
-    found = {s.pk: s for s in Segment.objects.filter(pk__in=job.inputs, used=True)}
+    found = {s.pk: s for s in Segment.objects.filter(pk__in=job.inputs, used=True).select_related("schema")}
     if len(found) != len(job.inputs):
         _end(job, State.REFUSED, error="Its segments were replaced by something else before it ran.")
         return None
     segments = [found[i] for i in job.inputs]
-    schemas = {json.dumps(s.columns): s.columns for s in segments}
+    schemas = {s.schema_id: s.columns for s in segments}
     return CompactionJob(
         job_id=job.pk,
         attempt=job.attempt,
@@ -97,7 +97,7 @@ def _told(job: Job) -> CompactionJob | None:
         segments=[
             InputSegment(id=s.pk, path=s.path, rows=s.rows, size_bytes=s.size_bytes, sha256=s.sha256) for s in segments
         ],
-        schemas=[[Column(**column) for column in columns] for columns in schemas.values()],
+        schemas=[[Column.model_validate(column) for column in columns] for columns in schemas.values()],
         max_rows_per_segment=job.max_rows_per_segment,
         deep_storage=settings.DEEP_STORAGE,
         failpoints=_failpoints(job),

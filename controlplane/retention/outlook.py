@@ -73,7 +73,7 @@ def _of(segments: QuerySet[Segment], passed_over: dict[str, int]) -> Outlook:
 
 def hindered(datasource: Datasource, chosen: Chosen) -> list[tuple[Segment, str]]:
     """Those that can't be used again, with the reason."""
-    unused = chosen.of(datasource).filter(used=False).defer("columns").select_related("datasource")
+    unused = chosen.of(datasource).filter(used=False).select_related("datasource")
     versions = {
         (start, end): version
         for start, end, version in Interval.objects.filter(

@@ -29,7 +29,7 @@ from controlplane.datasources.models import Datasource, append_version
 from controlplane.segments.fence import LockedFence, PublishRefused
 from controlplane.segments.marking import Chosen, mark_unused
 from controlplane.segments.models import IndexerFence, Interval, Segment
-from controlplane.segments.registering import Registration
+from controlplane.segments.registering import Registration, keep_schemas
 from ingestion.specs.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest
 from ingestion.specs.protocol import PublishRequest, Refusal
 
@@ -82,6 +82,7 @@ def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPubli
     """
     _check(request)
     fence = _locked_fence(place, request.epoch)
+    keep_schemas(place.task_id, NUMBER, request.segments)
     spans = sorted({(f.interval_start, f.interval_end) for f in request.segments})
     if place.reindexes:
         version, replaced = _reindexed(place, spans, frozenset(request.read))

@@ -50,7 +50,7 @@ def verify_segments(datasource: Datasource | None, tell: Callable[[str], None]) 
     ``Unavailable`` when the process that reads dies.
     """
     verification = Verification()
-    segments = Segment.objects.filter(used=True).select_related("datasource").defer("columns")
+    segments = Segment.objects.filter(used=True).select_related("datasource")
     if datasource is not None:
         segments = segments.filter(datasource=datasource)
     with conversation(MODULE) as (given, told):

@@ -143,7 +143,7 @@ def begin(now: datetime) -> Files:
 def forget(gone: Sequence[uuid.UUID]) -> Amount:
     """Step 3: their files are gone."""
     rows = Segment.objects.select_for_update().filter(pk__in=gone, used=False, kill_began_at__isnull=False)
-    found = list(rows.defer("columns").order_by("pk"))
+    found = list(rows.order_by("pk"))
     now = timezone.now()
     KilledSegment.objects.bulk_create(
         KilledSegment(

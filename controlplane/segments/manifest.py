@@ -57,7 +57,8 @@ def manifest(
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
     if KilledSegment.objects.filter(datasource=datasource, created_at__lte=as_of, unused_at__gt=as_of).exists():
         raise InvalidInput("Files that were in use then have been deleted since; ask for the segments of now.")
-    return list_segments(datasource, interval_start=start, interval_end=end, as_of=as_of)
+    listed = list_segments(datasource, interval_start=start, interval_end=end, as_of=as_of)
+    return listed.select_related("datasource", "schema")
 
 
 def addresses(

@@ -27,6 +27,7 @@ from controlplane.segments.interval_models import IntervalDay as IntervalDay
 from controlplane.segments.removal_models import KilledSegment as KilledSegment
 from controlplane.segments.removal_models import Removal as Removal
 from controlplane.segments.replacement_models import Replacement as Replacement
+from controlplane.segments.schema_models import SegmentSchema as SegmentSchema
 from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.source_traits import SHARE_GROUPS, Progress
 from ingestion.specs.sources import all_traits, progress_of
@@ -52,7 +53,9 @@ class Segment(models.Model):
     path = models.CharField(max_length=1000)
     min_time = models.DateTimeField()
     max_time = models.DateTimeField()
-    columns = models.JSONField()
+    schema = models.ForeignKey(
+        SegmentSchema, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
+    )
     task_id = models.CharField(max_length=300)
     used = models.BooleanField(default=True)  # false once something replaced it, or somebody removed it
     unused_at = models.DateTimeField(null=True)  # the last time; also of one that is used again
@@ -78,6 +81,12 @@ class Segment(models.Model):
             models.Index(fields=["task_id"], name="segment_by_task"),
             models.Index(fields=["datasource", "unused_at"], condition=models.Q(used=False), name="segment_unused"),
         ]
+
+    @property
+    def columns(self) -> list[dict[str, str]]:
+        """``{"name", "type"}`` of each, in the file's order."""
+        columns: list[dict[str, str]] = self.schema.columns
+        return columns
 
     @property
     def identifier(self) -> str:

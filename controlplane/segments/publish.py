@@ -45,7 +45,7 @@ def publish(*, task_id: str, number: int, request: PublishRequest) -> PublishAns
         raise InvalidInput(beyond)
     settling = _settling(request)
     _check_counters(request, settling)
-    return retried(lambda: _publish_once(task_id, number, request, settling))
+    return retried(lambda: _publish(task_id, number, request, settling))
 
 
 def retried(attempt: Callable[[], Answer]) -> Answer:
@@ -57,6 +57,11 @@ def retried(attempt: Callable[[], Answer]) -> Answer:
                 raise
             last = error
     raise Unavailable("The metadata store was too busy to publish; send the same publish again.") from last
+
+
+def _publish(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishAnswer:
+    registering.keep_schemas(task_id, number, request.segments)
+    return _publish_once(task_id, number, request, settling)
 
 
 @transaction.atomic

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +18,7 @@ from psycopg.types.json import Jsonb
 from controlplane.common.database import cursor, pipeline
 from controlplane.common.errors import InvalidInput
 from controlplane.segments.fence import LockedFence
+from controlplane.segments.schema_models import fingerprint, plain
 from controlplane.segments.spans import span
 from ingestion.specs.counters import PUBLISHED
 from ingestion.specs.protocol import Outcomes, PublishRequest, SegmentFile
@@ -49,17 +51,28 @@ _INTERVALS = """
         revision = segments_interval.revision + 1
     RETURNING start, "end", version, next_partition
 """
+# In order, so that two publishes do not wait for each other.
+_SCHEMAS = """
+    INSERT INTO segments_segmentschema (datasource_id, fingerprint, columns)
+    SELECT f.datasource_id, w.fingerprint, w.columns
+    FROM segments_indexerfence f, unnest(%(fingerprints)s::text[], %(columns)s::jsonb[]) AS w(fingerprint, columns)
+    WHERE f.task_id = %(task)s AND f.number = %(number)s AND NOT EXISTS (
+        SELECT FROM segments_segmentschema s WHERE s.datasource_id = f.datasource_id AND s.fingerprint = w.fingerprint
+    ) ORDER BY 2 ON CONFLICT DO NOTHING
+"""
 _SEGMENTS = """
     INSERT INTO segments_segment
         (id, datasource_id, interval_start, interval_end, version, partition_num, rows, size_bytes, sha256, path,
-         min_time, max_time, columns, task_id, used, created_at)
+         min_time, max_time, schema_id, task_id, used, created_at)
     SELECT w.id, %(datasource)s, w.start, w.stop, w.version, w.number, w.rows, w.size_bytes, w.sha256, w.path,
-           w.low, w.high, w.columns, %(task)s, true, %(now)s
+           w.low, w.high,
+           (SELECT id FROM segments_segmentschema WHERE datasource_id = %(datasource)s AND fingerprint = w.schema),
+           %(task)s, true, %(now)s
     FROM unnest(
         %(ids)s::uuid[], %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(versions)s::text[], %(numbers)s::int[],
         %(rows)s::int8[], %(sizes)s::int8[], %(sha256s)s::text[], %(paths)s::text[], %(min_times)s::timestamptz[],
-        %(max_times)s::timestamptz[], %(columns)s::jsonb[]
-    ) AS w(id, start, stop, version, number, rows, size_bytes, sha256, path, low, high, columns)
+        %(max_times)s::timestamptz[], %(schemas)s::text[]
+    ) AS w(id, start, stop, version, number, rows, size_bytes, sha256, path, low, high, schema)
 """
 _RECEIPTS = """
     INSERT INTO segments_receipt (publish_id, task_id, indexer, key_id, hull, outcomes, segment_ids, replay, created_at)
@@ -73,9 +86,24 @@ _PUBLISH = """
 _SETTLE = "INSERT INTO segments_settledrange (span, settled_at) SELECT unnest(%s::int8range[]), now()"
 
 
+def keep_schemas(task_id: str, number: int, files: Iterable[SegmentFile]) -> None:
+    """Write the schemas of the files that are not there yet; the indexer's fence says of which datasource.
+
+    To be committed before the publish begins: whoever has the same new schema would wait for the end of that.
+    """
+    schemas = {fingerprint(columns): columns for columns in (plain(f.columns) for f in files)}
+    if schemas:
+        told = {"fingerprints": list(schemas), "columns": [json.dumps(columns) for columns in schemas.values()]}
+        with cursor() as c:
+            c.execute(_SCHEMAS, {"task": task_id, "number": number, **told})
+
+
 @dataclass(frozen=True)
 class Registration:
-    """One publish on its way into the metadata store, in the caller's transaction, which holds the fence's lock."""
+    """One publish on its way into the metadata store, in the caller's transaction, which holds the fence's lock.
+
+    The schemas of its files are there: see ``keep_schemas``.
+    """
 
     task_id: str
     number: int
@@ -169,7 +197,7 @@ class Registration:
             "paths": [f.path for f in files],
             "min_times": [f.min_time for f in files],
             "max_times": [f.max_time for f in files],
-            "columns": [json.dumps([{"name": c.name, "type": c.type} for c in f.columns]) for f in files],
+            "schemas": [fingerprint(plain(f.columns)) for f in files],
         }
 
     def _receipts(self, segment_ids: Jsonb) -> Parameters:

@@ -22,6 +22,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import Interval, Replacement, Segment
+from controlplane.segments.schema_models import SegmentSchema, plain
 from ingestion.specs.compaction import ReplaceRequest
 from ingestion.specs.protocol import Refusal, SegmentFile
 
@@ -124,7 +125,7 @@ def _register(place: Place, interval: Interval, files: Sequence[SegmentFile], no
             path=file.path,
             min_time=file.min_time,
             max_time=file.max_time,
-            columns=[{"name": c.name, "type": c.type} for c in file.columns],
+            schema=SegmentSchema.of(place.datasource, plain(file.columns)),
             task_id=place.task_id,
             created_at=now,
         )

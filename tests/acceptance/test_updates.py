@@ -30,7 +30,8 @@ def tasks_of(house: House, datasource: str) -> list[tuple[Any, ...]]:
 def publishers(house: House, datasource: str) -> dict[str, bool]:
     """Who has published segments, and whether they have the column that the new spec makes."""
     rows = house.sql(
-        "SELECT DISTINCT s.task_id, s.columns::text LIKE '%%half%%' FROM segments_segment s"
+        "SELECT DISTINCT s.task_id, k.columns::text LIKE '%%half%%' FROM segments_segment s"
+        " JOIN segments_segmentschema k ON k.id = s.schema_id"
         " JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s",
         datasource,
     )

@@ -24,7 +24,15 @@ from controlplane.loading.models import Draft
 from controlplane.login.addresses import secret_for
 from controlplane.retention.models import RuleSet
 from controlplane.segments.marking import Chosen, mark_unused
-from controlplane.segments.models import FaultyRecord, LagSample, ProgressKey, QuarantinedRecord, Segment, Source
+from controlplane.segments.models import (
+    FaultyRecord,
+    LagSample,
+    ProgressKey,
+    QuarantinedRecord,
+    Segment,
+    SegmentSchema,
+    Source,
+)
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.links import LINK_LIFE, digest_of
@@ -273,7 +281,7 @@ def segment(datasource: Datasource, start: datetime, length: timedelta, number: 
         path=f"{datasource.name}/{uuid.uuid4()}",
         min_time=start,
         max_time=start,
-        columns=[],
+        schema=SegmentSchema.of(datasource, []),
         task_id="t",
         created_at=STARTED,
     )

@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments import fence
-from controlplane.segments.models import QuarantinedRecord, Segment, Source, SourceEvent
+from controlplane.segments.models import QuarantinedRecord, Segment, SegmentSchema, Source, SourceEvent
 from controlplane.segments.publish import publish
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import Column, PublishRequest, SegmentFile
@@ -113,7 +113,7 @@ def test_one_datasource_has_columns_and_totals_that_add_up(viewer: Client) -> No
 
 
 def test_columns_whose_types_differ_show_both(viewer: Client, cast: Cast) -> None:
-    cast.segments[0].columns = [{"name": "carrier", "type": "long"}]
+    cast.segments[0].schema = SegmentSchema.of(cast.datasource, [{"name": "carrier", "type": "long"}])
     cast.segments[0].save()
     [carrier] = [c for c in viewer.get(FLIGHTS).json()["columns"] if c["name"] == "carrier"]
     assert (carrier["type"], carrier["types"]) == ("string", ["long", "string"])
@@ -193,7 +193,7 @@ def test_a_timeline_of_many_intervals_is_merged_and_sums_exactly(viewer: Client,
             path=f"/many/{n}",
             min_time=DAY,
             max_time=DAY,
-            columns=[],
+            schema=cast.segments[0].schema,
             task_id="",
             created_at=STARTED,
         )

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments import newest
-from controlplane.segments.models import Segment
+from controlplane.segments.models import Segment, SegmentSchema
 from ingestion.segments import open_deep_storage
 from ingestion.specs.protocol import SegmentFile
 from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
@@ -51,7 +51,7 @@ def register(datasource: Datasource, files: list[SegmentFile]) -> list[Segment]:
             datasource=datasource,
             version=datasource.append_version,
             partition_num=0,
-            columns=[],
+            schema=SegmentSchema.of(datasource, []),
             task_id="task",
             created_at=timezone.now(),
             **file.model_dump(include=same),

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import IndexerFence, Publish, Segment, Source
+from controlplane.segments.models import IndexerFence, Publish, Segment, SegmentSchema, Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from frontend.views import segments
 from tests.support.django_cast import DAY, STARTED, Cast, browsing_as, make_segment, sum_intervals
@@ -195,7 +195,7 @@ def test_many_intervals_come_merged_with_no_row_lost(viewer: Client, cast: Cast)
                 path=f"m/{n}",
                 min_time=start,
                 max_time=start,
-                columns=[],
+                schema=made[0].schema,
                 task_id="t",
                 created_at=start,
             )
@@ -293,7 +293,7 @@ def test_columns_progress_and_events(viewer: Client) -> None:
 
 def test_a_column_whose_type_differs_shows_the_one_that_holds_all(viewer: Client, cast: Cast) -> None:
     for segment, kind in zip(cast.segments, ("long", "double", "double", "json"), strict=True):
-        segment.columns = [{"name": "delay", "type": kind}]
+        segment.schema = SegmentSchema.of(cast.datasource, [{"name": "delay", "type": kind}])
         segment.save()
     [row] = rows_of(parsed(viewer.get(f"{FLIGHTS}columns/")))
     assert row[:4] + row[5:] == ["delay", "json", "everyone", "", "4"]
@@ -332,9 +332,8 @@ def test_gaps_between_data_are_named_and_lead_to_their_place(viewer: Client, cas
 
 def test_columns_that_changed_say_since_when(viewer: Client, cast: Cast) -> None:
     late = cast.segments[-1]
-    Segment.objects.filter(pk=late.pk).update(
-        columns=[{"name": "carrier", "type": "long"}, {"name": "delay", "type": "long"}]
-    )
+    columns = [{"name": "carrier", "type": "long"}, {"name": "delay", "type": "long"}]
+    Segment.objects.filter(pk=late.pk).update(schema=SegmentSchema.of(cast.datasource, columns))
     rows = {row[0]: row[1:] for row in rows_of(parsed(viewer.get(f"{FLIGHTS}columns/")))}
     assert rows["__time"] == ["timestamp", "everyone", "", "", "3"]
     assert rows["delay"] == ["long", "everyone", "2013-01-03", "", "1"]

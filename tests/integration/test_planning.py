@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.models import Interval, Segment, Source
+from controlplane.segments.models import Interval, Segment, SegmentSchema, Source
 from controlplane.segments.selectors import count_segments, intervals_within, list_segments, live_segments
 from tests.support.django_cast import sum_intervals
 from tests.support.publishes import DAY, make_source, request, segment, send, start
@@ -35,7 +35,7 @@ def store(source: Source, begins: datetime, length: timedelta, number: int, used
         path=f"flights/{uuid.uuid4()}.parquet",
         min_time=begins,
         max_time=begins,
-        columns=[],
+        schema=SegmentSchema.of(source.datasource, []),
         task_id="",
         used=used,
         created_at=DAY,

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.segments import feed
-from controlplane.segments.models import FeedEntry, Publish, Segment, Source
+from controlplane.segments.models import FeedEntry, Publish, Segment, SegmentSchema, Source
 from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.segments.replace import replace
 from ingestion.specs.protocol import Outcomes
@@ -60,6 +60,7 @@ def test_nothing_is_numbered_past_a_publish_that_may_still_commit() -> None:
     make_receipt_partitions()
     source = make_source("flights")
     epochs = [start(source, n) for n in range(2)]
+    SegmentSchema.of(source.datasource, [{"name": "item", "type": "string"}])  # both have it, and neither makes it
     began, go_on = threading.Event(), threading.Event()
 
     def slowly() -> None:

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.damage import FAILURES
-from controlplane.segments.models import Segment
+from controlplane.segments.models import Segment, SegmentSchema
 from controlplane.teams.models import Team
 from ingestion.segments import open_deep_storage
 from ingestion.specs.protocol import SegmentFile
@@ -55,7 +55,7 @@ def _registered(datasource: Datasource, file: SegmentFile) -> Segment:
         datasource=datasource,
         version=datasource.append_version,
         partition_num=0,
-        columns=[],
+        schema=SegmentSchema.of(datasource, []),
         task_id="task",
         created_at=timezone.now(),
         **file.model_dump(include=same),

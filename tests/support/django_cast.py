@@ -27,6 +27,7 @@ from controlplane.segments.models import (
     QuarantinedRecord,
     Receipt,
     Segment,
+    SegmentSchema,
     SettledRange,
     Source,
     SourceEvent,
@@ -243,6 +244,9 @@ def sum_intervals(datasource: Datasource) -> None:
     )
 
 
+_COLUMNS = [{"name": "__time", "type": "timestamp"}, {"name": "carrier", "type": "string"}]
+
+
 def make_segment(datasource: Datasource, task_id: str, start: datetime, number: int, rows: int) -> Segment:
     """A day's segment; 10 bytes a row."""
     segment = Segment.objects.create(
@@ -258,7 +262,7 @@ def make_segment(datasource: Datasource, task_id: str, start: datetime, number: 
         path=f"/segments/{datasource.name}/{uuid.uuid4()}.parquet",
         min_time=start + timedelta(hours=1),
         max_time=start + timedelta(hours=23),
-        columns=[{"name": "__time", "type": "timestamp"}, {"name": "carrier", "type": "string"}],
+        schema=SegmentSchema.of(datasource, _COLUMNS),
         task_id=task_id,
         created_at=STARTED,
     )

@@ -120,7 +120,7 @@ class IntervalView(DruidView):
         segments = in_use(datasource).filter(interval_start__gte=start, interval_end__lte=end)
         if self.flag("full"):
             return Response(shapes.by_interval(at_most(segments, MOST_TOLD)))
-        return Response([s.identifier for s in at_most(segments.defer("columns"), MOST_NAMED)])
+        return Response([s.identifier for s in at_most(segments, MOST_NAMED)])
 
     @extend_schema(operation_id="druid_kill_interval", tags=TAG, responses={200: None})
     def delete(self, request: Request, name: str, interval: str) -> HttpResponse:
@@ -143,7 +143,7 @@ class SegmentsView(DruidView):
         segments = in_use(find_datasource(self.actor, name))
         if self.flag("full"):
             return Response(shapes.data_segments(at_most(segments, MOST_TOLD)))
-        return Response([s.identifier for s in at_most(segments.defer("columns"), MOST_NAMED)])
+        return Response([s.identifier for s in at_most(segments, MOST_NAMED)])
 
 
 class SegmentView(MarkSegmentView):

@@ -80,7 +80,7 @@ class MetadataDatasourceSegmentsView(DruidView):
 def _told(view: DruidView, segments: Any) -> Response:
     if view.flag("full"):
         return Response(shapes.data_segments(at_most(segments, MOST_TOLD)))
-    return Response([s.identifier for s in at_most(segments.defer("columns"), MOST_NAMED)])
+    return Response([s.identifier for s in at_most(segments, MOST_NAMED)])
 
 
 class MetadataSegmentView(DruidView):

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db.models import prefetch_related_objects
+
 from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, TIME, Schema, array, named, nullable, shape
 from controlplane.api.druid.shapes import instant
 from controlplane.compaction.schemas import Written, written_by
@@ -55,6 +57,7 @@ def interval(start: datetime, end: datetime) -> str:
 
 def data_segments(segments: Sequence[Segment]) -> list[dict[str, Any]]:
     """Druid's ``DataSegment`` of each. Its ``loadSpec`` names a Parquet file below deep storage."""
+    prefetch_related_objects(segments, "schema")
     written = written_by({s.task_id for s in segments})
     metrics = {task: _metrics(found) for task, found in written.items()}
     return [_data_segment(s, metrics.get(s.task_id, frozenset())) for s in segments]

@@ -22,7 +22,7 @@ def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:
     latest = Segment.objects.filter(datasource=datasource, used=True).order_by("-interval_start", "-partition_num")
     found: dict[str, dict[str, list[datetime]]] = {}
     earliest: datetime | None = None
-    for columns, start in latest.values_list("columns", "interval_start")[:SCHEMA_SEGMENTS]:
+    for columns, start in latest.values_list("schema__columns", "interval_start")[:SCHEMA_SEGMENTS]:
         earliest = start
         for column in columns:
             found.setdefault(column["name"], {}).setdefault(column["type"], []).append(start)

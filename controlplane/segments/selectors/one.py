@@ -88,7 +88,7 @@ def killed_segment(datasource: Datasource, named: str) -> KilledSegment:
 
 def _family(replacement: Replacement, ids: Sequence[uuid.UUID]) -> Family:
     shown = ids[:RELATIVES_SHOWN]
-    there = Segment.objects.filter(pk__in=shown).select_related("datasource").defer("columns").in_bulk()
+    there = Segment.objects.filter(pk__in=shown).select_related("datasource").in_bulk()
     return Family(replacement, [Relative(pk, there.get(pk)) for pk in shown], len(ids) - len(shown))
 
 
