@@ -1,17 +1,20 @@
-"""The specs a form starts with: the share-group task as Druid's document shows it, and one with stored offsets.
+"""The specs a form starts with: of a share group as Druid's document shows it, of stored offsets, and of a batch task.
 
 What the writer must choose has a name that is refused as long as it stands there.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.conf import settings
 
 from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.tasks.models import Task
 from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
 
+BATCH = str(Task.Kind.INDEX_PARALLEL)
 _TO_FILL_IN = {
     ("dataSchema", "dataSource"): ("your_datasource", "the datasource that the rows go to"),
     ("ioConfig", "topic"): ("your_topic", "the topic to read"),
@@ -20,9 +23,10 @@ _TO_FILL_IN = {
 
 
 def examples(supervised: bool) -> dict[str, dict[str, Any]]:
-    """By kind of source; each works on the embedded stack once it is filled in and its topic is there."""
+    """By kind of task; each works on the embedded stack once it is filled in, and its topic, if any, is there."""
     stored = _stored_offsets(OFFSET_RANGE.supervisor_type if supervised else OFFSET_RANGE.task_type)
-    return {SHARE_GROUP.kind: _share_group(), OFFSET_RANGE.kind: stored}
+    found = {SHARE_GROUP.kind: _share_group(), OFFSET_RANGE.kind: stored}
+    return found if supervised else {**found, BATCH: _batch()}
 
 
 def reading(example: dict[str, Any], connection: str, topic: str) -> dict[str, Any]:
@@ -46,6 +50,22 @@ def check_filled_in(document: Any) -> None:
 
 def _name(part: str, field: str) -> str:
     return _TO_FILL_IN[part, field][0]
+
+
+def _batch() -> dict[str, Any]:
+    shared = _share_group()
+    rows = [{"time": f"2025-06-01T{hour:02}:00:00Z", "page": "main", "added": hour} for hour in range(3)]
+    return {
+        "type": BATCH,
+        "dataSchema": {**shared["dataSchema"], "timestampSpec": {"column": "time", "format": "iso"}},
+        "ioConfig": {
+            "type": BATCH,
+            "inputSource": {"type": "inline", "data": "\n".join(map(json.dumps, rows))},
+            "inputFormat": {"type": "json"},
+            "appendToExisting": True,
+        },
+        "tuningConfig": {"type": BATCH, "maxNumConcurrentSubTasks": 2},
+    }
 
 
 def _stored_offsets(spec_type: str) -> dict[str, Any]:

@@ -42,9 +42,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def submit_batch(*, user: User, document: Any, team_name: str | None = None) -> Task:
     """Take a batch task. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
-    spec = read_spec(user, document, parse_batch_spec)
-    check_places(document, spec)
-    _check_source(user, spec)
+    spec = check_batch(user, document)
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE
@@ -52,6 +50,14 @@ def submit_batch(*, user: User, document: Any, team_name: str | None = None) -> 
         task = _create(datasource, spec, user)
         audit.record(user=user, team=datasource.team, target="task", target_id=task.pk, action="submit")
         return task
+
+
+def check_batch(user: User, document: Any) -> BatchTaskSpec:
+    """The spec, which could be submitted; changes nothing. Raises ``InvalidInput``, ``NotFound``, ``NotAllowed``."""
+    spec = read_spec(user, document, parse_batch_spec)
+    check_places(document, spec)
+    _check_source(user, spec)
+    return spec
 
 
 def _check_source(user: User, spec: BatchTaskSpec) -> None:
@@ -166,7 +172,7 @@ def publish(task: Task, request: BatchPublishRequest) -> BatchPublishAnswer:
 def _published(task: Task, place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
     answer = publish_batch(place, request)
     said = f"Published {len(answer.segment_ids):,} segments; {answer.replaced:,} were overwritten."
-    Task.objects.filter(pk=task.pk).update(message=said)
+    Task.objects.filter(pk=task.pk).update(message=said, unread=[one.model_dump() for one in request.unread])
     if not end_task(task):
         raise Conflict(f"Task {task.pk} has ended already.")
     return answer

@@ -45,6 +45,8 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
         "message": request.message[:2000],
         "without_slot_since": Coalesce("without_slot_since", Value(now)) if waits else None,
     }
+    if task.is_batch:
+        changes |= {"parts": request.parts, "parts_done": request.parts_done}
     if any(i.in_flight for i in request.indexers):
         changes["last_activity_at"] = now
     with transaction.atomic():
@@ -63,6 +65,8 @@ def end(task: Task, request: EndRequest) -> None:
     """The application's last word."""
     with transaction.atomic():
         _keep_indexers(task, request.indexers)
+        if request.unread and task.is_batch:
+            Task.objects.active().filter(pk=task.pk).update(unread=[one.model_dump() for one in request.unread])
         if request.interrupted and not request.error:
             won = interrupt_task(task, message="Stopped with the stack or its machine, in order.")
         else:

@@ -122,6 +122,11 @@ class Task(models.Model):
     observation = models.JSONField(default=dict)
     # Kafka had no such topic when it was first asked: all that comes into it is newer than the reader.
     topic_missed = models.BooleanField(default=False, db_default=False)
+    # Of a batch task: how many parts the phase has that it is in, and how many are done; and of its records that could
+    # not be read, or have a faulty field, the first (``ingestion.specs.protocol.UnreadRecord``).
+    parts = models.IntegerField(default=0, db_default=0)
+    parts_done = models.IntegerField(default=0, db_default=0)
+    unread = models.JSONField(default=list, db_default=[])
     quarantined_noted = models.BigIntegerField(default=0, db_default=0)  # as many records are in events
 
     objects = TaskQuerySet.as_manager()
@@ -143,6 +148,7 @@ class Task(models.Model):
         self.concealed_for = role
         self.error = self.error and mark(role)
         self.message = self.message and mark(role)
+        self.unread = [{**one, "start": "", "error": mark(role)} for one in self.unread]
 
     @property
     def ended(self) -> bool:
@@ -157,6 +163,11 @@ class Task(models.Model):
     def is_batch(self) -> bool:
         """Whether it reads files, once."""
         return self.kind in Task.BATCH
+
+    @property
+    def percent_done(self) -> int:
+        """Of the parts of its phase."""
+        return min(self.parts_done, self.parts) * 100 // self.parts if self.parts else 0
 
     @property
     def in_pool(self) -> bool:

@@ -21,6 +21,7 @@ from controlplane.datasources.topics import find_topic
 from controlplane.supervisors.history import would_change
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.supervisors.services import submit_supervisor
+from controlplane.tasks.batches import check_batch
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import task_kinds
 from controlplane.tasks.selectors import get_task
@@ -30,6 +31,7 @@ from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
 from frontend.views.common import PageRequest, page, refused
 from ingestion.specs import parse_supervisor_spec, parse_task_spec
+from ingestion.specs.batch import is_batch
 
 TEMPLATE = "specs/new.html"
 # A second task needs an id of its own, and only a supervisor can be suspended.
@@ -108,7 +110,9 @@ def _new(
     begin = request.GET.get("example", "")
     begin = begin if begin in specs else next(iter(specs))
     asked_for = {name: request.GET.get(name, "") for name in ("connection", "topic")}
-    example = reading(specs[begin], **asked_for) if all(asked_for.values()) else specs[begin]
+    example = (
+        reading(specs[begin], **asked_for) if all(asked_for.values()) and not is_batch(specs[begin]) else specs[begin]
+    )
     initial = {"document": spec_text(start or example), "team": request.GET.get("team", "")}
     form = SpecForm(request.POST or None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
     asked = PreviewForm(request.POST if "preview" in request.POST else None, initial={"records": "first", "rows": 20})
@@ -139,8 +143,11 @@ def _new(
 
 
 def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[str, Any]) -> HttpResponse:
-    """Read the spec, look whether its topic is there, and change nothing."""
+    """Read the spec, look whether a topic of it is there, and change nothing."""
     document = form.cleaned_data["document"]
+    if kind is TASK and is_batch(document):
+        team_of_spec(request.user, check_batch(request.user, document).datasource, form.team_name)
+        return render(request, TEMPLATE, {**context, "faultless": True})
     spec = read_spec(request.user, document, kind.parse)
     io_config, team = spec.spec.ioConfig, team_of_spec(request.user, spec.datasource, form.team_name)
     properties = admit(document, team, io_config).properties

@@ -24,14 +24,16 @@ from ingestion.specs.batch import BatchSpec
 from ingestion.specs.file_format import CONTAINERS, LineFormat
 from ingestion.specs.input_source import DruidInputSource
 from ingestion.specs.intervals import interval_ms
+from ingestion.specs.protocol import MOST_UNREAD, UnreadRecord
 from ingestion.task.errors import TooManyParseExceptions
 
 _BATCH_RECORDS = 8_192
 _BATCH_BYTES = 4 * 1024 * 1024
 _CHUNK_ROWS = 65_536  # gathered before they are dealt out to intervals
 _CHUNK_BYTES = 8 * 1024 * 1024
-MOST_TOLD = 20  # parse exceptions of a split
-_LONGEST_TOLD = 300
+_LONGEST_ERROR = 300
+_LONGEST_START = 500  # of a record that is told
+_LONGEST_PLACE = 2_000
 _HANG_S = 60.0
 
 Place = tuple[int, int]  # a segment interval in milliseconds, half-open
@@ -63,7 +65,7 @@ class Told:
     filtered: int = 0
     outside: int = 0  # of the spec's intervals
     unparseable: int = 0
-    errors: list[str] = field(default_factory=list)  # the first of them, each with its place
+    unread: list[UnreadRecord] = field(default_factory=list)  # the first of them
 
     @property
     def parse_exceptions(self) -> int:
@@ -161,9 +163,9 @@ class Reader:
         told.outside += len(decoded.rows) - len(rows)
         told.unparseable += len(lost)
         for index, error in sorted({**lost, **faulty}.items()):
-            if len(told.errors) < MOST_TOLD:
-                told.errors.append(f"{lines[index].place}: {error[:_LONGEST_TOLD]}")
-        check_parse_exceptions(self._spec, told.parse_exceptions, told.errors)
+            if len(told.unread) < MOST_UNREAD:
+                told.unread.append(_unread(lines[index], error, stored=index in faulty))
+        check_parse_exceptions(self._spec, told.parse_exceptions, told.unread)
         return rows
 
     def _by_interval(self, rows: pa.Table) -> Iterator[tuple[Place, pa.Table]]:
@@ -175,11 +177,16 @@ class Reader:
             yield (place[0], place[1]), chosen.set_column(0, ROW, pa.array(np.arange(len(chosen), dtype=np.int32)))
 
 
-def check_parse_exceptions(spec: BatchSpec, seen: int, errors: Sequence[str]) -> None:
+def _unread(line: Line, error: str, *, stored: bool) -> UnreadRecord:
+    start = line.payload[:_LONGEST_START].decode(errors="replace")
+    return UnreadRecord(place=line.place[-_LONGEST_PLACE:], start=start, error=error[:_LONGEST_ERROR], stored=stored)
+
+
+def check_parse_exceptions(spec: BatchSpec, seen: int, unread: Sequence[UnreadRecord]) -> None:
     """Raise ``TooManyParseExceptions`` when there are more than the spec allows."""
     most = spec.tuningConfig.most_parse_exceptions
     if most is not None and seen > most:
-        first = f" The first: {errors[0]}" if errors else ""
+        first = f" The first: {unread[0].place}: {unread[0].error}" if unread else ""
         raise TooManyParseExceptions(
             f"There are {seen} parse exceptions at least, more than tuningConfig.maxParseExceptions ({most}) allows."
             f"{first}"

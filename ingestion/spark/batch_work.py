@@ -18,6 +18,7 @@ from ingestion.batch.writing import Written, write
 from ingestion.errors import IngestionError
 from ingestion.segments import open_deep_storage
 from ingestion.specs.batch_protocol import BatchAssignment
+from ingestion.specs.protocol import UnreadRecord
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import configure
 from ingestion.task.scratch import scratch_folder
@@ -28,6 +29,7 @@ class Failed:
     """Why a Spark task would come to the same end each time."""
 
     error: str
+    unread: tuple[UnreadRecord, ...] = ()
 
 
 def read(assignment: str) -> Callable[[Iterable[Split]], Iterator[tuple[int, Chunk | Told | Failed]]]:
@@ -61,7 +63,7 @@ def _read(reader: Reader, split: Split, failpoints: Failpoints) -> Iterator[tupl
     except IngestionError as error:
         if not error.permanent:
             raise
-        yield split.number, Failed(str(error))
+        yield split.number, Failed(str(error), tuple(told.unread))
         return
     yield split.number, told
 

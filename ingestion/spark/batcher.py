@@ -30,7 +30,7 @@ from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
 from ingestion.specs.batch_protocol import MOST_COLUMNS, MOST_SEGMENTS, BatchAssignment, BatchPublishRequest
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import EndRequest, HeartbeatRequest, SegmentFile
+from ingestion.specs.protocol import EndRequest, HeartbeatRequest, SegmentFile, UnreadRecord
 from ingestion.task.ending import Ending
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import Trouble, logger_for
@@ -62,6 +62,7 @@ class Batcher:
         self._failpoints = Failpoints(assignment.failpoints)
         self._message = "Looking for what there is to read."
         self._phase, self._parts = "", 0
+        self._unread: list[UnreadRecord] = []
         self._over = threading.Event()  # the control plane has no use for it any more
         self._done = threading.Event()
         self._stopped = False
@@ -141,14 +142,19 @@ class Batcher:
             else:
                 rows[item[0]] += item[1]
         told.sort(key=lambda t: t.split)
-        errors = [error for t in told for error in t.errors]
+        unread = [one for t in told for one in t.unread]
+        self._keep(unread)
         if self._assignment.spec.tuningConfig.logParseExceptions:
-            for error in errors:
-                self._log.warning("parse exception", error=error)
-        check_parse_exceptions(self._assignment.spec, sum(t.parse_exceptions for t in told), errors)
+            for one in unread:
+                self._log.warning("parse exception", place=one.place, error=one.error)
+        check_parse_exceptions(self._assignment.spec, sum(t.parse_exceptions for t in told), unread)
         if [t.split for t in told] != [s.number for s in splits]:
             raise JobFailed("Not all that there is to read was read; the log says why.")
         return rows, told
+
+    def _keep(self, unread: Sequence[UnreadRecord]) -> None:
+        """For the report, as many as the spec allows."""
+        self._unread = list(unread[: self._assignment.spec.tuningConfig.saved_parse_exceptions])
 
     def _collected(self, of: RDD[Any]) -> list[Any]:
         """What a job brings. Raises ``JobFailed``."""
@@ -161,6 +167,7 @@ class Batcher:
             raise JobFailed(_said(str(error))) from None
         failed = next((i for i in items if isinstance(i, Failed)), None)
         if failed is not None:
+            self._keep(failed.unread)
             raise JobFailed(failed.error)
         return items
 
@@ -175,6 +182,7 @@ class Batcher:
             segments=files,
             counters=counters,
             read=[s.id for s in self._assignment.inputs],
+            unread=self._unread,
         )
         answer = self._sent(request)
         self._failpoints.reach("published")
@@ -198,12 +206,17 @@ class Batcher:
         self._log.info("a phase begins", phase=what, parts=many)
 
     def _beat(self) -> None:
-        if self._phase:
-            self._message = self._phase.format(done=_completed(self._spark, self._parts))
+        done = _completed(self._spark, self._parts) if self._phase else 0
+        self._message = self._phase.format(done=done) or self._message
+        request = HeartbeatRequest(
+            indexers=[],
+            slots=self._spark.defaultParallelism,
+            message=self._message,
+            parts=self._parts if self._phase else 0,
+            parts_done=done,
+        )
         try:
-            answer = self._client.heartbeat(
-                HeartbeatRequest(indexers=[], slots=self._spark.defaultParallelism, message=self._message)
-            )
+            answer = self._client.heartbeat(request)
         except TaskOver as over:
             self._log.info("the task is over", reason=str(over))
             self._over.set()
@@ -218,7 +231,8 @@ class Batcher:
 
     def _say_end(self, error: str) -> None:
         interrupted = self._ending.asked and not self._stopped
-        request = EndRequest(error="" if interrupted else error[:_MOST_SAID], interrupted=interrupted)
+        said = "" if interrupted else error[:_MOST_SAID]
+        request = EndRequest(error=said, interrupted=interrupted, unread=self._unread)
         say_end(self._client, request, self._ending, self._silence)
 
 

@@ -28,6 +28,7 @@ from ingestion.specs.ingestion_spec import (
 from ingestion.specs.input_format import JsonInputFormat
 from ingestion.specs.input_source import DruidInputSource, InlineInputSource, InputSource, parts_of
 from ingestion.specs.intervals import interval_ms
+from ingestion.specs.protocol import MOST_UNREAD
 
 BatchType = Literal["index_parallel", "index"]
 BATCH_TYPES = ("index_parallel", "index")
@@ -140,8 +141,8 @@ class BatchTuningConfig(SpecModel):
     maxParseExceptions: int | None = Field(default=None, ge=0)
     maxNumConcurrentSubTasks: int = Field(default=1, ge=1)
     maxRetry: int = Field(default=3, ge=0, le=100)
-    maxTotalRows: _Rows = None
     maxSavedParseExceptions: int | None = Field(default=None, ge=0)
+    maxTotalRows: _Rows = None
     maxColumnsToMerge: int | None = Field(default=None, ge=-1)
     pushTimeout: int | None = Field(default=None, ge=0)
     segmentWriteOutMediumFactory: SegmentWriteOutMediumFactory | None = None
@@ -176,6 +177,12 @@ class BatchTuningConfig(SpecModel):
     def most_parse_exceptions(self) -> int | None:
         """After how many the task fails; None: never. ``reportParseExceptions`` overrides, as in Druid."""
         return 0 if self.reportParseExceptions else self.maxParseExceptions
+
+    @property
+    def saved_parse_exceptions(self) -> int:
+        """How many the report shows at most."""
+        given = MOST_UNREAD if self.maxSavedParseExceptions is None else self.maxSavedParseExceptions
+        return min(given, 1 if self.reportParseExceptions else MOST_UNREAD)
 
     @property
     def gathering(self) -> TuningConfig:
@@ -284,7 +291,6 @@ _SPARK = "Spark schedules and watches the parts of the task"
 _OWN_FILES = "rows gather in files of Headgate's own"
 WITHOUT_EFFECT = {
     "maxTotalRows": _ONE_PUBLISH,
-    "maxSavedParseExceptions": "the task's log has them, with logParseExceptions",
     "maxColumnsToMerge": _OWN_FILES,
     "pushTimeout": "what deep storage refuses is tried again as often as maxRetry says",
     "segmentWriteOutMediumFactory": _OWN_FILES,

@@ -11,7 +11,7 @@ from ingestion.specs.base import Message
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.compaction import InputSegment
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.protocol import MOST_UNREAD, SegmentFile, UnreadRecord
 
 MOST_SEGMENTS = 20_000  # of one task: all are registered in one transaction
 MOST_COLUMNS = 500_000  # of all of them together: each lists its own
@@ -47,6 +47,7 @@ class BatchPublishRequest(Message):
     segments: list[SegmentFile] = Field(max_length=MOST_SEGMENTS)
     counters: Counters
     read: list[UUID] = Field(default_factory=list)  # the segments of the assignment's ``inputs``
+    unread: list[UnreadRecord] = Field(default_factory=list, max_length=MOST_UNREAD)
 
 
 class BatchPublishAnswer(Message):

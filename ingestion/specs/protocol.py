@@ -23,6 +23,8 @@ Header = tuple[str, Base64Bytes | None]
 Directive = Literal["continue", "finish", "stop"]
 # How an indexer's message begins when the broker has no share groups: the control plane looks for it.
 SHARE_GROUPS_OFF = "The broker does not offer share groups"
+MOST_PARTS = 2**31 - 1
+MOST_UNREAD = 100
 
 
 _UNTOLD = {0: "\u2400", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
@@ -305,6 +307,9 @@ class HeartbeatRequest(Message):
     indexers: list[IndexerStatus]
     slots: int = Field(ge=0)
     message: Told = ""
+    # Of a batch task's phase: how many of its parts there are, and are done.
+    parts: int = Field(default=0, ge=0, le=MOST_PARTS)
+    parts_done: int = Field(default=0, ge=0, le=MOST_PARTS)
 
 
 class HeartbeatAnswer(Message):
@@ -315,12 +320,22 @@ class HeartbeatAnswer(Message):
     store_commits: bool = True
 
 
+class UnreadRecord(Message):
+    """A record of a file that could not be read, or was stored with a faulty field."""
+
+    place: Told = Field(max_length=2_000)  # the file, and the byte or row where it begins
+    start: Told = Field(max_length=1_000)  # of its text
+    error: Told = Field(max_length=1_000)
+    stored: bool  # with a faulty field
+
+
 class EndRequest(Message):
     """The application ends."""
 
     indexers: list[IndexerStatus] = Field(default_factory=list)
     error: Told = Field(default="", max_length=4000)  # empty when it did what it was told
     interrupted: bool = False  # it was stopped from outside, with the stack or its machine, before its task was done
+    unread: list[UnreadRecord] = Field(default_factory=list, max_length=MOST_UNREAD)  # by a batch task
 
 
 class EndAnswer(Message):

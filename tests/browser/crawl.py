@@ -110,6 +110,7 @@ def stops(site: Site) -> Iterator[Stop]:
         yield Stop(f"/{kind}/-/new/")
         yield Stop(f"/{kind}/-/new/?example=offset_range")
         yield Stop(f"/{kind}/-/new/?from={source}")
+    yield Stop("/tasks/-/new/?example=index_parallel")
 
 
 def _of_segments(site: Site) -> Iterator[Stop]:

@@ -57,6 +57,8 @@ def everywhere(cast: Cast, settings: Any, tmp_path: Path) -> Cast:
         payload_size=9,
         created_at=record.created_at,
     )
+    unread = {"place": "/data/x.json, byte 0", "start": SECRET, "error": ERROR, "stored": True}
+    Task.objects.filter(pk=cast.task.pk).update(unread=[unread])
     for kind in (SourceEvent.Kind.QUARANTINED, SourceEvent.Kind.TASK_FAILED, SourceEvent.Kind.FAILING):
         SourceEvent.objects.create(
             datasource=cast.datasource, kind=kind, alarm=True, detail=ERROR, task_id=cast.task.pk

@@ -65,6 +65,24 @@ def test_check_only_says_whether_the_topic_is_there(owner: Client, cast: Cast, h
     assert "no-such-host.invalid" in page.one("div", data_topic="unknown").text
 
 
+def test_a_batch_task_s_example_is_checked_submitted_and_submitted_again(owner: Client) -> None:
+    form = "/tasks/-/new/?example=index_parallel"
+    text = parsed(owner.get(form)).one("textarea", name="document").raw_text
+    assert "is only the example's" in parsed(owner.post(form, {"document": text})).one(id="problem").text
+    filled = text.replace("your_datasource", "edits")
+    assert parsed(owner.post(form, {"document": filled, "check": "1"})).one("div", data_faultless="")
+    outside = filled.replace('"inline"', '"local"').replace('"data"', '"no"')
+    assert owner.post(form, {"document": outside, "check": "1"}).status_code == 400
+    assert not Task.objects.filter(datasource__name="edits").exists()
+    answer = owner.post(form, {"document": filled})
+    task = Task.objects.get(datasource__name="edits")
+    assert (answer["Location"], task.kind) == (f"/tasks/{task.pk}/", "index_parallel")
+    again = f"/tasks/-/new/?from={task.pk}"
+    kept = parsed(owner.get(again)).one("textarea", name="document").raw_text
+    assert parsed(owner.post(again, {"document": kept, "check": "1"})).one("div", data_faultless="")
+    assert "index_parallel" not in parsed(owner.get("/supervisors/-/new/")).one("main").text
+
+
 def test_check_only_says_what_would_change_of_the_spec_that_holds(owner: Client, cast: Cast) -> None:
     away = {"bootstrap.servers": "no-such-host.invalid:1"}
     asked = {"document": json.dumps(spec_for("flights", taskCount=4, consumerProperties=away)), "check": "1"}

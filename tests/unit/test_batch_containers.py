@@ -230,7 +230,9 @@ def test_a_record_that_has_no_time_is_told_with_its_row(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=1)
     run = Run(spec_of(below(tmp_path, "x.*"), PARQUET), tmp_path)
     assert (run.summed("processed"), run.summed("unparseable")) == (2, 1)
-    assert run.told[0].errors[0].startswith(f"{tmp_path}/x.parquet, row 1: ")
+    assert [(one.place, one.start, one.stored) for one in run.told[0].unread] == [
+        (f"{tmp_path}/x.parquet, row 1", '{"n":2}', False)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -112,9 +112,10 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
         name: run.summed(name) for name in ("polled", "processed", "with_error", "filtered", "outside", "unparseable")
     }
     assert told == {"polled": 10, "processed": 4, "with_error": 1, "filtered": 1, "outside": 3, "unparseable": 2}
-    place = f"inputSource inline, byte {sum(len(line) + 1 for line in lines[:6])}: "
-    assert run.told[0].errors[0].startswith(place)
-    assert len(run.told[0].errors) == 3
+    assert [(one.place, one.start, one.stored) for one in run.told[0].unread] == [
+        (f"inputSource inline, byte {sum(len(line) + 1 for line in lines[:number])}", lines[number], number == 8)
+        for number in (6, 7, 8)
+    ]
     for tuning, fails in (
         ({"maxParseExceptions": 3}, False),
         ({"maxParseExceptions": 2}, True),

@@ -67,7 +67,12 @@ def task_reports(report: Report) -> dict[str, Any]:
     task, totals = report.task, report.totals
     payload = {
         "ingestionState": _ingestion_state(task),
-        "unparseableEvents": {"buildSegments": [_unparseable(r) for r in report.parse_exceptions]},
+        "unparseableEvents": {
+            "buildSegments": [
+                *(_unparseable(r) for r in report.parse_exceptions),
+                *(_unread(task, one) for one in task.unread),
+            ]
+        },
         "rowStats": {"totals": {"buildSegments": row_stats(totals.model_dump())}},
         "errorMsg": task.error or None,
         "segmentsPublished": totals.segments,
@@ -305,4 +310,16 @@ def _unparseable(record: Any) -> dict[str, Any]:
         "details": [record.error],
         "partition": record.partition,
         "offset": record.offset,
+    }
+
+
+def _unread(task: Task, record: dict[str, Any]) -> dict[str, Any]:
+    """Of a file, which has no offsets."""
+    ended = task.ended_at or task.created_at
+    return {
+        "timeOfExceptionMillis": int(ended.timestamp() * 1000),
+        "input": record["start"],
+        "errorType": "processedWithError" if record["stored"] else "unparseable",
+        "details": [record["error"]],
+        "place": record["place"],
     }

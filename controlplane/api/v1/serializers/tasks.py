@@ -95,6 +95,13 @@ class IndexerSerializer(serializers.Serializer[Any]):
     last_heartbeat_at = serializers.DateTimeField(source="seen.last_heartbeat_at", default=None, allow_null=True)
 
 
+class UnreadSerializer(serializers.Serializer[Any]):
+    place = serializers.CharField(help_text="The file, and the byte or row where the record begins.")
+    start = serializers.CharField(help_text="Of its text; a row of Parquet, ORC and Avro as JSON.")
+    error = serializers.CharField()
+    stored = serializers.BooleanField(help_text="With a faulty field; else it could not be read.")
+
+
 class ReportSerializer(serializers.Serializer[Any]):
     task = serializers.CharField(source="task.id")
     status = serializers.ChoiceField(Status.choices, source="task.status")
@@ -103,6 +110,9 @@ class ReportSerializer(serializers.Serializer[Any]):
     totals = TotalsSerializer()
     indexers = IndexerSerializer(many=True)
     parse_exceptions = QuarantinedSerializer(many=True, help_text="maxSavedParseExceptions of them at most.")
+    unread = UnreadSerializer(
+        many=True, source="task.unread", help_text="Of a batch task, maxSavedParseExceptions of them at most."
+    )
     options_without_effect = serializers.ListField(child=serializers.CharField(), source="without_effect")
     events = EventSerializer(many=True)
     why_nothing = ReasonSerializer(many=True, source="reasons")
