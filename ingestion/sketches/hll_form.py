@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
 _SERIAL_VERSION, _FAMILY = 1, 7
-_COMPACT = 8
+_EMPTY, _COMPACT = 4, 8
 _LIST, _SET, _ARRAY = 0, 1, 2
 _PREAMBLES = {_LIST: 2, _SET: 3, _ARRAY: 10}  # in words of 4 bytes
 _LONGEST_LIST = 8
@@ -27,11 +27,15 @@ def is_sound(stored: bytes) -> bool:
     """Whether the library may have it."""
     if len(stored) < 8:
         return False
-    words, version, family, lg_k, lg_array, flags, _, mode_byte = stored[:8]
+    words, version, family, lg_k, lg_array, flags, listed, mode_byte = stored[:8]
     mode, width = mode_byte & 3, mode_byte >> 2
     if (version, family) != (_SERIAL_VERSION, _FAMILY) or not 4 <= lg_k <= 21:
         return False
     if width > 2 or _PREAMBLES.get(mode) != words or len(stored) < 4 * words:
+        return False
+    if flags & _EMPTY and (
+        mode != _LIST or listed
+    ):  # what stands behind it would not be read, and counted all the same
         return False
     if mode == _ARRAY:
         return _is_array(stored, lg_k, lg_array, width, bool(flags & _COMPACT))
@@ -78,5 +82,7 @@ def _is_of_4_bits(body: Bytes, registers: int, least: int, at_least: int, except
     behind = np.frombuffer(body[registers // 2 :].tobytes(), "<u4")
     slots = np.sort((behind & np.uint32(0x3FFFFFF)) & np.uint32(registers - 1))
     if not np.array_equal(slots, np.flatnonzero(nibbles == _EXCEPTION)):
+        return False
+    if least + int(nibbles[nibbles < _EXCEPTION].max(initial=0)) > _GREATEST_REGISTER:
         return False
     return bool(((behind >> 26) >= least + _EXCEPTION).all()) and int((nibbles == 0).sum()) == at_least

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestion.sketches import hll_form, quantiles_form, theta_form
 from ingestion.sketches.library import library
 from ingestion.sketches.types import SKETCH_TYPES, SketchType, sketches
 from ingestion.specs.sketch_metrics import QuantilesMetric, SketchMetric, ThetaMetric
@@ -20,9 +21,12 @@ Integers = npt.NDArray[np.int64]
 
 class Union(Protocol):
     """Makes one sketch of serialised ones, none at all too. Whatever the library says of bytes that are no sketch
-    passes through."""
+    passes through. ``takes``: whether the bytes are a sketch of the kind; others could end the process.
+    """
 
     def of(self, parts: Sequence[bytes]) -> bytes: ...
+
+    def takes(self, stored: bytes) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,9 @@ class HllUnion:
         made: bytes = union.get_result(getattr(d, self.kind)).serialize_compact()
         return made
 
+    def takes(self, stored: bytes) -> bool:
+        return hll_form.is_sound(stored)
+
 
 @dataclass(frozen=True)
 class ThetaUnion:
@@ -51,6 +58,9 @@ class ThetaUnion:
         made: bytes = union.get_result().serialize()
         return made
 
+    def takes(self, stored: bytes) -> bool:
+        return theta_form.is_sound(stored)
+
 
 @dataclass(frozen=True)
 class QuantilesUnion:
@@ -63,6 +73,9 @@ class QuantilesUnion:
             union.merge(d.quantiles_doubles_sketch.deserialize(part))
         made: bytes = union.serialize()
         return made
+
+    def takes(self, stored: bytes) -> bool:
+        return quantiles_form.is_sound(stored)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from ingestion.sketches.hll_form import is_sound
-from ingestion.sketches.merging import HllUnion, Merger, Union
+from ingestion.sketches.merging import Merger
 
 
 def read(text: str, merger: Merger) -> bytes | None:
@@ -17,10 +16,6 @@ def read(text: str, merger: Merger) -> bytes | None:
     try:
         padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
         raw = base64.b64decode(text + padding, validate=True)
-        return merger.union.of([raw]) if _may_be_read(raw, merger.union) else None
+        return merger.union.of([raw]) if merger.union.takes(raw) else None
     except (binascii.Error, RuntimeError, ValueError, IndexError, MemoryError):
         return None
-
-
-def _may_be_read(raw: bytes, union: Union) -> bool:
-    return is_sound(raw) if isinstance(union, HllUnion) else bool(raw)
