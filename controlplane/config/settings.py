@@ -198,6 +198,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "ENUM_NAME_OVERRIDES": {
         "AlertKindEnum": "controlplane.api.v1.serializers.alerts.KIND_CHOICES",
+        "BatchTypeEnum": ["index_parallel", "index"],
         "ConnectionKindEnum": "controlplane.connections.models.Connection.Kinds",
         "ConnectionUserEnum": "controlplane.api.v1.serializers.connections.USERS",
         "FactorKindEnum": "controlplane.api.v1.serializers.account.KINDS",
