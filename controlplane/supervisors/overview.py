@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
@@ -73,11 +74,17 @@ def overview(user: User, team_name: str = "") -> Overview:
     if team is not None:
         datasources, supervisors = datasources.filter(team=team), supervisors.filter(datasource__team=team)
     ids, some = list(datasources.values_list("pk", flat=True)), list(supervisors)
-    found = standings(user, some)
+    read = Source.objects.filter(
+        Q(datasource__in=ids) | Q(datasource__in={s.datasource_id for s in some}), current=True
+    )
+    by_source = dict(read.values_list("pk", "datasource_id"))
+    lags = lag_trends(list(by_source))
+    found = standings(user, some, lags)
     new = CauseFilter(team=team_name, since=now - AGES_OUT_AFTER, waiting=True)
     causes = described(user, list(list_causes(user, new)[:CAUSES]), now)
     alarms = new_alarms(user, ids, now - AGES_OUT_AFTER)
-    sources = list(Source.objects.filter(datasource__in=ids, current=True).values_list("pk", flat=True))
+    present = set(ids)
+    sources = [source for source, datasource in by_source.items() if datasource in present]
     active = Task.objects.active().filter(pk__in={a.task_id for a in alarms}).values_list("pk", flat=True)
     drifts = {s.pk: s.group_drift for s in some if s.group_drift and not s.suspended and s.terminated_at is None}
     return Overview(
@@ -87,7 +94,7 @@ def overview(user: User, team_name: str = "") -> Overview:
         supervisors=some,
         standings=found,
         pool=shown(),
-        records_per_s=sum(lag.records_per_s_now or 0 for lag in lag_trends(sources).values() if now - lag.at <= STALE),
+        records_per_s=sum(lags[s].records_per_s_now or 0 for s in sources if s in lags and now - lags[s].at <= STALE),
         day=day_of(sources, now),
         freshness=freshness(ids),
         changes=newest_entries(user, team, CHANGES),

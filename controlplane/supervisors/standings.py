@@ -36,17 +36,24 @@ from ingestion.specs.stored import but_for_scaling
 _UNHEALTHY = (State.UNHEALTHY_SUPERVISOR, State.UNHEALTHY_TASKS)
 
 
-def standings(user: User, supervisors: Iterable[Supervisor]) -> dict[str, Standing]:
-    """By supervisor. ``user`` is who reads it: the names of others' supervisors are not in it."""
-    return {pk: standing_of(seen) for pk, seen in observed(user, supervisors).items()}
+def standings(
+    user: User, supervisors: Iterable[Supervisor], lags: Mapping[int, LagTrend] | None = None
+) -> dict[str, Standing]:
+    """By supervisor. ``user`` is who reads it: the names of others' supervisors are not in it.
+
+    ``lags``: by source, of all that they may read, where they are known already.
+    """
+    return {pk: standing_of(seen) for pk, seen in observed(user, supervisors, lags).items()}
 
 
-def observed(user: User, supervisors: Iterable[Supervisor]) -> dict[str, Observed]:
+def observed(
+    user: User, supervisors: Iterable[Supervisor], lags: Mapping[int, LagTrend] | None = None
+) -> dict[str, Observed]:
     """By supervisor, what its standing is made of."""
     some = list(supervisors)
     if not some:
         return {}
-    around = _Around.of(user, some)
+    around = _Around.of(user, some, lags)
     return {s.pk: _observed(s, around) for s in some}
 
 
@@ -76,13 +83,14 @@ class _Around:
     quotas: Mapping[int, Stopped]  # by datasource
 
     @classmethod
-    def of(cls, user: User, supervisors: Sequence[Supervisor]) -> _Around:
+    def of(cls, user: User, supervisors: Sequence[Supervisor], known: Mapping[int, LagTrend] | None = None) -> _Around:
         tasks = _tasks(supervisors)
         all_tasks = [t for of_one in tasks.values() for t in of_one]
         totals = totals_by_task([t.pk for t in all_tasks]) if all_tasks else {}
         earlier = _earlier([pk for pk, own in tasks.items() if not any(_polled(totals, t) for t in own)])
         sources = sources_read_by(supervisors)
-        lags = lag_trends([s.pk for s in sources.values()])
+        read = [s.pk for s in sources.values()]
+        lags = lag_trends(read) if known is None else {pk: known[pk] for pk in read if pk in known}
         behind = {source: keeps_up_with(lag) for source, lag in lags.items() if is_behind(lag)}
         return cls(
             now=timezone.now(),
