@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
@@ -78,10 +78,17 @@ class HeadgateView(APIView):
     content_negotiation_class = FirstRenderer
     metadata_class = None
     schema = ProblemSchema()
+    how_to_log_in = "Nobody is logged in. Send 'Authorization: Bearer TOKEN', with a token from /api/v1/auth/login/."
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         _measure_chunked(request)
+
+    def permission_denied(self, request: Request, message: str | None = None, code: str | None = None) -> NoReturn:
+        """Says how to log in to whoever has not."""
+        if request.authenticators and not request.successful_authenticator:
+            raise NotAuthenticated(self.how_to_log_in)
+        super().permission_denied(request, message, code)
 
     @property
     def actor(self) -> User:

@@ -198,3 +198,14 @@ def test_a_users_and_a_teams_name_is_one_line(
     assert (User.objects.count(), Team.objects.count()) == (0, 0)
     call_command("ensure_login", username="ann", team="web")
     assert Team.objects.get().name == "web"
+
+
+def test_who_is_not_logged_in_is_told_how_to(client: Client, cast: Cast) -> None:
+    """Also where a password is sent to an address that takes none."""
+    for headers in ({}, basic("viewer", PASSWORD)):
+        answer = client.get("/api/v1/tasks/", headers=headers)
+        assert answer.status_code == 401
+        assert "Bearer" in answer.json()["detail"]
+    answer = client.get("/druid/indexer/v1/tasks")
+    assert answer.status_code == 401
+    assert "HTTP Basic" in answer.content.decode()

@@ -80,6 +80,7 @@ class DruidView(HeadgateView):
 
     schema = DruidSchema()
     authentication_classes = [TokenAuthentication, BasicAuthentication, SessionAuthentication]
+    how_to_log_in = "Nobody is logged in. Send a password (HTTP Basic), or 'Authorization: Bearer TOKEN'."
 
     def get_authenticate_header(self, request: Request) -> str:
         """The challenge of a 401; none of those that make a browser ask for a password."""
