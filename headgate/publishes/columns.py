@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from pyspark.sql.types import (
     ArrayType,
@@ -18,8 +18,6 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ingestion.specs.metric_base import SketchKind
-
 _TYPES: dict[str, DataType] = {
     "string": StringType(),
     "json": StringType(),
@@ -28,10 +26,14 @@ _TYPES: dict[str, DataType] = {
     "boolean": BooleanType(),
     "timestamp": TimestampType(),
     "strings": ArrayType(StringType()),
-    **dict.fromkeys(get_args(SketchKind), BinaryType()),
 }
 
 
 def struct_of(columns: Iterable[Mapping[str, Any]]) -> StructType:
     """``columns``: with ``name`` and ``type``, as REST tells them."""
-    return StructType([StructField(c["name"], _TYPES.get(c["type"], StringType())) for c in columns])
+    return StructType([StructField(c["name"], _type_of(c["type"])) for c in columns])
+
+
+def _type_of(name: str) -> DataType:
+    """Sketches, whose types Druid calls ``COMPLEX<HLLSketch>`` and so on, are bytes."""
+    return BinaryType() if name.startswith("COMPLEX<") else _TYPES.get(name, StringType())
