@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import transaction
 from psycopg.types.json import Jsonb
 
 from controlplane.common.database import cursor, pipeline
@@ -51,14 +52,16 @@ _INTERVALS = """
         revision = segments_interval.revision + 1
     RETURNING start, "end", version, next_partition
 """
+_KNOWN_SCHEMAS = """
+    SELECT s.fingerprint FROM segments_indexerfence f JOIN segments_segmentschema s ON s.datasource_id = f.datasource_id
+    WHERE f.task_id = %(task)s AND f.number = %(number)s AND s.fingerprint = ANY(%(fingerprints)s::text[])
+"""
 # In order, so that two publishes do not wait for each other.
 _SCHEMAS = """
     INSERT INTO segments_segmentschema (datasource_id, fingerprint, columns)
     SELECT f.datasource_id, w.fingerprint, w.columns
     FROM segments_indexerfence f, unnest(%(fingerprints)s::text[], %(columns)s::jsonb[]) AS w(fingerprint, columns)
-    WHERE f.task_id = %(task)s AND f.number = %(number)s AND NOT EXISTS (
-        SELECT FROM segments_segmentschema s WHERE s.datasource_id = f.datasource_id AND s.fingerprint = w.fingerprint
-    ) ORDER BY 2 ON CONFLICT DO NOTHING
+    WHERE f.task_id = %(task)s AND f.number = %(number)s ORDER BY 2 ON CONFLICT DO NOTHING
 """
 _SEGMENTS = """
     INSERT INTO segments_segment
@@ -92,10 +95,15 @@ def keep_schemas(task_id: str, number: int, files: Iterable[SegmentFile]) -> Non
     To be committed before the publish begins: whoever has the same new schema would wait for the end of that.
     """
     schemas = {fingerprint(columns): columns for columns in (plain(f.columns) for f in files)}
-    if schemas:
-        told = {"fingerprints": list(schemas), "columns": [json.dumps(columns) for columns in schemas.values()]}
-        with cursor() as c:
-            c.execute(_SCHEMAS, {"task": task_id, "number": number, **told})
+    if not schemas:
+        return
+    of: Parameters = {"task": task_id, "number": number}
+    with cursor() as c:
+        known = {name for (name,) in c.execute(_KNOWN_SCHEMAS, {**of, "fingerprints": list(schemas)}).fetchall()}
+    new = {name: json.dumps(columns) for name, columns in schemas.items() if name not in known}
+    if new:
+        with transaction.atomic(), cursor() as c:
+            c.execute(_SCHEMAS, {**of, "fingerprints": list(new), "columns": list(new.values())})
 
 
 @dataclass(frozen=True)
