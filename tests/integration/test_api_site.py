@@ -156,8 +156,9 @@ def test_openapi_describes_what_there_is(db: None) -> None:
     assert all("default" in o["responses"] for o in operations)
     ids = [o["operationId"] for o in operations]
     assert len(ids) == len(set(ids))
-    submit = schema["paths"]["/api/v1/tasks/"]["post"]
-    assert submit["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("/TaskSpec")
+    submitted = schema["paths"]["/api/v1/tasks/"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    either = schema["components"]["schemas"][submitted["$ref"].rpartition("/")[2]]["anyOf"]
+    assert [kind["$ref"].rpartition("/")[2] for kind in either] == ["TaskSpec", "BatchTaskSpec"]
     assert "bearer" in schema["components"]["securitySchemes"]
 
 
