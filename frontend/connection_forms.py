@@ -146,7 +146,7 @@ class KafkaForm(ConnectionForm):
         required=False,
         choices=[("", "None"), *((m, m) for m in MECHANISMS)],
         widget=_select(),
-        help_text="Of OAUTHBEARER the client and the token endpoint are other properties, below.",
+        help_text="What OAUTHBEARER and AWS_MSK_IAM need stands among the other properties, below.",
     )
     username = forms.CharField(label="User", required=False, max_length=1000, widget=_line())
     password = forms.CharField(label="Password", required=False, max_length=10_000, strip=False, widget=_password())

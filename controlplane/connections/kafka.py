@@ -28,6 +28,7 @@ from django.utils import timezone
 from controlplane.connections.resolving import PropertyProblem, client_properties
 from ingestion.specs.addresses import AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.kafka_properties import admitted
+from ingestion.specs.msk_login import with_token
 from ingestion.specs.providers import Value
 
 TIMEOUT_S = 5.0
@@ -224,7 +225,7 @@ def check_configuration(config: Mapping[str, str]) -> None:
 
     Raises ``PropertyProblem`` with the client's reason.
     """
-    alone = {name: value for name, value in config.items() if name != "bootstrap.servers"}
+    alone = {name: value for name, value in with_token(config).items() if name != "bootstrap.servers"}
     try:
         AdminClient({**alone, "log_level": 0})
     except KafkaException as error:

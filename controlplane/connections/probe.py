@@ -22,6 +22,7 @@ from controlplane.connections.resolving import PropertyProblem, client_propertie
 from controlplane.connections.verdict import Cause, Clock, Failed, Step, Verdict
 from ingestion.specs.addresses import AddressProblem, servers_of
 from ingestion.specs.kafka_properties import admitted
+from ingestion.specs.msk_login import CALLBACK, with_token
 from ingestion.specs.providers import Value
 from ingestion.specs.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_tokens, endpoint_of
 
@@ -81,10 +82,10 @@ def _cluster(steps: Steps, properties: Mapping[str, Value], topic: str) -> str:
     return remark + _as_client(steps, properties, config, topic)
 
 
-def config_of(properties: Mapping[str, Value]) -> dict[str, str]:
-    """librdkafka's properties. Raises ``Failed``."""
+def config_of(properties: Mapping[str, Value]) -> dict[str, Any]:
+    """A client's configuration. Raises ``Failed``."""
     try:
-        return client_properties(properties)
+        return with_token(client_properties(properties))
     except PropertyProblem as problem:
         raise Failed("properties", f"{problem}.", "Mend this property.") from None
 
@@ -228,6 +229,9 @@ def _client_failure(errors: list[Any], config: Mapping[str, str]) -> Failed | No
             return Failed("login", f"{message}the token endpoint gives none.", advice)
         advice = "See the broker's log: it expects tokens of another issuer, audience or claim."
         return Failed("login", f"{message}the broker refuses it.", advice)
+    if "_AUTHENTICATION" in by_name and CALLBACK in config:
+        advice = "Check the keys and aws.region, that their policy allows kafka-cluster:Connect, and the clocks."
+        return Failed("login", "The broker refuses the login that is signed with the AWS keys.", advice)
     if "_AUTHENTICATION" in by_name:
         user = config.get("sasl.username", "")
         advice = "Write the password in anew; check the user's name, the mechanism, and that the broker knows the user."

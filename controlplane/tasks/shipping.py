@@ -24,6 +24,7 @@ from django.conf import settings
 
 # What ``ingestion/`` imports; what these need comes with them. PySpark itself is the Spark worker's own.
 PACKAGES = (
+    "aws-msk-iam-sasl-signer-python",
     "confluent-kafka",
     "datasketches",
     "duckdb",

@@ -1,4 +1,4 @@
-"""``sasl.jaas.config``, as far as it is a user name and a password, or a client of a token endpoint.
+"""``sasl.jaas.config``, as far as it is a user name and a password, a client of a token endpoint, or Amazon MSK's.
 
 Reads what Java's own reader takes: a login module's class, a flag, options, a semicolon; words, texts in single or
 double quotes with escapes, comments. Messages never repeat what was written: it may be a part of the password.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from ingestion.specs import msk_login
 from ingestion.specs.token_endpoint import CLIENT_ID, CLIENT_SECRET, EXTENSIONS, MECHANISM, SCOPE, extensions_of
 
 _PACKAGE = "org.apache.kafka.common.security"
@@ -15,9 +16,10 @@ _MODULES = {
     f"{_PACKAGE}.plain.PlainLoginModule": "PLAIN",
     f"{_PACKAGE}.scram.ScramLoginModule": "SCRAM",
     f"{_PACKAGE}.oauthbearer.OAuthBearerLoginModule": MECHANISM,
+    msk_login.MODULE: msk_login.MECHANISM,
 }
 # Seen in the wild, and by name in an attack; their names are safe to repeat.
-_KNOWN = ("Krb5LoginModule", "JndiLoginModule", "IAMLoginModule", "LdapLoginModule")
+_KNOWN = ("Krb5LoginModule", "JndiLoginModule", "LdapLoginModule")
 _OF_CLIENT = {"clientId": CLIENT_ID, "clientSecret": CLIENT_SECRET, "scope": SCOPE}
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
@@ -47,6 +49,8 @@ def login_of(text: str, mechanism: str = "") -> dict[str, str]:
     options = _options(tokens[2:-1])
     if kind == MECHANISM:
         return _client(options)
+    if kind == msk_login.MECHANISM:
+        return _of_msk(options)
     unknown = set(options) - {"username", "password"}
     if unknown:
         raise ValueError("has options other than username and password, which are not supported")
@@ -67,6 +71,16 @@ def _client(options: dict[str, str]) -> dict[str, str]:
     extensions = extensions_of(options)
     found = {of: options[name] for name, of in _OF_CLIENT.items() if name in options}
     return {**found, **({EXTENSIONS: extensions} if extensions else {})}
+
+
+def _of_msk(options: dict[str, str]) -> dict[str, str]:
+    """Nothing: its keys are properties beside it, as they are system properties beside Java's."""
+    if set(options) - set(msk_login.OPTIONS_WITHOUT_EFFECT):
+        raise ValueError(
+            "has options that name a profile or a role, which are not supported: give the keys themselves, as "
+            f"{msk_login.ACCESS_KEY} and {msk_login.SECRET_KEY}"
+        )
+    return {}
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
@@ -98,7 +112,7 @@ def _checked_module(token: tuple[str, str], mechanism: str) -> str:
     kind = _MODULES.get(token[1]) if token[0] == "word" else None
     if kind is None:
         known = next((name for name in _KNOWN if token[1].endswith(f".{name}")), "this login module")
-        names = " and ".join(name.rpartition(".")[2] for name in _MODULES)
+        names = ", ".join(name.rpartition(".")[2] for name in _MODULES)
         raise ValueError(f"{known} is refused: only {names} are read, since others run code or fetch addresses")
     if mechanism and not mechanism.upper().startswith(kind):
         raise ValueError(f"the login module is for {kind}, but sasl.mechanism is {mechanism}")

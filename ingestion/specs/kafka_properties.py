@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from ingestion.specs import token_endpoint
+from ingestion.specs import msk_login, token_endpoint
 from ingestion.specs.addresses import AddressPolicy, checked_servers, servers_of
 from ingestion.specs.jaas import login_of
 from ingestion.specs.pem import CERTIFICATE, KEY, pem_of
@@ -17,11 +18,11 @@ from ingestion.specs.providers import PROVIDER, Value
 from ingestion.specs.source_traits import SourceTraits
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", token_endpoint.MECHANISM)
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", token_endpoint.MECHANISM, msk_login.MECHANISM)
 STORES = ("PEM", "PKCS12")
 _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
 # Who is spoken to, and how: what a named connection says for all specs that name it.
-OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.", "https.")
+OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.", "https.", "aws.")
 _HANDLER = "org.apache.kafka.common.security.oauthbearer.{}OAuthBearerLoginCallbackHandler"
 _NO_GROUP = "no consumer group is joined"
 _KEPT_HERE = "how far a topic was read is kept in the metadata store"
@@ -69,6 +70,10 @@ PROPERTIES: dict[str, Property] = {
     "sasl.oauthbearer.client.credentials.client.id": Property(token_endpoint.CLIENT_ID),
     "sasl.oauthbearer.client.credentials.client.secret": Property(token_endpoint.CLIENT_SECRET, secret=True),
     "sasl.login.callback.handler.class": Property(values=(_HANDLER.format(""), _HANDLER.format("secured."))),
+    "sasl.client.callback.handler.class": Property(values=(msk_login.HANDLER,)),
+    **_plain(msk_login.ACCESS_KEY, msk_login.REGION),
+    msk_login.SECRET_KEY: Property(msk_login.SECRET_KEY, secret=True),
+    msk_login.SESSION_TOKEN: Property(msk_login.SESSION_TOKEN, secret=True),
     "https.ca.pem": Property("https.ca.pem"),
     "ssl.ca.pem": Property("ssl.ca.pem"),
     "ssl.certificate.pem": Property("ssl.certificate.pem"),
@@ -163,14 +168,14 @@ _FOR_LIBRDKAFKA: dict[str, Callable[[str], str]] = {
 }
 
 
-def admitted(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, str]:
-    """librdkafka's properties, for bootstrap servers whose addresses have all been found allowed. Blocks: it resolves.
+def admitted(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, Any]:
+    """A client's configuration, for bootstrap servers whose addresses have all been found allowed. Blocks: it resolves.
 
     Without TLS the client is given these addresses, and not the names: it connects to what was checked. With TLS it
     needs the names, since the broker's certificate is for them; so it does of a token endpoint. Raises
     ``AddressProblem``, ``ValueError``.
     """
-    config = librdkafka_properties(properties)
+    config = msk_login.with_token(librdkafka_properties(properties))
     if token_endpoint.asks_for_tokens(config):
         policy.resolve(*token_endpoint.endpoint_of(config.get(token_endpoint.ENDPOINT, "")))
     addresses = checked_servers(servers_of(config.get("bootstrap.servers", "")), policy)
@@ -197,7 +202,11 @@ def insecure(properties: Mapping[str, Value]) -> dict[str, str]:
 def missing(properties: Mapping[str, Value]) -> dict[str, str]:
     """What must be there beside what is, once the secrets that are kept apart have been added; with the reason."""
     missing: dict[str, str] = {}
-    if str(properties.get("security.protocol", "")).upper().startswith("SASL_"):
+    if msk_login.signs(properties):
+        missing |= dict.fromkeys(
+            msk_login.lacks(properties), "AWS_MSK_IAM needs it, as no keys of the machine are used"
+        )
+    elif str(properties.get("security.protocol", "")).upper().startswith("SASL_"):
         missing |= dict.fromkeys(_login_needs(properties), "a login with SASL needs it")
     for name, needed in _NEEDS.items():
         if name in properties and needed not in properties:

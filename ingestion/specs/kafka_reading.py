@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from ingestion.specs import msk_login
 from ingestion.specs.addresses import servers_of
 from ingestion.specs.jaas import login_of
 from ingestion.specs.kafka_properties import MECHANISMS, OF_CONNECTION, PEM_LABELS, PROPERTIES, Property
@@ -40,10 +41,7 @@ _REASONS = (
     ),
 )
 
-_UNBUILT = {
-    "GSSAPI": ": the Kafka client here is built without Kerberos",
-    "AWS_MSK_IAM": ": its signatures are not built; Amazon MSK takes SCRAM and TLS too",
-}
+_UNBUILT = {"GSSAPI": ": the Kafka client here is built without Kerberos"}
 Place = tuple[str, ...]
 
 
@@ -163,6 +161,8 @@ def _check_value(name: str, known: Property, text: str, place: Place, faults: _F
         faults.tried(lambda: servers_of(text), *place)
     elif name == ENDPOINT:
         faults.tried(lambda: endpoint_of(text), *place)
+    elif name == msk_login.REGION:
+        faults.tried(lambda: msk_login.checked_region(text), *place)
     elif "\0" in text:
         faults.add("must not hold a NUL character", *place)
 
@@ -175,6 +175,8 @@ def _wrong_choice(name: str, known: Property, text: str) -> str:
         return f"must be one of {choices}{_UNBUILT.get(text.upper(), '')}"
     if name == "sasl.login.callback.handler.class":
         return "must be Kafka's own OAuthBearerLoginCallbackHandler, or left out: others load code"
+    if name == "sasl.client.callback.handler.class":
+        return "must be IAMClientCallbackHandler of Amazon MSK, or left out: others load code"
     if name.endswith(".deserializer"):
         return f"must be {choices}, or left out: ioConfig.inputFormat says how records are read"
     return f"{name!r} must be one of {choices}"
@@ -209,6 +211,9 @@ def _check_together(properties: dict[str, Value], faults: _Faults) -> None:
     protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
     if protocol.startswith("SASL_") and not {"sasl.mechanism", "sasl.mechanisms"} & set(properties):
         faults.add(f"sasl.mechanism is required with {protocol}: {', '.join(MECHANISMS)}", "security.protocol")
+    if not msk_login.signs(properties):
+        for name in sorted(set(msk_login.OF_LOGIN) & set(properties)):
+            faults.add(f"belongs to a login with sasl.mechanism {msk_login.MECHANISM}", name)
     named: dict[str, str] = {}
     for name, value in properties.items():
         target = PROPERTIES[name].to

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from ingestion.specs.msk_login import CALLBACK
+
 MECHANISM = "OAUTHBEARER"
 CLIENT_ID, CLIENT_SECRET = "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"
 ENDPOINT, SCOPE = "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.scope"
@@ -31,9 +33,9 @@ def endpoint_of(url: str) -> tuple[str, int]:
 
 
 def asks_for_tokens(properties: Mapping[str, object]) -> bool:
-    """Whether the login is by OAUTHBEARER."""
+    """Whether the login is by OAUTHBEARER, and the client makes no tokens itself."""
     written = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", ""))
-    return str(written).upper() == MECHANISM
+    return str(written).upper() == MECHANISM and CALLBACK not in properties
 
 
 def extensions_of(options: Mapping[str, str]) -> str:

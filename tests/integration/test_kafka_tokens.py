@@ -1,7 +1,8 @@
-"""Logins with tokens on a real broker: client credentials of a token endpoint, under librdkafka's names and Java's."""
+"""Logins with tokens on a real broker: of a token endpoint, under librdkafka's names and Java's, and signed for MSK."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,12 +15,13 @@ from controlplane.connections.resolving import client_properties
 from controlplane.supervisors import services
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import TopicWatch
+from ingestion.specs import msk_login
 from ingestion.specs.addresses import AddressPolicy
 from tests.support.django_cast import Cast
-from tests.support.house import House
+from tests.support.house import House, wait_for
 from tests.support.secured_kafka import BEARER, Secured, read, secured
 from tests.support.secured_reading import check_reads, check_shares
-from tests.support.token_endpoint import CLIENT, SECRET, TokenEndpoint, token_endpoint
+from tests.support.token_endpoint import CLIENT, SECRET, TokenEndpoint, token_endpoint, unsigned
 
 __all__ = ["secured"]  # a fixture
 JAAS = f'{BEARER} required clientId="{CLIENT}" clientSecret="{SECRET}" scope="kafka" extension_pool="p-1";'
@@ -126,3 +128,64 @@ def test_a_supervisors_secret_is_kept_and_not_shown(
     with pytest.raises(InvalidInput) as caught:
         services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     assert caught.value.errors[0].pointer.endswith("sasl.oauthbearer.client.secret")
+
+
+def msk(secured: Secured) -> dict[str, Any]:
+    """A login at Amazon MSK by IAM, as specs for Java have it, with keys of the connection's own."""
+    return {
+        "bootstrap.servers": secured.addresses["TOKEN"],
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+        "aws.accessKeyId": "AKIAEXAMPLE",
+        "aws.secretAccessKey": SECRET,
+        "aws.region": "eu-central-1",
+    }
+
+
+def test_a_broker_that_is_not_msk_refuses_a_signed_login(secured: Secured) -> None:
+    """The broker reads unsigned tokens alone: it is given the signed one, and says no."""
+    verdict = try_kafka(read(msk(secured)), secured.topic)
+    assert verdict.cause == "login" and "signed with the AWS keys" in verdict.message
+    assert "kafka-cluster:Connect" in verdict.advice
+    assert SECRET not in repr(verdict)
+    with pytest.raises(kafka.KafkaProblem) as caught:
+        kafka.topic_offsets(read(msk(secured)), secured.topic)
+    assert SECRET not in str(caught.value)
+
+
+def test_clients_that_make_their_tokens_read_and_have_new_ones_made_in_time(
+    secured: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With tokens that this broker can read, and that live for two seconds, in place of the signed ones."""
+    made: list[float] = []
+
+    def signing(config: Any) -> Any:
+        def token(_: str) -> tuple[str, float]:
+            made.append(time.time())
+            return unsigned(lifetime_s=2), made[-1] + 2
+
+        return token
+
+    monkeypatch.setattr(msk_login, "_signing", signing)
+    properties = read(msk(secured))
+    assert try_kafka(properties, secured.topic).ok
+    check_reads(secured, properties)
+    check_shares(secured, properties)
+    with kafka.cluster(properties):
+        before = len(made)
+        wait_for("a new token", lambda: len(made) > before)
+    assert made[-1] - made[-2] < 2
+
+
+def test_a_supervisors_aws_keys_are_kept_and_not_shown(secured: Secured, cast: Cast, house: House) -> None:
+    spec = house.kafka_spec(secured.topic)
+    spec["ioConfig"]["consumerProperties"] = msk(secured)
+    supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    assert SECRET not in str(supervisor.current.spec)
+    del spec["ioConfig"]["consumerProperties"]["aws.secretAccessKey"]
+    services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    spec["ioConfig"]["consumerProperties"]["aws.accessKeyId"] = "AKIAOTHER"
+    with pytest.raises(InvalidInput) as caught:
+        services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    assert caught.value.errors[0].pointer.endswith("aws.secretAccessKey")

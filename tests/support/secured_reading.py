@@ -38,7 +38,7 @@ def check_reads(secured: Secured, properties: dict[str, Any]) -> None:
 
 def check_shares(secured: Secured, properties: dict[str, Any]) -> None:
     """A share consumer of a new group reads all of its records."""
-    config = client_properties(properties)
+    config = admitted(client_properties(properties), HERE)
     group = f"group-{uuid.uuid4().hex[:8]}"
     entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])

@@ -52,7 +52,7 @@ def token_endpoint() -> Iterator[TokenEndpoint]:
             elif self.headers.get("Authorization") != f"Basic {login}":
                 self._answer(401, {"error": "invalid_client"})
             else:
-                self._answer(200, {"access_token": _unsigned(), "token_type": "Bearer", "expires_in": 300})
+                self._answer(200, {"access_token": unsigned(300), "token_type": "Bearer", "expires_in": 300})
 
         def _answer(self, status: int, body: dict[str, Any], **headers: str) -> None:
             data = json.dumps(body).encode()
@@ -81,7 +81,8 @@ def token_endpoint() -> Iterator[TokenEndpoint]:
         thread.join(10)
 
 
-def _unsigned() -> str:
+def unsigned(lifetime_s: int) -> str:
+    """A token that nobody has signed."""
     now = time.time()
-    parts = ({"alg": "none"}, {"sub": CLIENT, "iat": now, "exp": now + 300})
+    parts = ({"alg": "none"}, {"sub": CLIENT, "iat": now, "exp": now + lifetime_s})
     return ".".join(urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts) + "."
