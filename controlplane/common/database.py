@@ -4,12 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import psycopg
 from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.postgresql.psycopg_any import BaseTzLoader
+from psycopg.abc import Buffer
 
 Cursor = psycopg.Cursor[tuple[Any, ...]]
+
+
+class TimeLoader(BaseTzLoader):
+    """Python reads the usual texts much faster than Django's loader, which took a tenth of home's time."""
+
+    def load(self, data: Buffer) -> datetime:
+        try:
+            return datetime.fromisoformat(str(data, "ascii")).astimezone(self.timezone)
+        except ValueError:  # an infinity, for one
+            return super().load(data)
+
+
+def load_times_faster(*, connection: BaseDatabaseWrapper, **_: object) -> None:
+    """Receives ``connection_created``."""
+
+    class InItsZone(TimeLoader):
+        timezone = connection.timezone
+
+    connection.connection.adapters.register_loader("timestamptz", InItsZone)
 
 
 @contextmanager
