@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -45,9 +47,15 @@ def io_config_of(spec: Document) -> IOConfig:
     What can't be read under today's rules has its defaults, and says so in ``problem``.
     """
     try:
-        return read_io_config(spec)
+        return _remembered(json.dumps(_written(spec)))
     except SpecError as problem:
         return _as_far_as_known(_written(spec), problem)
+
+
+@lru_cache(maxsize=2048)
+def _remembered(io_config: str) -> IOConfig:
+    """Lists ask for those of all supervisors again and again. What is stored has no secrets in it."""
+    return read_io_config({"ioConfig": json.loads(io_config)})
 
 
 def with_task_count(spec: Document, task_count: int) -> dict[str, Any]:

@@ -27,7 +27,14 @@ from controlplane.segments.selectors.progress import PartitionProgress, progress
 from controlplane.segments.selectors.published import Rates, first_published, rates, rows_per_s
 from controlplane.segments.selectors.task_errors import ErrorGroup, error_groups
 from controlplane.segments.selectors.timeline import Bar, BarState, Ongoing, Timeline, timeline
-from controlplane.segments.selectors.totals import Totals, datasource_totals, totals_by_task, totals_of, totals_of_one
+from controlplane.segments.selectors.totals import (
+    Totals,
+    datasource_totals,
+    how_far_by_task,
+    totals_by_task,
+    totals_of,
+    totals_of_one,
+)
 
 __all__ = [
     "LAYERS",
@@ -60,6 +67,7 @@ __all__ = [
     "gaps",
     "get_event",
     "get_quarantined",
+    "how_far_by_task",
     "intervals_within",
     "lag_samples",
     "lag_series",

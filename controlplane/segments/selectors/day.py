@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from django.db import connection
@@ -40,16 +41,22 @@ _DAY = """
 
 
 def day_of(sources: Sequence[int], now: datetime) -> list[DayPoint]:
-    """In the order of time: ten minutes each, or an hour each where there are many sources."""
-    fine = len(sources) <= FINE_SOURCES
-    stretch = timedelta(minutes=10) if fine else timedelta(hours=1)
-    resolution = RESOLUTIONS[1] if fine else RESOLUTIONS[2]
-    asked: dict[str, Any] = {
-        "bin": stretch,
-        "sources": list(sources),
-        "resolution": resolution.seconds,
-        "since": now - DAY,
-    }
+    """In the order of time: ten minutes each, or an hour each where there are many sources; these are summed once a
+    minute.
+    """
+    if len(sources) <= FINE_SOURCES:
+        return _summed(sources, now, timedelta(minutes=10), RESOLUTIONS[1].seconds)
+    return _by_the_hour(tuple(sources), now.replace(second=0, microsecond=0))
+
+
+@lru_cache(maxsize=64)
+def _by_the_hour(sources: tuple[int, ...], now: datetime) -> list[DayPoint]:
+    """Kept for all who look within the minute ``now``."""
+    return _summed(sources, now, timedelta(hours=1), RESOLUTIONS[2].seconds)
+
+
+def _summed(sources: Sequence[int], now: datetime, stretch: timedelta, resolution_s: int) -> list[DayPoint]:
+    asked: dict[str, Any] = {"bin": stretch, "sources": list(sources), "resolution": resolution_s, "since": now - DAY}
     with connection.cursor() as cursor:
         cursor.execute(_DAY, asked)
         rows = cursor.fetchall()

@@ -76,10 +76,20 @@ def totals_by_task(task_ids: Sequence[str]) -> dict[str, Totals]:
     return {row["task_id"]: _totals(row) for row in fences.annotate(**_sums())}
 
 
-def _sums() -> dict[str, Any]:
+def how_far_by_task(task_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """(polled, published) by task, of those that have begun to read: what is asked of all tasks at once."""
+    fences = IndexerFence.objects.filter(task_id__in=task_ids).order_by().values("task_id")
+    sums = _sums("polled", "published")
+    return {
+        task: (polled, published) for task, polled, published in fences.annotate(**sums).values_list("task_id", *sums)
+    }
+
+
+def _sums(*names: str) -> dict[str, Any]:
+    """Of these alone, if any are named."""
     sums = {name: Coalesce(reduce(operator.add, map(Sum, columns)), 0) for name, columns in _COLUMNS.items()}
     times = {name: of(name) for name, of in _TIMES.items()}
-    return {f"total_{name}": value for name, value in (sums | times).items()}
+    return {f"total_{name}": value for name, value in (sums | times).items() if not names or name in names}
 
 
 def _totals(row: Mapping[str, Any]) -> Totals:
