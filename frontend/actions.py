@@ -142,15 +142,11 @@ class TaskActions:
         """By name, only what the role and the state allow."""
         if task.ended or task.goal == Goal.STOP or not may(user, Action.OPERATE, task.datasource.team):
             return {}
-        stop = cls._action(
-            task,
-            "stop",
-            "Stop now",
-            "It gives what it holds back to the broker, which delivers it again to others, and ends.",
-            "danger",
-        )
+        held = "It gives what it holds back to the broker, which delivers it again to others, and ends."
+        rest = "What it has done stays; what it has not come to is left as it is."
+        stop = cls._action(task, "stop", "Stop now", rest if task.is_of_segments else held, "danger")
         actions = [stop]
-        if task.goal == Goal.RUN:
+        if task.goal == Goal.RUN and not task.is_of_segments:
             text = "It stops polling, publishes what it holds, and ends."
             actions.insert(0, cls._action(task, "finish", "Finish", text, "secondary"))
         return {action.name: action for action in actions}

@@ -7,6 +7,7 @@ from django.db import models
 
 from controlplane.datasources.models import Datasource
 from controlplane.tasks.models import Resident as Resident
+from controlplane.tasks.models import Task
 
 
 class State(models.TextChoices):
@@ -30,6 +31,8 @@ class Job(models.Model):
     interval_start = models.DateTimeField()
     interval_end = models.DateTimeField()
     tier = models.IntegerField()
+    # That asked for it; None where it was due by itself.
+    task = models.ForeignKey(Task, on_delete=models.SET_NULL, null=True, related_name="merges")
     priority = models.IntegerField(default=0)
     state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
     # Who runs it: its attempts are numbered, and only the newest may replace anything.
@@ -56,7 +59,7 @@ class Job(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["datasource", "interval_start", "interval_end", "tier"],
-                condition=models.Q(state__in=OPEN),
+                condition=models.Q(state__in=OPEN, task=None),
                 name="one_open_job_per_interval_and_tier",
             )
         ]

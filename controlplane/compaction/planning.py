@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Max, Value
@@ -18,6 +19,7 @@ from controlplane.compaction.policy import LARGE, REST, Choice, Group, Seen, cho
 from controlplane.compaction.schemas import Written, written_by
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Interval, Segment
+from controlplane.tasks.models import Task
 
 LOOKED_AT, PASSED = 50, 5_000  # intervals a round: looked at, and passed over as nothing was due there a moment ago
 RESTS = timedelta(seconds=30)
@@ -53,7 +55,7 @@ def plan() -> int:
             break
         looked, looked_at = look_at(interval, policy, now), looked_at + 1
         for group in looked.choice.groups[: room - made]:
-            made += _make(looked, group, policy)
+            made += make_job(looked, group, policy)
         if looked.rests:
             _resting[interval.pk] = (interval.revision, policy, now + RESTS)
     return made
@@ -88,13 +90,11 @@ def look_at(interval: Interval, policy: Policy, now: datetime | None = None) -> 
     if _is_skipped(interval, policy):
         reason = "It is within skipOffsetFromLatest of the latest interval."
         return Looked(interval, Choice(reason=reason), {})
-    rows = _segments(interval)
-    written = written_by(s.task_id for s in rows)
+    segments, written = segments_of(interval)
     jobs = list(_jobs(interval))
-    kinds = {task: w.kind for task, w in written.items()}
     open_jobs = [j for j in jobs if j.state in OPEN]
     choice = choose(
-        [_seen(s, kinds) for s in rows],
+        segments,
         now,
         policy.limits,
         busy={j.tier for j in open_jobs},
@@ -114,12 +114,16 @@ def _is_skipped(interval: Interval, policy: Policy) -> bool:
     return latest["end"] is not None and interval.end > latest["end"] - policy.skip_offset
 
 
-def _segments(interval: Interval) -> Sequence[Segment]:
-    return list(
+def segments_of(interval: Interval) -> tuple[Sequence[Seen], dict[str, Written]]:
+    """Those in use, and how their tasks have written them."""
+    rows = list(
         Segment.objects.filter(
             datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end, used=True
         ).only("id", "rows", "size_bytes", "created_at", "task_id")
     )
+    written = written_by(s.task_id for s in rows)
+    kinds = {task: w.kind for task, w in written.items()}
+    return [_seen(s, kinds) for s in rows], written
 
 
 def _seen(segment: Segment, kinds: dict[str, str]) -> Seen:
@@ -149,8 +153,14 @@ def _backs_off(jobs: Sequence[Job], now: datetime) -> str:
     return "" if now >= again else f"It failed, and is tried again at {again:%H:%M:%S} UTC: {newest.error}"
 
 
-def _make(looked: Looked, group: Group, policy: Policy) -> int:
-    """1 for a job made; 0 when there is one already."""
+def make_job(
+    looked: Looked,
+    group: Group,
+    policy: Policy,
+    task: Task | None = None,
+    index_spec: dict[str, Any] | None = None,
+) -> int:
+    """1 for a job made; 0 when there is one already. ``task``: that has asked for it, with its own ``index_spec``."""
     interval = looked.interval
     datasource: Datasource = interval.datasource
     newest = max(group.segments, key=lambda s: s.created_at)
@@ -165,10 +175,11 @@ def _make(looked: Looked, group: Group, policy: Policy) -> int:
                 interval_start=interval.start,
                 interval_end=interval.end,
                 tier=group.tier,
+                task=task,
                 priority=policy.priority,
                 inputs=[s.id for s in group.segments],
                 data_schema=written.data_schema,
-                index_spec=written.index_spec,
+                index_spec=written.index_spec if index_spec is None else index_spec,
                 rollup=written.rolls_up,
                 max_rows_per_segment=policy.limits.target_rows,
                 rows_before=sum(s.rows for s in group.segments),

@@ -19,6 +19,7 @@ MOST_INPUTS = 2_000
 LARGE = 0.5  # of the target: as large as wanted
 TIERS = tuple(LARGE / 8**n for n in range(7, -1, -1))  # a tier's segments are below this share, and not below the last
 REST = len(TIERS)  # the tier of an interval that nothing is added to any more
+ASKED = REST + 1  # and of what somebody has asked for
 AGE, FILES, AT_ONCE_FILES = timedelta(seconds=30), 16, 200  # so many at once; fewer when the oldest has that age
 QUIET, QUIET_FILES = timedelta(minutes=10), 4
 
@@ -126,6 +127,23 @@ def _at_rest(tiers: _Tiers, now: datetime, limits: Limits) -> Iterable[Group]:
         if len(some) >= QUIET_FILES and now - some[-1].created_at >= QUIET:
             yield _group(REST, kind, some, limits)
             return
+
+
+def all_of(segments: Iterable[Seen], limits: Limits) -> Sequence[Group]:
+    """All that is not as large as wanted, whenever it came: the small ones together, one with too many rows cut up."""
+    small: dict[str, list[Seen]] = {}
+    groups: list[Group] = []
+    for segment in sorted(segments, key=lambda s: s.created_at):
+        if segment.kind is not None and segment.rows > limits.target_rows:
+            groups.append(Group(ASKED, segment.kind, (segment,)))
+        elif segment.kind is not None and limits.share(segment) < LARGE:
+            small.setdefault(segment.kind, []).append(segment)
+    for kind, waiting in sorted(small.items()):
+        while waiting:
+            group = _group(ASKED, kind, waiting, limits)
+            groups += [group] if len(group.segments) > 1 else []
+            waiting = waiting[len(group.segments) :]
+    return groups
 
 
 def _group(tier: int, kind: str, segments: Sequence[Seen], limits: Limits) -> Group:

@@ -2,14 +2,15 @@
 
 1. One process at a time has a round; who comes meanwhile leaves it at that.
 2. An application that is dead or silent has ended; what it had not done waits again, for another attempt.
-3. Jobs are made of what is due (``planning``).
-4. If some wait and no application runs, one is launched when there is room (``tasks.residents``).
+3. Tasks of people go on (``by_hand``): their jobs come first.
+4. Jobs are made of what is due (``planning``).
+5. If some wait and no application runs, one is launched when there is room (``tasks.residents``).
 """
 
 from __future__ import annotations
 
 from controlplane.common.database import only_one
-from controlplane.compaction import jobs, planning
+from controlplane.compaction import by_hand, jobs, planning
 from controlplane.compaction.models import Job, Resident, State
 from controlplane.tasks import residents
 
@@ -24,6 +25,7 @@ def run() -> None:
         residents.end_lost()
         for application in _ended_with_jobs():
             jobs.give_back(application)
+        by_hand.run()
         planning.plan()
         if residents.running() is None and Job.objects.filter(state=State.WAITING).exists():
             residents.launch(jobs.NAME)

@@ -115,9 +115,26 @@ def run(*, seconds: float) -> Killed:
     return killed
 
 
-def kill_some(killed: Killed, delete: Delete) -> bool:
+def kill_given_up(ids: Sequence[uuid.UUID], go_on: Callable[[Killed], bool], *, at_once: int = AT_ONCE) -> Killed:
+    """Delete what no lease holds any more of these, which were given up; beside a ``run``, too.
+
+    ``go_on``: asked before each batch of ``at_once``. Raises ``Unavailable``.
+    """
+    killed = Killed()
+    at_once = min(at_once, AT_ONCE)
+    with conversation(MODULE) as (given, told):
+        opened = _asked(given, told, DeleteOrder(deep_storage=settings.DEEP_STORAGE))
+        killed.error = opened.error
+        for first in range(0, len(ids), at_once):
+            if opened.error or not go_on(killed):
+                break
+            kill_some(killed, lambda paths: _asked(given, told, DeletePage(paths=paths)), ids[first : first + at_once])
+    return killed
+
+
+def kill_some(killed: Killed, delete: Delete, among: Sequence[uuid.UUID] | None = None) -> bool:
     """Some hundred segments, through all steps; whether there may be more. ``delete`` deletes files."""
-    files = begin(timezone.now())
+    files = begin(timezone.now(), among)
     if not files:
         return False
     answer = delete([path for _, path in files])
@@ -131,9 +148,11 @@ def kill_some(killed: Killed, delete: Delete) -> bool:
 
 
 @transaction.atomic
-def begin(now: datetime) -> Files:
-    """Step 1: the segments that are next, those first whose deletion had begun."""
+def begin(now: datetime, among: Sequence[uuid.UUID] | None = None) -> Files:
+    """Step 1: the segments that are next, those first whose deletion had begun. ``among``: of these only."""
     waiting = Segment.objects.select_for_update(skip_locked=True).filter(due(now))
+    if among is not None:
+        waiting = waiting.filter(pk__in=among)
     files = list(waiting.order_by("kill_began_at", "unused_at").values_list("pk", "path")[:AT_ONCE])
     Segment.objects.filter(pk__in=[pk for pk, _ in files], kill_began_at=None).update(kill_began_at=now)
     return files

@@ -187,6 +187,9 @@ class SettledRange(models.Model):
         indexes = [models.Index(models.Func("span", function="lower"), name="settled_by_offset")]
 
 
+MERGES = -1  # the number of the row of totals of a task that merges: rows of segments, and no records
+
+
 class IndexerFence(models.Model):
     """An indexer as the publish transaction knows it: the fence (its current epoch) and its totals."""
 

@@ -145,7 +145,7 @@ def _io_configs(datasource: Datasource) -> list[IOConfig]:
     versions = SpecVersion.objects.filter(
         supervisor__datasource=datasource, supervisor__terminated_at=None, version=F("supervisor__version")
     )
-    tasks = Task.objects.active().filter(datasource=datasource).exclude(kind__in=Task.BATCH)
+    tasks = Task.objects.active().filter(datasource=datasource).exclude(kind__in=[*Task.BATCH, *Task.OF_SEGMENTS])
     return [*(version.io_config for version in versions), *(task.io_config for task in tasks)]
 
 

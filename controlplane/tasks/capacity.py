@@ -297,7 +297,7 @@ def launchable(forgotten_since: datetime) -> list[Task]:
     waiting = Task.objects.filter(status=Status.PENDING, launched_at=None)
     old = Q(created_at__lt=forgotten_since)
     if _is_limited():
-        old = Q(old, kind__in=Task.SMALL) | Q(pk__in=admitted(pool()))
+        old = Q(old, kind__in=[*Task.SMALL, *Task.OF_SEGMENTS]) | Q(pk__in=admitted(pool()))
     return list(waiting.filter(old))
 
 

@@ -6,14 +6,14 @@ Messages name these functions, so the names stay wherever they are.
 from celery import shared_task
 from django.db import transaction
 
-from controlplane.tasks import launcher, watching
+from controlplane.tasks import kills, launcher, watching
 from controlplane.tasks.models import Task
 
 
 @shared_task(name="controlplane.tasks.tasks.launch")
 def launch(task_id: str) -> bool:
-    """Start a task's application, once."""
-    return launcher.launch(task_id)
+    """Start a task's application, once; one that deletes segments has none, and is done here."""
+    return kills.run(task_id) or launcher.launch(task_id)
 
 
 @shared_task(name="controlplane.tasks.tasks.watch")

@@ -39,7 +39,7 @@ def launch(task_id: str) -> bool:
     at its end.
     """
     waiting = Task.objects.filter(pk=task_id, status=Status.PENDING, launched_at=None).first()
-    if waiting is None or process_of(task_id) is not None:
+    if waiting is None or waiting.is_of_segments or process_of(task_id) is not None:
         return False
     try:
         if waiting.kind not in PLAIN:

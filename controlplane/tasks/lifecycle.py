@@ -119,5 +119,10 @@ def fail_lost(heard_since: datetime) -> list[str]:
 def _lost_message(task: Task, silence: timedelta) -> str:
     if task.last_heartbeat_at is None:
         return "The application never reported. Its log says why."
+    if task.kind == Task.Kind.KILL:
+        return (
+            "The worker that ran it is gone. What it had given up goes with the next deletions; submit it again for "
+            "what is left."
+        )
     after = "Nothing was published; submit the task again." if task.is_batch else "What it held is delivered again."
     return f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. {after}"

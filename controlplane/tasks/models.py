@@ -51,8 +51,8 @@ class TaskQuerySet(ConcealingQuerySet["Task"]):
         return self.exclude(kind__in=Task.Kind.values)
 
     def in_pool(self) -> TaskQuerySet:
-        """Those that take places of the pool: repairs and replays are small."""
-        return self.exclude(kind__in=Task.SMALL)
+        """Those that take places of the pool: repairs and replays are small, and some have no application."""
+        return self.exclude(kind__in=[*Task.SMALL, *Task.OF_SEGMENTS])
 
 
 def task_kinds() -> list[tuple[str, str]]:
@@ -79,9 +79,13 @@ class Task(models.Model):
         # Batch tasks, by Druid's types.
         INDEX_PARALLEL = "index_parallel", "batch"
         INDEX = "index", "batch, one slot"
+        # About segments that are there; by Druid's types, too.
+        COMPACT = "compact", "compaction"
+        KILL = "kill", "deletion"
 
     SMALL = (Kind.REPAIR, Kind.REPLAY)
     BATCH = (Kind.INDEX_PARALLEL, Kind.INDEX)
+    OF_SEGMENTS = (Kind.COMPACT, Kind.KILL)  # without an application of their own
 
     class Replay(models.TextChoices):
         """What becomes of the quarantined records that a replay holds."""
@@ -122,8 +126,9 @@ class Task(models.Model):
     observation = models.JSONField(default=dict)
     # Kafka had no such topic when it was first asked: all that comes into it is newer than the reader.
     topic_missed = models.BooleanField(default=False, db_default=False)
-    # Of a batch task: how many parts the phase has that it is in, and how many are done; and of its records that could
-    # not be read, or have a faulty field, the first (``ingestion.specs.protocol.UnreadRecord``).
+    # Of a batch task: how many parts the phase has that it is in, and how many are done; of one of segments: how many
+    # merges, or files to delete. And of a batch task's records that could not be read, or have a faulty field, the
+    # first (``ingestion.specs.protocol.UnreadRecord``).
     parts = models.IntegerField(default=0, db_default=0)
     parts_done = models.IntegerField(default=0, db_default=0)
     unread = models.JSONField(default=list, db_default=[])
@@ -165,6 +170,16 @@ class Task(models.Model):
         return self.kind in Task.BATCH
 
     @property
+    def is_of_segments(self) -> bool:
+        """Whether it merges or deletes segments, and reads nothing itself."""
+        return self.kind in Task.OF_SEGMENTS
+
+    @property
+    def may_go_again(self) -> bool:
+        """Whether its spec can be submitted once more."""
+        return self.reads or self.is_batch or self.is_of_segments
+
+    @property
     def percent_done(self) -> int:
         """Of the parts of its phase."""
         return min(self.parts_done, self.parts) * 100 // self.parts if self.parts else 0
@@ -172,7 +187,7 @@ class Task(models.Model):
     @property
     def in_pool(self) -> bool:
         """Whether it takes places of the pool."""
-        return self.kind not in Task.SMALL
+        return self.kind not in Task.SMALL and not self.is_of_segments
 
     @cached_property
     def io_config(self) -> IOConfig:

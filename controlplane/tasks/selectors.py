@@ -16,12 +16,13 @@ from django.utils import timezone
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.datasources.concealing import mark
-from controlplane.segments.models import FaultyRecord, IndexerFence, QuarantinedRecord, SourceEvent
+from controlplane.segments.models import MERGES, FaultyRecord, IndexerFence, QuarantinedRecord, SourceEvent
 from controlplane.segments.selectors import Totals, list_faulty, list_quarantined_by, totals_of, totals_of_one
 from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
+from controlplane.tasks.segment_specs import segment_spec
 from controlplane.teams.models import User
 from ingestion.specs import batch
 from ingestion.specs.secrets import masked
@@ -143,6 +144,8 @@ def task_report(user: User, task: Task) -> Report:
 def _without_effect(task: Task) -> list[str]:
     if task.is_batch:
         return batch.options_without_effect(task.spec)
+    if task.is_of_segments:
+        return segment_spec(task).options_without_effect()
     return diagnosis.options_without_effect(task.spec, supervised=bool(task.supervisor_id))
 
 
@@ -210,7 +213,7 @@ def _indexer_rows(task: Task) -> list[IndexerRow]:
     seen = {i.number: i for i in task.indexers.all()}
     for indexer in seen.values() if task.concealed_for else ():
         indexer.message = indexer.message and mark(task.concealed_for)
-    fences = {f.number: f for f in IndexerFence.objects.filter(task_id=task.pk)}
+    fences = {f.number: f for f in IndexerFence.objects.filter(task_id=task.pk).exclude(number=MERGES)}
     return [
         IndexerRow(number, seen.get(number), fences.get(number), totals_of_one(fences.get(number)))
         for number in sorted({*seen, *fences})

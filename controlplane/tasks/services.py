@@ -25,18 +25,22 @@ from controlplane.tasks.checking import read_spec
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.quotas import check_indexers
+from controlplane.tasks.segment_tasks import submit_segment_task
 from controlplane.teams import audit
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import IOConfig, TaskSpec, parse_task_spec
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.batch import is_batch
+from ingestion.specs.segment_tasks import is_segment_task
 
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
     """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
     if is_batch(document):
         return submit_batch(user=user, document=document, team_name=team_name)
+    if is_segment_task(document):
+        return submit_segment_task(user=user, document=document)
     spec = read_spec(user, document, parse_task_spec)
     check_slots("taskCount", spec.spec.ioConfig.taskCount)
     reached = named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)

@@ -24,6 +24,7 @@ from controlplane.supervisors.services import submit_supervisor
 from controlplane.tasks.batches import check_batch
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import task_kinds
+from controlplane.tasks.segment_tasks import check_segment_task
 from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
 from frontend.examples import check_filled_in, examples, reading
@@ -32,6 +33,7 @@ from frontend.preview import preview_of, preview_request
 from frontend.views.common import PageRequest, page, refused
 from ingestion.specs import parse_supervisor_spec, parse_task_spec
 from ingestion.specs.batch import is_batch
+from ingestion.specs.segment_tasks import is_segment_task
 
 TEMPLATE = "specs/new.html"
 # A second task needs an id of its own, and only a supervisor can be suspended.
@@ -145,6 +147,9 @@ def _new(
 def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[str, Any]) -> HttpResponse:
     """Read the spec, look whether a topic of it is there, and change nothing."""
     document = form.cleaned_data["document"]
+    if kind is TASK and is_segment_task(document):
+        check_segment_task(request.user, document)
+        return render(request, TEMPLATE, {**context, "faultless": True})
     if kind is TASK and is_batch(document):
         team_of_spec(request.user, check_batch(request.user, document).datasource, form.team_name)
         return render(request, TEMPLATE, {**context, "faultless": True})

@@ -6,7 +6,8 @@ from pydantic import RootModel
 
 from ingestion.specs.batch import BatchTaskSpec
 from ingestion.specs.ingestion_spec import TaskSpec
+from ingestion.specs.segment_tasks import CompactTaskSpec, KillTaskSpec
 
 
-class AnyTaskSpec(RootModel[TaskSpec | BatchTaskSpec]):
-    """A task that reads a topic, or a batch task, which reads files."""
+class AnyTaskSpec(RootModel[TaskSpec | BatchTaskSpec | CompactTaskSpec | KillTaskSpec]):
+    """A task that reads a topic; a batch task, which reads files; one that merges segments, or deletes them."""

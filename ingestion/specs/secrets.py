@@ -30,8 +30,8 @@ def split(document: Document) -> tuple[Document, dict[str, str]]:
 
 
 def masked(document: Document) -> Document:
-    """A canonical spec fit for an answer or a page."""
-    return _rewritten(document, lambda name, value: MASK)
+    """A canonical spec fit for an answer or a page. What names no reader, as a task about segments, holds none."""
+    return document if "spec" not in document else _rewritten(document, lambda name, value: MASK)
 
 
 def of_kafka(secrets: Mapping[str, str]) -> dict[str, str]:

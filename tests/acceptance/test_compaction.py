@@ -23,6 +23,11 @@ _LIVE = """
     SELECT count(*) FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id
     WHERE d.name = %s AND s.used
 """
+OPEN = ("waiting", "running")
+_INTERVALS = """
+    SELECT s.interval_start, count(*) FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id
+    WHERE d.name = %s AND s.used GROUP BY 1
+"""
 _APPLICATION = "SELECT id FROM tasks_resident WHERE ended_at IS NULL"
 
 
@@ -76,3 +81,15 @@ def test_a_running_share_groups_segments_become_few_whatever_is_killed(house: Ho
     check_exactly_once(house, topic, range(records))
     progress = house.api("GET", f"/druid/coordinator/v1/compaction/progress?dataSource={topic}")
     assert progress["remainingSegmentSize"] >= 0
+
+    house.api("DELETE", f"{CONFIG}/{topic}", expect=200)
+    wait_for("no merge is open", lambda: {row[1] for row in house.sql(_JOBS, topic)}.isdisjoint(OPEN), 120)
+    everything = {"type": "interval", "interval": "2000-01-01/2100-01-01"}
+    asked = {"type": "compact", "dataSource": topic, "ioConfig": {"type": "compact", "inputSpec": everything}}
+    task = house.api("POST", "/druid/indexer/v1/task", asked)["task"]
+    house.ended(task)
+    report = house.api("GET", f"/druid/indexer/v1/task/{task}/reports")["headgate"]["payload"]
+    assert report["adds_up"] and report["published"] == report["polled"] <= records, report
+    intervals = house.sql(_INTERVALS, topic)
+    assert {live for _, live in intervals} == {1}, intervals
+    check_exactly_once(house, topic, range(records))

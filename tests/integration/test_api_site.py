@@ -158,7 +158,12 @@ def test_openapi_describes_what_there_is(db: None) -> None:
     assert len(ids) == len(set(ids))
     submitted = schema["paths"]["/api/v1/tasks/"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     either = schema["components"]["schemas"][submitted["$ref"].rpartition("/")[2]]["anyOf"]
-    assert [kind["$ref"].rpartition("/")[2] for kind in either] == ["TaskSpec", "BatchTaskSpec"]
+    assert [kind["$ref"].rpartition("/")[2] for kind in either] == [
+        "TaskSpec",
+        "BatchTaskSpec",
+        "CompactTaskSpec",
+        "KillTaskSpec",
+    ]
     assert "bearer" in schema["components"]["securitySchemes"]
 
 

@@ -29,6 +29,7 @@ from ingestion.specs import (
 )
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import IndexerStatus, QuarantinedRecord, Refusal
+from ingestion.specs.segment_tasks import is_segment_task, parse_segment_task
 from tests.support import pages
 from tests.support.pages import anchors, codes, first_codes, rows, without_code
 from tests.support.routes import all_routes
@@ -312,7 +313,9 @@ def test_specs_in_the_pages_are_good_ones() -> None:
     for page in PAGES:
         for block in re.findall(r"^```json\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
             document = json.loads(block)
-            if "ioConfig" in document:
+            if is_segment_task(document):
+                parse_segment_task(document)
+            elif "ioConfig" in document:
                 parse_task_spec(document)
                 parse_supervisor_spec(document)
                 found += 1

@@ -17,6 +17,7 @@ from controlplane.tasks.capacity import Pool
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
 from ingestion.specs.counters import COUNTERS, IN_DRUID, Size
+from ingestion.specs.segment_tasks import DEFAULT_BATCH
 
 N = TypeVar("N", int, float)
 _COUNTED = ("polled", *(c.name for c in COUNTERS if not isinstance(c, Size)), "segments", "size_bytes", "publishes")
@@ -85,8 +86,16 @@ def task_reports(report: Report) -> dict[str, Any]:
         "optionsWithoutEffect": report.without_effect,
         "whyNothing": [{"code": r.code, "text": r.text} for r in report.reasons],
     }
-    kinds = (("ingestionStatsAndErrors", payload), ("headgate", ours))
+    first = (
+        ("killUnusedSegments", _killed(task)) if task.kind == Task.Kind.KILL else ("ingestionStatsAndErrors", payload)
+    )
+    kinds = (first, ("headgate", ours))
     return {kind: {"type": kind, "taskId": task.pk, "payload": content} for kind, content in kinds}
+
+
+def _killed(task: Task) -> dict[str, int]:
+    at_once = int(task.spec.get("batchSize", DEFAULT_BATCH))
+    return {"numSegmentsKilled": task.parts_done, "numBatchesProcessed": -(-task.parts_done // at_once)}
 
 
 def row_stats(counts: Mapping[str, N]) -> dict[str, N]:

@@ -1,0 +1,172 @@
+"""Tasks about segments that are there, in Druid's JSON names: ``compact`` merges them, ``kill`` deletes what is unused.
+
+Source: Druid's reference of compaction and of deleting data. What Druid has and is refused says so where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from ingestion.specs.base import SpecModel, a_plain_name, unbuilt, utc
+from ingestion.specs.batch import BatchTuningConfig
+from ingestion.specs.errors import SpecError, issue_at, issues_of
+from ingestion.specs.intervals import interval_ms
+from ingestion.specs.limits import FieldName
+
+SEGMENT_TASKS = ("compact", "kill")
+MOST_VERSIONS = 1_000
+MOST_SEGMENTS = 2**31 - 1
+DEFAULT_BATCH = 100  # segments that are deleted at once
+PRIORITY = 25  # Druid's, of a compaction
+_REINDEX = "is not supported: submit an index_parallel task with the input source druid, which writes the rows anew"
+
+
+def _an_interval(value: str) -> str:
+    start, end = interval_ms(value)
+    if start == end:
+        raise ValueError("is empty: its end must be after its start")
+    return value
+
+
+Interval = Annotated[FieldName, AfterValidator(_an_interval)]
+Name = Annotated[str, AfterValidator(a_plain_name)]
+
+
+class CompactInputSpec(SpecModel):
+    """The segments whose intervals touch this one."""
+
+    type: Literal["interval"]
+    interval: Interval
+    sha256OfSortedSegmentIds: Annotated[None, unbuilt("is not supported: what is there when it runs is merged")] = None
+
+
+class CompactIOConfig(SpecModel):
+    """What is merged. The last two mean nothing where rows stay in their intervals: both say what they may be."""
+
+    type: Literal["compact"]
+    inputSpec: CompactInputSpec
+    dropExisting: bool = False
+    allowNonAlignedInterval: bool = False
+
+
+class CompactionRunner(SpecModel):
+    """Druid's native one, as here there is one only."""
+
+    type: Literal["native"]
+
+
+class CompactTaskSpec(SpecModel):
+    """Merge the segments of an interval into fewer; rows stay what they are."""
+
+    type: Literal["compact"]
+    id: Name | None = None
+    dataSource: Name
+    ioConfig: CompactIOConfig | None = None
+    interval: Interval | None = None  # Druid's older form
+    tuningConfig: BatchTuningConfig = Field(default_factory=BatchTuningConfig)
+    context: dict[str, Any] = Field(default_factory=dict)
+    compactionRunner: CompactionRunner | None = None
+    segments: Annotated[None, unbuilt("is not supported: name an interval in ioConfig.inputSpec")] = None
+    granularitySpec: Annotated[None, unbuilt(_REINDEX)] = None
+    segmentGranularity: Annotated[None, unbuilt(_REINDEX)] = None
+    dimensionsSpec: Annotated[None, unbuilt(_REINDEX)] = None
+    dimensions: Annotated[None, unbuilt(_REINDEX)] = None
+    metricsSpec: Annotated[None, unbuilt(_REINDEX)] = None
+    transformSpec: Annotated[None, unbuilt(_REINDEX)] = None
+    projections: Annotated[None, unbuilt("is not supported: queries read the rows")] = None
+
+    @model_validator(mode="after")
+    def _one_interval(self) -> Self:
+        if (self.ioConfig is None) == (self.interval is None):
+            raise ValueError("name an interval in ioConfig.inputSpec, or in the older field interval, and only in one")
+        return self
+
+    @property
+    def span_ms(self) -> tuple[int, int]:
+        """What is merged, in milliseconds, half-open."""
+        return interval_ms(self.interval_text)
+
+    @property
+    def interval_text(self) -> str:
+        """The interval as it is written."""
+        return self.interval or (self.ioConfig.inputSpec.interval if self.ioConfig else "")
+
+    @property
+    def priority(self) -> int:
+        """Jobs of a higher one come first."""
+        given = self.context.get("priority")
+        if isinstance(given, int) and not isinstance(given, bool) and abs(given) <= 1000:
+            return given
+        return PRIORITY
+
+    def options_without_effect(self) -> list[str]:
+        """What it sets that does not do here what it says in Druid, by path and with the reason."""
+        given = self.tuningConfig.model_dump(exclude_unset=True, exclude_none=True)
+        left = [n for n in given if n not in ("type", "partitionsSpec", "maxRowsPerSegment", "indexSpec")]
+        options = [f"tuningConfig.{name}: {_APPLICATION}" for name in left]
+        if self.ioConfig is not None and self.ioConfig.dropExisting:
+            options.append("ioConfig.dropExisting: merged segments take the place of those they were made of")
+        if self.context.keys() - {"priority"}:
+            options.append("context: nothing here reads anything of it but priority")
+        return options
+
+
+_APPLICATION = "the compaction application sees to it, for all datasources"
+
+
+class KillTaskSpec(SpecModel):
+    """Delete unused segments whose intervals lie within the one given, for good."""
+
+    type: Literal["kill"]
+    id: Name | None = None
+    dataSource: Name
+    interval: Interval
+    versions: Annotated[list[FieldName], Field(min_length=1, max_length=MOST_VERSIONS)] | None = None
+    markAsUnused: bool = False
+    batchSize: int = Field(default=DEFAULT_BATCH, ge=1, le=MOST_SEGMENTS)
+    limit: int | None = Field(default=None, ge=1, le=MOST_SEGMENTS)
+    maxUsedStatusLastUpdatedTime: Annotated[datetime, AfterValidator(utc)] | None = None
+    context: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _limit_or_mark(self) -> Self:
+        if self.markAsUnused and (self.limit is not None or self.maxUsedStatusLastUpdatedTime is not None):
+            raise ValueError(
+                "markAsUnused is for all of the interval: leave limit and maxUsedStatusLastUpdatedTime out"
+            )
+        return self
+
+    @property
+    def span_ms(self) -> tuple[int, int]:
+        """Within which segments lie, in milliseconds, half-open."""
+        return interval_ms(self.interval)
+
+    @property
+    def interval_text(self) -> str:
+        """The interval as it is written."""
+        return self.interval
+
+    def options_without_effect(self) -> list[str]:
+        """What it sets that does not do here what it says in Druid."""
+        return ["context: nothing here reads it"] if self.context else []
+
+
+def is_segment_task(document: Any) -> bool:
+    """Whether a document, as it is written, is one of these."""
+    return isinstance(document, Mapping) and document.get("type") in SEGMENT_TASKS
+
+
+def parse_segment_task(document: Any) -> CompactTaskSpec | KillTaskSpec:
+    """Read one of these. Raises ``SpecError``."""
+    if not is_segment_task(document):
+        raise SpecError([issue_at(["type"], f"must be one of {', '.join(SEGMENT_TASKS)}")])
+    try:
+        if document["type"] == "kill":
+            return KillTaskSpec.model_validate(document)
+        return CompactTaskSpec.model_validate(document)
+    except ValidationError as error:
+        raise SpecError(issues_of(error, document)) from None
