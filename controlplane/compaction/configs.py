@@ -133,7 +133,12 @@ def read_config(document: Any) -> CompactionConfig:
     try:
         return CompactionConfig.model_validate(document)
     except ValidationError as error:
-        raise InvalidInput("; ".join(_fault(e) for e in error.errors()[:10])) from None
+        raise faults_of(error) from None
+
+
+def faults_of(error: ValidationError) -> InvalidInput:
+    """Each field at fault, in our own words."""
+    return InvalidInput("; ".join(_fault(e) for e in error.errors()[:10]))
 
 
 def _fault(error: Any) -> str:
@@ -146,33 +151,36 @@ def _fault(error: Any) -> str:
 
 
 @transaction.atomic
-def set_config(*, user: User, datasource: Datasource, config: CompactionConfig, comment: str = "") -> None:
-    """Turn it on, with these settings."""
+def set_config(
+    *, user: User, datasource: Datasource, config: CompactionConfig, comment: str = "", suspended: bool = False
+) -> None:
+    """Turn it on, with these settings; or keep them for later, ``suspended``."""
     require(user, Action.OPERATE, datasource.team)
     document = config.model_dump(mode="json", exclude_unset=True)
-    Configured.objects.update_or_create(
-        datasource=datasource, defaults={"enabled": True, "document": document, "updated_at": timezone.now()}
-    )
-    _note(user, datasource, document, comment)
+    set_now = {"enabled": not suspended, "suspended": suspended, "document": document}
+    Configured.objects.update_or_create(datasource=datasource, defaults={**set_now, "updated_at": timezone.now()})
+    _note(user, datasource, document, comment, suspended)
 
 
 @transaction.atomic
 def turn_off(*, user: User, datasource: Datasource, comment: str = "") -> None:
     """No job of it is made any more; those that run end. Raises ``NotFound`` where it is off already."""
     require(user, Action.OPERATE, datasource.team)
-    if config_of(datasource) is None:
+    kept = Configured.objects.filter(datasource=datasource, suspended=True).exists()
+    if config_of(datasource) is None and not kept:
         raise NotFound(f"Automatic compaction of {datasource.name!r} is off.")
-    Configured.objects.update_or_create(
-        datasource=datasource,
-        defaults={"enabled": False, "document": {"dataSource": datasource.name}, "updated_at": timezone.now()},
-    )
+    set_now = {"enabled": False, "suspended": False, "document": {"dataSource": datasource.name}}
+    Configured.objects.update_or_create(datasource=datasource, defaults={**set_now, "updated_at": timezone.now()})
     _note(user, datasource, None, comment)
 
 
-def _note(user: User, datasource: Datasource, document: dict[str, Any] | None, comment: str) -> None:
+def _note(
+    user: User, datasource: Datasource, document: dict[str, Any] | None, comment: str, suspended: bool = False
+) -> None:
     ConfigChange.objects.create(
         datasource=datasource,
         document=document,
+        suspended=suspended,
         author=user.get_username(),
         comment=comment[:_LONGEST_COMMENT],
         address=current_address() or "",
@@ -186,4 +194,5 @@ def _note(user: User, datasource: Datasource, document: dict[str, Any] | None, c
         target_id=datasource.name,
         action=action,
         **({} if document is None else {"config": document}),
+        **({"suspended": True} if suspended else {}),
     )

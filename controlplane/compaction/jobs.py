@@ -62,9 +62,9 @@ def _is_overdue(job: Job, now: datetime) -> bool:
 
 
 def _is_over(resident: Resident, now: datetime) -> bool:
-    """It has nothing to do any more, or ingestion waits for its places."""
+    """It has nothing to do any more, ingestion waits for its places, or it is to have more or fewer of them."""
     idle = resident.idle_since is not None and now - resident.idle_since >= settings.COMPACTION_IDLE
-    return idle or residents.must_give_way()
+    return idle or residents.must_give_way() or residents.has_old_share(resident)
 
 
 def _take(resident: Resident, free: int, now: datetime) -> list[Job]:

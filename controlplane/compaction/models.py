@@ -77,6 +77,7 @@ class Configured(models.Model):
 
     datasource = models.OneToOneField(Datasource, on_delete=models.CASCADE, related_name="compaction")
     enabled = models.BooleanField(default=True)
+    suspended = models.BooleanField(default=False, db_default=False)  # then it is not enabled, and may be once more
     document = models.JSONField()  # Druid's compaction config, as it was given
     updated_at = models.DateTimeField()
 
@@ -86,6 +87,7 @@ class ConfigChange(models.Model):
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="compaction_changes")
     document = models.JSONField(null=True)  # None: it was turned off
+    suspended = models.BooleanField(default=False, db_default=False)
     author = models.CharField(max_length=150)
     comment = models.CharField(max_length=500, blank=True)
     address = models.CharField(max_length=45, blank=True)

@@ -20,6 +20,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Interval
 
 SHOWN_INTERVALS = 25
+SHOWN_CHANGES = 1_000
 
 
 @dataclass(frozen=True)

@@ -23,3 +23,15 @@ class Resident(models.Model):
         constraints = [
             models.UniqueConstraint(models.Value(1), condition=models.Q(ended_at=None), name="one_resident_at_a_time")
         ]
+
+
+class CompactionShare(models.Model):
+    """How much of the pool compaction may take, as an administrator of the site has set it. One row at most."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    ratio = models.FloatField()  # of the pool's places, 0 to 1
+    most = models.IntegerField(null=True)  # slots, whatever the ratio makes; None for no bound
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="one_share_of_compaction")]

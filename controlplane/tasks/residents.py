@@ -10,6 +10,7 @@ import secrets
 import signal
 import string
 from datetime import datetime, timedelta
+from math import floor
 
 from django.conf import settings
 from django.db import transaction
@@ -19,9 +20,10 @@ from controlplane.common.database import cursor
 from controlplane.common.text import storable
 from controlplane.tasks import capacity, hearing, launcher, spark_conf
 from controlplane.tasks.lifecycle import ERROR_LENGTH, token_hash
-from controlplane.tasks.models import Resident
+from controlplane.tasks.models import CompactionShare, Resident
 
 APPLICATION = "compact.py"
+_ROUNDING = 1e-9  # 0.29 of 100 places are 29
 LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
 
 
@@ -30,10 +32,26 @@ def running() -> Resident | None:
     return Resident.objects.filter(ended_at=None).first()
 
 
+def share() -> CompactionShare:
+    """What it may take of the pool: as it was set, else as the site's settings say."""
+    found = CompactionShare.objects.first()
+    return found or CompactionShare(ratio=settings.COMPACTION_PERCENT / 100)
+
+
 def slots() -> int:
-    """How many jobs it may run side by side: its share of the pool, or of this machine's cores; one at least."""
+    """How many jobs it may run side by side: its share of the pool, or of this machine's cores.
+
+    One at least, unless the share is nothing: then none.
+    """
+    wanted = share()
     places = settings.WORKER_CAPACITY or os.cpu_count() or 1
-    return max(1, places * settings.COMPACTION_PERCENT // 100)
+    of_ratio = max(1, floor(places * wanted.ratio + _ROUNDING)) if wanted.ratio > 0 else 0
+    return of_ratio if wanted.most is None else min(of_ratio, wanted.most)
+
+
+def has_old_share(resident: Resident) -> bool:
+    """Whether another share was set since it was launched: it ends, and the next one has the new one."""
+    return CompactionShare.objects.filter(updated_at__gt=resident.launched_at).exists()
 
 
 def launch(name: str) -> Resident | None:
@@ -54,7 +72,7 @@ def launch(name: str) -> Resident | None:
 @transaction.atomic
 def _claimed(name: str, token: str) -> Resident | None:
     wanted = slots()
-    if running() is not None or not capacity.has_room_for(wanted):
+    if not wanted or running() is not None or not capacity.has_room_for(wanted):
         return None
     suffix = "".join(secrets.choice(string.ascii_lowercase) for _ in range(8))
     now = timezone.now()

@@ -42,6 +42,7 @@ ACTIONS = {
         "transfer",
         "set_compaction",
         "turn_off_compaction",
+        "set_compaction_slots",
         "mark_unused",
         "mark_used",
         "kill",

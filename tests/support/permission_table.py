@@ -336,6 +336,7 @@ C = "druid/coordinator/v1/"
 COMPACTION = {"dataSource": "flights", "skipOffsetFromLatest": "PT1H"}
 C_DS, M_DS = f"{C}datasources/<str:name>", f"{C}metadata/datasources/<str:name>"
 RESET = {"type": "kafka", "partitions": {"type": "end", "stream": "flights-topic", "partitionOffsetMap": {"0": 1}}}
+D_AC = f"{D}supervisor/autocompact__<str:name>"
 D_TASK, D_SV = f"{D}task/<str:task_id>", f"{D}supervisor/<str:supervisor_id>"
 D_DS = f"{D}datasources/<str:name>"
 DRUID = [
@@ -372,8 +373,15 @@ DRUID = [
     Row("POST", f"{D_SV}/suspend", OPERATE),
     Row("POST", f"{D_SV}/resume", instead(OPERATE, success=400)),
     Row("POST", f"{D_SV}/terminate", ADMINISTER),
+    # Nobody has set a config of the datasource: there is no supervisor that merges.
+    *(Row("GET", f"{D_AC}{part}", instead(SEE, success=404)) for part in ("", "/status", "/health", "/stats")),
+    Row("GET", f"{D_AC}/history", SEE),
+    *(Row("POST", f"{D_AC}/{action}", instead(SEE, success=404)) for action in ("suspend", "resume", "terminate")),
+    Row("GET", f"{D}compaction/config/cluster", LOGGED_IN),
+    Row("POST", f"{D}compaction/config/cluster", SITE, {"compactionTaskSlotRatio": 0.25}),
     Row("GET", f"{C}config/compaction", LOGGED_IN),
     Row("POST", f"{C}config/compaction", OPERATE, COMPACTION),
+    Row("POST", f"{C}config/compaction/taskslots", SITE, query="?ratio=0.25"),
     Row("GET", f"{C}config/compaction/<str:name>", instead(SEE, success=404)),  # in tests it is off
     Row("DELETE", f"{C}config/compaction/<str:name>", instead(OPERATE, success=404)),
     Row("GET", f"{C}config/compaction/<str:name>/history", SEE),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,9 +15,9 @@ from controlplane.api.druid.shapes import instant
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.compaction import configs, selectors
 from controlplane.compaction.selectors import Amount
+from controlplane.compaction.slots import read_cluster_config, set_share, shown_share
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
-from controlplane.tasks.residents import slots
 
 MOST_DATASOURCES = 1000
 COMMENT = "X-Druid-Comment"
@@ -27,6 +26,12 @@ _CONFIGS = shape(
     compactionConfigs=array(ANYTHING),
     compactionTaskSlotRatio={"type": "number"},
     maxCompactionTaskSlots=NUMBER,
+    engine=TEXT,
+)
+_CLUSTER = shape(
+    compactionTaskSlotRatio={"type": "number"},
+    maxCompactionTaskSlots=NUMBER,
+    useSupervisors=described.FLAG,
     engine=TEXT,
 )
 _HISTORY = array(
@@ -41,7 +46,8 @@ _AMOUNTS = {
     for what in ("bytes", "segmentCount", "intervalCount")
     for how in ("AwaitingCompaction", "Compacted", "Skipped")
 }
-_STATUS = shape(latestStatus=array(shape(dataSource=TEXT, scheduleStatus=TEXT, **_AMOUNTS)))
+STATUS = shape(dataSource=TEXT, scheduleStatus=TEXT, **_AMOUNTS)
+_STATUSES = shape(latestStatus=array(STATUS))
 _PROGRESS = shape(remainingSegmentSize=NUMBER)
 
 
@@ -56,8 +62,7 @@ class ConfigsView(DruidView):
         return Response(
             {
                 "compactionConfigs": shown,
-                "compactionTaskSlotRatio": settings.COMPACTION_PERCENT / 100,
-                "maxCompactionTaskSlots": slots(),
+                **shown_share(),
                 "engine": "native",
             }
         )
@@ -75,6 +80,44 @@ class ConfigsView(DruidView):
         comment = request.headers.get(COMMENT, "")
         configs.set_config(user=self.actor, datasource=datasource, config=config, comment=comment)
         return Response({})
+
+
+class TaskSlotsView(DruidView):
+    @extend_schema(
+        operation_id="druid_set_compaction_task_slots",
+        tags=_TAG,
+        request=None,
+        parameters=[OpenApiParameter("ratio", float), OpenApiParameter("max", int)],
+        responses={(200, "application/json"): ANYTHING},
+    )
+    def post(self, request: Request) -> Response:
+        """How much of the pool compaction may take, of all datasources; what is left out stays as it is."""
+        names = {"ratio": "compactionTaskSlotRatio", "max": "maxCompactionTaskSlots"}
+        given = {name: request.query_params[short] for short, name in names.items() if short in request.query_params}
+        set_share(user=self.actor, config=read_cluster_config(given))
+        return Response({})
+
+
+class ClusterConfigView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_cluster_compaction_config",
+        tags=_TAG,
+        responses={(200, "application/json"): _CLUSTER},
+    )
+    def get(self, request: Request) -> Response:
+        """How much of the pool compaction may take, of all datasources."""
+        return Response({**shown_share(), "useSupervisors": True, "engine": "native"})
+
+    @extend_schema(
+        operation_id="druid_set_cluster_compaction_config",
+        tags=_TAG,
+        request={"application/json": ANYTHING},
+        responses={(200, "application/json"): shape(success=described.FLAG)},
+    )
+    def post(self, request: Request) -> Response:
+        """Set it; what is left out stays as it is."""
+        set_share(user=self.actor, config=read_cluster_config(request.data))
+        return Response({"success": True})
 
 
 class ConfigView(DruidView):
@@ -111,7 +154,7 @@ class HistoryView(DruidView):
         return Response(
             [
                 {
-                    "compactionConfig": change.document,
+                    "compactionConfig": None if change.suspended else change.document,
                     "auditInfo": {"author": change.author, "comment": change.comment, "ip": change.address},
                     "auditTime": instant(change.created_at),
                 }
@@ -132,7 +175,7 @@ class StatusView(DruidView):
         operation_id="druid_get_compaction_status",
         tags=_TAG,
         parameters=[OpenApiParameter("dataSource", str)],
-        responses={(200, "application/json"): _STATUS},
+        responses={(200, "application/json"): _STATUSES},
     )
     def get(self, request: Request) -> Response:
         """How much of each datasource, or of one, waits to be merged."""
@@ -141,10 +184,11 @@ class StatusView(DruidView):
             found = [find_datasource(self.actor, name)]
         else:
             found = list(Datasource.objects.visible_to(self.actor).order_by("name")[:MOST_DATASOURCES])
-        return Response({"latestStatus": [_status(d) for d in found]})
+        return Response({"latestStatus": [status_of(d) for d in found]})
 
 
-def _status(datasource: Datasource) -> dict[str, Any]:
+def status_of(datasource: Datasource) -> dict[str, Any]:
+    """How much of it waits, is merged, and is skipped."""
     standing = selectors.standing(datasource)
     parts = {"AwaitingCompaction": standing.awaiting, "Compacted": standing.compacted, "Skipped": standing.skipped}
     return {

@@ -39,6 +39,7 @@ urlpatterns = [
     path("rules/<str:name>/history", rules.RuleHistoryView.as_view(), name="rules-history"),
     path("metadata/segments", metadata.MetadataSegmentsView.as_view(), name="metadata-segments"),
     path("config/compaction", compaction.ConfigsView.as_view(), name="compaction-configs"),
+    path("config/compaction/taskslots", compaction.TaskSlotsView.as_view(), name="compaction-task-slots"),
     path("config/compaction/<str:name>", compaction.ConfigView.as_view(), name="compaction-config"),
     path("config/compaction/<str:name>/history", compaction.HistoryView.as_view(), name="compaction-history"),
     path("compaction/status", compaction.StatusView.as_view(), name="compaction-status"),

@@ -12,9 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER
-from controlplane.api.druid import described, shapes
+from controlplane.api.druid import autocompact, described, shapes
 from controlplane.api.druid.base import DruidView
+from controlplane.api.druid.compaction import COMMENT
 from controlplane.common.errors import InvalidInput, NotFound
+from controlplane.compaction import supervision
 from controlplane.supervisors import resetting, selectors, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.status import status_report, task_stats
@@ -34,6 +36,9 @@ def _druids_refusal() -> Iterator[None]:
 
 
 def _active(user: User, supervisor_id: str) -> Supervisor:
+    if supervisor_id.startswith(supervision.PREFIX):
+        supervision.find(user, supervisor_id.removeprefix(supervision.PREFIX))
+        raise InvalidInput(f"Supervisor {supervisor_id!r} merges segments, and has no offsets and no tasks.")
     supervisor = selectors.get_supervisor(user, supervisor_id)
     if supervisor.terminated_at is not None:
         raise NotFound(f"There is no supervisor {supervisor_id!r}.")
@@ -55,11 +60,12 @@ class SupervisorsView(DruidView):
     def get(self, request: Request) -> Response:
         """An array of ids; of objects with `?full` or `?state=true`."""
         supervisors: list[Any] = list(selectors.list_supervisors(self.actor)[:MOST_SUPERVISORS])
+        merging = list(supervision.listed(self.actor)[:MOST_SUPERVISORS])
         if self.flag("full"):
-            return Response([shapes.supervisor_full(s) for s in supervisors])
+            return Response([*map(shapes.supervisor_full, supervisors), *map(autocompact.full_of, merging)])
         if self.flag("state"):
-            return Response([shapes.supervisor_state(s) for s in supervisors])
-        return Response([s.pk for s in supervisors])
+            return Response([*map(shapes.supervisor_state, supervisors), *map(autocompact.state_of, merging)])
+        return Response([*(s.pk for s in supervisors), *(supervision.id_of(row.datasource) for row in merging)])
 
     @extend_schema(
         operation_id="druid_submit_supervisor",
@@ -69,7 +75,16 @@ class SupervisorsView(DruidView):
         responses={(200, "application/json"): described.ID},
     )
     def post(self, request: Request) -> Response:
-        """Create a supervisor or change its spec; answers `{"id": id}`."""
+        """Create a supervisor or change its spec; answers `{"id": id}`. The type `autocompact` merges segments."""
+        if supervision.is_one(request.data):
+            comment, same = request.headers.get(COMMENT, ""), self.flag("skipRestartIfUnmodified")
+            return Response(
+                {
+                    "id": supervision.submit(
+                        user=self.actor, document=request.data, comment=comment, skip_unmodified=same
+                    )
+                }
+            )
         made = services.submit_supervisor(
             user=self.actor,
             document=request.data,
@@ -134,7 +149,8 @@ class AllHistoryView(DruidView):
     def get(self, request: Request) -> Response:
         """Every supervisor's spec versions by its id, terminated ones too."""
         supervisors = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MOST_SUPERVISORS]
-        return Response({s.pk: _history(s) for s in supervisors})
+        merging = supervision.listed(self.actor)[:MOST_SUPERVISORS]
+        return Response({s.pk: _history(s) for s in supervisors} | dict(map(autocompact.own_history, merging)))
 
 
 class HistoryView(DruidView):
@@ -201,6 +217,7 @@ class SuspendAllView(DruidView):
     def post(self, request: Request) -> Response:
         """Every supervisor of your teams that you may suspend."""
         services.suspend_all(user=self.actor)
+        supervision.switch_all(user=self.actor, suspended=True)
         return Response({"status": "success"})
 
 
@@ -214,6 +231,7 @@ class ResumeAllView(DruidView):
     def post(self, request: Request) -> Response:
         """Every supervisor of your teams that you may resume."""
         services.resume_all(user=self.actor)
+        supervision.switch_all(user=self.actor, suspended=False)
         return Response({"status": "success"})
 
 
@@ -225,8 +243,9 @@ class TerminateAllView(DruidView):
         responses={(200, "application/json"): described.DONE},
     )
     def post(self, request: Request) -> Response:
-        """Every supervisor of the teams in which you are an admin."""
+        """Every supervisor of the teams in which you are an admin, and what merges where you are an operator."""
         services.terminate_all(user=self.actor)
+        supervision.terminate_all(user=self.actor)
         return Response({"status": "success"})
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.druid import cluster, overlord, sampler, supervisors, tasks
+from controlplane.api.druid import autocompact, cluster, compaction, overlord, sampler, supervisors, tasks
 
 app_name = "druid"
 urlpatterns = [
@@ -28,12 +28,25 @@ urlpatterns = [
     path("taskStatus", cluster.TaskStatusesView.as_view(), name="task-statuses"),
     path("lockedIntervals", cluster.LockedIntervalsView.as_view(), name="locked-intervals"),
     path("lockedIntervals/v2", cluster.LockedIntervalsV2View.as_view(), name="locked-intervals-v2"),
+    path("compaction/config/cluster", compaction.ClusterConfigView.as_view(), name="compaction-cluster"),
     path("sampler", sampler.SamplerView.as_view(), name="sampler"),
     path("supervisor", supervisors.SupervisorsView.as_view(), name="supervisors"),
     path("supervisor/history", supervisors.AllHistoryView.as_view(), name="supervisors-history"),
     path("supervisor/suspendAll", supervisors.SuspendAllView.as_view(), name="suspend-all"),
     path("supervisor/resumeAll", supervisors.ResumeAllView.as_view(), name="resume-all"),
     path("supervisor/terminateAll", supervisors.TerminateAllView.as_view(), name="terminate-all"),
+    path("supervisor/autocompact__<str:name>", autocompact.AutoCompactView.as_view(), name="autocompact"),
+    path("supervisor/autocompact__<str:name>/status", autocompact.StatusView.as_view(), name="autocompact-status"),
+    path("supervisor/autocompact__<str:name>/health", autocompact.HealthView.as_view(), name="autocompact-health"),
+    path("supervisor/autocompact__<str:name>/stats", autocompact.StatsView.as_view(), name="autocompact-stats"),
+    path("supervisor/autocompact__<str:name>/history", autocompact.HistoryView.as_view(), name="autocompact-history"),
+    path("supervisor/autocompact__<str:name>/suspend", autocompact.SuspendView.as_view(), name="autocompact-suspend"),
+    path("supervisor/autocompact__<str:name>/resume", autocompact.ResumeView.as_view(), name="autocompact-resume"),
+    path(
+        "supervisor/autocompact__<str:name>/terminate",
+        autocompact.TerminateView.as_view(),
+        name="autocompact-terminate",
+    ),
     path("supervisor/<str:supervisor_id>", supervisors.SupervisorView.as_view(), name="supervisor"),
     path("supervisor/<str:supervisor_id>/status", supervisors.StatusView.as_view(), name="supervisor-status"),
     path("supervisor/<str:supervisor_id>/health", supervisors.HealthView.as_view(), name="supervisor-health"),
