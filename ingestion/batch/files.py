@@ -24,10 +24,11 @@ class FoundFile:
     path: str
     size: int  # of one of the web: how much it counts for
     mtime_ns: int
+    told: tuple[tuple[str, str], ...] = ()  # what its server said of its state: names and values of headers
 
     @property
     def is_of_the_web(self) -> bool:
-        """Whether nothing is known of it before it is read."""
+        """Whether its size is not known before it is read."""
         return self.path.startswith(("http://", "https://"))
 
 

@@ -2,6 +2,9 @@
 
 A name is resolved once for a request, all its addresses are checked, and one of them is connected to; where a redirect
 leads is judged likewise. No proxy is asked. Time and size are bounded, whatever trickles in.
+
+What is fetched is what was found: a file's ETag, Last-Modified and length are asked for before anything is read, by a
+request like those that fetch (servers and signed addresses need not know HEAD), of whose answer only the head is read.
 """
 
 from __future__ import annotations
@@ -9,13 +12,16 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from threading import Timer
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-from ingestion.batch.errors import InputRefused, InputUnreachable
+from ingestion.batch.errors import InputChanged, InputRefused, InputUnreachable
+from ingestion.batch.files import FoundFile
 from ingestion.specs.addresses import AddressPolicy, AddressRefused, AddressUnknown
 from ingestion.specs.input_source import a_web_address
 
@@ -27,16 +33,66 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _PASSES = (408, 425, 429)
 _PORTS = {"http": 80, "https": 443}
 _PIECE = 1 << 20
+_COUNTS_FOR = 64 * 1024 * 1024  # bytes, whatever a file has: each is one Spark task's
+_OF_ITS_STATE = ("ETag", "Last-Modified", "Content-Length")
+_ASKED_AT_ONCE = 8
+_AGAIN_AFTER_S = (0.2, 1.0)  # nobody else asks again for what is found
+_SHOWN = 100  # characters of a header
+
+State = tuple[tuple[str, str], ...]
+Used = TypeVar("Used")
 
 
-def fetch(url: str, policy: AddressPolicy, into: BinaryIO) -> None:
-    """Write what is there. Raises ``InputRefused``, and ``InputUnreachable`` for what may pass."""
-    end = time.monotonic() + LONGEST_S
+def found_on_the_web(urls: Sequence[str], policy: AddressPolicy) -> list[FoundFile]:
+    """Those at these addresses, each once. Raises ``InputRefused``, ``InputUnreachable``."""
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+        asked = [(url, pool.submit(_state_of, url, policy)) for url in dict.fromkeys(urls)]
+        try:
+            return [FoundFile(url, _COUNTS_FOR, 0, state.result()) for url, state in asked]
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _state_of(url: str, policy: AddressPolicy) -> State:
+    for wait_s in _AGAIN_AFTER_S:
+        with suppress(InputUnreachable):
+            return _answered(url, policy, time.monotonic() + _SILENCE_S, _state_in)
+        time.sleep(wait_s)
+    return _answered(url, policy, time.monotonic() + _SILENCE_S, _state_in)
+
+
+def _state_in(answer: HTTPResponse) -> State:
+    return tuple((name, value) for name in _OF_ITS_STATE if (value := answer.getheader(name)))
+
+
+def fetch(found: FoundFile, policy: AddressPolicy, into: BinaryIO) -> None:
+    """Write what is there. Raises ``InputRefused``, ``InputChanged``, and ``InputUnreachable`` for what may pass."""
+
+    def take(answer: HTTPResponse) -> None:
+        _check_same(found, _state_in(answer))
+        _take(found.path, answer, into)
+
+    _answered(found.path, policy, time.monotonic() + LONGEST_S, take)
+
+
+def _check_same(found: FoundFile, now: State) -> None:
+    """What only one of both answers says is not compared."""
+    before = dict(found.told)
+    for name, value in now:
+        if before.get(name, value) != value:
+            raise InputChanged(
+                f"{found.path} has changed since the task began (its {name} was {before[name][:_SHOWN]}, and is "
+                f"{value[:_SHOWN]}); submit the task again."
+            )
+
+
+def _answered(url: str, policy: AddressPolicy, end: float, use: Callable[[HTTPResponse], Used]) -> Used:
+    """What ``use`` makes of the answer, wherever the address leads; until ``end`` of the monotonic clock."""
     at = url
     for _ in range(_MOST_REDIRECTS + 1):
-        leads_to = _fetched(url, at, policy, into, end)
-        if leads_to is None:
-            return
+        leads_to, used = _asked(url, at, policy, end, use)
+        if used is not None:
+            return used[0]
         try:
             onward = a_web_address(urljoin(at, leads_to))
         except ValueError:
@@ -47,8 +103,10 @@ def fetch(url: str, policy: AddressPolicy, into: BinaryIO) -> None:
     raise InputRefused(f"{url} can't be read: it leads on more than {_MOST_REDIRECTS} times.")
 
 
-def _fetched(url: str, at: str, policy: AddressPolicy, into: BinaryIO, end: float) -> str | None:
-    """Where it leads on, or None when all has been written."""
+def _asked(
+    url: str, at: str, policy: AddressPolicy, end: float, use: Callable[[HTTPResponse], Used]
+) -> tuple[str, tuple[Used] | None]:
+    """Where it leads on, or what was made of its answer."""
     parts = urlsplit(at)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     connection = HTTPConnection(host, port, timeout=_SILENCE_S)
@@ -62,7 +120,12 @@ def _fetched(url: str, at: str, policy: AddressPolicy, into: BinaryIO, end: floa
                 connection.sock = ssl.create_default_context().wrap_socket(raw, server_hostname=host)
             path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
             connection.request("GET", path, headers={"Accept-Encoding": "identity", "User-Agent": "Headgate"})
-            return _taken(url, connection.getresponse(), into)
+            answer = connection.getresponse()
+            leads_to = answer.getheader("Location") if answer.status in _REDIRECTS else None
+            if leads_to:
+                return leads_to, None
+            _check_status(url, answer.status)
+            return "", (use(answer),)
         finally:
             cut.cancel()
     except AddressRefused as refused:
@@ -76,12 +139,13 @@ def _fetched(url: str, at: str, policy: AddressPolicy, into: BinaryIO, end: floa
         connection.close()
 
 
-def _taken(url: str, answer: HTTPResponse, into: BinaryIO) -> str | None:
-    if answer.status in _REDIRECTS and answer.getheader("Location"):
-        return answer.getheader("Location")
-    if answer.status != 200:
-        said = f"{url} can't be read: the answer is {answer.status}."
-        raise (InputUnreachable if answer.status >= 500 or answer.status in _PASSES else InputRefused)(said)
+def _check_status(url: str, status: int) -> None:
+    if status != 200:
+        said = f"{url} can't be read: the answer is {status}."
+        raise (InputUnreachable if status >= 500 or status in _PASSES else InputRefused)(said)
+
+
+def _take(url: str, answer: HTTPResponse, into: BinaryIO) -> None:
     size = 0
     while piece := answer.read(_PIECE):
         size += len(piece)
@@ -90,7 +154,6 @@ def _taken(url: str, answer: HTTPResponse, into: BinaryIO) -> str | None:
         into.write(piece)
     if answer.length:  # that it has promised, and not sent
         raise InputUnreachable(f"{url} can't be read: it ended too early.")
-    return None
 
 
 def _connected(addresses: list[str], port: int) -> socket.socket:

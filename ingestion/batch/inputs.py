@@ -7,14 +7,11 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from ingestion.batch.files import Folders, FoundFile
-from ingestion.batch.http_files import fetch
+from ingestion.batch.http_files import fetch, found_on_the_web
 from ingestion.batch.s3_files import Locations
 from ingestion.specs.batch_protocol import Reachable
 from ingestion.specs.input_source import FilesSource, LocalInputSource, S3InputSource
 from ingestion.task.scratch import scratch_folder
-
-# Nobody asks the web how large a file is: each is one Spark task's.
-_OF_THE_WEB = 64 * 1024 * 1024
 
 
 class Inputs:
@@ -26,12 +23,12 @@ class Inputs:
         self._policy = reachable.address_policy
 
     def files_of(self, source: FilesSource) -> list[FoundFile]:
-        """Those that a source names. Raises ``InputRefused``, ``DeepStorageError``."""
+        """Those that a source names. Raises ``InputRefused``, ``InputUnreachable``, ``DeepStorageError``."""
         if isinstance(source, LocalInputSource):
             return self._folders.files_of(source)
         if isinstance(source, S3InputSource):
             return self._locations.files_of(source)
-        return [FoundFile(address, _OF_THE_WEB, 0) for address in dict.fromkeys(source.uris)]
+        return found_on_the_web(source.uris, self._policy)
 
     @contextmanager
     def opened_again(self, found: FoundFile) -> Iterator[BinaryIO]:
@@ -40,7 +37,7 @@ class Inputs:
         """
         if found.is_of_the_web:
             with scratch_folder() as folder, (folder / "file").open("w+b") as file:
-                fetch(found.path, self._policy, file)
+                fetch(found, self._policy, file)
                 file.seek(0)
                 yield file
             return

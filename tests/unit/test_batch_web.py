@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.batch.errors import InputRefused, InputUnreachable
+from ingestion.batch.errors import InputChanged, InputRefused, InputUnreachable
+from ingestion.batch.inputs import Inputs
 from ingestion.specs import SpecError
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.batch_protocol import Reachable
+from ingestion.specs.input_source import HttpInputSource
 from tests.support.batch_run import CSV, JSON, Run, a_table, is_same, spec_of
 
 ROWS = a_table(500)
@@ -63,10 +65,13 @@ def web() -> Iterator[Web]:
     made.server.server_close()
 
 
+def reachable(allowed: str = "127.0.0.1/32") -> Reachable:
+    return Reachable(address_policy=AddressPolicy.of([allowed] if allowed else [], [], ["1024-65535"]))
+
+
 def run(tmp_path: Path, form: dict[str, Any], *uris: str, allowed: str = "127.0.0.1/32") -> Run:
-    policy = AddressPolicy.of([allowed] if allowed else [], [], ["1024-65535"])
     spec = spec_of({"type": "http", "uris": list(uris)}, form)
-    return Run(spec, tmp_path, reachable=Reachable(address_policy=policy))
+    return Run(spec, tmp_path, reachable=reachable(allowed))
 
 
 def test_files_of_the_web_are_read_whole_each_by_a_task_of_its_own(tmp_path: Path, web: Web) -> None:
@@ -121,6 +126,41 @@ def test_a_file_that_ends_too_early_or_is_too_large_is_not_taken(
     monkeypatch.setattr("ingestion.batch.http_files.MOST_BYTES", 100)
     with pytest.raises(InputRefused, match="has more than"):
         run(tmp_path, JSON, web.has("/large.json", b" " * 101))
+
+
+@pytest.mark.parametrize(
+    ("header", "before", "after"),
+    [
+        ("ETag", '"one"', '"two"'),
+        ("Last-Modified", "Mon, 06 Jan 2025 00:00:00 GMT", "Mon, 06 Jan 2025 00:00:01 GMT"),
+        ("Content-Length", "9", "8"),
+    ],
+)
+def test_a_file_that_has_changed_since_it_was_found_is_not_read(web: Web, header: str, before: str, after: str) -> None:
+    inputs = Inputs(reachable())
+    address = web.has("/x.json", b"0123456789"[: int(before)] if before == "9" else b"{}", 200, **{header: before})
+    [found] = inputs.files_of(HttpInputSource(type="http", uris=[address]))
+    with inputs.opened_again(found) as same:
+        assert same.read() == web.answers["/x.json"][2]
+    web.has("/x.json", b"0123456789"[: int(after)] if after == "8" else b"{}", 200, **{header: after})
+    with pytest.raises(InputChanged, match=f"its {header} was {before}, and is {after}") as told:
+        inputs.opened_again(found).__enter__()
+    assert told.value.permanent
+
+
+def test_what_a_server_says_of_a_file_in_one_answer_alone_is_not_compared(web: Web) -> None:
+    inputs = Inputs(reachable())
+    [found] = inputs.files_of(HttpInputSource(type="http", uris=[web.has("/x.json", b"{}", ETag='"one"')]))
+    web.has("/x.json", b"[]", 200, **{"Last-Modified": "Mon, 06 Jan 2025 00:00:00 GMT"})
+    with inputs.opened_again(found) as stream:
+        assert stream.read() == b"[]"
+
+
+def test_a_server_that_is_away_for_a_moment_is_asked_again_what_it_has(web: Web) -> None:
+    address = web.has("/x.json", b"{}", 503)
+    threading.Timer(0.1, lambda: web.has("/x.json", b"{}")).start()
+    [found] = Inputs(reachable()).files_of(HttpInputSource(type="http", uris=[address]))
+    assert dict(found.told) == {"Content-Length": "2"}
 
 
 @pytest.mark.parametrize(
