@@ -25,6 +25,8 @@ from ingestion.specs.connection import Kind
 _DECODERS = ("avroBytesDecoder", "protoBytesDecoder")
 _FORMATS = ("inputFormat", "inputFormat__valueFormat", "inputFormat__keyFormat")
 _REGISTRY_PLACES = [f"{form}__{decoder}__connection" for form in _FORMATS for decoder in _DECODERS]
+# Versions of a supervisor's spec that may be started: while the current one has not begun, the last good one too.
+_CAN_RUN = Q(version=F("supervisor__version")) | Q(version=F("supervisor__in_force"))
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,12 @@ class Use:
 
 
 def uses_of(connection: Connection) -> list[Use]:
-    """Whose specs name it now, supervisors first, by id."""
-    versions = _versions(connection).select_related("supervisor__datasource").order_by("supervisor_id")
+    """Whose specs name it now, supervisors first, by id: of a supervisor also the version that is still in force."""
+    versions = _versions(connection).select_related("supervisor__datasource").order_by("supervisor_id", "version")
+    newest = {v.supervisor_id: v for v in versions}
     supervisors = [
         Use("supervisor", v.supervisor_id, v.supervisor.datasource.name, v.io_config.topic, v.supervisor.suspended)
-        for v in versions
+        for v in newest.values()
     ]
     tasks = Task.objects.active().filter(_naming(connection, "spec"), datasource__team=connection.team)
     by_hand = tasks.filter(supervisor_id="").select_related("datasource").order_by("id")
@@ -54,16 +57,19 @@ def use_counts(connections: Iterable[Connection]) -> dict[int, int]:
     """How many use each of these, by its key: two queries, however many there are."""
     listed = list(connections)
     teams = {connection.team_id for connection in listed}
-    versions = SpecVersion.objects.filter(version=F("supervisor__version"), supervisor__terminated_at=None)
+    versions = SpecVersion.objects.filter(_CAN_RUN, supervisor__terminated_at=None)
     tasks = Task.objects.active().filter(supervisor_id="", datasource__team__in=teams)
-    named: Counter[tuple[int, Kind, str | None]] = Counter()
-    for rows, team in (
-        (versions.filter(supervisor__datasource__team__in=teams), "supervisor__datasource__team"),
-        (tasks, "datasource__team"),
+    uses: set[tuple[str, int, Kind, str | None]] = set()
+    for rows, user, team in (
+        (versions.filter(supervisor__datasource__team__in=teams), "supervisor_id", "supervisor__datasource__team"),
+        (tasks, "id", "datasource__team"),
     ):
         kafka, *registries = (KT(f"spec__spec__ioConfig__{place}") for place in ("connection", *_REGISTRY_PLACES))
-        for team_id, cluster, *others in rows.order_by().values_list(team, kafka, *registries):
-            named.update({(team_id, Kind.KAFKA, cluster), *((team_id, Kind.SCHEMA_REGISTRY, name) for name in others)})
+        for pk, team_id, cluster, *others in rows.order_by().values_list(user, team, kafka, *registries):
+            by = f"{user} {pk}"
+            uses.add((by, team_id, Kind.KAFKA, cluster))
+            uses.update((by, team_id, Kind.SCHEMA_REGISTRY, name) for name in others)
+    named = Counter(use[1:] for use in uses)
     return {c.pk: named[c.team_id, c.typed_kind, c.name] for c in listed}
 
 
@@ -109,7 +115,7 @@ def _handed_off(user: User, supervisor: Supervisor) -> bool:
 def _versions(connection: Connection) -> QuerySet[SpecVersion]:
     return SpecVersion.objects.filter(
         _naming(connection, "spec"),
-        version=F("supervisor__version"),
+        _CAN_RUN,
         supervisor__terminated_at=None,
         supervisor__datasource__team=connection.team,
     )

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.connections.models import Connection
 from controlplane.connections.secrets import unseal
 from controlplane.supervisors import streams
+from controlplane.supervisors.connections import use_counts
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
@@ -331,6 +332,27 @@ def test_who_uses_it_keeps_it_from_being_deleted(owner: Client) -> None:
     assert owner.delete(address).status_code == 204
     back = send(owner, "POST", SUPERVISORS, naming())
     assert "/ioConfig/connection" in faults(back)
+
+
+def test_a_version_that_may_be_started_again_uses_it(owner: Client) -> None:
+    """The next one names none, and has not begun: the version before is still in force."""
+    address = made(owner).headers["Location"]
+    connection = Connection.objects.get(name="secured")
+    supervisor = Supervisor.objects.filter(pk="flights")
+
+    def submitted(spec: dict[str, Any]) -> int:
+        send(owner, "POST", SUPERVISORS, spec)
+        return supervisor.get().version
+
+    supervisor.update(in_force=submitted(naming()))
+    submitted(spec_for("flights"))
+    assert [u["id"] for u in owner.get(f"{address}uses/").json()["uses"]] == ["flights"]
+    assert use_counts([connection]) == {connection.pk: 1}
+    assert owner.delete(address).status_code == 409
+    submitted(naming(pollTimeout=100))
+    assert use_counts([connection]) == {connection.pk: 1}, "by two of its versions, and counted once"
+    supervisor.update(in_force=submitted(spec_for("flights")))
+    assert owner.delete(address).status_code == 204
 
 
 def test_a_registry_is_used_wherever_a_format_names_it(owner: Client) -> None:
