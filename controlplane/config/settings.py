@@ -236,6 +236,7 @@ CELERY_BEAT_SCHEDULE = {
         ("iterate supervisors", "controlplane.supervisors.tasks.iterate", 2.0),
         ("look at topics that nobody reads", "controlplane.supervisors.tasks.look_at_waiting", 10.0),
         ("drop old samples of lag", "controlplane.segments.tasks.drop_old_lag", 60.0),
+        ("drop old events", "controlplane.segments.tasks.drop_old_events", 3600.0),
         ("fold settled ranges", "controlplane.segments.tasks.fold", 5.0),
         ("fold settled ranges everywhere", "controlplane.segments.tasks.fold_everywhere", 120.0),
         ("fold the sums of causes", "controlplane.segments.tasks.fold_causes", 60.0),
@@ -315,6 +316,8 @@ TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT",
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
 # How long the coarsest samples of lag are kept.
 LAG_RETENTION = env.duration("HEADGATE_LAG_RETENTION", "P30D")
+# How long events stay that say how ingestion went, not what became of records.
+EVENT_RETENTION = env.duration("HEADGATE_EVENT_RETENTION", "P90D")
 # What is older is purged from the quarantine, and of each datasource the oldest payloads beyond this size.
 QUARANTINE_RETENTION = env.duration("HEADGATE_QUARANTINE_RETENTION", "P90D")
 QUARANTINE_BYTES = env.number("HEADGATE_QUARANTINE_MEBIBYTES", 1024) * 1024 * 1024

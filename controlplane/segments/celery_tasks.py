@@ -9,7 +9,7 @@ from celery import shared_task
 from celery.utils.log import get_task_logger
 from django.conf import settings
 
-from controlplane.segments import causes, days, folding, lag_store, orphans, quarantine, receipts
+from controlplane.segments import causes, days, folding, lag_store, old_events, orphans, quarantine, receipts
 
 CLEAN_UP_S = 200.0  # under the time limit of tasks; the next run goes on elsewhere
 FOLDED_LATE = timedelta(seconds=20)  # several rounds of ``fold``
@@ -44,6 +44,12 @@ def sum_up_days() -> int:
 def drop_old_lag() -> int:
     """Delete samples of lag that have been kept for long enough."""
     return lag_store.drop_old()
+
+
+@shared_task(name="controlplane.segments.tasks.drop_old_events")
+def drop_old_events() -> int:
+    """Delete events of how ingestion went that have been kept for long enough."""
+    return old_events.drop_old(settings.EVENT_RETENTION)
 
 
 @shared_task(name="controlplane.segments.tasks.make_receipt_partitions")

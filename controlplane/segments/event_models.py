@@ -64,3 +64,5 @@ SAID_BY_TASKS = frozenset(
         SourceEvent.Kind.FAILING,
     }
 )
+# How ingestion went, over and over; the other kinds say what became of records, and stay.
+PASSING = SAID_BY_TASKS - {SourceEvent.Kind.REFUSED} | {SourceEvent.Kind.WOKEN, SourceEvent.Kind.QUOTA}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from controlplane.segments.celery_tasks import drop_old_events
 from controlplane.segments.models import SourceEvent
 from controlplane.teams.models import AuditEntry
 from tests.support.django_cast import Cast, browsing_as, speaking_as
@@ -79,3 +83,17 @@ def test_home_offers_it_to_who_may(cast: Cast, role: str, may: bool) -> None:
     assert f"acknowledged by {role}" in parsed(client.get("/datasources/flights/events/")).text
     assert not parsed(client.get("/")).all("div", data_problem="gap")
     assert client.get(address).status_code == 404
+
+
+def test_old_news_goes_and_what_became_of_records_stays(operator: Client, cast: Cast) -> None:
+    """``HEADGATE_EVENT_RETENTION``: 90 days."""
+    woken, failed = another(cast, "woken", alarm=False), another(cast, "task_failed")
+    kept = [another(cast), another(cast, "partitions_added", alarm=False), another(cast, "refused")]
+    SourceEvent.objects.update(created_at=timezone.now() - timedelta(days=91))
+    young = another(cast, "woken", alarm=False)
+    assert drop_old_events() == 1
+    assert not SourceEvent.objects.filter(pk=woken.pk).exists()
+    assert operator.post(f"{EVENTS}{failed.pk}/acknowledge/").status_code == 200
+    assert drop_old_events() == 1
+    left = {young.pk, cast.event.pk, *(event.pk for event in kept)}
+    assert set(SourceEvent.objects.filter(datasource=cast.datasource).values_list("pk", flat=True)) == left

@@ -15,6 +15,7 @@ NAMES = {
     "controlplane.retention.tasks": {"apply_rules", "kill"},
     "controlplane.segments.tasks": {
         "clean_up_orphans",
+        "drop_old_events",
         "drop_old_lag",
         "fold",
         "fold_causes",
