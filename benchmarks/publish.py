@@ -132,9 +132,9 @@ def fill(house: House, count: int) -> None:
 class Offsets:
     """Hands out batches of each partition, each offset once, from far above what ``fill`` settles."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = FIRST_OFFSET) -> None:
         self._lock = threading.Lock()
-        self._next = dict.fromkeys(range(PARTITIONS), FIRST_OFFSET)
+        self._next = dict.fromkeys(range(PARTITIONS), first)
 
     def take(self, partition: int) -> tuple[int, int]:
         with self._lock:

@@ -1,18 +1,24 @@
 """What a full metadata store costs: the timeline at any zoom, lists, plans, and publishes into it.
 
 One datasource has all segments, in hours, or in minutes when that would be more than ten years. Addresses are asked for
-one after the other through HTTP, plans are made in this process, and publishes come 50 a second from 20 writers.
+one after the other through HTTP, plans are made in this process, and publishes come 50 a second from 20 writers. At
+last a rule drops a tenth of it beside publishes, and the datasource is deleted.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlencode
+
+import psycopg
 
 from benchmarks.measure import percentile
 from benchmarks.pages import Site, site, times
@@ -42,7 +48,7 @@ def run(options: argparse.Namespace) -> Results:
         results |= _asked(opened, options.requests, {f"list_{k}": a for k, a in _lists(span).items()}, "lists")
         results |= _plans(span, 5 * options.requests)
         results |= _publishes(opened, length, options.seconds)
-        return results
+        return results | _removals(opened, length, options.segments, options.intervals)
 
 
 def _zooms(span: timedelta) -> dict[str, str]:
@@ -105,23 +111,96 @@ def _plans(span: timedelta, plans: int) -> Results:
     }
 
 
-def _publishes(opened: Site, length: timedelta, seconds: float) -> Results:
+def _removals(opened: Site, length: timedelta, segments: int, intervals: int) -> Results:
+    """What a drop rule takes for a tenth of the segments, and publishes beside it; then the whole datasource deleted.
+
+    ``longest``: transactions, as whoever waits for a row or cleans up sees them.
+    """
+    from controlplane.datasources.models import Datasource
+    from controlplane.retention import ruling
+    from controlplane.retention.rules import read_rules
+    from controlplane.segments.models import Segment
+    from controlplane.supervisors.deleting import delete_datasource, go_on
+    from controlplane.supervisors.models import Supervisor
+    from controlplane.tasks.models import Task
+    from controlplane.teams.models import User
+
+    datasource, user = Datasource.objects.get(name=DATASOURCE), User.objects.filter(is_superuser=True).first()
+    assert user is not None
+    dropped = read_rules([{"type": "dropBeforeByPeriod", "period": f"PT{_hours(length, intervals * 9 // 10)}H"}])
+    ruling.set_rules(user=user, datasource=datasource, rules=dropped)
+    results: Results = {}
+    with ThreadPoolExecutor(1) as aside:
+        dropping = aside.submit(_timed, ruling.run)
+        during = _publishes(opened, length, 10.0, of_seed=3)
+        results |= dict(zip(("drop_s", "drop_segments", "drop_longest_ms"), dropping.result(), strict=True))
+    results["drop_publish_p99_ms"] = during["publish_p99_ms"]
+    Task.objects.update(status="SUCCESS")
+    Supervisor.objects.update(terminated_at=datetime.now(UTC))
+    began, answered = time.monotonic(), 0.0
+
+    def delete() -> int:
+        nonlocal answered
+        amount = delete_datasource(user=user, datasource=datasource, name=DATASOURCE)
+        answered = time.monotonic() - began
+        go_on(3600.0)
+        return amount.segments
+
+    results |= dict(zip(("delete_s", "delete_segments", "delete_longest_ms"), _timed(delete), strict=True))
+    assert not Segment.objects.filter(datasource=datasource, kill_began_at=None).exists()
+    return results | {"delete_answer_s": answered}
+
+
+def _hours(length: timedelta, intervals: int) -> int:
+    return int(length * intervals / timedelta(hours=1))
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any, float]:
+    """Seconds, what came of it, and its longest transaction in milliseconds."""
+    from django.db import connection
+
+    connection.ensure_connection()
+    pid, dsn = connection.connection.info.backend_pid, os.environ["DATABASE_URL"]
+    over, longest = Event(), 0.0
+
+    def look() -> None:
+        nonlocal longest
+        with psycopg.connect(dsn, autocommit=True) as looking:
+            while not over.wait(0.02):
+                row = looking.execute(_RUNS_FOR, (pid,)).fetchone()
+                longest = max(longest, float(row[0] or 0) if row else 0.0)
+
+    looker = Thread(target=look, daemon=True)
+    looker.start()
+    began = time.monotonic()
+    found = work()
+    took = time.monotonic() - began
+    over.set()
+    looker.join()
+    connection.close()
+    return took, found, longest
+
+
+_RUNS_FOR = "SELECT 1000 * extract(epoch FROM clock_timestamp() - xact_start) FROM pg_stat_activity WHERE pid = %s"
+
+
+def _publishes(opened: Site, length: timedelta, seconds: float, of_seed: int = 2) -> Results:
     """Each into one of the last hundred intervals."""
     from benchmarks.publish import FIRST_OFFSET, PARTITIONS, Offsets, publishes, request_of
     from controlplane.segments.models import Source
     from controlplane.tasks.lifecycle import new_token
     from controlplane.tasks.models import Task
 
-    token, of = new_token(Task.objects.get(pk=TASK)), random.Random(2)
+    token, of = new_token(Task.objects.get(pk=TASK)), random.Random(of_seed)
     newest = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     # No Kafka can be asked whether it has these offsets.
-    ends = {str(partition): [0, 0, 2 * FIRST_OFFSET] for partition in range(PARTITIONS)}
+    ends = {str(partition): [0, 0, 10 * FIRST_OFFSET] for partition in range(PARTITIONS)}
     Source.objects.filter(topic=DATASOURCE).update(topic_id="t", bounds=ends)
 
     def request(epoch: int, partition: int, start: int, stop: int) -> Any:
         return request_of(DATASOURCE, newest - of.randrange(100) * length, length, epoch, partition, start, stop)
 
-    offsets = Offsets()
+    offsets = Offsets(FIRST_OFFSET * (1 + of_seed))
     publishes(opened.url, TASK, token, offsets, WRITERS, WARM_UP_S, RATE, request)
     took = publishes(opened.url, TASK, token, offsets, WRITERS, seconds, RATE, request)
     return {f"publish_p{p}_ms": 1000 * percentile(took, p / 100) for p in (50, 99)} | {

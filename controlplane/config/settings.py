@@ -252,6 +252,7 @@ CELERY_BEAT_SCHEDULE = {
         ("drop old drafts", "controlplane.loading.tasks.drop_old_drafts", 3600.0),
         ("purge the quarantine", "controlplane.segments.tasks.purge_quarantine", 3600.0),
         ("apply retention rules", "controlplane.retention.tasks.apply_rules", 60.0),
+        ("clear deleted datasources", "controlplane.retention.tasks.clear", 15.0),
         ("delete unused segments", "controlplane.retention.tasks.kill", 300.0),
         ("clean up orphans", "controlplane.segments.tasks.clean_up_orphans", 3600.0),
     )

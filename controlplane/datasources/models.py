@@ -31,6 +31,7 @@ class Datasource(models.Model):
     # When somebody deleted it, until a spec names it again; its progress stays, so that nothing is read twice.
     deleted_at = models.DateTimeField(null=True)
     deleted_by = models.CharField(max_length=150, blank=True)
+    clearing = models.BooleanField(default=False, db_default=False)  # it was deleted, and not all of its segments yet
 
     objects = DatasourceQuerySet.as_manager()
 

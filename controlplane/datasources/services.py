@@ -12,8 +12,8 @@ from controlplane.teams.services import lock_team
 def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, action: Action) -> Datasource:
     """The datasource a spec names, made when it is new or deleted (that needs the role admin). Call in a transaction.
 
-    Raises ``NotAllowed`` (role too low), ``NotFound`` (the team is deleted meanwhile), ``Conflict`` (another team's, or
-    not the team that was named).
+    Raises ``NotAllowed`` (role too low), ``NotFound`` (the team is deleted meanwhile), ``Conflict`` (another team's,
+    not the team that was named, or one that is just being deleted).
     """
     # Locked: a transfer waits until what is submitted stands, or is seen. Publishes go on.
     known = Datasource.objects.select_for_update(of=("self",), no_key=True)
@@ -29,6 +29,8 @@ def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, ac
     require(user, action, datasource.team)
     if datasource.deleted_at is not None:
         require(user, Action.ADMINISTER, datasource.team)
+        if datasource.clearing:
+            raise Conflict(f"The datasource {name!r} is still being deleted; try again in a minute.")
         datasource.deleted_at, datasource.deleted_by = None, ""
         datasource.save(update_fields=["deleted_at", "deleted_by"])
     return datasource

@@ -1,4 +1,4 @@
-"""What Celery is asked for: to carry out rules, and to delete what is not in use.
+"""What Celery is asked for: to carry out rules, and to delete what is not in use, or nobody's.
 
 Messages name these functions, so the names stay wherever they are.
 """
@@ -8,6 +8,7 @@ from celery.utils.log import get_task_logger
 
 from controlplane.retention import ruling
 from controlplane.segments import killing
+from controlplane.supervisors import deleting
 
 KILL_S = 200.0  # under the time limit of tasks; the next run goes on
 _log = get_task_logger(__name__)
@@ -25,3 +26,9 @@ def kill() -> str:
 def apply_rules() -> int:
     """Take out of use what the rules in force say."""
     return ruling.run()
+
+
+@shared_task(name="controlplane.retention.tasks.clear")
+def clear() -> int:
+    """Go on with datasources that were deleted, and have segments left."""
+    return deleting.go_on(KILL_S)

@@ -59,7 +59,7 @@ def kill(*, user: User, datasource: Datasource, chosen: Chosen, dry_run: bool) -
     require(user, Action.ADMINISTER, datasource.team)
     if dry_run:
         return killing.amount_of(killing.unused_of(datasource, chosen))
-    amount = killing.give_up(datasource, chosen)
+    amount = marking.give_up(datasource, chosen)
     _note(user, datasource, "kill", _in_words(chosen), amount)
     return amount
 

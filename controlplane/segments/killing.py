@@ -86,16 +86,6 @@ def unused_of(datasource: Datasource, chosen: Chosen) -> QuerySet[Segment]:
     return chosen.of(datasource).filter(used=False, kill_began_at=None)
 
 
-def give_up(datasource: Datasource, chosen: Chosen) -> Amount:
-    """Have the files of unused segments deleted as soon as no reader's lease holds them. They are lost from now on."""
-    with transaction.atomic():
-        locked = unused_of(datasource, chosen).select_for_update().values_list("pk", "rows", "size_bytes")
-        found = list(locked.order_by("pk"))
-        given_up = Segment.objects.filter(pk__in=[pk for pk, *_ in found])
-        given_up.update(kill_began_at=timezone.now())
-    return Amount(len(found), sum(rows for _, rows, _ in found), sum(size for *_, size in found))
-
-
 def run(*, seconds: float) -> Killed:
     """Delete what is due, for so long at most. One run at a time: another does nothing.
 

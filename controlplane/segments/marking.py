@@ -1,15 +1,16 @@
-"""Marks segments unused, and used again: interval by interval, under the locks that publishes take.
+"""Marks segments unused, used again, and given up: interval by interval, under the locks that publishes take.
 
 Receipts and settled ranges stay what they are: a record whose segment is not in use has ended all the same, and is not
 read again. What is marked goes on in the next publishes' place: an interval keeps its version and its numbers.
 
 Locks are taken in the order of a publish: the intervals' rows, by time; then the segments' rows. Some hundred intervals
-are one transaction, so that publishes never wait for a datasource of a million segments; asked again, what a dead
-process has left undone is done.
+are one transaction, and some thousand segments of them, so that publishes never wait for a datasource of a million
+segments; asked again, what a dead process has left undone is done.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.common.database import Cursor, cursor
@@ -26,6 +27,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Removal, Segment
 
 AT_ONCE = 200  # intervals of one transaction
+MOST_SEGMENTS = 5_000  # of one transaction
 Place = tuple[datetime, datetime]
 
 
@@ -74,26 +76,30 @@ _LOCK = """
       ON i.start = w.start AND i."end" = w.stop
     WHERE i.datasource_id = %(datasource)s ORDER BY 1, 2 FOR UPDATE OF i
 """
-_CHOSEN = """
-    s.datasource_id = %(datasource)s AND s.interval_start = i.start AND s.interval_end = i."end"
-    AND i.datasource_id = %(datasource)s AND (s.interval_start, s.interval_end) IN (
-        SELECT * FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]))
-    AND (%(ids)s::uuid[] IS NULL OR s.id = ANY (%(ids)s::uuid[]))
-    AND (%(versions)s::text[] IS NULL OR s.version = ANY (%(versions)s::text[]))
-    AND NOT s.id = ANY (%(without)s::uuid[])
-"""
-_UNUSED = f"""
-    UPDATE segments_segment s SET used = false, unused_at = %(now)s, removal_id = %(removal)s
-    FROM segments_interval i WHERE {_CHOSEN} AND s.used
+# Of these intervals, whose rows are locked by then, some segments.
+_SOME = """
+    WITH picked AS (
+        SELECT s.id FROM segments_segment s JOIN segments_interval i
+          ON i.datasource_id = s.datasource_id AND i.start = s.interval_start AND i."end" = s.interval_end
+        WHERE s.datasource_id = %(datasource)s AND (s.interval_start, s.interval_end) IN (
+            SELECT * FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]))
+        AND (%(ids)s::uuid[] IS NULL OR s.id = ANY (%(ids)s::uuid[]))
+        AND (%(versions)s::text[] IS NULL OR s.version = ANY (%(versions)s::text[]))
+        AND NOT s.id = ANY (%(without)s::uuid[])
+        AND {which} LIMIT %(most)s FOR UPDATE OF s
+    )
+    UPDATE segments_segment s SET {set} FROM picked WHERE s.id = picked.id
     RETURNING s.interval_start, s.interval_end, s.rows, s.size_bytes
 """
+_OUT_OF_USE = "used = false, unused_at = %(now)s, removal_id = %(removal)s"
+_UNUSED = _SOME.format(which="s.used", set=_OUT_OF_USE)
 # Its rows are in no other segment, its file is there, and its version is the one that the interval shows.
-_USED = f"""
-    UPDATE segments_segment s SET used = true, used_again_at = %(now)s, removal_id = NULL
-    FROM segments_interval i WHERE {_CHOSEN} AND NOT s.used AND s.removal_id IS NOT NULL AND s.kill_began_at IS NULL
-      AND s.version = i.version
-    RETURNING s.interval_start, s.interval_end, s.rows, s.size_bytes
-"""
+_USED = _SOME.format(
+    which="NOT s.used AND s.removal_id IS NOT NULL AND s.kill_began_at IS NULL AND s.version = i.version",
+    set="used = true, used_again_at = %(now)s, removal_id = NULL",
+)
+_GIVEN_UP = _SOME.format(which="NOT s.used AND s.kill_began_at IS NULL", set="kill_began_at = %(now)s")
+_LOST = _SOME.format(which="s.used", set=f"kill_began_at = %(now)s, {_OUT_OF_USE}")
 _SUM_UP = """
     UPDATE segments_interval i
     SET segments = t.n, rows = t.rows, size_bytes = t.size, min_time = t.low, max_time = t.high,
@@ -110,23 +116,7 @@ _SUM_UP = """
 
 def mark_unused(datasource: Datasource, chosen: Chosen, *, by: str, what: str) -> Amount:
     """Take those out of use; how many were. ``by`` and ``what`` say who and why, to whoever looks for a row of them."""
-    removal: list[Removal] = []
-
-    def mark(c: Cursor, values: dict[str, Any]) -> list[Any]:
-        if not removal:
-            made = Removal(datasource=datasource, by=by[:200], what=what[:500], created_at=values["now"])
-            made.save()
-            removal.append(made)
-        return c.execute(_UNUSED, {**values, "removal": removal[0].pk}).fetchall()
-
-    def count(amount: Amount) -> None:
-        Removal.objects.filter(pk=removal[0].pk).update(
-            segments=F("segments") + amount.segments,
-            rows=F("rows") + amount.rows,
-            size_bytes=F("size_bytes") + amount.size_bytes,
-        )
-
-    return _marked(datasource, chosen, mark, count, used=True)
+    return _marked(datasource, chosen, Q(used=True), _removing(_UNUSED, datasource, by, what))
 
 
 def mark_used(datasource: Datasource, chosen: Chosen) -> Amount:
@@ -135,30 +125,71 @@ def mark_used(datasource: Datasource, chosen: Chosen) -> Amount:
     Passed over are segments that others have replaced, that are being deleted, and those of another version than the
     interval's: they would show rows twice, or not at all. The caller has made sure that the files are there.
     """
-    return _marked(datasource, chosen, lambda c, values: c.execute(_USED, values).fetchall(), _nothing, used=False)
+    return _marked(datasource, chosen, Q(used=False), _plainly(_USED))
 
 
-def _nothing(_: Amount) -> None:
-    pass
+def give_up(datasource: Datasource, chosen: Chosen) -> Amount:
+    """Have the files of unused segments deleted as soon as no reader's lease holds them. They are lost from now on."""
+    return _marked(datasource, chosen, Q(used=False, kill_began_at=None), _plainly(_GIVEN_UP))
 
 
-def _marked(
-    datasource: Datasource,
-    chosen: Chosen,
-    mark: Callable[[Cursor, dict[str, Any]], list[Any]],
-    count: Callable[[Amount], None],
-    *,
-    used: bool,
-) -> Amount:
+def lose(datasource: Datasource, *, by: str, what: str, seconds: float) -> bool:
+    """Give up all segments, in use or not, for about so long; whether none is left that is not given up."""
+    until = time.monotonic() + seconds
+    _marked(datasource, Chosen(), Q(used=True), _removing(_LOST, datasource, by, what), until)
+    _marked(datasource, Chosen(), Q(used=False, kill_began_at=None), _plainly(_GIVEN_UP), until)
+    return not Segment.objects.filter(datasource=datasource, kill_began_at=None).exists()
+
+
+Mark = Callable[[Cursor, dict[str, Any]], list[Any]]
+
+
+def _plainly(statement: str) -> Mark:
+    return lambda c, values: c.execute(statement, values).fetchall()
+
+
+def _removing(statement: str, datasource: Datasource, by: str, what: str) -> Mark:
+    """Its first transaction notes who and why, and each what it has marked."""
+    removal: list[Removal] = []
+
+    def mark(c: Cursor, values: dict[str, Any]) -> list[Any]:
+        made = removal[0] if removal else Removal(datasource=datasource, by=by[:200], what=what[:500])
+        if not removal:
+            made.created_at = values["now"]
+            made.save()
+            removal.append(made)
+        marked = c.execute(statement, {**values, "removal": made.pk}).fetchall()
+        held = _amount(marked)
+        Removal.objects.filter(pk=made.pk).update(
+            segments=F("segments") + held.segments,
+            rows=F("rows") + held.rows,
+            size_bytes=F("size_bytes") + held.size_bytes,
+        )
+        return marked
+
+    return mark
+
+
+def _amount(marked: Sequence[Any]) -> Amount:
+    return Amount(len(marked), sum(rows for *_, rows, _ in marked), sum(size for *_, size in marked))
+
+
+def _marked(datasource: Datasource, chosen: Chosen, which: Q, mark: Mark, until: float | None = None) -> Amount:
+    """``until``: of the monotonic clock; what is left then stays."""
     done = Amount()
-    for places in _places(datasource, chosen, used):
-        done += _mark_some(datasource, chosen, places, mark, count)
+    for places in _places(datasource, chosen, which):
+        whole = False
+        while not whole:
+            if until is not None and time.monotonic() > until:
+                return done
+            amount = _mark_some(datasource, chosen, places, mark)
+            done, whole = done + amount, amount.segments < MOST_SEGMENTS
     return done
 
 
-def _places(datasource: Datasource, chosen: Chosen, used: bool) -> Iterator[list[Place]]:
+def _places(datasource: Datasource, chosen: Chosen, which: Q) -> Iterator[list[Place]]:
     """The intervals in which something may change, in the order of time, some hundred at once."""
-    found = chosen.of(datasource).filter(used=used).values_list("interval_start", "interval_end").distinct()
+    found = chosen.of(datasource).filter(which).values_list("interval_start", "interval_end").distinct()
     wanted = None if chosen.intervals is None else set(chosen.intervals)
     places_of = found.order_by("interval_start", "interval_end")
     remaining = iter([place for place in places_of if wanted is None or place in wanted])
@@ -167,13 +198,7 @@ def _places(datasource: Datasource, chosen: Chosen, used: bool) -> Iterator[list
 
 
 @transaction.atomic
-def _mark_some(
-    datasource: Datasource,
-    chosen: Chosen,
-    places: Sequence[Place],
-    mark: Callable[[Cursor, dict[str, Any]], list[Any]],
-    count: Callable[[Amount], None],
-) -> Amount:
+def _mark_some(datasource: Datasource, chosen: Chosen, places: Sequence[Place], mark: Mark) -> Amount:
     values = {
         "datasource": datasource.pk,
         "starts": [start for start, _ in places],
@@ -182,6 +207,7 @@ def _mark_some(
         "versions": None if chosen.versions is None else list(chosen.versions),
         "without": list(chosen.without),
         "now": timezone.now(),
+        "most": MOST_SEGMENTS,
     }
     with cursor() as c:
         c.execute(_LOCK, values).fetchall()
@@ -191,6 +217,4 @@ def _mark_some(
             return Amount()
         starts, ends = zip(*changed, strict=True)
         c.execute(_SUM_UP, {"datasource": datasource.pk, "starts": list(starts), "ends": list(ends)})
-    amount = Amount(len(marked), sum(rows for *_, rows, _ in marked), sum(size for *_, size in marked))
-    count(amount)
-    return amount
+    return _amount(marked)

@@ -2,20 +2,25 @@
 
 The row stays with its sources, settled ranges and receipts: a spec that names it again makes it anew, and goes on where
 reading had come to; no record is stored a second time.
+
+It is deleted at once, and its segments go in small transactions: those of a large one for a minute or so, by whoever
+comes next when a process dies over it. Until none is left no spec can name it.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from django.db import transaction
 from django.utils import timezone
 
 from controlplane.common.changes import Change, tell
+from controlplane.common.database import only_one
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments import killing, marking
-from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.marking import Amount
 from controlplane.segments.models import QuarantinedRecord, Segment
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
@@ -23,7 +28,9 @@ from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
+AT_ONCE_S = 5.0  # while somebody waits for the answer
 _NAMED = 10
+_LOCK = 0x434C4541
 
 
 @dataclass(frozen=True)
@@ -46,19 +53,26 @@ def outlook(user: User, datasource: Datasource) -> Outlook:
     )
 
 
-@transaction.atomic
 def delete_datasource(*, user: User, datasource: Datasource, name: str) -> Amount:
     """Mark all its segments unused and have their files deleted, once no reader's lease holds them; how many.
 
-    ``name``: must be the datasource's. Needs the role admin. Raises ``InvalidInput`` for another name, and ``Conflict``
-    while a supervisor or a task reads into it.
+    Of a large one some are left when this returns: see ``go_on``. ``name``: must be the datasource's. Needs the role
+    admin. Raises ``InvalidInput`` for another name, and ``Conflict`` while a supervisor or a task reads into it.
     """
     require(user, Action.ADMINISTER, datasource.team)
     if name != datasource.name:
         raise InvalidInput(
             "Nothing is deleted.", [FieldError("/name", f"must be the datasource's: {datasource.name}", "name")]
         )
-    # Locked: a spec that is submitted meanwhile waits, and makes it anew afterwards; or is seen here.
+    amount = _deleted(user, datasource)
+    _clear(Datasource.objects.get(pk=datasource.pk), AT_ONCE_S)
+    return amount
+
+
+@transaction.atomic
+def _deleted(user: User, datasource: Datasource) -> Amount:
+    """What it had then."""
+    # Locked: a spec that is submitted meanwhile waits, and is refused afterwards; or is seen here.
     known = Datasource.objects.select_for_update(of=("self",), no_key=True).select_related("team")
     locked = known.get(pk=datasource.pk)
     require(user, Action.ADMINISTER, locked.team)
@@ -69,10 +83,9 @@ def delete_datasource(*, user: User, datasource: Datasource, name: str) -> Amoun
         raise Conflict(f"{named}{more} read into {locked.name}: terminate supervisors and stop tasks first.")
     if locked.deleted_at is not None:
         raise Conflict(f"The datasource {locked.name} is deleted already.")
-    marking.mark_unused(locked, Chosen(), by=user.get_username(), what="the whole datasource, deleted")
-    amount = killing.give_up(locked, Chosen())
-    locked.deleted_at, locked.deleted_by = timezone.now(), user.get_username()
-    locked.save(update_fields=["deleted_at", "deleted_by"])
+    amount = killing.amount_of(Segment.objects.filter(datasource=locked, kill_began_at=None))
+    locked.deleted_at, locked.deleted_by, locked.clearing = timezone.now(), user.get_username(), True
+    locked.save(update_fields=["deleted_at", "deleted_by", "clearing"])
     audit.record(
         user=user,
         team=locked.team,
@@ -85,6 +98,25 @@ def delete_datasource(*, user: User, datasource: Datasource, name: str) -> Amoun
     )
     tell(Change(team=locked.team_id, datasource=locked.name, urgent=True))
     return amount
+
+
+def go_on(seconds: float) -> int:
+    """Give up what is left of deleted datasources' segments, for about so long; how many datasources are done.
+
+    One process at a time does.
+    """
+    until = time.monotonic() + seconds
+    with only_one(_LOCK) as won:
+        waiting = Datasource.objects.filter(clearing=True).order_by("deleted_at") if won else []
+        return sum(_clear(datasource, until - time.monotonic()) for datasource in waiting)
+
+
+def _clear(datasource: Datasource, seconds: float) -> bool:
+    whole = marking.lose(datasource, by=datasource.deleted_by, what="the whole datasource, deleted", seconds=seconds)
+    if whole:
+        Datasource.objects.filter(pk=datasource.pk, clearing=True).update(clearing=False)
+        tell(Change(team=datasource.team_id, datasource=datasource.name))
+    return whole
 
 
 def _readers(datasource: Datasource) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from django.utils import timezone
 from controlplane.common.errors import HeadgateError
 from controlplane.segments import killing
 from controlplane.segments.killing import Killed
-from controlplane.segments.marking import Amount, Chosen, mark_unused
+from controlplane.segments.marking import Amount, Chosen, give_up, mark_unused
 from controlplane.segments.models import KilledSegment, Segment
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
@@ -126,7 +126,7 @@ def given_up(task: Task, ids: Sequence[uuid.UUID]) -> Amount:
     """Of these, those that are unused still are lost from now on."""
     amount = Amount()
     for first in range(0, len(ids), _AT_ONCE):
-        amount += killing.give_up(task.datasource, Chosen(ids=frozenset(ids[first : first + _AT_ONCE])))
+        amount += give_up(task.datasource, Chosen(ids=frozenset(ids[first : first + _AT_ONCE])))
     return amount
 
 

@@ -10,11 +10,12 @@ from django.test import Client
 from controlplane.alerts.evaluating import evaluate
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import DaySum, Segment, SettledRange
+from controlplane.segments import marking
+from controlplane.segments.models import DaySum, Interval, Removal, Segment, SettledRange
 from controlplane.segments.selectors import record_fate
 from controlplane.segments.selectors.quarantine import Choice
-from controlplane.supervisors import services
-from controlplane.supervisors.deleting import delete_datasource
+from controlplane.supervisors import deleting, services
+from controlplane.supervisors.deleting import delete_datasource, go_on
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.replays import replay
 from controlplane.tasks.models import Status, Task
@@ -97,6 +98,28 @@ def test_a_spec_that_names_it_makes_it_anew_for_its_team(idle: Cast, clients: di
     assert Datasource.objects.get().deleted_at is None
     [listed] = clients["viewer"].get("/api/v1/datasources/").json()["results"]
     assert (listed["name"], listed["rows"]) == ("flights", 0)
+
+
+def test_what_was_left_goes_on_with_whoever_comes_next(
+    idle: Cast, clients: dict[str, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took longer than anybody waits, or its process died: until all have gone no spec can name it."""
+    monkeypatch.setattr(deleting, "AT_ONCE_S", -1.0)
+    answer = clients["owner"].post(PATH, {"name": "flights"}, content_type="application/json")
+    assert (answer.status_code, answer.json()["segments"]) == (200, 4)
+    assert Segment.objects.filter(used=True).count() == 4
+    assert [d["name"] for d in clients["owner"].get("/api/v1/datasources/").json()["results"]] == []
+    with pytest.raises(Conflict, match="still being deleted; try again in a minute"):
+        submit(idle, spec_for("flights"))
+    monkeypatch.setattr(marking, "MOST_SEGMENTS", 1)
+    monkeypatch.setattr(marking, "AT_ONCE", 1)
+    assert go_on(60.0) == 1
+    assert not Segment.objects.filter(kill_began_at=None).exists()
+    assert sum(Interval.objects.values_list("segments", flat=True)) == 0
+    [removal] = Removal.objects.all()
+    assert (removal.by, removal.segments, removal.rows) == ("owner", 4, 1500)
+    submit(idle, spec_for("flights"))
+    assert go_on(60.0) == 0
 
 
 def test_its_quarantine_is_replayed_once_it_is_there_again(idle: Cast) -> None:

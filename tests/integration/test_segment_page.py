@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource, MaskedColumn
-from controlplane.segments import killing, marking
+from controlplane.segments import marking
 from controlplane.segments.killing import Killed, kill_some
 from controlplane.segments.marking import Chosen
 from controlplane.segments.models import Segment
@@ -87,7 +87,7 @@ def test_one_whose_file_is_deleted_still_says_what_became_of_it(
 ) -> None:
     (first, _), made = merged
     settings.SNAPSHOT_LEASE = timedelta()
-    killing.give_up(first.datasource, Chosen(ids=frozenset({first.pk})))
+    marking.give_up(first.datasource, Chosen(ids=frozenset({first.pk})))
     kill_some(Killed(), lambda paths: DeletedPage())
     assert not Segment.objects.filter(pk=first.pk).exists()
     told = clients["viewer"].get(REST.format("merged", first.pk)).json()

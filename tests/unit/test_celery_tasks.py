@@ -12,7 +12,7 @@ NAMES = {
     "controlplane.compaction.tasks": {"drop_old", "round"},
     "controlplane.loading.tasks": {"drop_old_drafts"},
     "controlplane.login.tasks": {"drop_over"},
-    "controlplane.retention.tasks": {"apply_rules", "kill"},
+    "controlplane.retention.tasks": {"apply_rules", "clear", "kill"},
     "controlplane.segments.tasks": {
         "clean_up_orphans",
         "drop_old_events",
