@@ -1,11 +1,13 @@
 """What Spark tasks of a batch task do: read a split, write a bin. What they need travels in their closures.
 
-A failure that may pass is raised, and Spark does the task again; one that never passes is returned, and ends the job.
+A failure that may pass is raised, and Spark does the task again, each time a little later; one that never passes is
+returned, and ends the job.
 """
 
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -22,6 +24,8 @@ from ingestion.specs.protocol import UnreadRecord
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import configure
 from ingestion.task.scratch import scratch_folder
+
+_LONGEST_PAUSE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ def _read(reader: Reader, split: Split, failpoints: Failpoints) -> Iterator[tupl
         failpoints.reach("read")
     except IngestionError as error:
         if not error.permanent:
+            _pause()
             raise
         yield split.number, Failed(str(error), tuple(told.unread))
         return
@@ -80,6 +85,7 @@ def written(assignment: str) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator
                 done = write((chunk for _, chunk in chunks), told.spec, told.version, storage, scratch)
         except IngestionError as error:
             if not error.permanent:
+                _pause()
                 raise
             yield Failed(str(error))
             return
@@ -87,3 +93,10 @@ def written(assignment: str) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator
         yield done
 
     return of_bin
+
+
+def _pause() -> None:
+    """1, 2, 4, … seconds, by how often Spark has tried."""
+    context = TaskContext.get()
+    tried = context.attemptNumber() if context is not None else 0
+    time.sleep(min(_LONGEST_PAUSE_S, 2.0**tried))

@@ -1,4 +1,4 @@
-"""A way to a broker that a test can take away."""
+"""A way to a server that a test can take away."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import suppress
 
 
 class Forwarder:
-    """Passes connections on to a broker until it is closed, as a network does."""
+    """Passes connections on to a server until it is closed, as a network does. ``port``: where; 0: anywhere."""
 
-    def __init__(self, target: str) -> None:
-        host, _, port = target.partition(":")
-        self._target = (host, int(port))
-        self._listening = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, target: str, port: int = 0) -> None:
+        host, _, of_target = target.partition(":")
+        self._target = (host, int(of_target))
+        self._listening = socket.create_server(("127.0.0.1", port))
         self._open: list[socket.socket] = []
         self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import ConsumerGroupTopicPartitions
 
+from ingestion.segments import open_deep_storage
 from ingestion.sources.repair import RepairSource
 from ingestion.specs import offsets
 from ingestion.specs.counters import OUTCOMES
@@ -97,11 +99,13 @@ def stored_numbers(house: House, datasource: str) -> tuple[Counter[int], int]:
     """I8, then every ``n`` in the datasource's used segments with how often it is there, and the sum of ``value``."""
     numbers: Counter[int] = Counter()
     total = 0
+    storage = open_deep_storage(house.environment["HEADGATE_DEEP_STORAGE"])
     for _, path, rows, size_bytes, sha256 in house.sql(_SEGMENTS, datasource):
-        data = (house.home.segments / path).read_bytes()
+        with storage.open(path) as file:
+            data = file.read()
         assert len(data) == size_bytes, f"I8: {path} has another size than registered"
         assert hashlib.sha256(data).hexdigest() == sha256, f"I8: {path} has other bytes than registered"
-        table = pq.read_table(house.home.segments / path, columns=["n", "value"])
+        table = pq.read_table(pa.BufferReader(data), columns=["n", "value"])
         assert table.num_rows == rows, f"I8: {path} has another number of rows than registered"
         numbers.update(table["n"].to_pylist())
         total += sum(table["value"].to_pylist())

@@ -31,6 +31,11 @@ class S3Server:
     endpoint: str
     log: Path
 
+    @property
+    def address(self) -> str:
+        """``host:port``."""
+        return self.endpoint.removeprefix("http://")
+
     def location(self, folder: str = "", bucket: str = BUCKET) -> str:
         """The deep storage in a folder of a bucket here."""
         return f"s3://{bucket}/{folder}?endpoint_override={self.endpoint}&region=us-east-1"

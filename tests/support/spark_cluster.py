@@ -9,8 +9,8 @@ import importlib.util
 import os
 import re
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,13 @@ def spark_home() -> Path:
 
 
 class SparkCluster:
-    """``hosts``: a worker at each address, with so many cores and so much memory."""
+    """``hosts``: a worker at each address, with so many cores and so much memory; ``variables``: its environment."""
 
-    def __init__(self, folder: Path, hosts: Sequence[str], cores: int, memory: str) -> None:
+    def __init__(
+        self, folder: Path, hosts: Sequence[str], cores: int, memory: str, variables: Mapping[str, str]
+    ) -> None:
         self.folder = folder
+        self._variables = dict(variables)
         self.secret = secrets.token_hex(16)
         self.conf = folder / "conf"
         self.conf.mkdir(parents=True)
@@ -47,9 +50,28 @@ class SparkCluster:
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", self.web.rpartition(":")[2]]
         self.master = self._start(_MASTER, "127.0.0.1", *where)
         wait_for("Spark's master is up", lambda: self._answers() is not None, 180, self.master.output)
-        size = ["--cores", str(cores), "--memory", memory, "--webui-port", "0"]
-        self.workers = [self._start(_WORKER, host, "--host", host, *size, self.address) for host in hosts]
+        self._size = ["--cores", str(cores), "--memory", memory, "--webui-port", "0"]
+        self._workers = {host: self._worker(host) for host in hosts}
         wait_for("Spark's workers are up", lambda: len(self.seen()["workers"]) == len(hosts), 180, self.logs)
+
+    def lose(self, host: str) -> None:
+        """The machine is gone, with all that runs on it; another one takes its place."""
+        for process in self._on(host):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._workers[host].kill()
+        self._workers[host] = self._worker(host)
+
+    def host_of(self, pid: int) -> str:
+        """Where a process runs."""
+        return next(host for host in self._workers if pid in {p.pid for p in self._on(host)})
+
+    def _on(self, host: str) -> list[psutil.Process]:
+        """The executors there and their Python, which a worker starts in sessions of their own or not."""
+        return psutil.Process(self._workers[host].pid).children(recursive=True)
+
+    def _worker(self, host: str) -> Child:
+        return self._start(_WORKER, host, "--host", host, *self._size, self.address)
 
     @property
     def address(self) -> str:
@@ -94,6 +116,7 @@ class SparkCluster:
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
             **secret,
+            **self._variables,
         }
 
     def says_to_a_stranger(self) -> str:
@@ -132,14 +155,16 @@ class SparkCluster:
         return [*self.folder.glob("*.log"), *self.folder.glob("*/work/*/*/std*")]
 
     def stop(self) -> None:
-        for child in (*self.workers, self.master):
+        for child in (*self._workers.values(), self.master):
             child.stop()
 
 
 @contextmanager
-def spark_cluster(folder: Path, hosts: Sequence[str], cores: int = 1, memory: str = "2g") -> Iterator[SparkCluster]:
+def spark_cluster(
+    folder: Path, hosts: Sequence[str], cores: int = 1, memory: str = "2g", variables: Mapping[str, str] | None = None
+) -> Iterator[SparkCluster]:
     """One that is stopped at the end."""
     with ExitStack() as stack:
-        cluster = SparkCluster(folder, hosts, cores, memory)
+        cluster = SparkCluster(folder, hosts, cores, memory, variables or {})
         stack.callback(cluster.stop)
         yield cluster
