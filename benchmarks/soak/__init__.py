@@ -23,6 +23,7 @@ import psutil
 
 from benchmarks.soak.faults import Faults
 from benchmarks.soak.lanes import PARTITIONS, Lane, open_lanes, published
+from benchmarks.soak.merging import Merging
 from benchmarks.soak.producers import Producing
 from benchmarks.soak.storm import storm
 from benchmarks.soak.verdict import Verdict, judge, read_log, settled
@@ -43,6 +44,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gap", type=float, default=5.0, help="seconds between two faults, about (%(default)g)")
     parser.add_argument("--storm", type=float, default=30.0, help="seconds of rebalances before them (%(default)g)")
     parser.add_argument("--kills", type=int, default=0, help="of a share group's indexers at named places, before all")
+    parser.add_argument(
+        "--compaction", action="store_true", help="also kill merges, take what they read out of use, and replay"
+    )
     parser.add_argument("--settle", type=float, default=300.0, help="seconds for all to settle (%(default)g)")
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="keep all logs there when something is wrong")
 
@@ -84,6 +88,8 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     chance = random.Random(seed)
     lanes = open_lanes(house)
     faults = Faults(house, lanes, chance, say=lambda line: print(line, flush=True))
+    merging = Merging(house, faults, lanes, chance) if options.compaction else None
+    faults.also += merging.kinds() if merging else []
     streams = {lane.kind: Producing(house.bootstrap, lane.topic, options.rate, str(seed)) for lane in lanes}
     waiting = Waiting(house, options.settle)
     waiting.for_each(lanes, "publishes", lambda lane: published(house, lane))
@@ -103,11 +109,12 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     )
     faults.note("settled" if not waiting.in_vain else "given up")
     waiting.until("every task has ended", house.rest)
+    problems += merging.end() if merging else []
     verdicts = {lane.kind: judge(house, lane, streams[lane.kind].ledger, logs[lane.kind]) for lane in lanes}
     problems += waiting.in_vain
     problems += [f"{kind}: {line}" for kind, verdict in verdicts.items() for line in verdict.wrong]
     _tell(house, problems, seed, options)
-    return _results(verdicts, problems, faults, options)
+    return _results(verdicts, problems, faults, options) | (merging.jobs() if merging else {})
 
 
 @dataclass

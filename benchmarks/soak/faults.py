@@ -58,6 +58,7 @@ class Faults:
     lanes: list[Lane]
     chance: random.Random
     say: Callable[[str], None] = print
+    also: list[Fault] = field(default_factory=list)  # beside those that are always done
     log: list[Entry] = field(default_factory=list)
     _began: float = field(default_factory=time.monotonic)
     _away: set[str] = field(default_factory=set)
@@ -73,12 +74,12 @@ class Faults:
     def run(self, seconds: float, gap_s: float) -> None:
         """A fault every ``gap_s`` seconds or so; those that wait for others to end leave it to the next."""
         end = time.monotonic() + seconds
-        kinds = self._kinds()
+        kinds = [*self._kinds(), *self.also]
         while time.monotonic() < end:
             self._rest(min(self.chance.uniform(0.4, 1.6) * gap_s, end - time.monotonic()))
             possible = [kind for kind in kinds if not kind.needs & self._away]
             kind = self.chance.choices(possible, [k.weight for k in possible])[0]
-            self._try(kind.do)
+            self.attempt(kind.do)
 
     def undo_all(self) -> None:
         """Whatever is away comes back, whatever sleeps wakes, and every supervisor follows its spec."""
@@ -109,7 +110,7 @@ class Faults:
             kinds.append(Fault(1, frozenset({service.name}), killed))
         return kinds
 
-    def _try(self, do: Callable[[], str]) -> None:
+    def attempt(self, do: Callable[[], str]) -> None:
         """What the stack refuses in the state it is in is noted, and no failure."""
         try:
             what = do()
@@ -126,7 +127,8 @@ class Faults:
                 heapq.heappop(self._planned)[2]()
             time.sleep(LOOK_S)
 
-    def _plan(self, seconds: float, undo: Undo) -> None:
+    def plan(self, seconds: float, undo: Undo) -> None:
+        """Have something undone so many seconds from now."""
         heapq.heappush(self._planned, (time.monotonic() + seconds, next(self._number), undo))
 
     # Processes
@@ -158,7 +160,7 @@ class Faults:
         lane, process = found
         seconds = self.chance.uniform(1, 20)
         os.kill(process.pid, signal.SIGSTOP)
-        self._plan(seconds, lambda: _wake(process))
+        self.plan(seconds, lambda: _wake(process))
         return f"{lane.kind}: indexer with pid {process.pid} sleeps for {seconds:.1f} s"
 
     def _kill_an_application(self) -> str:
@@ -175,7 +177,7 @@ class Faults:
         seconds = self.chance.uniform(least_s, most_s)
         self._away.add(service.name)
         how(service)
-        self._plan(seconds, lambda: self._back(service))
+        self.plan(seconds, lambda: self._back(service))
         return f"{service.name}: {how.__name__.strip('_').replace('_', ' ')}, away for {seconds:.1f} s"
 
     def _back(self, service: Service) -> None:
@@ -187,7 +189,7 @@ class Faults:
         seconds = self.chance.uniform(2, 15)
         self._away.add(service.name)
         service.pause()
-        self._plan(seconds, lambda: self._resume(service))
+        self.plan(seconds, lambda: self._resume(service))
         return f"{service.name}: paused for {seconds:.1f} s"
 
     def _resume(self, service: Service) -> None:
@@ -200,7 +202,7 @@ class Faults:
         fault, seconds = self.chance.choice(["refuse", "lose_answer", "cut"]), self.chance.uniform(0.5, 8)
         self._away.add("proxy")
         self.house.proxy.set(fault)
-        self._plan(seconds, self._publishes_pass)
+        self.plan(seconds, self._publishes_pass)
         return f"publishes meet a proxy that does this for {seconds:.1f} s: {fault}"
 
     def _publishes_pass(self) -> None:
@@ -229,13 +231,13 @@ class Faults:
         self.house.api("POST", f"/druid/indexer/v1/supervisor/{lane.datasource}/suspend")
         lane.suspended = True
         seconds = self.chance.uniform(2, 12)
-        self._plan(seconds, lambda: self._try(lambda: self._go_on(lane)))
+        self.plan(seconds, lambda: self.attempt(lambda: self._go_on(lane)))
         return f"{lane.kind}: suspended for {seconds:.1f} s"
 
     def _go_on(self, lane: Lane) -> str:
         """While the control plane is away it is asked again a second later."""
         if self._away & {"postgres", "web"}:
-            self._plan(1, lambda: self._try(lambda: self._go_on(lane)))
+            self.plan(1, lambda: self.attempt(lambda: self._go_on(lane)))
             return ""
         self.house.api("POST", f"/druid/indexer/v1/supervisor/{lane.datasource}/resume")
         lane.suspended = False
