@@ -196,6 +196,7 @@ WITH_BODY = {
     ("POST", "druid/indexer/v1/supervisor/<str:supervisor_id>/resetOffsets"),
     ("POST", "druid/indexer/v1/supervisor/<str:supervisor_id>/taskGroups/handoff"),
     ("POST", "druid/indexer/v1/taskStatus"),
+    ("POST", "druid/indexer/v1/compaction/config/cluster"),
 }
 # An empty object is a good body there: all its fields have defaults.
 DEFAULTS = {
@@ -203,6 +204,7 @@ DEFAULTS = {
     "api/v1/load/drafts/",
     "api/v1/tokens/",
     "api/v1/tasks/<str:task_id>/stop/",
+    "druid/indexer/v1/compaction/config/cluster",
 }
 
 
