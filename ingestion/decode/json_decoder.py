@@ -45,6 +45,7 @@ from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader, Fields, Mask, TooManyFields
 from ingestion.decode.formats import JSON, Access, Tools, reader_of
 from ingestion.decode.formats.base import Texts
+from ingestion.decode.metric_expressions import MetricExpressions
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.rowmaker import RowFields, RowMaker
 from ingestion.decode.times import TimeReader, truncated
@@ -249,15 +250,22 @@ class _Parts:
         self._needs_value = input_format.type != "kafka"  # that has fields of the record's own
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
-        self._maker = RowMaker(self._engine, schema)
+        self._numbers = MetricExpressions(self._engine, schema.metricsSpec)
+        self._maker = RowMaker(self._engine, schema, self._numbers.fields)
         self._transforms = Transforms(self._engine, schema.transformSpec)
         self._counted = CountedRecords(self._engine, schema)
         self._discovers = schema.dimensionsSpec.discovers
         self._fields = FieldReader(
             self._engine,
-            [self._time_column, *self._maker.names, *self._transforms.fields, *self._counted.fields],
+            [
+                self._time_column,
+                *(name for name in self._maker.names if name not in self._numbers.made),
+                *self._transforms.fields,
+                *self._counted.fields,
+                *self._numbers.fields,
+            ],
             self._discovers,
-            schema.undiscovered.__contains__,
+            schema.undiscovered.union(self._numbers.fields).__contains__,
         )
         self._times = TimeReader(self._engine, schema.timestampSpec, self._granularity.segmentGranularity)
         self._time_made = TIME in self._transforms.names
@@ -354,16 +362,17 @@ class _Parts:
         columns = {**fields.columns, **made_fields.columns} if made_fields.columns else fields.columns
         columns = columns if whole else _filtered(columns, pa.array(kept))
         masks = {name: pa.array(matching.kept[kept]) for name, matching in counted.items()}
-        made = self._maker.make(RowFields(columns, len(index), masks))
+        kept_ms = ms if whole else ms[kept]
+        numbers = self._numbers.apply(columns, kept_ms, masks)
+        made = self._maker.make(RowFields({**columns, **numbers.columns}, len(index), masks))
         if self._discovers:
             self._fields.forget_all_but(made.discovered)
-        kept_ms = ms if whole else ms[kept]
         cut = truncated(kept_ms, self._granularity.queryGranularity, self._granularity.segmentGranularity)
         held = [(ROW, pa.array(index)), (TIME, _as_time(cut)), *made.columns]
         if self._maker.needs_record_time:
             held.append((RECORD_TIME, _as_time(kept_ms)))
         rows = pa.table([column for _, column in held], names=[name for name, _ in held])
-        faults = {int(index[row]): fault for row, fault in made.faults.items()}
+        faults = {int(index[row]): fault for row, fault in (numbers.faults | made.faults).items()}
         return rows, undecided(counted) | made_fields.faults(kept) | faults
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,12 +46,13 @@ class Made:
 class RowMaker:
     """Makes columns by a ``DataSchema``."""
 
-    def __init__(self, engine: Engine, schema: DataSchema) -> None:
+    def __init__(self, engine: Engine, schema: DataSchema, read: Iterable[str] = ()) -> None:
+        """``read``: fields that are read beside those that the schema names, and not discovered."""
         self._dimensions = schema.dimensionsSpec.dimensions
         self._metrics = schema.metricsSpec
         self._discovers = schema.dimensionsSpec.discovers
         self._discovers_strings = schema.dimensionsSpec.discovers_strings
-        self._undiscovered = {*schema.undiscovered, *(d.name for d in self._dimensions)}
+        self._undiscovered = {*schema.undiscovered, *(d.name for d in self._dimensions), *read}
         self._typer = ColumnTyper(engine)
         self.needs_record_time = schema.granularitySpec.rollup and any(
             m.how in ("first", "last") for m in self._metrics
@@ -79,7 +80,7 @@ class RowMaker:
     def _add_dimension(self, made: Made, dimension: DimensionSchema, values: Values) -> None:
         name, kind = dimension.name, dimension.type
         column = self._typer.typed(values, kind, lists=dimension.multiValueHandling)
-        _note_faults(made, values, column, kind, name)
+        _note_faults(made, values, column, kind, f"field {name!r}")
         made.columns.append((name, column))
 
     def _discover(self, made: Made, fields: RowFields) -> None:
@@ -93,11 +94,11 @@ class RowMaker:
     def _add_discovered(self, made: Made, values: Values, name: str) -> None:
         if not self._discovers_strings:
             column = self._typer.discovered(values)
-            _note_faults(made, values, column, "auto", name)
+            _note_faults(made, values, column, "auto", f"field {name!r}")
             made.columns.append((name, column))
         elif name and (values := values.without_nested()).total:
             column = self._typer.typed(values, "string", lists="SORTED_ARRAY")
-            _note_faults(made, values, column, "string", name)
+            _note_faults(made, values, column, "string", f"field {name!r}")
             if column.null_count < len(column):
                 made.columns.append((name, column))
 
@@ -115,7 +116,8 @@ class RowMaker:
             made.columns.append((metric.name, self._sketches(made, raw, held)))
             return
         column = self._typer.typed(raw, metric.kind, "metric")
-        _note_faults(made, raw, column, metric.kind, metric.field)
+        what = f"field {metric.field!r}" if metric.made_from is None else f"the expression of metric {metric.name!r}"
+        _note_faults(made, raw, column, metric.kind, what)
         if isinstance(held, StringMetric):
             column = cut(column, held.maxStringBytes)
         made.columns.append((metric.name, column))
@@ -126,16 +128,16 @@ class RowMaker:
         return found.column
 
 
-def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, name: str) -> None:
-    """Rows that hold something which the column does not."""
+def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, what: str) -> None:
+    """Rows that hold something which the column does not. ``what``: where it comes from."""
     if kind == "auto":
-        _note_rounded(made, values.texts, column, name)
+        _note_rounded(made, values.texts, column, what)
         return
     if kind == "string" and values.numbers:
-        _note(made, _matching(values.texts, NO_JSON), f"field {name!r} is not JSON: NaN or Infinity")
+        _note(made, _matching(values.texts, NO_JSON), f"{what} is not JSON: NaN or Infinity")
     if kind not in _NUMBERS:
         return
-    _note_lost(made, values.texts, column, f"field {name!r} is not {_NUMBERS[kind]}")
+    _note_lost(made, values.texts, column, f"{what} is not {_NUMBERS[kind]}")
 
 
 def _note_lost(made: Made, texts: pa.Array, column: pa.Array, fault: str) -> None:
@@ -143,17 +145,17 @@ def _note_lost(made: Made, texts: pa.Array, column: pa.Array, fault: str) -> Non
         _note(made, pc.and_(texts.is_valid(), column.is_null()), fault)
 
 
-def _note_rounded(made: Made, texts: pa.Array, column: pa.Array, name: str) -> None:
+def _note_rounded(made: Made, texts: pa.Array, column: pa.Array, what: str) -> None:
     """A column that became one of doubles: numbers that no double holds, and whole ones that are another one there."""
     if not pa.types.is_floating(column.type):
         return
-    _note_lost(made, texts, column, f"field {name!r} holds a number that is beyond a double")
+    _note_lost(made, texts, column, f"{what} holds a number that is beyond a double")
     if (pc.max(pc.binary_length(texts)).as_py() or 0) < _LEAST_TO_ROUND:
         return
     wide = np.flatnonzero(_matching(texts, _MANY_DIGITS).to_numpy(zero_copy_only=False))
     rounded = [row for row in wide.tolist() if (v := column[row].as_py()) is not None and int(texts[row].as_py()) != v]
     for row in rounded:
-        made.faults.setdefault(row, f"field {name!r} is rounded: it has more digits than a double holds")
+        made.faults.setdefault(row, f"{what} is rounded: it has more digits than a double holds")
 
 
 def _matching(texts: pa.Array, pattern: str) -> pa.Array:

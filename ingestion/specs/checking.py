@@ -63,6 +63,7 @@ def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
     schema = spec.dataSchema
     return bool(
         schema.transformSpec.transforms
+        or any(m.made_from is not None for m in schema.metricsSpec)
         or expressions_of(schema.transformSpec.filter)
         or any(_has_schema(f) for f, _ in formats_of(format_of(spec)))
         or reader_schema_of(spec)

@@ -12,6 +12,7 @@ from ingestion.specs.filters import Filter, Language, within_limits
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.joda import strptime_patterns
 from ingestion.specs.limits import (
+    LONGEST_EXPRESSION,
     LONGEST_PATTERN,
     MOST_COLUMNS,
     MOST_EXPRESSIONS,
@@ -160,7 +161,7 @@ class ExpressionTransform(SpecModel):
 
     type: Literal["expression"]
     name: ColumnName
-    expression: str = Field(min_length=1, max_length=10_000)
+    expression: str = Field(min_length=1, max_length=LONGEST_EXPRESSION)
     language: Language = "druid"
 
 
@@ -202,10 +203,12 @@ class DataSchema(SpecModel):
         return self
 
     @model_validator(mode="after")
-    def _filters_little(self) -> DataSchema:
+    def _computes_little(self) -> DataSchema:
         filtered = sum(isinstance(m, FilteredMetric) for m in self.metricsSpec)
-        if filtered > MOST_FILTERED:
-            raise ValueError(f"{filtered} metrics are filtered; {MOST_FILTERED} at most")
+        made = sum(m.made_from is not None for m in self.metricsSpec)
+        for count, what in ((filtered, "are filtered"), (made, "read an expression")):
+            if count > MOST_FILTERED:
+                raise ValueError(f"{count} metrics {what}; {MOST_FILTERED} at most")
         return self
 
     @property

@@ -13,6 +13,7 @@ from ingestion.specs.base import SpecModel
 from ingestion.specs.intervals import interval_ms
 from ingestion.specs.limits import (
     DEEPEST_FILTER,
+    LONGEST_EXPRESSION,
     LONGEST_VALUE,
     MOST_EXPRESSIONS,
     MOST_FILTERS,
@@ -153,7 +154,7 @@ class ExpressionFilter(SpecModel):
     """Rows for which an expression over the fields is true. Null is not true; in SQL, nor is what fails."""
 
     type: Literal["expression"]
-    expression: str = Field(min_length=1, max_length=10_000)
+    expression: str = Field(min_length=1, max_length=LONGEST_EXPRESSION)
     language: Language = "druid"
 
 

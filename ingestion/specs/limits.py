@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 MOST_COLUMNS = 2_000  # dimensions and metrics
-MOST_FILTERED = 100  # metrics of type filtered
+MOST_FILTERED = 100  # metrics of type filtered, and as many that read an expression
 MOST_FIELDS = 10_000  # names of fields in a list
 MOST_EXPRESSIONS = 500  # of transforms and of the filter
 MOST_FILTERS = 1_000  # in one another and beside one another
@@ -27,6 +27,7 @@ MOST_HEADERS = 100
 MOST_INTERVALS = 1_000
 LONGEST_NAME = 1_000
 LONGEST_VALUE = 10_000
+LONGEST_EXPRESSION = 10_000
 LONGEST_PATTERN = 200
 LONGEST_PROPERTY = 256 * 1024
 

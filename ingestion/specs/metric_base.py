@@ -16,6 +16,11 @@ ValueKind = Literal["long", "float", "double", "string"] | SketchKind
 class BaseMetric(SpecModel):
     name: ColumnName
 
+    @property
+    def made_from(self) -> str | None:
+        """The expression that it reads instead of a field; None: it reads a field, or needs none."""
+        return None
+
     @field_validator("name")
     @classmethod
     def _not_time(cls, value: str) -> str:

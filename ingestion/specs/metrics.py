@@ -1,7 +1,7 @@
 """Druid's aggregators as a ``metricsSpec`` has them: what is summed up of the records that become one row.
 
-A metric reads the field ``fieldName``; fields and names of metrics are not discovered as dimensions. Without rollup
-each row has the metrics of its one record.
+A metric reads the field ``fieldName``, or an expression; fields and names of metrics are not discovered as dimensions.
+Without rollup each row has the metrics of its one record.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from ingestion.specs.filters import AndFilter, Filter, columns_of, has_expressions, within_limits
-from ingestion.specs.limits import DEEPEST_FILTER
+from ingestion.specs.limits import DEEPEST_FILTER, LONGEST_EXPRESSION, FieldName
 from ingestion.specs.metric_base import BaseMetric, FieldMetric, ValueKind
 from ingestion.specs.sketch_metrics import SketchMetric
 
 # What tells the first record from the last is not stored with a row: such rows can't be merged again.
 NOT_AGAIN = frozenset({"first", "last"})
+_OF_EXPRESSIONS = frozenset({"sum", "min", "max"})
 
 
 class CountMetric(BaseMetric):
@@ -39,13 +40,11 @@ class CountMetric(BaseMetric):
         return None
 
 
-class _TimedMetric(FieldMetric):
-    # What a first or last one goes by; Druid shows it, and it may be no other here.
-    timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)
+class NumberMetric(BaseMetric):
+    """A number of the records' field: its sum, least or greatest, that of the first or last record, or any.
 
-
-class NumberMetric(_TimedMetric):
-    """A number of the records' field: its sum, least or greatest, that of the first or last record, or any."""
+    Of sums, least and greatest an expression of Druid's language may stand in place of the field.
+    """
 
     type: Literal[
         "longSum",
@@ -67,6 +66,29 @@ class NumberMetric(_TimedMetric):
         "floatAny",
         "doubleAny",
     ]
+    fieldName: FieldName | None = None
+    expression: str | None = Field(default=None, min_length=1, max_length=LONGEST_EXPRESSION)
+    # What a first or last one goes by; Druid shows it, and it may be no other here.
+    timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)
+
+    @model_validator(mode="after")
+    def _reads_one_thing(self) -> NumberMetric:
+        if self.expression is not None and self.how not in _OF_EXPRESSIONS:
+            raise ValueError(f"{self.type} reads no expression, as in Druid: give its fieldName")
+        if (self.fieldName is None) == (self.expression is None):
+            raise ValueError(
+                "give either fieldName or expression" if self.how in _OF_EXPRESSIONS else "needs fieldName"
+            )
+        return self
+
+    @property
+    def field(self) -> str:
+        """The records' field; of an expression one that is made of it, and that no record has."""
+        return self.fieldName if self.fieldName is not None else f"\0{self.name}"
+
+    @property
+    def made_from(self) -> str | None:
+        return self.expression
 
     @property
     def how(self) -> str:
@@ -77,10 +99,11 @@ class NumberMetric(_TimedMetric):
         return "long" if self.type.startswith("long") else "float" if self.type.startswith("float") else "double"
 
 
-class StringMetric(_TimedMetric):
+class StringMetric(FieldMetric):
     """A text of the records' field, cut to ``maxStringBytes``; that of the first or last record, or any."""
 
     type: Literal["stringFirst", "stringLast", "stringAny"]
+    timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)  # as of a number
     maxStringBytes: int = Field(default=1024, ge=1, le=1_048_576)
 
     @property
@@ -143,6 +166,10 @@ class FilteredMetric(BaseMetric):
     @property
     def field(self) -> str | None:
         return self.plain.field
+
+    @property
+    def made_from(self) -> str | None:
+        return self.plain.made_from
 
 
 PlainMetric = CountMetric | NumberMetric | StringMetric | SketchMetric

@@ -28,6 +28,7 @@ from ingestion.specs.checking import (
 )
 from ingestion.specs.data_schema import ExpressionTransform
 from ingestion.specs.filters import ExpressionFilter
+from ingestion.specs.metrics import FilteredMetric, Metric
 from ingestion.task.registry import ConfluentRegistry
 from ingestion.without_pandas import keep_pandas_out
 
@@ -50,7 +51,12 @@ def issues(order: CheckOrder) -> list[CheckIssue]:
     schema, access = order.data_schema, Access(ConfluentRegistry, order.schema_folder)
     engine = Engine(_MEMORY_BYTES)
     try:
-        parts = [*_expressions(engine, schema.transformSpec), *_formats(engine, order, access), *_times(schema)]
+        parts = [
+            *_expressions(engine, schema.transformSpec),
+            *_of_metrics(engine, schema),
+            *_formats(engine, order, access),
+            *_times(schema),
+        ]
     finally:
         engine.close()
     return parts or list(_whole(order, access))
@@ -65,6 +71,23 @@ def _expressions(engine: Engine, spec: TransformSpec) -> Iterator[CheckIssue]:
             ExpressionRunner(engine, written.expression, written.language, isinstance(written, ExpressionFilter))
         except BadExpression as error:
             yield CheckIssue(place=[*_TRANSFORMS, *place], message=str(error))
+
+
+def _of_metrics(engine: Engine, schema: DataSchema) -> Iterator[CheckIssue]:
+    for number, metric in enumerate(schema.metricsSpec):
+        if metric.made_from is None:
+            continue
+        try:
+            ExpressionRunner(engine, metric.made_from, "druid")
+        except BadExpression as error:
+            inside = _levels(metric)
+            place: Place = ("dataSchema", "metricsSpec", number, *inside, "expression")
+            yield CheckIssue(place=[*place], message=str(error))
+
+
+def _levels(metric: Metric) -> Place:
+    """Where in a filtered one the metric is that reads the expression."""
+    return ("aggregator", *_levels(metric.aggregator)) if isinstance(metric, FilteredMetric) else ()
 
 
 def _formats(engine: Engine, order: CheckOrder, access: Access) -> Iterator[CheckIssue]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.druid_metrics import asked_of_expressions
 from tests.support.druid_paths import SEARCHED, SEARCHES
 from tests.support.druid_sketches import asked as asked_of_sketches
 
@@ -821,6 +822,13 @@ def _sketches() -> Iterator[Case]:
         yield Case("sketches", name, body)
 
 
+def _metrics_by_expression() -> Iterator[Case]:
+    hourly = {"rollup": True, "queryGranularity": "HOUR", "segmentGranularity": "DAY"}
+    for name, data, dimensions, transforms, metrics in asked_of_expressions():
+        body = _body(data, dimensions=dimensions, transforms=transforms, metrics=metrics, granularity=hourly)
+        yield Case("metrics by expression", name, body)
+
+
 def cases() -> list[Case]:
     """All of them, in order."""
     every = [
@@ -832,6 +840,7 @@ def cases() -> list[Case]:
         *_formats(),
         *_rollup(),
         *_sketches(),
+        *_metrics_by_expression(),
     ]
     seen = {(c.section, c.name) for c in every}
     assert len(seen) == len(every)

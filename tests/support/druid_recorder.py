@@ -5,7 +5,8 @@ The address is an Overlord's, whose sampler reads records and evaluates transfor
 ``druid_sampler.json`` what it answers to each body of ``druid_corpus``. Tests hold ours against them and need no Druid.
 ``druid_overlord.json`` has what the Overlord says of itself and of its tasks, ``druid_specs.json`` what its GET shows
 of specs, ``druid_supervisors.json`` its list of supervisors. The name of one of them behind the address
-(``expressions``, ``sampler``, ``overlord``, ``specs``, ``list``) records that one alone.
+(``expressions``, ``sampler``, ``overlord``, ``specs``, ``list``) records that one alone; the name of a section behind
+``sampler`` that section, and what was not recorded before.
 """
 
 from __future__ import annotations
@@ -168,10 +169,13 @@ def sampled(answer: Any) -> Any:
     return [_row(entry) for entry in answer["data"]]
 
 
-def _record_sampler(overlord: str, version: str) -> None:
+def _record_sampler(overlord: str, version: str, wanted: str = "") -> None:
     answers: dict[str, dict[str, Any]] = {}
+    before = json.loads(SAMPLER.read_text(encoding="utf-8")) if wanted else {}
     for case in cases():
-        answers.setdefault(case.section, {})[case.name] = sampled(_asked(overlord, case.body))
+        known = before.get(case.section, {}).get(case.name) if case.section != wanted else None
+        found = sampled(_asked(overlord, case.body)) if known is None else known
+        answers.setdefault(case.section, {})[case.name] = found
     parts = []
     for section, found in answers.items():
         lines = [f"    {_text(k)}: {_text(v)}" for k, v in found.items()]
@@ -185,7 +189,7 @@ def _text(value: Any) -> str:
     return text if text.isprintable() and not re.search("[\ud800-\udfff]", text) else json.dumps(value)
 
 
-def main(overlord: str, wanted: str = "") -> None:
+def main(overlord: str, wanted: str = "", section: str = "") -> None:
     with urllib.request.urlopen(f"{overlord}/status") as answer:
         version = json.load(answer)["version"]
     recorders = {
@@ -195,6 +199,9 @@ def main(overlord: str, wanted: str = "") -> None:
         "specs": druid_specs.record,
         "list": druid_specs.record_list,
     }
+    if section:
+        _record_sampler(overlord, version, section)
+        return
     for name in [wanted] if wanted else recorders:
         recorders[name](overlord, version)
 

@@ -65,6 +65,17 @@ def test_every_expression_that_is_no_good_is_told_with_its_place() -> None:
     assert told[0][1].startswith("function 'getenv' is not among those")
 
 
+def test_a_metrics_expression_that_is_no_good_is_told_with_its_place() -> None:
+    good, bad = ({"type": "longSum", "name": name, "expression": name} for name in ("a", "unknown(b)"))
+    within = {"type": "filtered", "name": "m", "filter": {"type": "true"}, "aggregator": {**bad, "name": "n"}}
+    told = found(changed(("dataSchema/metricsSpec", [good, bad, within])))
+    assert [pointer for pointer, _ in told] == [
+        "/dataSchema/metricsSpec/1/expression",
+        "/dataSchema/metricsSpec/2/aggregator/expression",
+    ]
+    assert "'unknown'" in told[0][1]
+
+
 def test_in_the_nested_form_places_are_those_of_that_form() -> None:
     flat = changed(("dataSchema/transformSpec", {"filter": when("(")}))
     parts = ("dataSchema", "ioConfig", "tuningConfig")
@@ -143,6 +154,8 @@ def test_a_pattern_of_times_that_is_no_good() -> None:
         ("dataSchema/transformSpec", {"filter": {"type": "not", "field": when("a")}}, True),
         ("dataSchema/transformSpec", {"transforms": [expression("a", "1")]}, True),
         ("dataSchema/timestampSpec/format", "%Y", True),
+        ("dataSchema/metricsSpec", [{"type": "longSum", "name": "m", "fieldName": "v"}], False),
+        ("dataSchema/metricsSpec", [{"type": "longSum", "name": "m", "expression": "v"}], True),
     ],
 )
 def test_a_process_is_asked_only_where_it_can_tell_something(path: str, value: Any, needed: bool) -> None:

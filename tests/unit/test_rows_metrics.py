@@ -249,7 +249,7 @@ def test_segments_are_split_by_rows_with_all_their_records(tmp_path: Path) -> No
         ([metric("longSum")], {"dimensionsSpec": {"dimensions": ["m"]}}, "named twice"),
         ([{"type": "count", "name": "__time"}], {}, "time column"),
         ([{"type": "count", "name": "__record_time"}], {}, "decoder's own"),
-        ([metric("longSum", expression="v * 2")], {}, "Extra inputs"),
+        ([metric("longSum", expression="v * 2")], {}, "give either fieldName or expression"),
     ],
 )
 def test_what_is_refused(metrics: list[dict[str, Any]], more: dict[str, Any], message: str) -> None:

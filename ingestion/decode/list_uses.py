@@ -1,0 +1,77 @@
+"""Fields of an expression of Druid's that hold lists: where lists are meant, and where plain values are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestion.decode.druid_language import Call, Field, Lambda, Node, read
+from ingestion.decode.fields import Mask
+from ingestion.decode.transforms import Columns
+
+# Which arguments of these functions are lists; of others with a function as their first argument all further ones are.
+_LISTS = {
+    **dict.fromkeys(("array_concat", "array_overlap", "array_set_add_all"), (0, 1)),
+    **dict.fromkeys(("array_append", "array_length", "array_offset", "array_offset_of", "array_ordinal"), (0,)),
+    **dict.fromkeys(("array_ordinal_of", "array_set_add", "array_slice", "array_to_string", "array_contains"), (0,)),
+    **dict.fromkeys(("array_prepend", "scalar_in_array"), (1,)),
+    **dict.fromkeys(("mv_to_array", "array_to_mv", "mv_harmonize_nulls"), (0,)),
+}
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Of which records a field holds a list of several values."""
+
+    of_values: Mask  # where a plain value is meant
+    of_both: Mask  # where it is meant in both ways, or holds more than plain values: nobody knows what comes of it
+
+
+@dataclass(frozen=True)
+class ListUses:
+    """Of an expression: the fields that stand for lists, and those that stand for plain values."""
+
+    for_lists: frozenset[str]
+    for_values: frozenset[str]
+
+    @classmethod
+    def of(cls, expression: str) -> ListUses:
+        """Of one that can be read."""
+        uses = [*_uses(read(expression, lambda name, arguments: None))]
+        return cls(frozenset(n for n, listed in uses if listed), frozenset(n for n, listed in uses if not listed))
+
+    def unwrapped(self, columns: Columns) -> tuple[Columns, Lists | None]:
+        """The fields, lists of one value as that value; and where longer ones stand. None: nowhere is a list."""
+        changed: dict[str, pa.Array] = {}
+        found: Lists | None = None
+        for name in sorted(self.for_values & columns.keys()):
+            are = pc.starts_with(columns[name], "[").fill_null(False)
+            places = np.flatnonzero(are.to_numpy(zero_copy_only=False))
+            if not len(places):
+                continue
+            found = found or Lists(*(np.zeros(len(columns[name]), np.bool_) for _ in range(2)))
+            values = [json.loads(text) for text in columns[name].take(pa.array(places)).to_pylist()]
+            nested = np.array([any(isinstance(inner, dict | list) for inner in v) for v in values])
+            several = np.array([len(v) > 1 for v in values])
+            found.of_both[places[nested | (several & (name in self.for_lists))]] = True
+            found.of_values[places[several & ~nested & (name not in self.for_lists)]] = True
+            texts = [json.dumps(v[0] if len(v) == 1 else v) for v in values]
+            changed[name] = pc.replace_with_mask(columns[name], are, pa.array(texts, pa.string()))
+        return {**columns, **changed} if changed else columns, found
+
+
+def _uses(node: Node, listed: bool = False) -> Iterator[tuple[str, bool]]:
+    """Each field where it stands, and whether a list is meant there."""
+    if isinstance(node, Field):
+        yield node.name, listed
+    elif isinstance(node, Lambda):
+        yield from ((name, listed) for name, listed in _uses(node.body) if name not in node.names)
+    elif isinstance(node, Call):
+        applied = bool(node.arguments) and isinstance(node.arguments[0], Lambda)
+        for number, argument in enumerate(node.arguments):
+            yield from _uses(argument, applied or number in _LISTS.get(node.name, ()))
