@@ -152,7 +152,7 @@ class ResumeView(DruidView):
         responses={(200, "application/json"): _SPEC},
     )
     def post(self, request: Request, name: str) -> Response:
-        """As it was before; 400 when it runs already."""
+        """Jobs are made once more, by its config; 400 when it runs already."""
         return Response(_switched(self, name, suspended=False))
 
 
