@@ -30,7 +30,6 @@ PAGE = 50
 MOST_PAGE = 200
 MOST_PARTITIONS = 5_000  # whose ends are asked for, for one page
 RATE_S = (2.0, 600.0)  # between two looks that say a rate
-INTERNAL = "__"
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,9 @@ def list_topics(
     """
     with _asking(connection) as (admin, cluster):
         known = cluster.topics
-        names = sorted(n for n in known if search.lower() in n.lower() and (internal or not n.startswith(INTERNAL)))
+        names = sorted(
+            n for n in known if search.lower() in n.lower() and (internal or not n.startswith(kafka.INTERNAL))
+        )
         shown, following = _page(names, after, limit)
         counts = _counts(admin, {n: list(known[n].partitions) for n in shown if known[n].error is None})
     rows = []

@@ -32,6 +32,7 @@ from ingestion.specs.msk_login import with_token
 from ingestion.specs.providers import Value
 
 TIMEOUT_S = 5.0
+INTERNAL = "__"  # Kafka's own topics begin with it
 
 
 class KafkaProblem(Exception):
@@ -69,6 +70,12 @@ def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise KafkaProblem(_reason(error, admin, causes)) from None
+
+
+def topic_names(properties: Mapping[str, Value]) -> list[str]:
+    """Every topic that this login may describe, by name, but for Kafka's own."""
+    with _asking(properties, None) as (_, _, metadata):
+        return sorted(n for n, topic in metadata.topics.items() if topic.error is None and not n.startswith(INTERNAL))
 
 
 def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets | None:

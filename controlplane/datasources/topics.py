@@ -21,6 +21,25 @@ class TopicSeen:
     problem: str = ""  # why it is not known
 
 
+@dataclass(frozen=True)
+class TopicsSeen:
+    """What a look at all topics has shown."""
+
+    names: list[str]  # without Kafka's own, by name
+    problem: str = ""  # why they are not known
+
+
+def find_topics(*, user: User, datasource: str, properties: Mapping[str, Value]) -> TopicsSeen:
+    """Ask Kafka, as ``find_topic`` does."""
+    try:
+        check_rights(user, datasource)
+        return TopicsSeen(kafka.topic_names(properties))
+    except HeadgateError as error:
+        return TopicsSeen([], problem=error.detail)
+    except kafka.KafkaProblem as problem:
+        return TopicsSeen([], problem=f"{problem}.")
+
+
 def find_topic(*, user: User, datasource: str, topic: str, properties: Mapping[str, Value]) -> TopicSeen:
     """Ask Kafka; blocks for some seconds at most. Who may not take samples for the datasource is not shown topics.
 

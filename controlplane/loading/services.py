@@ -15,7 +15,7 @@ from controlplane.loading import samples
 from controlplane.loading.documents import Document, apart, kept_secrets, nested, value_at, whole
 from controlplane.loading.models import Draft
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.services import submit_supervisor
+from controlplane.supervisors.services import refused_alone, submit_supervisor
 from controlplane.tasks.models import Task
 from controlplane.tasks.services import submit_task
 from controlplane.teams.models import Team, User
@@ -45,6 +45,10 @@ def begin_change(*, user: User, supervisor: Supervisor) -> Draft:
     """A draft of a change of a supervisor's spec, with its secrets. Raises ``NotAllowed``, ``Conflict``."""
     team = supervisor.datasource.team
     require(user, Action.OPERATE, team)
+    if supervisor.parent_id is not None:
+        raise refused_alone(supervisor)
+    if supervisor.io_config.topicPattern is not None:
+        raise Conflict("A draft is of one topic, and this supervisor's spec has a pattern: change it as JSON.")
     _check_room(user)
     current = supervisor.current
     document = {name: value for name, value in current.spec.items() if name != "suspended"}

@@ -40,7 +40,7 @@ class Reader:
 
     @property
     def topic(self) -> str:
-        return self.supervisor.io_config.topic
+        return self.supervisor.io_config.reads
 
     @property
     def problem(self) -> str:
@@ -111,12 +111,14 @@ def _readers(datasources: list[int]) -> Mapping[int, list[Reader]]:
     sources = _current_sources(datasources)
     readers = defaultdict(list)
     for supervisor in at_work.with_current():
+        if supervisor.io_config.topicPattern is not None and supervisor.topics_matched:
+            continue  # those that read its topics for it stand here instead
         readers[supervisor.datasource_id].append(Reader(supervisor, sources.get(_read_by(supervisor))))
     return readers
 
 
 def _read_by(supervisor: Supervisor) -> tuple[int, str, str, str]:
-    key = key_of(supervisor.io_config, supervisor.pk)
+    key = key_of(supervisor.io_config, supervisor.owner)
     return supervisor.datasource_id, key["kind"], key["group"], supervisor.io_config.topic
 
 

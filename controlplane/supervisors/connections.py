@@ -45,7 +45,7 @@ def uses_of(connection: Connection) -> list[Use]:
     versions = _versions(connection).select_related("supervisor__datasource").order_by("supervisor_id", "version")
     newest = {v.supervisor_id: v for v in versions}
     supervisors = [
-        Use("supervisor", v.supervisor_id, v.supervisor.datasource.name, v.io_config.topic, v.supervisor.suspended)
+        Use("supervisor", v.supervisor_id, v.supervisor.datasource.name, v.io_config.reads, v.supervisor.suspended)
         for v in newest.values()
     ]
     tasks = Task.objects.active().filter(_naming(connection, "spec"), datasource__team=connection.team)

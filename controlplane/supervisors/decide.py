@@ -88,6 +88,7 @@ class Observed:
     in_force: int | None = None  # the version whose tasks were the last to begin to read, as of the round before
     last_good: LastGood | None = None  # if that is another version, which asks for other work
     idle: bool = False  # nothing has come for long, and all is settled
+    held_back: bool = False  # its spec had a pattern of topics, and what read these has not ended yet
 
 
 @dataclass(frozen=True)
@@ -277,7 +278,7 @@ def _starts(seen: Observed, keep: list[SeenTask], mine: list[SeenTask]) -> Decis
         return plan
     if not seen.tasks and seen.not_before is not None and seen.now < seen.not_before:
         return replace(plan, detailed_state="PENDING", next_start_at=seen.not_before)
-    if seen.runs.failed and not seen.runs.connected:
+    if seen.held_back or (seen.runs.failed and not seen.runs.connected):
         return plan
     start_at = _next_start(mine, seen.longest_delay)
     if start_at is not None and seen.now < start_at:

@@ -30,7 +30,7 @@ class SupervisorRow:
     def reads(self) -> str:
         """The topic and how it is read."""
         io_config = self.supervisor.io_config
-        return f"{io_config.topic} · {io_config.traits.label}"
+        return f"{io_config.reads} · {io_config.traits.label}"
 
 
 def rows_of(overview: Overview, most: int) -> list[SupervisorRow]:

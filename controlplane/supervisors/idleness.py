@@ -46,13 +46,13 @@ def _news(supervisor: Supervisor, topic: TopicOffsets, ends: dict[str, Any]) -> 
     if before != ends:
         came = sum(topic.ends.values()) - sum(before["offsets"].values()) if before is not None else 0
         return f"{count(came, 'offset')} came in" if came > 0 else "its partitions or their ends changed"
-    left = left_to_read(supervisor.datasource_id, supervisor.io_config, supervisor.pk, topic)
+    left = left_to_read(supervisor.datasource_id, supervisor.io_config, supervisor.owner, topic)
     return f"{count(left, 'offset')} of it left to read" if left else ""
 
 
 def _report(supervisor: Supervisor, topic: TopicOffsets, news: str) -> None:
     name = supervisor.io_config.topic
-    mine = sources_of(supervisor.datasource_id, supervisor.io_config, supervisor.pk)
+    mine = sources_of(supervisor.datasource_id, supervisor.io_config, supervisor.owner)
     SourceEvent.objects.create(
         datasource_id=supervisor.datasource_id,
         source=mine.filter(topic_id=topic.topic_id).first(),

@@ -185,7 +185,7 @@ def _about(
     return {
         "id": identifier,
         "without_effect": options_without_effect(canonical, supervised=True),
-        "topic": io_config.topic,
+        "topic": io_config.reads,
         "starts_at": "" if known else ("earliest" if io_config.useEarliestOffset else "latest"),
         "bootstrap_servers": servers,
         "security_protocol": str(io_config.consumerProperties.get("security.protocol", "")) or "PLAINTEXT",

@@ -27,6 +27,7 @@ from controlplane.tasks.topic_lag import keep_lag
 logger = logging.getLogger(__name__)
 LOOKING_S = 8.0  # a round; what was not looked at then is so in another
 STALE_AFTER = timedelta(seconds=60)
+_TOLD = 3
 _WAITING_LOCK = 0x4C414753
 
 
@@ -45,6 +46,8 @@ class LagNow:
 
 def lag_now(supervisor: Supervisor) -> LagNow:
     """Of the topic that is read now; one that was deleted does not count."""
+    if supervisor.io_config.topicPattern is not None:
+        return _lag_of_topics(supervisor)
     tasks = current_tasks(supervisor)
     source = source_read(supervisor)
     partitions = progress(source) if source else []
@@ -55,6 +58,28 @@ def lag_now(supervisor: Supervisor) -> LagNow:
         problem=_problem(supervisor, tasks[0] if tasks else None, observed_at),
         in_flight=sum(i.in_flight for t in tasks for i in t.indexers.all()),
         partitions=partitions,
+    )
+
+
+def topics_read(supervisor: Supervisor) -> list[Supervisor]:
+    """Who reads the topics of its pattern for it, by topic."""
+    return (
+        supervisor.children.filter(terminated_at=None).select_related("datasource__team").order_by("pk").with_current()
+    )
+
+
+def _lag_of_topics(supervisor: Supervisor) -> LagNow:
+    """Of all topics together, with partitions of none: these are at the supervisors of their topics."""
+    each = {child.io_config.topic: lag_now(child) for child in topics_read(supervisor)}
+    known = [lag.lag for lag in each.values() if lag.lag is not None]
+    times = [lag.observed_at for lag in each.values() if lag.observed_at is not None]
+    problems = [f"{topic}: {lag.problem}" for topic, lag in each.items() if lag.problem]
+    return LagNow(
+        lag=sum(known) if known else None,
+        observed_at=min(times, default=None),
+        problem=" ".join(problems[:_TOLD]) if each else "No topic that matches its pattern is read yet.",
+        in_flight=sum(lag.in_flight for lag in each.values()),
+        partitions=[],
     )
 
 
@@ -71,7 +96,11 @@ def lag_over_time(supervisor: Supervisor, **window: Any) -> LagSeries:
 
 def sources_read(supervisor: Supervisor) -> QuerySet[Source]:
     """What its current spec reads, topics that are gone too."""
-    return sources_of(supervisor.datasource_id, supervisor.io_config, supervisor.pk)
+    if supervisor.io_config.topicPattern is not None:
+        topics = [child.io_config.topic for child in topics_read(supervisor)]
+        key = key_of(supervisor.io_config, supervisor.owner)
+        return Source.objects.filter(datasource=supervisor.datasource_id, **key, topic__in=topics)
+    return sources_of(supervisor.datasource_id, supervisor.io_config, supervisor.owner)
 
 
 def _problem(supervisor: Supervisor, task: Task | None, observed_at: datetime | None) -> str:
@@ -108,7 +137,7 @@ def observe_waiting() -> None:
         for asked, topic in _topics(questions):
             supervisor = waiting[asked.supervisor_id]
             io_config = supervisor.io_config
-            keep_lag(supervisor.datasource, io_config, supervisor.pk, topic.read_by(io_config.isolation))
+            keep_lag(supervisor.datasource, io_config, supervisor.owner, topic.read_by(io_config.isolation))
 
 
 def _without_running_task() -> SupervisorQuerySet:
@@ -121,7 +150,9 @@ def _of_known_sources(supervisors: SupervisorQuerySet) -> list[Supervisor]:
     known_specs = supervisors.with_current()
     known = Source.objects.filter(datasource__in={s.datasource_id for s in known_specs})
     read = set(known.values_list("datasource_id", "kind", "group", "topic"))
-    return [s for s in known_specs if (s.datasource_id, *key_of(s.io_config, s.pk).values(), s.io_config.topic) in read]
+    return [
+        s for s in known_specs if (s.datasource_id, *key_of(s.io_config, s.owner).values(), s.io_config.topic) in read
+    ]
 
 
 def _topics(questions: list[Question]) -> Iterator[tuple[Question, kafka.TopicOffsets]]:

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
+from controlplane.tasks.sources import owner_named
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 from ingestion.specs import IOConfig
@@ -48,6 +49,12 @@ class Supervisor(models.Model):
 
     id = models.CharField(primary_key=True, max_length=200)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="supervisors")
+    # For which supervisor, whose spec has a pattern, it reads one topic; and of which version of that one its spec is.
+    parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children")
+    follows = models.IntegerField(null=True)
+    # Of one with a pattern: by which Kafka was last asked with success, and how many topics matched.
+    pattern_asked = models.CharField(max_length=1_000, default="", db_default="")
+    topics_matched = models.IntegerField(null=True)
     version = models.IntegerField(default=1)
     # The version whose tasks were the last to begin to read; None: none has since it was at rest.
     in_force = models.IntegerField(null=True)
@@ -112,6 +119,11 @@ class Supervisor(models.Model):
             added = self.__dict__.get("spec") if self._reads is None else None
             self._reads = self.version, self.current.io_config if added is None else io_config_of(added)
         return self._reads[1]
+
+    @property
+    def owner(self) -> str:
+        """Under whose name its stored offsets are kept."""
+        return owner_named(self.pk)
 
     @property
     def current_error(self) -> dict[str, Any]:

@@ -62,8 +62,9 @@ class Overview:
 
     @property
     def behind(self) -> int:
-        """Offsets of all supervisors that are not settled."""
-        return sum(s.behind or 0 for s in self.standings.values())
+        """Offsets of all supervisors that are not settled; those of a pattern are its topics'."""
+        reading = [s.pk for s in self.supervisors if s.io_config.topicPattern is None]
+        return sum(self.standings[pk].behind or 0 for pk in reading)
 
 
 def overview(user: User, team_name: str = "") -> Overview:

@@ -10,6 +10,7 @@ from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.standing import Code, Kind, Standing
 from controlplane.supervisors.standing_texts import count, shortened
 from controlplane.tasks.causes import DescribedCause
+from controlplane.tasks.sources import owner_named
 
 NAMED = 3
 QUARANTINED = "quarantined"
@@ -46,7 +47,7 @@ def problems_of(
     in what its share group's configuration differs from its spec.
     """
     found = [
-        *(_of_supervisor(name, s) for name, s in standings.items() if s.calls),
+        *(_of_supervisor(name, s) for name, s in standings.items() if s.calls and not _told(name, s, standings)),
         *_full(standings),
         *_of_causes(causes),
         *_of_alarms(alarms, set(at_work)),
@@ -64,6 +65,12 @@ def _worst_first(problem: Problem) -> tuple[int, int, float, str]:
 
 def _of_supervisor(name: str, standing: Standing) -> Problem:
     return Problem(standing.kind, standing.code, "supervisor", name, standing.text, standing.since)
+
+
+def _told(name: str, standing: Standing, standings: Mapping[str, Standing]) -> bool:
+    """Whether the supervisor for which it reads its topic says so already: that Kafka is silent, a quota used up."""
+    owner = owner_named(name)
+    return owner != name and owner in standings and standings[owner].calls and standings[owner].code == standing.code
 
 
 def _of_drift(name: str, differs: Sequence[str]) -> Problem:

@@ -81,7 +81,7 @@ def reader_of(source: Source) -> dict[str, Any]:
     """Spec and secrets: of the supervisor that reads the source, else of the last that did. Raises ``Conflict``."""
     for supervisor in Supervisor.objects.filter(datasource=source.datasource_id).order_by("-created_at"):
         version = supervisor.current
-        if _reads(source, version.io_config, supervisor.pk):
+        if _reads(source, version.io_config, supervisor.owner):
             spec = spec_secrets.split(parse_supervisor_spec(version.spec).task_spec(1).canonical())[0]
             more = {"supervisor_id": supervisor.pk, "spec_version": version.version}
             return {"spec": spec, "sealed": version.secrets, **more}

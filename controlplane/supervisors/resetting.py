@@ -13,7 +13,7 @@ from controlplane.segments.models import MAX_OFFSET
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.services import record_action
 from controlplane.tasks.models import Task
-from controlplane.tasks.sources import sources_of
+from controlplane.tasks.sources import OF_TOPIC, sources_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
@@ -23,7 +23,14 @@ def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
 
     Records may be skipped, or stored a second time. Raises ``NotAllowed``, ``Conflict``, ``InvalidInput``.
     """
-    return _move(user, supervisor, None)
+    if supervisor.io_config.topicPattern is None:
+        return _move(user, supervisor, None)
+    require(user, Action.ADMINISTER, supervisor.datasource.team)
+    with transaction.atomic():
+        moved = [_move(user, child, None) for child in _topics_of(_locked(supervisor)) if _has_read(child)]
+    if not moved:
+        raise Conflict("Nothing is stored for this supervisor yet; it has not read its topics.")
+    return supervisor
 
 
 def reset_offsets(
@@ -31,6 +38,11 @@ def reset_offsets(
 ) -> Supervisor:
     """Set some partitions' stored offsets. ``topic``: the one that is meant, if it is said. Raises as ``reset``."""
     read = supervisor.io_config.topic
+    if supervisor.io_config.topicPattern is not None:
+        raise InvalidInput(
+            f"Supervisor {supervisor.pk} reads several topics: set the offsets of one at the supervisor that reads it "
+            f"for this one, called {supervisor.pk}{OF_TOPIC} and the topic."
+        )
     if topic not in (None, read):
         raise InvalidInput(f"The supervisor reads topic {read!r}, not {topic!r}.")
     wrong = [p for p, o in offsets.items() if not 0 <= o <= MAX_OFFSET or p < 0]
@@ -47,7 +59,7 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
         traits = locked.io_config.traits
         if not traits.keeps_offsets:
             raise InvalidInput(f"A {traits.label}'s position is the broker's: to read again, use another groupId.")
-        sources = sources_of(locked.datasource_id, locked.io_config, locked.pk).filter(current=True)
+        sources = sources_of(locked.datasource_id, locked.io_config, locked.owner).filter(current=True)
         source = sources.order_by("-id").first()
         if source is None:
             raise Conflict("Nothing is stored for this supervisor yet; it has not read its topic.")
@@ -66,10 +78,23 @@ def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:
     require(user, Action.OPERATE, supervisor.datasource.team)
     with transaction.atomic():
         locked = _locked(supervisor)
-        locked.handoff_asked_at = timezone.now()
-        locked.save(update_fields=["handoff_asked_at"])
+        for one in [locked, *_topics_of(locked)]:
+            one.handoff_asked_at = timezone.now()
+            one.calm_until = None
+            one.save(update_fields=["handoff_asked_at", "calm_until"])
         record_action(user, locked, "handoff")
     return supervisor
+
+
+def _topics_of(supervisor: Supervisor) -> list[Supervisor]:
+    """Who reads the topics of its pattern for it, locked."""
+    children = supervisor.children.select_for_update(of=("self",)).filter(terminated_at=None).order_by("pk")
+    return list(children.select_related("datasource__team"))
+
+
+def _has_read(supervisor: Supervisor) -> bool:
+    io_config = supervisor.io_config
+    return sources_of(supervisor.datasource_id, io_config, supervisor.owner).filter(current=True).exists()
 
 
 def _locked(supervisor: Supervisor) -> Supervisor:

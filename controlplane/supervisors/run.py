@@ -21,7 +21,7 @@ from controlplane.common.changes import Change, tell
 from controlplane.common.database import only_one
 from controlplane.common.ids import task_id
 from controlplane.segments.models import IndexerFence, SourceEvent
-from controlplane.supervisors import scaling, streams
+from controlplane.supervisors import following, scaling, streams
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import (
     HEALTHY_AFTER,
@@ -126,7 +126,10 @@ def _keep_failure(supervisor_id: str, error: Exception) -> None:
 
 @transaction.atomic
 def run(supervisor_id: str, answer: TopicAnswer | None = None) -> Decision | None:
-    """One round for one supervisor; None when another process is at it. ``answer``: what asking Kafka came to."""
+    """One round for one supervisor; None when another process is at it, or others read its topics for it.
+
+    ``answer``: what asking Kafka came to.
+    """
     # The row lock makes it one at a time; who finds it locked has nothing to add, but for what Kafka said.
     locked = Supervisor.objects.select_for_update(skip_locked=answer is None)
     supervisor = locked.filter(pk=supervisor_id).first()
@@ -135,6 +138,10 @@ def run(supervisor_id: str, answer: TopicAnswer | None = None) -> Decision | Non
     before = _columns(supervisor)
     if answer is not None:
         streams.keep_answer(supervisor, answer)
+    if supervisor.io_config.topicPattern is not None:
+        following.run_topics(supervisor, answer, _thresholds())
+        _save_changed(supervisor, before)
+        return None
     scaling.scale_if_due(supervisor)
     seen = observe(supervisor)
     decision = decide(seen)
@@ -142,9 +149,13 @@ def run(supervisor_id: str, answer: TopicAnswer | None = None) -> Decision | Non
     supervisor.ran_at = seen.now
     # An autoscaler looks at its lag in rounds.
     supervisor.calm_until = None if supervisor.io_config.auto_scaler else calm_until(seen, decision)
-    # Most rounds change no more than when they were had: the rest of the row, with its lists, need not be written.
-    supervisor.save(update_fields=[name for name, value in _columns(supervisor).items() if value != before[name]])
+    _save_changed(supervisor, before)
     return decision
+
+
+def _save_changed(supervisor: Supervisor, before: dict[str, Any]) -> None:
+    """Most rounds change no more than when they were had: the rest of the row, with its lists, need not be written."""
+    supervisor.save(update_fields=[name for name, value in _columns(supervisor).items() if value != before[name]])
 
 
 def _columns(supervisor: Supervisor) -> dict[str, Any]:
@@ -177,6 +188,7 @@ def observe(supervisor: Supervisor) -> Observed:
         in_force=supervisor.in_force,
         last_good=_last_good(supervisor),
         idle=supervisor.idle_since is not None,
+        held_back=bool(supervisor.pattern_asked) and not following.let_go(supervisor),
     )
 
 

@@ -32,7 +32,7 @@ def scale_if_due(supervisor: Supervisor) -> None:
     config = io_config.auto_scaler
     if config is None:
         return
-    source = sources_of(supervisor.datasource_id, io_config, supervisor.pk).filter(current=True).last()
+    source = sources_of(supervisor.datasource_id, io_config, supervisor.owner).filter(current=True).last()
     if source is None:
         return
     seen = _observe(supervisor, config, source, wanted_task_count(io_config, supervisor.decided_task_count))

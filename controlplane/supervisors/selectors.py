@@ -12,6 +12,8 @@ from controlplane.datasources.selectors import begins_first
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors import Totals, totals_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
+from controlplane.supervisors.pattern_standing import pattern_of, standing_of_pattern
+from controlplane.supervisors.standing import Code
 from controlplane.supervisors.standing_texts import Rest
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import Reason
@@ -35,7 +37,10 @@ def list_supervisors(
         Supervisor.objects.visible_to(user).shown_to(user).filter(terminated_at__isnull=not terminated)
     )
     if search:
-        supervisors = supervisors.filter(Q(id__icontains=search) | Q(spec__spec__ioConfig__topic__icontains=search))
+        reads = Q(spec__spec__ioConfig__topic__icontains=search) | Q(
+            spec__spec__ioConfig__topicPattern__icontains=search
+        )
+        supervisors = supervisors.filter(Q(id__icontains=search) | reads)
     if team:
         supervisors = supervisors.filter(datasource__team__name=team)
     return supervisors.filter(state=state) if state else supervisors
@@ -66,12 +71,29 @@ def is_healthy(supervisor: Supervisor) -> bool:
 
 
 def current_tasks(supervisor: Supervisor) -> list[Task]:
-    """Its tasks that have not ended, repairs aside, newest first: replicas, and those that hand over to the next."""
-    mine = Task.objects.active().reading().filter(supervisor_id=supervisor.pk)
+    """Its tasks that have not ended, repairs aside, newest first: replicas, and those that hand over to the next.
+
+    Of one with a pattern, those of its topics.
+    """
+    mine = Task.objects.active().reading().filter(_of(supervisor))
     found = list(mine.select_related("datasource__team"))
     for task in found if supervisor.concealed_for else ():
         task.conceal(supervisor.concealed_for)
     return found
+
+
+def _of(supervisor: Supervisor) -> Q:
+    """What its tasks, or those that read its topics for it, have in common."""
+    if supervisor.io_config.topicPattern is None:
+        return Q(supervisor_id=supervisor.pk)
+    return Q(supervisor_id__in=[supervisor.pk, *supervisor.children.values_list("pk", flat=True)])
+
+
+def topics_of(user: User, supervisor: Supervisor) -> list[Supervisor]:
+    """The supervisors that read topics of its pattern for it and are not terminated, by topic; as lists have them."""
+    if supervisor.io_config.topicPattern is None:
+        return []
+    return list(list_supervisors(user).filter(parent=supervisor))
 
 
 def versions(supervisor: Supervisor) -> QuerySet[SpecVersion]:
@@ -86,7 +108,7 @@ def switches(supervisor: Supervisor) -> QuerySet[Switch]:
 
 def supervisor_totals(supervisor: Supervisor) -> Totals:
     """What became of all records of all its tasks, repairs and replays included."""
-    mine = Task.objects.filter(supervisor_id=supervisor.pk).values("pk")
+    mine = Task.objects.filter(_of(supervisor)).values("pk")
     return totals_of(IndexerFence.objects.filter(task_id__in=mine)).once
 
 
@@ -99,6 +121,8 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
     quota = stopped_team(supervisor.datasource.team_id)
     if quota is not None:
         return [Reason("waiting_for_capacity", quota.text)]
+    if supervisor.io_config.topicPattern is not None:
+        return _topics(supervisor) or _stream(supervisor)
     current = current_tasks(supervisor)
     own = [*_stream(supervisor), *_unstarted(supervisor, current), *_backing_off(supervisor)]
     if not current and not own and supervisor.detailed_state == State.IDLE:
@@ -132,6 +156,16 @@ def _stream(supervisor: Supervisor) -> list[Reason]:
     since = f"It last did at {supervisor.contacted_at:%Y-%m-%d %H:%M:%S} UTC."
     text = f"Kafka does not answer: {said}. {since} Running tasks go on by themselves when it is back."
     return [Reason("lost_contact", text)]
+
+
+def _topics(supervisor: Supervisor) -> list[Reason]:
+    """Of a pattern's topics, those that are read say why nothing of them comes."""
+    if supervisor.failed_runs:
+        return []
+    stands = standing_of_pattern(pattern_of(supervisor))
+    if stands.code == Code.WAITING_FOR_TOPIC:
+        return [Reason("topic_missing", stands.text)]
+    return [Reason("too_many_topics", stands.text)] if stands.code == Code.TOO_MANY_TOPICS else []
 
 
 def _recovering(supervisor: Supervisor) -> Reason:

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
+from controlplane.common.text import storable
 from controlplane.connections import named
 from controlplane.connections.admission import check_complete
 from controlplane.connections.secrets import SecretsLost, seal, unseal
@@ -18,10 +19,12 @@ from controlplane.datasources.groups import claim_group
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.supervisors.celery_tasks import run_one
+from controlplane.supervisors.following import LONGEST_PARENT
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.quotas import check_indexers
 from controlplane.tasks.services import check_room, check_slots
+from controlplane.tasks.sources import OF_TOPIC
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
@@ -48,7 +51,10 @@ def submit_supervisor(
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
+    _check_own(user, document)
     spec = read_spec(user, document, parse_supervisor_spec)
+    if spec.spec.ioConfig.topicPattern is not None and len(spec.id or spec.datasource) > LONGEST_PARENT:
+        raise InvalidInput(f"With topicPattern the supervisor's id may have {LONGEST_PARENT} characters at most.")
     check_room(spec.spec.ioConfig)
     named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
     with transaction.atomic():
@@ -77,6 +83,24 @@ def submit_supervisor(
     if not dry_run:
         run_soon(supervisor.pk)
     return supervisor
+
+
+def _check_own(user: User, document: Any) -> None:
+    """Raise ``Conflict`` for the spec of one that reads a topic for another."""
+    given = document.get("id") if isinstance(document, dict) else None
+    if isinstance(given, str) and OF_TOPIC in given and storable(given):
+        known = Supervisor.objects.visible_to(user).filter(pk=given, parent__isnull=False).first()
+        if known is not None:
+            raise refused_alone(known)
+
+
+def refused_alone(child: Supervisor) -> Conflict:
+    """What is done to all topics of a pattern together can't be done to one."""
+    topic, parent = child.io_config.topic, child.parent_id
+    return Conflict(
+        f"{child.pk} reads topic {topic!r} for supervisor {parent}, by its spec: change, suspend, resume, scale or "
+        f"terminate {parent} instead, which does it to all of its topics."
+    )
 
 
 def modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
@@ -178,7 +202,8 @@ def terminate_all(*, user: User) -> list[str]:
 def _each(
     user: User, supervisors: QuerySet[Supervisor], action: Action, change: Callable[..., Supervisor]
 ) -> list[str]:
-    visible = Supervisor.objects.visible_to(user).filter(pk__in=supervisors.values("pk"), terminated_at=None)
+    own = supervisors.filter(parent=None)
+    visible = Supervisor.objects.visible_to(user).filter(pk__in=own.values("pk"), terminated_at=None)
     mine = [s for s in visible.select_related("datasource__team") if may(user, action, s.datasource.team)]
     return [s.pk for s in mine if _changed(user, s, change)]
 
@@ -206,7 +231,10 @@ def hold_group(supervisor: Supervisor) -> None:
 
 
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
-    """Stop it for good; the row and its versions stay. A new spec under the same id brings it back."""
+    """Stop it for good; the row and its versions stay. A new spec under the same id brings it back.
+
+    One that reads a topic for another may be stopped alone when the topic is gone.
+    """
     now = timezone.now()
     tombstones = [*supervisor.terminations, {"at": now.isoformat(), "by": user.username}]
     return _set(user, supervisor, Action.ADMINISTER, "terminate", terminated_at=now, terminations=tombstones)
@@ -220,6 +248,8 @@ def _set(
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:
             raise Conflict(f"Supervisor {locked.pk} is terminated; submit its spec again to bring it back.")
+        if locked.parent_id is not None and not (action == "terminate" and locked.lacks_topic):
+            raise refused_alone(locked)
         if changes.get("suspended") is locked.suspended:
             raise AlreadySo(f"Supervisor {locked.pk} is already {'suspended' if locked.suspended else 'running'}.")
         if begin:
@@ -245,6 +275,8 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:
             raise Conflict(f"Supervisor {locked.pk} is terminated.")
+        if locked.parent_id is not None:
+            raise refused_alone(locked)
         current = locked.current
         if current.io_config.auto_scaler is not None:
             raise Conflict(

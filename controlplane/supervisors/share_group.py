@@ -106,11 +106,13 @@ def io_config_of(supervisor: Supervisor) -> ShareGroupIOConfig:
     if not io_config.traits.in_share_group:
         how = io_config.traits.progress.label
         raise InvalidInput(f"Supervisor {supervisor.pk} reads with {how}; it has no share group.")
+    if io_config.topicPattern is not None:
+        raise InvalidInput(f"Supervisor {supervisor.pk} reads several topics: look at one that reads a topic for it.")
     return cast("ShareGroupIOConfig", io_config)
 
 
 def _source(supervisor: Supervisor, io_config: ShareGroupIOConfig) -> Source | None:
-    sources = sources_of(supervisor.datasource_id, io_config, supervisor.pk).filter(current=True)
+    sources = sources_of(supervisor.datasource_id, io_config, supervisor.owner).filter(current=True)
     return sources.order_by("-id").first()
 
 

@@ -51,6 +51,8 @@ class Code(StrEnum):
     STARTING = "starting"
     CHANGING_SPEC = "changing_spec"
     WAITING_FOR_TOPIC = "waiting_for_topic"
+    TOO_MANY_TOPICS = "too_many_topics"
+    TOPICS_UNWELL = "topics_unwell"
     TOPIC_MISSING = "topic_missing"
     WAITING_FOR_ROOM = "waiting_for_room"
     QUOTA_USED_UP = "quota_used_up"
@@ -134,6 +136,7 @@ class Observed:
     quota: Stopped | None = None  # of its team, that is used up
     versions: tuple[int, int] | None = None  # the one that is still read by, and the one that is to follow
     # Of the topic that it reads.
+    topics: Standing | None = None  # how those of its pattern stand, if it has one
     topic_seen_at: datetime | None = None
     stored: int = 0  # rows, before the topic was gone
     lag: LagTrend | None = None
@@ -369,6 +372,7 @@ _RULES: tuple[Callable[[Observed], Standing | None], ...] = (
     _quota,
     _topic,
     _iterations,
+    lambda seen: seen.topics,
     _room,
     _failing,
     _idle,

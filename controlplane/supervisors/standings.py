@@ -16,6 +16,7 @@ from controlplane.segments.selectors import LagTrend, Totals, how_far_by_task, l
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.behind import is_behind, keeps_up_with
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.pattern_standing import SeenPattern, pattern_of, standing_of_pattern
 from controlplane.supervisors.standing import (
     Done,
     Observed,
@@ -97,6 +98,7 @@ class _Around:
     stored: Mapping[int, int]
     suspended: Mapping[str, Done]
     quotas: Mapping[int, Stopped]  # by datasource
+    patterns: Mapping[str, SeenPattern]  # by supervisor, of those that have one
 
     @classmethod
     def of(cls, user: User, supervisors: Sequence[Supervisor], known: Mapping[int, LagTrend] | None = None) -> _Around:
@@ -127,7 +129,23 @@ class _Around:
             stored=_stored([s.pk for s in supervisors if _lacks_topic(s, tasks)], sources),
             suspended=_suspended([s for s in supervisors if s.suspended]),
             quotas=stopped_datasources({s.datasource_id for s in supervisors}),
+            patterns=_patterns([s for s in supervisors if s.io_config.topicPattern is not None]),
         )
+
+
+def _patterns(supervisors: Sequence[Supervisor]) -> dict[str, SeenPattern]:
+    if not supervisors:
+        return {}
+    children = Supervisor.objects.filter(parent__in=supervisors, terminated_at=None).with_current()
+    sources = sources_read_by(children)
+    lags = lag_trends([s.pk for s in sources.values()])
+    found = {}
+    for s in supervisors:
+        own = [c for c in children if c.parent_id == s.pk]
+        seen = [lags[sources[c.pk].pk].lag for c in own if c.pk in sources and sources[c.pk].pk in lags]
+        unwell = sum(c.state in _UNHEALTHY for c in own)
+        found[s.pk] = pattern_of(s, read=len(own), unwell=unwell, behind=sum(seen) if seen else None)
+    return found
 
 
 def _tasks(supervisors: Sequence[Supervisor]) -> dict[str, list[Task]]:
@@ -184,7 +202,7 @@ def sources_read_by(supervisors: Sequence[Supervisor]) -> dict[str, Source]:
         by_key[source.datasource_id, source.kind, source.group, source.topic] = source
     found = {}
     for s in supervisors:
-        key = key_of(s.io_config, s.pk)
+        key = key_of(s.io_config, s.owner)
         read = by_key.get((s.datasource_id, key["kind"], key["group"], s.io_config.topic))
         if read is not None:
             found[s.pk] = read
@@ -220,16 +238,18 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
     indexers = around.indexers.get(task.pk, []) if task else []
     states = tuple(state for state, _ in indexers)
     said = task.observation if task else {}
-    io_config = supervisor.io_config
+    io_config, pattern = supervisor.io_config, around.patterns.get(supervisor.pk)
     return Observed(
         now=around.now,
-        topic=io_config.topic,
+        topic=io_config.reads,
+        topics=standing_of_pattern(pattern) if pattern else None,
         detailed_state=supervisor.detailed_state,
-        unhealthy=supervisor.state in _UNHEALTHY,
+        # What is the matter with the topics of its pattern is not told as its own.
+        unhealthy=supervisor.state in _UNHEALTHY and (pattern is None or supervisor.failed_runs > 0),
         terminated=_terminated(supervisor),
         suspended=around.suspended.get(supervisor.pk, Done()) if supervisor.suspended else None,
         rests=Rest(supervisor.inactive_since, io_config.period) if supervisor.detailed_state == State.IDLE else None,
-        tasks=len(tasks),
+        tasks=pattern.read if pattern else len(tasks),
         iterations=_iterations(supervisor),
         contacted_at=supervisor.contacted_at,
         failures=_failures(supervisor),

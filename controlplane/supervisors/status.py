@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors import PartitionProgress, Totals, first_published, rates
-from controlplane.supervisors.lag import LagNow, lag_now, source_read
+from controlplane.supervisors.lag import LagNow, lag_now, source_read, topics_read
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.tasks.models import Goal, Task
@@ -37,10 +37,16 @@ class StatusReport:
     task_duration: timedelta | None  # None where tasks read for as long as they can
     tasks: list[TaskProgress]
     lag: LagNow
+    topic: str = ""  # of the partitions' numbers; empty of a pattern
+    topics: tuple[StatusReport, ...] = ()  # of a pattern's topics
 
 
 def status_report(supervisor: Supervisor) -> StatusReport:
     """See ``StatusReport``."""
+    if supervisor.io_config.topicPattern is not None:
+        each = tuple(status_report(child) for child in topics_read(supervisor))
+        number, duration = sum(r.partitions for r in each), supervisor.io_config.taskDuration
+        return StatusReport(number, duration, [], lag_now(supervisor), topics=each)
     lag, source = lag_now(supervisor), source_read(supervisor)
     tasks = current_tasks(supervisor)
     began = _began_to_read(tasks)
@@ -49,6 +55,7 @@ def status_report(supervisor: Supervisor) -> StatusReport:
         task_duration=supervisor.io_config.taskDuration,
         tasks=[_of_task(t, began.get(t.replica_group or t.pk), source, lag.partitions) for t in tasks],
         lag=lag,
+        topic=supervisor.io_config.topic,
     )
 
 

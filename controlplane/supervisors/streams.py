@@ -1,4 +1,4 @@
-"""The iterations of the run loop: each supervisor asks Kafka for its topic once a ``period``.
+"""The iterations of the run loop: each supervisor asks Kafka for its topic, or topics, once a ``period``.
 
 Kafka is asked outside of every transaction and lock, for many supervisors side by side: one that does not answer holds
 up no other. What came of it is noted when the supervisor's row is locked again, together with what is decided then.
@@ -24,6 +24,7 @@ from controlplane.supervisors import idleness
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.group_config import held_against
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
+from controlplane.supervisors.topics import matching
 from controlplane.tasks.beginnings import begin_at, from_latest
 from controlplane.tasks.models import Indexer, Status
 from controlplane.tasks.sources import sources_of
@@ -48,6 +49,7 @@ class Question:
     version: int
     topic: str
     properties: Mapping[str, Value]
+    pattern: str | None = None  # which topics there are that match is asked, instead of one topic
     # Why it can't be asked.
     problem: Exception | None = None
     begins: bool = False  # it is to read from the topic's end on, as it is when it is first asked for; by ``isolation``
@@ -65,6 +67,7 @@ class TopicAnswer:
     version: int
     partitions: int | None = None
     problem: Exception | None = None
+    topics: list[str] | None = None  # that match the pattern, by name, if there is one
     topic: kafka.TopicOffsets | None = None  # where it ends, if that was asked
     begins: bool = False  # and reading is to begin there
     # In what the group's configuration differs from the spec; None if that was not asked, or not answered.
@@ -112,7 +115,7 @@ def _has_asked(supervisor: Supervisor) -> bool:
 
 
 def question(supervisor: Supervisor) -> Question:
-    """What to ask of the topic that its spec names."""
+    """What to ask of the topic that its spec names, or of those that it has a pattern of."""
     version = supervisor.current
     io_config = version.io_config
     problem: Exception | None = io_config.problem
@@ -122,8 +125,10 @@ def question(supervisor: Supervisor) -> Question:
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
     begins = supervisor.partitions is None and from_latest(io_config)
-    asked = Question(supervisor.pk, version.version, io_config.topic, properties, problem, begins)
-    asked = replace(asked, isolation=io_config.isolation, may_idle=io_config.idle_after is not None)
+    asked = Question(supervisor.pk, version.version, io_config.topic, properties, io_config.topicPattern, problem)
+    if asked.pattern is not None:
+        return asked
+    asked = replace(asked, begins=begins, isolation=io_config.isolation, may_idle=io_config.idle_after is not None)
     if not _looks_at_group(supervisor, io_config):
         return asked
     Supervisor.objects.filter(pk=supervisor.pk).update(group_looked_at=timezone.now())
@@ -149,6 +154,9 @@ def answers(questions: list[Question]) -> Iterator[TopicAnswer]:
 def _ask(question: Question) -> TopicAnswer:
     if question.problem is not None:
         raise question.problem
+    if question.pattern is not None:
+        found = matching(question.pattern, kafka.topic_names(question.properties))
+        return TopicAnswer(question.supervisor_id, question.version, topics=found)
     answer = TopicAnswer(question.supervisor_id, question.version, drift=_drift(question))
     if not (question.begins or question.may_idle):
         return replace(answer, partitions=kafka.partition_count(question.properties, question.topic))
@@ -180,6 +188,10 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
     supervisor.contacted_at = timezone.now()
     if answer.drift is not None:
         supervisor.group_drift = answer.drift
+    if answer.topics is not None:
+        supervisor.failed_runs = 0
+        supervisor.good_runs += 1
+        return
     if answer.partitions is None:
         topic = supervisor.io_config.topic
         supervisor.topic_missed = topic
@@ -189,7 +201,7 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
     supervisor.good_runs += 1
     if answer.topic is not None and answer.begins:
         missed = supervisor.topic_missed == supervisor.io_config.topic
-        begin_at(supervisor.datasource, supervisor.io_config, supervisor.pk, answer.topic, missed)
+        begin_at(supervisor.datasource, supervisor.io_config, supervisor.owner, answer.topic, missed)
         supervisor.topic_missed = ""
     keep_partitions(supervisor, answer.partitions, fewer=True)
     if answer.topic is not None:
@@ -233,7 +245,7 @@ def keep_partitions(supervisor: Supervisor, count: int, fewer: bool = False) -> 
     if known is None or count < known:
         return
     io_config = supervisor.io_config
-    source = sources_of(supervisor.datasource_id, io_config, supervisor.pk).filter(current=True).first()
+    source = sources_of(supervisor.datasource_id, io_config, supervisor.owner).filter(current=True).first()
     SourceEvent.objects.create(
         datasource_id=supervisor.datasource_id,
         source=source,

@@ -21,7 +21,7 @@ from controlplane.common.processes import bare
 from controlplane.teams.models import User
 from ingestion.specs import SpecError, SupervisorSpec, TaskSpec, issues_as_written
 from ingestion.specs.batch import BatchTaskSpec
-from ingestion.specs.checking import CheckAnswer, CheckOrder, format_of, needs_check, reader_schema_of
+from ingestion.specs.checking import CheckAnswer, CheckOrder, format_of, needs_check, pattern_of, reader_schema_of
 
 MODULE = "ingestion.task.check_spec"
 CHECK_S = 30.0
@@ -48,6 +48,7 @@ def _check(user: User, document: Any, spec: TaskSpec | SupervisorSpec | BatchTas
         data_schema=spec.spec.dataSchema,
         input_format=format_of(spec.spec),
         reader_schema=reader_schema_of(spec.spec),
+        topic_pattern=pattern_of(spec.spec),
         schema_folder=folder,
         reads_files=not folder or Path(folder).is_dir(),
     )

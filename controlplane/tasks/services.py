@@ -26,6 +26,7 @@ from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.quotas import check_indexers
 from controlplane.tasks.segment_tasks import submit_segment_task
+from controlplane.tasks.sources import of_supervisor
 from controlplane.teams import audit
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
@@ -65,7 +66,7 @@ def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:
     io_config = spec.spec.ioConfig
     if not io_config.traits.keeps_offsets:
         return
-    others = Task.objects.active().reading().filter(supervisor_id=datasource.name)
+    others = Task.objects.active().reading().filter(of_supervisor(datasource.name))
     if any(o.io_config.traits.keeps_offsets and o.io_config.topic == io_config.topic for o in others):
         raise Conflict(
             f"Supervisor {datasource.name!r} reads topic {io_config.topic!r} now, from the stored offsets that this "

@@ -33,6 +33,7 @@ class CheckOrder(Message):
     data_schema: DataSchema
     input_format: InputFormat
     reader_schema: dict[str, Any] | None = None  # Avro's, of files
+    topic_pattern: str | None = None
     schema_folder: str
     reads_files: bool  # whether the folder for schemas is on this machine; else formats that name files are left out
 
@@ -53,6 +54,11 @@ def format_of(spec: IngestionSpec | BatchSpec) -> InputFormat:
     return spec.ioConfig.line_format if isinstance(spec, BatchSpec) else spec.ioConfig.inputFormat
 
 
+def pattern_of(spec: IngestionSpec | BatchSpec) -> str | None:
+    """Which topics it reads, if it says so by a pattern."""
+    return None if isinstance(spec, BatchSpec) else spec.ioConfig.topicPattern
+
+
 def reader_schema_of(spec: IngestionSpec | BatchSpec) -> dict[str, Any] | None:
     """The schema by which files of Avro are read."""
     return spec.ioConfig.reader_schema if isinstance(spec, BatchSpec) else None
@@ -67,6 +73,7 @@ def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
         or expressions_of(schema.transformSpec.filter)
         or any(_has_schema(f) for f, _ in formats_of(format_of(spec)))
         or reader_schema_of(spec)
+        or pattern_of(spec)
         or "%" in schema.timestampSpec.format
     )
 

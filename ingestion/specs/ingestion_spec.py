@@ -19,6 +19,7 @@ from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.io_config import KafkaIOConfig, ShareGroupIOConfig
+from ingestion.specs.kafka_reading import refuse_at
 from ingestion.specs.parser_form import without_parser
 from ingestion.specs.source_traits import SourceTraits
 from ingestion.specs.sources import AnyIOConfig, DruidType, source_types
@@ -169,6 +170,13 @@ class TaskSpec(_Submitted):
     """A task submitted by hand."""
 
     type: Annotated[str, DruidType(_of_tasks)]
+
+    @field_validator("spec")
+    @classmethod
+    def _of_one_topic(cls, value: IngestionSpec) -> IngestionSpec:
+        if value.ioConfig.topicPattern is not None:
+            refuse_at("ioConfig", "topicPattern", message="is for supervisors: a task reads one topic, named in topic")
+        return value
 
 
 class SupervisorSpec(_Submitted):

@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from ingestion.specs.auto_scaler import AutoScalerConfig
 from ingestion.specs.base import SpecModel, unbuilt, utc
@@ -87,7 +97,9 @@ class IOConfig(SpecModel):
     TRAITS: ClassVar[tuple[SourceTraits, ...]]  # all that it may have; ``traits_in`` says which a spec asks for
 
     type: str
-    topic: str
+    # A supervisor's, instead of a topic: a regular expression of Java's that the whole of a topic's name matches.
+    topicPattern: str | None = Field(default=None, min_length=1, max_length=1_000)
+    topic: str  # empty beside a pattern, and nowhere else
     connection: ConnectionName | None = None  # Headgate's own: a cluster that the team has named
     consumerProperties: KafkaProperties = Field(default_factory=Absent, validate_default=True)
     inputFormat: InputFormat
@@ -108,9 +120,22 @@ class IOConfig(SpecModel):
     tombstones: Tombstones = "throw_away"
     _problem: SpecError | None = PrivateAttr(default=None)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_topic_beside_a_pattern(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("topicPattern") is not None and value.get("topic") is None:
+            return {**value, "topic": ""}
+        return value
+
     @field_validator("topic")
     @classmethod
-    def _a_topic_name(cls, value: str) -> str:
+    def _a_topic_name(cls, value: str, told: ValidationInfo) -> str:
+        if told.data.get("topicPattern") is not None:
+            if value:
+                raise ValueError("must be left out beside topicPattern: give one of the two")
+            return value
+        if not value and "topicPattern" not in told.data:
+            return value  # there is one, with a fault that is told already
         if not _TOPIC.fullmatch(value) or value in (".", ".."):
             raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
         return value
@@ -125,6 +150,16 @@ class IOConfig(SpecModel):
         if self.lateMessageRejectionPeriod is not None and self.lateMessageRejectionStartDateTime is not None:
             raise ValueError("give lateMessageRejectionPeriod or lateMessageRejectionStartDateTime, not both")
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_an_empty_topic(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = whole(self)
+        return {name: value for name, value in written.items() if name != "topic" or value}
+
+    @property
+    def reads(self) -> str:
+        """What people call it that is read: the topic, or the pattern of topics."""
+        return self.topicPattern or self.topic
 
     @property
     def auto_scaler(self) -> AutoScalerConfig | None:
@@ -286,9 +321,6 @@ class KafkaIOConfig(IOConfig):
     emitTimeLagMetrics: bool | None = None
     headerBasedFilterConfig: HeaderBasedFilterConfig | None = None
     # Druid's, which would change what is read.
-    topicPattern: Annotated[
-        None, unbuilt("is not supported: name one topic, and make a supervisor for each of several")
-    ] = None
     configOverrides: Annotated[None, unbuilt("is not supported: write the properties into consumerProperties")] = None
 
     @model_validator(mode="before")
@@ -299,6 +331,8 @@ class KafkaIOConfig(IOConfig):
             return value
         for copy, of in _COPIES.items():
             original = cls.model_fields[of].default if value.get(of) is None else value[of]
+            if of == "topic" and value.get("topicPattern") is not None:
+                original = value["topicPattern"]
             if value.get(copy) not in (None, original):
                 raise ValueError(f"{copy} must be what {of} is, or be left out")
         return {name: v for name, v in value.items() if name not in _COPIES}

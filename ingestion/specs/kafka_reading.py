@@ -73,6 +73,11 @@ def refuse(faults: Mapping[str, str]) -> None:
         _raise([(("consumerProperties", name), message) for name, message in faults.items()])
 
 
+def refuse_at(*place: str, message: str) -> None:
+    """Raise ``ValidationError`` for the field at a place below the one that is validated."""
+    _raise([(place, message)])
+
+
 def _raise(faults: Iterable[tuple[Place, str]]) -> None:
     kinds = [(place, PydanticCustomError("kafka_property", "{message}", {"message": m})) for place, m in faults]
     lines = [InitErrorDetails(type=kind, loc=place, input=None) for place, kind in kinds]

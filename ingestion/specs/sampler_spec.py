@@ -118,6 +118,11 @@ def parse_sampler_spec(document: Any, schema_folder: str = "") -> SamplerSpec:
         spec = parse_submitted(SupervisorSpec, {**request, "type": completion.source}, completion).spec
     except SpecError as error:
         issues += error.issues
+    else:
+        if spec.ioConfig.topicPattern is not None:
+            issues.append(
+                completion.issue(["ioConfig", "topicPattern"], "is for supervisors: name the topic to sample in topic")
+            )
     issues += completion.issues
     if issues:
         raise SpecError(issues)
@@ -143,6 +148,10 @@ class _Completion:
         self._inline: InlineSource | None = None
         self._named = self._timed = self._formatted = False
         self.issues: list[SpecIssue] = []
+
+    def issue(self, place: list[str | int], message: str) -> SpecIssue:
+        """What is wrong at a place of the spec's three parts, told where it was written."""
+        return issue_at([*place] if self._flat else ["spec", *place], message)
 
     def __call__(self, nested: dict[str, Any]) -> dict[str, Any]:
         spec = nested.get("spec")
@@ -180,6 +189,7 @@ class _Completion:
         self._formatted = "inputFormat" in io_config
         stand_ins: dict[str, Any] = {"inputFormat": {"type": "json"}, **self._stand_ins}
         if pasted:
+            io_config.pop("topicPattern", None)
             stand_ins |= {"topic": _STAND_IN, "consumerProperties": _NO_KAFKA}
         return {**stand_ins, **io_config}
 

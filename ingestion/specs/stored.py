@@ -19,6 +19,7 @@ _ANY: TypeAdapter[IOConfig] = TypeAdapter(AnyIOConfig)
 # What of an ioConfig is good to know though the rest can't be read, and is as it stands in JSON.
 _PLAIN = (
     "topic",
+    "topicPattern",
     "groupId",
     "assignment",
     "taskCount",
@@ -62,6 +63,14 @@ def with_task_count(spec: Document, task_count: int) -> dict[str, Any]:
     """A spec with so many indexers instead."""
     parts = spec["spec"]
     return {**spec, "spec": {**parts, "ioConfig": {**parts["ioConfig"], "taskCount": task_count}}}
+
+
+def of_topic(spec: Document, topic: str) -> dict[str, Any]:
+    """A spec of one of the topics that its pattern matches, without an id."""
+    parts = spec["spec"]
+    io_config = {name: value for name, value in parts["ioConfig"].items() if name != "topicPattern"}
+    outer = {name: value for name, value in spec.items() if name != "id"}
+    return {**outer, "spec": {**parts, "ioConfig": {**io_config, "topic": topic}}}
 
 
 def but_for_scaling(spec: Document) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from ingestion.decode import JsonDecoder, UnusableSchema
+from ingestion.decode.druid_patterns import BadPattern, pattern
 from ingestion.decode.engine import Engine
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression
@@ -56,6 +57,7 @@ def issues(order: CheckOrder) -> list[CheckIssue]:
             *_of_metrics(engine, schema),
             *_formats(engine, order, access),
             *_times(schema),
+            *_topics(order.topic_pattern),
         ]
     finally:
         engine.close()
@@ -106,6 +108,14 @@ def _formats(engine: Engine, order: CheckOrder, access: Access) -> Iterator[Chec
             checked_schema(order.reader_schema)
         except UnusableSchema as error:
             yield CheckIssue(place=[*_FORMAT, "schema"], message=str(error))
+
+
+def _topics(written: str | None) -> Iterator[CheckIssue]:
+    try:
+        if written is not None:
+            pattern(written)
+    except BadPattern as error:
+        yield CheckIssue(place=["ioConfig", "topicPattern"], message=str(error))
 
 
 def _times(schema: DataSchema) -> Iterator[CheckIssue]:

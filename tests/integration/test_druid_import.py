@@ -84,7 +84,7 @@ def test_one_that_fails_holds_up_no_other(owner: Client) -> None:
     verdicts = imported(owner, listed, "dry_run=false")
     assert [v["verdict"] for v in verdicts] == ["refused", "refused", "create", "refused", "create"]
     assert {e["pointer"] for e in verdicts[0]["errors"]} == {
-        "/0/spec/spec/ioConfig/topicPattern",
+        "/0/spec/spec/ioConfig/topic",
         "/0/spec/spec/ioConfig/taskCount",
     }
     assert [e["pointer"] for e in verdicts[1]["errors"]] == ["/1/spec/type"]

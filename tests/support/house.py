@@ -320,7 +320,9 @@ class House:
 
     def rest(self) -> None:
         """Terminate every supervisor, stop every task, and wait until all have ended."""
-        for (supervisor,) in self.sql("SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL"):
+        for (supervisor,) in self.sql(
+            "SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL AND parent_id IS NULL"
+        ):
             self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
         for task, *_ in self.sql(_ACTIVE):
             self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # it may have ended meanwhile
@@ -328,7 +330,9 @@ class House:
 
     def let_go(self) -> None:
         """End everything as quickly as can be: nothing is waited for, and what is held is lost to its test."""
-        for (supervisor,) in self.sql("SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL"):
+        for (supervisor,) in self.sql(
+            "SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL AND parent_id IS NULL"
+        ):
             self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
         for task, *_ in self.sql(_ACTIVE):
             self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # one that is just being launched ends by this

@@ -16,7 +16,7 @@ from controlplane.api import problems
 from controlplane.api.fallback import fallback
 from controlplane.segments.models import SourceEvent
 from controlplane.segments.selectors import fate
-from controlplane.supervisors import decide
+from controlplane.supervisors import decide, topics
 from controlplane.supervisors.models import State
 from controlplane.supervisors.standing import Code, Kind
 from controlplane.tasks.diagnosis import UNSTORED
@@ -231,7 +231,7 @@ def test_states_are_all_there() -> None:
 
 
 def test_detailed_states_are_all_there() -> None:
-    source = Path(decide.__file__).read_text()
+    source = "".join(Path(str(module.__file__)).read_text() for module in (decide, topics))
     named = set(re.findall(r'"([A-Z][A-Z_]{5,})"', source)) | {"PENDING"}
     documented = {c for row in rows(section("Supervisors")) for cell in row[:2] for c in codes(cell)}
     assert named <= documented

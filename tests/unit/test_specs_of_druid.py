@@ -88,6 +88,7 @@ def test_the_documents_supervisor_spec_parses_as_it_stands() -> None:
 # Path → a value; the documents' tables, row by row.
 SUPERVISOR: dict[str, Any] = {
     "ioConfig/topic": "t",
+    "ioConfig/topicPattern": "t-.*",
     "ioConfig/inputFormat": {"type": "csv", "columns": ["timestamp", "value"]},
     "ioConfig/consumerProperties": {"bootstrap.servers": "a:9092,b:9092"},
     "ioConfig/pollTimeout": 200,
@@ -151,7 +152,6 @@ UNUSED: dict[str, Any] = {
 }
 # Druid's, which would change what is read or stored, and are not built.
 REFUSED: dict[str, Any] = {
-    "ioConfig/topicPattern": "a-.*",
     "ioConfig/configOverrides": {"type": "properties"},
     "ioConfig/autoScalerConfig/autoScalerStrategy": "costBased",
     "tuningConfig/appendableIndexSpec/preserveExistingMetrics": True,
@@ -169,7 +169,10 @@ TASK: dict[str, Any] = {
 
 @pytest.mark.parametrize("path", [*SUPERVISOR, *UNUSED])
 def test_every_option_of_a_supervisor_is_taken_and_has_an_effect_or_is_named(path: str) -> None:
-    parent = [(p, v) for p, v in SUPERVISOR.items() if path.startswith(f"{p}/") and isinstance(v, dict)]
+    parent: list[tuple[str, Any]] = [
+        (p, v) for p, v in SUPERVISOR.items() if path.startswith(f"{p}/") and isinstance(v, dict)
+    ]
+    parent += [("ioConfig/topic", None)] if path == "ioConfig/topicPattern" else []
     document = changed(*parent, (path, {**SUPERVISOR, **UNUSED}[path]), of=SAMPLE)
     named = options_without_effect(parse_supervisor_spec(document).canonical(), supervised=True)
     assert [text.partition(":")[0] for text in named] == ([path.replace("/", ".")] if path in UNUSED else [])
@@ -194,9 +197,9 @@ def test_the_page_about_druid_says_of_each_field_what_becomes_of_it() -> None:
 
 
 def test_all_options_of_a_supervisor_together() -> None:
-    """But for one of the two that exclude each other."""
+    """But for one of each two that exclude each other."""
     options = {**SUPERVISOR, **UNUSED}
-    del options["ioConfig/lateMessageRejectionStartDateTime"]
+    del options["ioConfig/lateMessageRejectionStartDateTime"], options["ioConfig/topicPattern"]
     spec = parse_supervisor_spec(changed(*options.items(), of=SAMPLE))
     assert len(options_without_effect(spec.canonical(), supervised=True)) == len(UNUSED)
 

@@ -117,7 +117,6 @@ def test_every_field_but_those_that_are_needed_may_be_null(place: tuple[str, ...
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        ("ioConfig/topicPattern", "a-.*", "one topic"),
         ("ioConfig/configOverrides", {"type": "properties"}, "consumerProperties"),
         ("ioConfig/headerBasedFilterConfig", {"filter": {"type": "selector"}}, 'must be of the type "in"'),
         ("ioConfig/headerBasedFilterConfig", {"filter": {"type": "in"}}, "required field is missing"),

@@ -10,6 +10,7 @@ import pytest
 
 from controlplane.segments.selectors import LagTrend
 from controlplane.supervisors.behind import Trend
+from controlplane.supervisors.pattern_standing import SeenPattern, standing_of_pattern
 from controlplane.supervisors.standing import Code, Done, Kind, Observed, Trouble, standing_of
 from controlplane.supervisors.standing_texts import Rest
 from controlplane.tasks.capacity import TeamPlaces
@@ -128,6 +129,20 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Kind.WAITING,
         Code.WAITING_FOR_TOPIC,
         ["no topic 'clicks'", "once it is there"],
+    ),
+    (
+        "its pattern matches too many topics",
+        {"topics": standing_of_pattern(SeenPattern("a.*", "TOO_MANY_TOPICS", 50, 51))},
+        Kind.NEEDS_YOU,
+        Code.TOO_MANY_TOPICS,
+        ["51 topics match 'a.*'", "Narrow the pattern"],
+    ),
+    (
+        "something is wrong with topics of its pattern",
+        {"topics": standing_of_pattern(SeenPattern("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1))},
+        Kind.WORKING,
+        Code.TOPICS_UNWELL,
+        ["1 of 3 topics"],
     ),
     (
         "the topic does not come",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -159,18 +159,18 @@ def supervisor_full(supervisor: Any) -> dict[str, Any]:
 
 def supervisor_status(supervisor: Any, report: StatusReport) -> dict[str, Any]:
     """The status report. What a share group has no value for is null: its tasks read for as long as they can."""
-    io_config = supervisor.io_config
-    partitions, duration = report.lag.partitions, report.task_duration
-    lags = _by_partition({p.partition: p.lag for p in partitions})
+    io_config, duration = supervisor.io_config, report.task_duration
+    reports = [_topic_report(r, f"{r.topic}:") for r in report.topics] or [_topic_report(report)]
+    lags, ends = _joined(r["lag"] for r in reports), _joined(r["ends"] for r in reports)
     payload = {
         "dataSource": supervisor.datasource.name,
-        "stream": io_config.topic,
+        "stream": io_config.reads,
         "partitions": report.partitions,
         "replicas": io_config.replicas,
         "durationSeconds": None if duration is None else int(duration.total_seconds()),
-        "activeTasks": [{**_task_line(t), "lag": lags} for t in report.tasks if not t.publishing],
-        "publishingTasks": [_task_line(t) for t in report.tasks if t.publishing],
-        "latestOffsets": _by_partition({p.partition: p.end_offset for p in partitions}),
+        "activeTasks": [line for r in reports for line in r["active"]],
+        "publishingTasks": [line for r in reports for line in r["publishing"]],
+        "latestOffsets": ends,
         "minimumLag": lags,
         "aggregateLag": report.lag.lag,
         "offsetsLastUpdated": instant(report.lag.observed_at),
@@ -181,6 +181,22 @@ def supervisor_status(supervisor: Any, report: StatusReport) -> dict[str, Any]:
         "recentErrors": [_exception_event(e) for e in supervisor.recent_errors],
     }
     return {"id": supervisor.pk, "generationTime": instant(timezone.now()), "payload": payload}
+
+
+def _topic_report(report: StatusReport, key: str = "") -> dict[str, Any]:
+    """What there is by partition and task of one topic; ``key`` stands before a partition's number."""
+    partitions = report.lag.partitions
+    lags = _by_partition({p.partition: p.lag for p in partitions}, key)
+    return {
+        "lag": lags,
+        "ends": _by_partition({p.partition: p.end_offset for p in partitions}, key),
+        "active": [{**_task_line(t, key), "lag": lags} for t in report.tasks if not t.publishing],
+        "publishing": [_task_line(t, key) for t in report.tasks if t.publishing],
+    }
+
+
+def _joined(parts: Iterable[dict[str, int]]) -> dict[str, int]:
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _exception_event(error: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,18 +286,18 @@ def _whole(value: Any) -> int:
     return value
 
 
-def _by_partition(values: Mapping[int, int | None]) -> dict[str, int]:
-    return {str(partition): value for partition, value in values.items() if value is not None}
+def _by_partition(values: Mapping[int, int | None], key: str = "") -> dict[str, int]:
+    return {f"{key}{partition}": value for partition, value in values.items() if value is not None}
 
 
-def _task_line(of: TaskProgress) -> dict[str, Any]:
+def _task_line(of: TaskProgress, key: str = "") -> dict[str, Any]:
     return {
         "id": of.task.pk,
-        "startingOffsets": _by_partition(of.starting),
+        "startingOffsets": _by_partition(of.starting, key),
         "startTime": instant(of.task.started_at),
         "remainingSeconds": of.remaining_s,
         "type": "PUBLISHING" if of.publishing else "ACTIVE",
-        "currentOffsets": _by_partition(of.current),
+        "currentOffsets": _by_partition(of.current, key),
     }
 
 

@@ -29,6 +29,7 @@ def detail(user: User, supervisor_id: str) -> dict[str, Any]:
     supervisor: Any = selectors.get_supervisor(user, supervisor_id)
     supervisor.totals = selectors.supervisor_totals(supervisor)
     supervisor.why_nothing = selectors.why_nothing(supervisor)
+    supervisor.topics = selectors.topics_of(user, supervisor)
     supervisor.auto_scaler = scaling.auto_scaler(supervisor)
     supervisor.standing = standing(user, supervisor)
     return dict(shapes.SupervisorDetailSerializer(supervisor).data)

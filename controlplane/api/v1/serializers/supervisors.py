@@ -73,7 +73,11 @@ class SupervisorSerializer(serializers.Serializer[Any]):
     terminated_at = serializers.DateTimeField(allow_null=True)
     task_count = serializers.SerializerMethodField(help_text="Indexers that it wants: the autoscaler's, if it has one.")
     replicas = serializers.SerializerMethodField()
-    topic = serializers.SerializerMethodField()
+    topic = serializers.SerializerMethodField(help_text="Empty where a pattern says which topics.")
+    topic_pattern = serializers.SerializerMethodField(help_text="Null: it reads one topic.")
+    reads_for = serializers.CharField(
+        source="parent_id", allow_null=True, help_text="The supervisor for whose pattern it reads its topic."
+    )
     group = serializers.SerializerMethodField()
     partitions = serializers.IntegerField(allow_null=True, help_text="Of the topic, when it was last asked for.")
     current_task = serializers.CharField(source="current_task_id", allow_null=True)
@@ -95,8 +99,11 @@ class SupervisorSerializer(serializers.Serializer[Any]):
     def get_topic(self, supervisor: Supervisor) -> str:
         return supervisor.io_config.topic
 
+    def get_topic_pattern(self, supervisor: Supervisor) -> str | None:
+        return supervisor.io_config.topicPattern
+
     def get_group(self, supervisor: Supervisor) -> str:
-        return supervisor.io_config.progress_name(supervisor.pk)
+        return supervisor.io_config.progress_name(supervisor.owner)
 
 
 class ScaleActionSerializer(serializers.Serializer[Any]):
@@ -112,7 +119,15 @@ class AutoScalerSerializer(serializers.Serializer[Any]):
     last_action = ScaleActionSerializer(allow_null=True)
 
 
+class TopicSerializer(serializers.Serializer[Any]):
+    topic = serializers.CharField(source="io_config.topic")
+    supervisor = serializers.CharField(source="pk")
+    state = serializers.ChoiceField(State.choices)
+    detailed_state = serializers.CharField()
+
+
 class SupervisorDetailSerializer(SupervisorSerializer):
+    topics = TopicSerializer(many=True, help_text="Of its pattern, and who reads them for it; empty without one.")
     auto_scaler = AutoScalerSerializer(allow_null=True, help_text="Null: it has none, or it is not enabled.")
     spec = serializers.SerializerMethodField()
     totals = TotalsSerializer()
@@ -121,7 +136,8 @@ class SupervisorDetailSerializer(SupervisorSerializer):
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_spec(self, supervisor: Any) -> dict[str, Any]:
         # As it is now, so that what is got, changed and sent back neither suspends nor resumes.
-        return {**shown_spec(supervisor.spec), "suspended": supervisor.suspended}
+        shown = {**shown_spec(supervisor.spec), "suspended": supervisor.suspended}
+        return shown if supervisor.parent_id is None else {**shown, "id": supervisor.pk}
 
 
 class DiffLineSerializer(serializers.Serializer[Any]):

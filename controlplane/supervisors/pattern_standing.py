@@ -1,0 +1,61 @@
+"""How a supervisor with a pattern of topics stands, as far as these go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.standing import Code, Kind, Standing
+from controlplane.supervisors.standing_texts import count
+from controlplane.supervisors.topics import NONE_YET, TOO_MANY
+
+
+@dataclass(frozen=True)
+class SeenPattern:
+    """What is known of a pattern's topics."""
+
+    pattern: str
+    detailed_state: str
+    most: int  # topics of one pattern
+    matched: int | None = None  # when Kafka was last asked; None: it has not been
+    read: int = 0  # topics that have a supervisor
+    unwell: int = 0  # of these, that are unhealthy
+    behind: int | None = None  # offsets of all of them that are not settled; None: not known
+
+
+def pattern_of(supervisor: Supervisor, read: int = 0, unwell: int = 0, behind: int | None = None) -> SeenPattern:
+    """What a supervisor with a pattern says of it, and what there is of those that read its topics."""
+    return SeenPattern(
+        pattern=supervisor.io_config.topicPattern or "",
+        detailed_state=supervisor.detailed_state,
+        most=settings.TOPICS_PER_SUPERVISOR,
+        matched=supervisor.topics_matched,
+        read=read,
+        unwell=unwell,
+        behind=behind,
+    )
+
+
+def standing_of_pattern(seen: SeenPattern) -> Standing:
+    """What is wrong with one of its topics is said by that one, and calls for somebody there alone."""
+    topics = count(seen.read, "topic")
+    if seen.detailed_state == TOO_MANY:
+        reads = f" It goes on with the {topics} that it reads." if seen.read else ""
+        text = (
+            f"{seen.matched or 0:,} topics match {seen.pattern!r}, and one supervisor reads {seen.most:,} at most: it "
+            f"begins none. Narrow the pattern, or raise HEADGATE_TOPICS_PER_SUPERVISOR.{reads}"
+        )
+        return Standing(Kind.NEEDS_YOU, Code.TOO_MANY_TOPICS, "too many topics", text, behind=seen.behind)
+    if not seen.read and seen.detailed_state == NONE_YET:
+        text = f"No topic matches {seen.pattern!r}, or this login may not see it. Each is read once it is there."
+        return Standing(Kind.WAITING, Code.WAITING_FOR_TOPIC, "waits for topics", text)
+    if not seen.read:
+        text = f"Kafka is being asked for topics that match {seen.pattern!r}; each gets a supervisor of its own."
+        return Standing(Kind.WORKING, Code.STARTING, "starting", text)
+    if seen.unwell:
+        text = f"{seen.unwell:,} of {topics} can't be read as they should; their supervisors say why."
+        return Standing(Kind.WORKING, Code.TOPICS_UNWELL, "topics unwell", text, behind=seen.behind)
+    text = f"It reads {topics} that match {seen.pattern!r}, by a supervisor for each."
+    return Standing(Kind.OK, Code.UP_TO_DATE, f"reads {topics}", text, behind=seen.behind)

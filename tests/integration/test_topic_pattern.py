@@ -1,0 +1,380 @@
+"""Supervisors whose spec has a ``topicPattern``: each topic that matches has one of its own, which follows it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.segments.models import Source
+from controlplane.supervisors import resetting, services
+from controlplane.supervisors.completeness import completeness
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.overview import overview
+from controlplane.supervisors.run import iterate, run_all
+from controlplane.supervisors.selectors import why_nothing
+from controlplane.tasks.lifecycle import end_task
+from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.sources import consumer_group
+from tests.integration.test_supervisor_iterations import reads, states
+from tests.support.django_cast import Cast, browsing_as
+from tests.support.house import House, wait_for
+from tests.support.html import parsed
+
+V1 = "/api/v1/supervisors/"
+DRUID = "/druid/indexer/v1/supervisor"
+
+
+@pytest.fixture
+def stem() -> str:
+    """What the names of a test's topics begin with."""
+    return f"stem{uuid.uuid4().hex[:8]}"
+
+
+def a_spec(house: House, stem: str, kind: str = "kafka", **io_config: Any) -> dict[str, Any]:
+    """Of a supervisor that is due whenever it is asked. Without a topic it reads those that begin with the stem."""
+    spec_of = house.kafka_spec if kind == "kafka" else house.spec
+    spec = spec_of(stem, startDelay="PT0S", period="PT0.000001S")
+    del spec["ioConfig"]["topic"]
+    pattern = {} if "topic" in io_config else {"topicPattern": f"{stem}-.*"}
+    spec["ioConfig"] |= {**pattern, **io_config}
+    return spec
+
+
+def submitted(cast: Cast, house: House, stem: str, kind: str = "kafka", **io_config: Any) -> Supervisor:
+    spec = a_spec(house, stem, kind, **io_config)
+    return services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+
+
+def topics_of(supervisor: Supervisor) -> dict[str, Supervisor]:
+    children = Supervisor.objects.filter(parent=supervisor).order_by("pk")
+    return {child.io_config.topic: child for child in children}
+
+
+def rounds() -> None:
+    """Its own, theirs, and its own again."""
+    for _ in range(3):
+        run_all()
+
+
+def tasks_of(supervisor: Supervisor) -> list[Task]:
+    return list(Task.objects.filter(supervisor_id=supervisor.pk))
+
+
+@pytest.mark.parametrize("kind", ["kafka", "share_group"])
+def test_each_topic_that_matches_is_read_by_a_supervisor_of_its_own(
+    cast: Cast, house: House, stem: str, kind: str
+) -> None:
+    for name in (f"{stem}-a", f"{stem}-b", f"old-{stem}-a"):
+        house.make_topic(name, partitions=2)
+    supervisor = submitted(cast, house, stem, kind)
+    iterate()
+    children = topics_of(supervisor)
+    assert [c.pk for c in children.values()] == [f"{stem}:{stem}-a", f"{stem}:{stem}-b"]
+    assert {c.datasource_id for c in children.values()} == {supervisor.datasource_id}
+    iterate()
+    rounds()
+    for topic, child in children.items():
+        [task] = tasks_of(child)
+        assert task.spec["spec"]["ioConfig"]["topic"] == topic
+        assert "topicPattern" not in task.spec["spec"]["ioConfig"]
+        assert states(child) == ("RUNNING", "CREATING_TASKS")
+        reads(task)
+    rounds()
+    assert (states(supervisor), tasks_of(supervisor)) == (("RUNNING", "RUNNING"), [])
+
+
+def test_a_topic_that_comes_later_is_read_from_its_beginning(cast: Cast, house: House, stem: str) -> None:
+    """What was there is read by useEarliestOffset."""
+    house.produce(house.make_topic(f"{stem}-a", partitions=1), [b"{}"] * 5)
+    supervisor = submitted(cast, house, stem, useEarliestOffset=False)
+    iterate()
+    iterate()
+    house.produce(house.make_topic(f"{stem}-b", partitions=1), [b"{}"] * 3)
+    iterate()
+    iterate()
+    assert set(topics_of(supervisor)) == {f"{stem}-a", f"{stem}-b"}
+    stored = {
+        s.topic: list(s.keys.values_list("next_offset", flat=True)) for s in Source.objects.all() if stem in s.topic
+    }
+    assert stored == {f"{stem}-a": [5], f"{stem}-b": [0]}
+
+
+def test_what_is_done_to_it_is_done_to_all_of_its_topics(cast: Cast, house: House, stem: str) -> None:
+    house.make_topic(f"{stem}-a", partitions=1)
+    owner, supervisor = cast.users["owner"], submitted(cast, house, stem)
+    iterate()
+    iterate()
+    [child] = topics_of(supervisor).values()
+    [task] = tasks_of(child)
+    reads(task)
+    services.scale(user=owner, supervisor=supervisor, task_count=2)
+    rounds()
+    task.refresh_from_db()
+    child.refresh_from_db()
+    assert (child.version, child.io_config.taskCount) == (2, 2)
+    services.suspend(user=owner, supervisor=supervisor)
+    rounds()
+    task.refresh_from_db()
+    assert (states(supervisor), task.goal) == (("STOPPING", "STOPPING"), Goal.FINISH)
+    end_task(task)
+    rounds()
+    assert (states(supervisor), states(child)) == (("SUSPENDED", "SUSPENDED"), ("SUSPENDED", "SUSPENDED"))
+    before = len(tasks_of(child))
+    services.resume(user=owner, supervisor=supervisor)
+    iterate()
+    iterate()
+    rounds()
+    child.refresh_from_db()
+    assert (child.suspended, len(tasks_of(child))) == (False, before + 1)
+    resetting.hand_off(user=owner, supervisor=supervisor)
+    child.refresh_from_db()
+    assert child.handoff_asked_at is not None
+    services.terminate(user=owner, supervisor=supervisor)
+    for task in tasks_of(child):
+        Task.objects.filter(pk=task.pk).update(status=Status.SUCCESS, ended_at=timezone.now())
+    rounds()
+    assert (states(supervisor), states(child)) == (("STOPPING", "TERMINATED"), ("STOPPING", "TERMINATED"))
+    assert child.terminations[-1]["by"] == owner.username
+
+
+def test_a_new_spec_is_taken_up_by_its_topics(cast: Cast, house: House, stem: str) -> None:
+    """Those that it does not match any more are read no longer; an earlier version brings them back."""
+    for last in "ab":
+        house.make_topic(f"{stem}-{last}", partitions=1)
+    owner, supervisor = cast.users["owner"], submitted(cast, house, stem)
+    iterate()
+    submitted(cast, house, stem, topicPattern=f"{stem}-a", taskDuration="PT2H")
+    iterate()
+    rounds()
+    a, b = topics_of(supervisor).values()
+    assert (a.version, a.follows, str(a.io_config.taskDuration)) == (2, 2, "2:00:00")
+    assert (a.terminated_at, b.terminated_at is not None) == (None, True)
+    supervisor.refresh_from_db()
+    services.roll_back(user=owner, supervisor=supervisor, version=1)
+    iterate()
+    a, b = topics_of(supervisor).values()
+    assert (a.version, b.terminated_at, b.follows) == (3, None, 3)
+
+
+@pytest.mark.parametrize("assignment", ["offset_range", "consumer_group"])
+def test_a_spec_that_names_its_topic_by_a_pattern_goes_on_where_it_was(
+    cast: Cast, house: House, stem: str, assignment: str
+) -> None:
+    """And back: progress is kept under one name. Nobody reads before what read has ended."""
+    topic = house.make_topic(f"{stem}-a", partitions=1)
+    house.produce(topic, [b"{}"] * 5)
+    at_end: dict[str, Any] = {"useEarliestOffset": False, "assignment": assignment}
+    supervisor = submitted(cast, house, stem, topic=topic, **at_end)
+    iterate()
+    source = Source.objects.get(topic=topic)
+    [task] = tasks_of(supervisor)
+    reads(task)
+    submitted(cast, house, stem, **at_end)
+    iterate()
+    task.refresh_from_db()
+    assert (topics_of(supervisor), task.goal) == ({}, Goal.FINISH)
+    end_task(task)
+    iterate()
+    iterate()
+    child = topics_of(supervisor)[topic]
+    [task] = tasks_of(child)
+    reads(task)
+    assert Source.objects.get(topic=topic) == source
+    assert consumer_group(task) == (child.pk if assignment == "consumer_group" else "")
+    submitted(cast, house, stem, topic=topic, **at_end)
+    iterate()
+    assert len(tasks_of(supervisor)) == 1
+    rounds()
+    end_task(task)
+    rounds()
+    assert len(tasks_of(supervisor)) == 2
+    assert Source.objects.get(topic=topic) == source
+
+
+def test_too_many_topics_start_nothing(cast: Cast, house: House, stem: str, settings: Settings) -> None:
+    settings.TOPICS_PER_SUPERVISOR = 1
+    house.make_topic(f"{stem}-a", partitions=1)
+    supervisor = submitted(cast, house, stem)
+    iterate()
+    house.make_topic(f"{stem}-b", partitions=1)
+    iterate()
+    assert set(topics_of(supervisor)) == {f"{stem}-a"}
+    assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")
+    supervisor.refresh_from_db()
+    assert [r.code for r in why_nothing(supervisor)] == ["too_many_topics"]
+    settings.TOPICS_PER_SUPERVISOR = 2
+    iterate()
+    assert set(topics_of(supervisor)) == {f"{stem}-a", f"{stem}-b"}
+
+
+def test_no_topic_yet(cast: Cast, clients: dict[str, Client], house: House, stem: str) -> None:
+    supervisor = submitted(cast, house, stem)
+    iterate()
+    rounds()
+    assert states(supervisor) == ("RUNNING", "WAITING_FOR_TOPICS")
+    shown = clients["viewer"].get(f"{V1}{stem}/").json()
+    assert (shown["standing"]["code"], shown["topics"]) == ("waiting_for_topic", [])
+
+
+def test_one_of_its_topics_is_not_changed_alone(
+    cast: Cast, clients: dict[str, Client], house: House, stem: str
+) -> None:
+    topic = house.make_topic(f"{stem}-a", partitions=1)
+    owner, supervisor = cast.users["owner"], submitted(cast, house, stem)
+    iterate()
+    iterate()
+    child = topics_of(supervisor)[topic]
+    with pytest.raises(Conflict, match=f"for supervisor {stem}"):
+        services.scale(user=owner, supervisor=child, task_count=2)
+    for action in ("suspend", "resume", "terminate"):
+        answer = clients["owner"].post(f"{V1}{child.pk}/{action}/")
+        assert (answer.status_code, f"for supervisor {stem}" in answer.json()["detail"]) == (409, True)
+    spec = clients["owner"].get(f"{V1}{child.pk}/").json()["spec"]
+    answer = clients["owner"].post(V1, spec, content_type="application/json")
+    assert (answer.status_code, f"for supervisor {stem}" in answer.json()["detail"]) == (409, True)
+    assert Supervisor.objects.filter(datasource=supervisor.datasource_id).count() == 2
+    assert services.suspend_all(user=owner) == ["flights", stem]
+
+
+def test_one_whose_topic_is_gone_may_be_ended_alone_and_comes_back_with_it(cast: Cast, house: House, stem: str) -> None:
+    topic = house.make_topic(f"{stem}-a", partitions=1)
+    owner, supervisor = cast.users["owner"], submitted(cast, house, stem)
+    iterate()
+    iterate()
+    house.admin.delete_topics([topic])[topic].result(30)
+    child = topics_of(supervisor)[topic]
+
+    def gone() -> bool:
+        iterate()
+        child.refresh_from_db()
+        return child.lacks_topic
+
+    wait_for(f"{topic} is gone", gone, 20)
+    services.terminate(user=owner, supervisor=child)
+    iterate()
+    child.refresh_from_db()
+    assert child.terminated_at is not None
+    house.make_topic(topic, partitions=1)
+    iterate()
+    child.refresh_from_db()
+    assert child.terminated_at is None
+
+
+def test_rest_and_druid_tell_of_all_topics(cast: Cast, clients: dict[str, Client], house: House, stem: str) -> None:
+    for last, partitions in (("a", 1), ("b", 2)):
+        house.make_topic(f"{stem}-{last}", partitions=partitions)
+        house.produce(f"{stem}-{last}", [b"{}"] * 4, partition=0)
+    supervisor = submitted(cast, house, stem, useEarliestOffset=False)
+    iterate()
+    iterate()
+    rounds()
+    shown = clients["viewer"].get(f"{V1}{stem}/").json()
+    assert (shown["topic"], shown["topic_pattern"], shown["reads_for"]) == ("", f"{stem}-.*", None)
+    assert [(t["topic"], t["supervisor"]) for t in shown["topics"]] == [
+        (f"{stem}-{last}", f"{stem}:{stem}-{last}") for last in "ab"
+    ]
+    assert clients["viewer"].get(f"{V1}{stem}:{stem}-a/").json()["reads_for"] == stem
+    assert clients["outsider"].get(f"{V1}{stem}:{stem}-a/").status_code == 404
+    lag = clients["viewer"].get(f"{V1}{stem}/lag/").json()
+    assert lag["partitions"] == []
+    payload = clients["viewer"].get(f"{DRUID}/{stem}/status").json()["payload"]
+    assert (payload["stream"], payload["partitions"]) == (f"{stem}-.*", 3)
+    assert set(payload["minimumLag"]) | set(payload["latestOffsets"]) <= {
+        f"{stem}-a:0",
+        f"{stem}-b:0",
+        f"{stem}-b:1",
+    }
+    offsets = [t["currentOffsets"] for t in payload["activeTasks"]]
+    assert offsets == [{f"{stem}-a:0": 4}, {f"{stem}-b:0": 4, f"{stem}-b:1": 0}]
+    spec = clients["viewer"].get(f"{DRUID}/{stem}").json()
+    assert spec["ioConfig"]["topicPattern"] == f"{stem}-.*"
+    assert len(clients["viewer"].get(f"{DRUID}/{stem}/stats").json()["0"]) == 2
+    with pytest.raises(InvalidInput, match="the supervisor that reads it"):
+        resetting.reset_offsets(user=cast.users["owner"], supervisor=supervisor, offsets={0: 0})
+    resetting.reset(user=cast.users["owner"], supervisor=supervisor)
+    found = completeness(supervisor.datasource)
+    assert [r.topic for r in found.readers] == [f"{stem}-a", f"{stem}-b"]
+
+
+def test_what_is_wrong_with_a_topic_is_told_once(cast: Cast, house: House, stem: str) -> None:
+    house.make_topic(f"{stem}-a", partitions=1)
+    supervisor = submitted(cast, house, stem)
+    iterate()
+    [child] = topics_of(supervisor).values()
+    Supervisor.objects.filter(pk=child.pk).update(state="UNHEALTHY_TASKS", detailed_state="UNHEALTHY_TASKS", failures=3)
+    Supervisor.objects.filter(pk=supervisor.pk).update(state="UNHEALTHY_TASKS", detailed_state="UNHEALTHY_TASKS")
+    problems = overview(cast.users["owner"]).problems
+    assert [p.name for p in problems if p.name.startswith(stem)] == [child.pk]
+
+
+def test_the_pages_name_it_and_its_topics(cast: Cast, house: House, stem: str) -> None:
+    topic = house.make_topic(f"{stem}-a", partitions=1)
+    house.make_topic(f"{stem}-b", partitions=1)
+    owner = browsing_as(cast, "owner")
+    checked = {"document": json.dumps(a_spec(house, stem)), "check": "1"}
+    asked = parsed(owner.post("/supervisors/-/new/", checked)).one("div", data_topics="2")
+    assert f"matches 2 topics now: {stem}-a, {stem}-b." in asked.text
+    assert not Supervisor.objects.filter(pk=stem).exists()
+    submitted(cast, house, stem)
+    iterate()
+    child = f"{stem}:{topic}"
+    table = parsed(owner.get(f"/supervisors/{stem}/")).one(id="supervisor-topics")
+    assert [row.attributes["data-topic"] for row in table.one("tbody").all("tr")] == [f"{stem}-a", f"{stem}-b"]
+    assert table.one("tr", data_topic=topic).one("a", href=f"/supervisors/{child}/")
+    for part in ("", "live/", "lag/", "lag.json", "autoscaler/", "spec/"):
+        for name in (stem, child):
+            assert owner.get(f"/supervisors/{name}/{part}").status_code == 200
+    page = parsed(owner.get(f"/supervisors/{child}/"))
+    assert page.one("main").one("a", href=f"/supervisors/{stem}/")
+    buttons = {b.text.strip() for b in page.one(id="supervisor-head").all("a") if "/confirm/" in str(b.attributes)}
+    assert not buttons & {"Suspend", "Scale", "Terminate"}
+    assert owner.get("/supervisors/-/new/", {"from": child}).status_code == 409
+    assert owner.post(f"/supervisors/{child}/suspend/", follow=True).status_code in (200, 409)
+    assert not Supervisor.objects.get(pk=child).suspended
+    rows = parsed(owner.get("/supervisors/", {"search": stem})).one("tbody").all("tr")
+    assert [row.attributes["data-supervisor"] for row in rows] == [stem, child, f"{stem}:{stem}-b"]
+    assert rows[1].one("td", data_col="topic").one("a", href=f"/supervisors/{stem}/")
+    assert owner.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"topic": "both"}, "one of the two"),
+        ({"topicPattern": None}, "required field is missing"),
+        ({"topicPattern": "a(?=b)"}, "is not taken"),
+        ({"topicPattern": "[a&&b]"}, "a class of characters in another one"),
+        ({"topicPattern": "("}, "is not taken"),
+        ({"topicPattern": 7}, "must be a text"),
+    ],
+)
+def test_a_bad_pattern_changes_nothing(
+    cast: Cast, clients: dict[str, Client], house: House, stem: str, given: dict[str, Any], said: str
+) -> None:
+    spec = a_spec(house, stem)
+    spec["ioConfig"] |= given
+    answer = clients["owner"].post(V1, spec, content_type="application/json")
+    [error] = answer.json()["errors"]
+    assert (answer.status_code, error["path"].rsplit(".", 1)[0], said in error["detail"]) == (400, "ioConfig", True)
+    assert not Supervisor.objects.filter(pk=stem).exists()
+
+
+def test_tasks_and_samples_are_of_one_topic(cast: Cast, clients: dict[str, Client], house: House, stem: str) -> None:
+    spec = a_spec(house, stem)
+    for address, kind in (("/api/v1/tasks/", "index_kafka"), ("/druid/indexer/v1/sampler", "kafka")):
+        answer = clients["owner"].post(address, {**spec, "type": kind}, content_type="application/json")
+        assert answer.status_code == 400
+        assert "is for supervisors" in answer.content.decode()
+
+
+def test_the_id_leaves_room_for_its_topics(cast: Cast, house: House) -> None:
+    spec = a_spec(house, "d" * 161)
+    with pytest.raises(InvalidInput, match="160 characters"):
+        services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")

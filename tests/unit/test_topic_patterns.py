@@ -1,0 +1,122 @@
+"""What a supervisor with a pattern of topics does next, and how it stands, by table; and which topics match."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controlplane.supervisors.decide import Runs
+from controlplane.supervisors.following import LONGEST_ID, LONGEST_PARENT, child_id
+from controlplane.supervisors.pattern_standing import SeenPattern, standing_of_pattern
+from controlplane.supervisors.problems import problems_of
+from controlplane.supervisors.standing import Code, Kind, Standing
+from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching
+from controlplane.tasks.sources import owner_named
+
+READS = SeenChild("a", "RUNNING", "RUNNING", follows=1, suspended=False, terminated=False, matches=True)
+ANSWERED = Runs(good=3, connected=True)
+
+
+def seen(*children: SeenChild, **more: Any) -> SeenTopics:
+    given: dict[str, Any] = {"version": 1, "suspended": False, "terminated": False, "runs": ANSWERED}
+    return SeenTopics(children=list(children), **{**given, **more})
+
+
+def child(topic: str, state: str = "RUNNING", detail: str = "", **more: Any) -> SeenChild:
+    return replace(READS, topic=topic, state=state, detailed_state=detail or state, **more)
+
+
+@pytest.mark.parametrize(
+    ("observed", "decided"),
+    [
+        (seen(runs=Runs()), TopicsDecision("RUNNING", "CONNECTING_TO_STREAM")),
+        (seen(matched=[]), TopicsDecision("RUNNING", "WAITING_FOR_TOPICS")),
+        (seen(matched=["a", "b"]), TopicsDecision("RUNNING", "CREATING_TASKS", begin=["a", "b"])),
+        (seen(READS, matched=["a", "b"]), TopicsDecision("RUNNING", "RUNNING", begin=["b"])),
+        (seen(READS, matched=[]), TopicsDecision("RUNNING", "RUNNING")),  # a topic that is gone is its own matter
+        (seen(matched=["a"], own_tasks=1), TopicsDecision("RUNNING", "CREATING_TASKS")),
+        (seen(child("a", terminated=True), matched=["a"]), TopicsDecision("RUNNING", "CREATING_TASKS", begin=["a"])),
+        (seen(child("a", terminated=True)), TopicsDecision("RUNNING", "WAITING_FOR_TOPICS")),
+        (seen(READS, version=2), TopicsDecision("RUNNING", "RUNNING", follow=["a"])),
+        (seen(child("a", matches=False)), TopicsDecision("RUNNING", "WAITING_FOR_TOPICS", end=["a"])),
+        (seen(READS, suspended=True), TopicsDecision("STOPPING", "STOPPING", follow=["a"])),
+        (seen(child("a", "SUSPENDED", suspended=True), suspended=True), TopicsDecision("SUSPENDED", "SUSPENDED")),
+        (seen(suspended=True, own_tasks=1), TopicsDecision("STOPPING", "STOPPING")),
+        (seen(child("a", "SUSPENDED", suspended=True)), TopicsDecision("SUSPENDED", "SUSPENDED", follow=["a"])),
+        (seen(READS, terminated=True), TopicsDecision("STOPPING", "STOPPING", end=["a"])),
+        (
+            seen(child("a", "STOPPING", "TERMINATED", terminated=True), terminated=True),
+            TopicsDecision("STOPPING", "TERMINATED"),
+        ),
+        (
+            seen(READS, matched=["a", "b", "c"], most=2),
+            TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS"),
+        ),
+        (seen(READS, known_to_match=3, most=2), TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
+        (
+            seen(READS, matched=["a"], most=2, before=("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
+            TopicsDecision("RUNNING", "RUNNING"),
+        ),
+        (
+            seen(READS, runs=Runs(failed=3, stream_failed=True, connected=True)),
+            TopicsDecision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+        ),
+        (
+            seen(READS, runs=Runs(good=1, connected=True), before=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")),
+            TopicsDecision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+        ),
+        (
+            seen(READS, child("b", "UNHEALTHY_TASKS"), child("c", "IDLE")),
+            TopicsDecision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
+        ),
+        (seen(READS, child("b", "RUNNING", "CREATING_TASKS")), TopicsDecision("RUNNING", "CREATING_TASKS")),
+        (seen(child("a", "IDLE"), child("b", "IDLE")), TopicsDecision("IDLE", "IDLE")),
+        (seen(READS, child("b", "IDLE")), TopicsDecision("RUNNING", "RUNNING")),
+    ],
+)
+def test_the_next_step(observed: SeenTopics, decided: TopicsDecision) -> None:
+    assert decide_topics(observed) == decided
+
+
+def test_the_whole_of_a_name_is_to_match() -> None:
+    topics = ["orders", "orders-eu", "orders-us", "old-orders", "Orders-eu"]
+    assert matching("orders", topics) == ["orders"]
+    assert matching("orders-(eu|us)", topics) == ["orders-eu", "orders-us"]
+    assert matching("(?i)orders-.*", topics) == ["Orders-eu", "orders-eu", "orders-us"]
+    assert matching("orders-|old.*", topics) == ["old-orders"]
+
+
+def test_what_is_true_of_all_topics_is_a_problem_once() -> None:
+    silent = Standing(Kind.FAILED, Code.KAFKA_SILENT, "Kafka silent", "")
+    failing = Standing(Kind.FAILED, Code.FAILING, "failing", "")
+    stands = {"orders": silent, "orders:a": silent, "orders:b": failing, "others:a": silent}
+    assert sorted(p.name for p in problems_of(stands)) == ["orders", "orders:b", "others:a"]
+
+
+def test_ids_name_the_owner_and_stay_apart() -> None:
+    """However long the names are."""
+    assert child_id("orders", "orders-eu") == "orders:orders-eu"
+    long = "t" * 248
+    ids = {child_id("p" * LONGEST_PARENT, long + last) for last in "ab"}
+    assert len(ids) == 2
+    assert {len(i) for i in ids} == {LONGEST_ID}
+    assert {owner_named(i) for i in ids} == {"p" * LONGEST_PARENT}
+    assert owner_named("orders") == "orders"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kind", "code", "said"),
+    [
+        (SeenPattern("a.*", "CONNECTING_TO_STREAM", 50), Kind.WORKING, Code.STARTING, "is being asked"),
+        (SeenPattern("a.*", "WAITING_FOR_TOPICS", 50, 0), Kind.WAITING, Code.WAITING_FOR_TOPIC, "'a.*'"),
+        (SeenPattern("a.*", "TOO_MANY_TOPICS", 50, 51), Kind.NEEDS_YOU, Code.TOO_MANY_TOPICS, "51 topics match"),
+        (SeenPattern("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1), Kind.WORKING, Code.TOPICS_UNWELL, "1 of 3 topics"),
+        (SeenPattern("a.*", "RUNNING", 50, 1, 1), Kind.OK, Code.UP_TO_DATE, "It reads 1 topic that"),
+    ],
+)
+def test_how_it_stands(pattern: SeenPattern, kind: Kind, code: Code, said: str) -> None:
+    stands = standing_of_pattern(pattern)
+    assert (stands.kind, stands.code) == (kind, code)
+    assert said in stands.text
