@@ -43,6 +43,8 @@ class SupervisorActions:
         team = supervisor.datasource.team
         if supervisor.terminated_at is not None:
             return {}
+        if supervisor.parent_id is not None:
+            return cls._of_topic(user, supervisor)
         actions: list[PageAction] = []
         if may(user, Action.OPERATE, team):
             at_rest = supervisor.suspended
@@ -53,6 +55,17 @@ class SupervisorActions:
             if supervisor.io_config.traits.keeps_offsets:
                 actions.append(cls._reset(supervisor))
             actions.append(cls._terminate(supervisor))
+        return {action.name: action for action in actions}
+
+    @classmethod
+    def _of_topic(cls, user: User, supervisor: Supervisor) -> dict[str, PageAction]:
+        """Of one that reads a topic for another: what is not done to all of that one's topics together."""
+        team, actions = supervisor.datasource.team, []
+        if may(user, Action.OPERATE, team) and not supervisor.suspended:
+            actions.append(cls._handoff(supervisor))
+        if may(user, Action.ADMINISTER, team):
+            actions += [cls._reset(supervisor)] if supervisor.io_config.traits.keeps_offsets else []
+            actions += [cls._terminate(supervisor)] if supervisor.lacks_topic else []
         return {action.name: action for action in actions}
 
     @classmethod

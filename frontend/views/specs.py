@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -17,10 +18,11 @@ from controlplane.common.specjson import spec_text
 from controlplane.connections.named import admit
 from controlplane.datasources.sampling import take_sample
 from controlplane.datasources.selectors import team_of_spec
-from controlplane.datasources.topics import find_topic
+from controlplane.datasources.topics import find_topic, find_topics
 from controlplane.supervisors.history import would_change
 from controlplane.supervisors.selectors import get_supervisor
-from controlplane.supervisors.services import submit_supervisor
+from controlplane.supervisors.services import refused_alone, submit_supervisor
+from controlplane.supervisors.topics import matching
 from controlplane.tasks.batches import check_batch
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import task_kinds
@@ -94,6 +96,8 @@ def new_supervisor(request: PageRequest) -> HttpResponse:
     if not source:
         return _new(request, SUPERVISOR)
     supervisor = get_supervisor(request.user, source)
+    if supervisor.parent_id is not None:
+        raise refused_alone(supervisor)
     latest = supervisor.current
     again = {name: value for name, value in latest.spec.items() if name != "suspended"}
     suspended = supervisor.suspended and supervisor.terminated_at is None
@@ -156,8 +160,14 @@ def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[st
     spec = read_spec(request.user, document, kind.parse)
     io_config, team = spec.spec.ioConfig, team_of_spec(request.user, spec.datasource, form.team_name)
     properties = admit(document, team, io_config).properties
-    topic = find_topic(user=request.user, datasource=spec.datasource, topic=io_config.topic, properties=properties)
-    return render(request, TEMPLATE, {**context, "topic": topic, "change": _change(request, kind, spec)})
+    asked: dict[str, Any] = {"user": request.user, "datasource": spec.datasource, "properties": properties}
+    context = {**context, "change": _change(request, kind, spec)}
+    if io_config.topicPattern is not None:
+        topics = find_topics(**asked)
+        matched = matching(io_config.topicPattern, topics.names)
+        more = {"topics": topics, "matched": matched, "most": settings.TOPICS_PER_SUPERVISOR}
+        return render(request, TEMPLATE, {**context, **more})
+    return render(request, TEMPLATE, {**context, "topic": find_topic(topic=io_config.topic, **asked)})
 
 
 def _change(request: PageRequest, kind: _Kind, spec: Any) -> list[DiffLine] | None:

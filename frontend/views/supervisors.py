@@ -22,6 +22,7 @@ from controlplane.supervisors.selectors import (
     get_supervisor,
     list_supervisors,
     supervisor_totals,
+    topics_of,
     why_nothing,
 )
 from controlplane.supervisors.standings import standing, standings
@@ -211,16 +212,23 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
         "tab": tab,
         "rest": rest_address("api:supervisor", supervisor.id),
         "partition_choices": range(min(supervisor.partitions or 0, PARTITIONS_OFFERED)),
-        "in_share_group": supervisor.io_config.traits.in_share_group,
+        "in_share_group": supervisor.io_config.traits.in_share_group and supervisor.io_config.topicPattern is None,
         "actions": list(actions.values()),
         "standing": standing(request.user, supervisor),
         "head": "-".join([str(supervisor.version), *actions]),
         "may_administer": may(request.user, Action.ADMINISTER, supervisor.datasource.team),
+        "hears": _hears(supervisor),
     }
 
 
+def _hears(supervisor: Supervisor) -> str:
+    """What its parts follow; what happens to the topics of a pattern is told with the datasource."""
+    own = f"supervisor:{supervisor.id}"
+    return own if supervisor.io_config.topicPattern is None else f"{own} datasource:{supervisor.datasource.name}"
+
+
 def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
-    tasks_now = current_tasks(supervisor)
+    tasks_now, topics = current_tasks(supervisor), topics_of(request.user, supervisor)
     task = tasks_now[0] if tasks_now else None
     scaler = auto_scaler(supervisor)
     wanted = task_count(supervisor)
@@ -232,6 +240,8 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
     reasons, seen = why_nothing(supervisor), progress_of(task.observation) if task else None
     return {
         "task": task,
+        "topics": topics,
+        "topic_standings": standings(request.user, topics),
         "current": tasks_now,
         "table": TASKS.asked({}),
         "runs": _runs(supervisor),
