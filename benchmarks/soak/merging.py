@@ -29,13 +29,13 @@ _INTERVALS = """
 
 @dataclass
 class Merging:
-    """Beside the other faults. ``unused``: intervals that are to be put back into use."""
+    """Beside the other faults."""
 
     house: House
     faults: Faults
     lanes: list[Lane]
     chance: random.Random
-    unused: set[tuple[str, Span]] = field(default_factory=set)
+    unused: set[tuple[str, Span]] = field(default_factory=set)  # intervals that are to be put back into use
 
     def kinds(self) -> list[Fault]:
         store, api = frozenset({"postgres"}), frozenset({"postgres", "web"})
