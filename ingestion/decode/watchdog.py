@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -17,7 +18,7 @@ HUNG = 71  # the exit code of a process that ended itself
 
 
 class Watchdog:
-    """Watches one thread at a time. ``interrupt`` is called from another one. Close it.
+    """Watches one thread at a time. ``interrupt`` is called from another one, which ends with this.
 
     ``hang_s``: where interrupting does not help, after so much processor time the process ends at once, with exit code
     ``HUNG``: it is of no use any more, and who started it starts another one. None: it is left to others.
@@ -55,20 +56,30 @@ class Watchdog:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, name="decoder-watchdog", daemon=True)
+            told = weakref.ref(self), self._closed
+            self._thread = threading.Thread(target=_watch, args=told, name="decoder-watchdog", daemon=True)
             self._thread.start()
 
-    def _watch(self) -> None:
-        while not self._closed.wait(_LOOK_EVERY_S):
-            with self._lock:  # held while it interrupts: what begins afterwards is not hit
-                if self._clock is not None:
-                    self._check(time.clock_gettime(self._clock))
+    def check(self) -> None:
+        """Interrupt what is watched, if it has taken too long."""
+        with self._lock:  # held while it interrupts: what begins afterwards is not hit
+            if self._clock is None:
+                return
+            now = time.clock_gettime(self._clock)
+            if now > self._hung_at:
+                os._exit(HUNG)
+            if now > self._until:
+                self._interrupt()
 
-    def _check(self, now: float) -> None:
-        if now > self._hung_at:
-            os._exit(HUNG)
-        if now > self._until:
-            self._interrupt()
+
+def _watch(watchdog: weakref.ref[Watchdog], closed: threading.Event) -> None:
+    """Whoever forgets to close a watchdog leaves no thread behind, which would look for ever."""
+    while not closed.wait(_LOOK_EVERY_S):
+        living = watchdog()
+        if living is None:
+            return
+        living.check()
+        del living
 
 
 def _clock_of_this_thread() -> int:

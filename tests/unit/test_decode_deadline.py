@@ -112,6 +112,16 @@ def test_the_watchdog_does_not_count_waiting() -> None:
     watchdog.close()
 
 
+def test_a_watchdog_that_nobody_closed_leaves_no_thread_behind() -> None:
+    before = set(threading.enumerate())
+    watchdog = Watchdog(lambda: None)
+    with watchdog.watching(60):
+        [thread] = set(threading.enumerate()) - before
+    del watchdog
+    thread.join(60)
+    assert not thread.is_alive()
+
+
 def test_a_process_that_can_not_be_interrupted_ends() -> None:
     script = """
         from ingestion.decode.watchdog import Watchdog
