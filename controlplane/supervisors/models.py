@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -134,6 +135,12 @@ class Supervisor(models.Model):
     def lacks_topic(self) -> bool:
         """Whether its last iteration found no topic."""
         return self.current_error.get("class") == "TopicMissing"
+
+    @property
+    def rested_at(self) -> datetime | None:
+        """When it was last suspended, resumed or terminated; None: never."""
+        switched = self.switches.values_list("at", flat=True)[:1]
+        return max([*switched, *(datetime.fromisoformat(t["at"]) for t in self.terminations[-1:])], default=None)
 
     def conceal(self, role: str) -> None:
         """What its tasks said may quote a value; what its own iterations came to does not."""

@@ -48,7 +48,17 @@ logger = logging.getLogger(__name__)
 ENDED_LOOKED_AT = 20
 _ITERATION_LOCK = 0x49544552
 _NO_FENCE: tuple[datetime | None, int] = (None, 0)
-_OF_ENDED = ("id", "spec_version", "status", "goal", "indexers_wanted", "created_at", "ended_at", "replica_group")
+_OF_ENDED = (
+    "id",
+    "spec_version",
+    "status",
+    "goal",
+    "indexers_wanted",
+    "created_at",
+    "launched_at",
+    "ended_at",
+    "replica_group",
+)
 _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs=0)  # its first iteration is to come
 
 
@@ -168,6 +178,8 @@ def observe(supervisor: Supervisor) -> Observed:
     io_config = version.io_config
     tasks = _tasks(supervisor)
     _keep_partitions(supervisor, tasks)
+    seen = _seen(tasks, supervisor.handoff_asked_at)
+    in_force = _in_force(supervisor, seen)
     return Observed(
         now=timezone.now(),
         suspended=supervisor.suspended,
@@ -175,7 +187,7 @@ def observe(supervisor: Supervisor) -> Observed:
         version=supervisor.version,
         task_count=wanted_task_count(io_config, supervisor.decided_task_count),
         replicas=io_config.replicas,
-        tasks=_seen(tasks, supervisor.handoff_asked_at),
+        tasks=seen,
         same_task=_same_but_for_task_count(supervisor, version, tasks),
         scales_in_place=not io_config.traits.deals_by_number,
         longest_delay=settings.RESTART_LONGEST_DELAY,
@@ -185,18 +197,27 @@ def observe(supervisor: Supervisor) -> Observed:
         before=(supervisor.state, supervisor.detailed_state),
         steady=supervisor.steady,
         used_up=stopped_team(supervisor.datasource.team_id) is not None,
-        in_force=supervisor.in_force,
-        last_good=_last_good(supervisor),
+        in_force=in_force,
+        last_good=_last_good(supervisor, in_force),
         idle=supervisor.idle_since is not None,
         held_back=bool(supervisor.pattern_asked) and not following.let_go(supervisor),
     )
 
 
-def _last_good(supervisor: Supervisor) -> LastGood | None:
+def _in_force(supervisor: Supervisor, tasks: list[SeenTask]) -> int | None:
+    """As of the round before, or of a task that has begun since, though its version is the current one no more."""
+    known = supervisor.in_force or 0
+    missed = [t for t in tasks if t.begun and t.active and t.running_goal and known < t.spec_version]
+    missed = [t for t in missed if t.spec_version != supervisor.version]
+    rested = supervisor.rested_at if missed else None
+    return max([known, *(t.spec_version for t in missed if rested is None or t.created_at > rested)]) or None
+
+
+def _last_good(supervisor: Supervisor, in_force: int | None) -> LastGood | None:
     """Of a current version that has not begun: the one that was in force before, if it asks for other work."""
-    if supervisor.in_force in (None, supervisor.version):
+    if in_force in (None, supervisor.version):
         return None
-    before, current = supervisor.versions.get(version=supervisor.in_force), supervisor.current
+    before, current = supervisor.versions.get(version=in_force), supervisor.current
     if (but_for_scaling(before.spec), before.secrets) == (but_for_scaling(current.spec), current.secrets):
         return None
     return LastGood(before.version, before.io_config.replicas)
@@ -281,7 +302,7 @@ def _seen_task(task: Task, reads_since: datetime | None, group_since: datetime |
         expires_at=expires_at,
         crowded_out=capacity.crowded_out(task, timezone.now()),
         lacks=capacity.lacks_room(task, timezone.now()),
-        failed=task.status == Status.FAILED,
+        failed=task.status == Status.FAILED and not _taken_back(task),
         running_goal=task.goal == Goal.RUN,
         indexers_wanted=task.indexers_wanted,
         created_at=task.created_at,
@@ -289,6 +310,11 @@ def _seen_task(task: Task, reads_since: datetime | None, group_since: datetime |
         group=task.replica_group,
         well=reading and reads_since is not None and timezone.now() - reads_since > HEALTHY_AFTER,
     )
+
+
+def _taken_back(task: Task) -> bool:
+    """It was told to stop before it was launched: that says nothing of how the next one does."""
+    return task.goal != Goal.RUN and task.launched_at is None
 
 
 def _before(one: datetime | None, other: datetime | None) -> bool:

@@ -117,6 +117,16 @@ def test_the_last_good_version_is_started_again(cast: Cast, clients: dict[str, C
     assert (again.goal, Supervisor.objects.get(pk="good").in_force) == (Goal.FINISH, 2)
 
 
+def test_a_version_that_began_since_the_last_round_is_the_last_good(cast: Cast) -> None:
+    user = cast.users["owner"]
+    services.submit_supervisor(user=user, document=spec_for("good"), team_name="alpha")
+    run("good")
+    begun(Task.objects.get(supervisor_id="good"))
+    services.submit_supervisor(user=user, document=spec_for("good", pollTimeout=100), team_name="alpha")
+    run("good")
+    assert Supervisor.objects.get(pk="good").in_force == 1
+
+
 def test_it_is_not_while_the_new_one_is_on_its_way(cast: Cast) -> None:
     submitted(cast, pollTimeout=100)
     died(of_version(1)[0])
