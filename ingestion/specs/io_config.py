@@ -331,8 +331,8 @@ class KafkaIOConfig(IOConfig):
             return value
         for copy, of in _COPIES.items():
             original = cls.model_fields[of].default if value.get(of) is None else value[of]
-            if of == "topic" and value.get("topicPattern") is not None:
-                original = value["topicPattern"]
+            if of == "topic" and not value.get(of):
+                original = value.get("topicPattern")
             if value.get(copy) not in (None, original):
                 raise ValueError(f"{copy} must be what {of} is, or be left out")
         return {name: v for name, v in value.items() if name not in _COPIES}

@@ -119,7 +119,7 @@ class AutoScalerSerializer(serializers.Serializer[Any]):
     last_action = ScaleActionSerializer(allow_null=True)
 
 
-class TopicSerializer(serializers.Serializer[Any]):
+class TopicReadSerializer(serializers.Serializer[Any]):
     topic = serializers.CharField(source="io_config.topic")
     supervisor = serializers.CharField(source="pk")
     state = serializers.ChoiceField(State.choices)
@@ -127,7 +127,7 @@ class TopicSerializer(serializers.Serializer[Any]):
 
 
 class SupervisorDetailSerializer(SupervisorSerializer):
-    topics = TopicSerializer(many=True, help_text="Of its pattern, and who reads them for it; empty without one.")
+    topics = TopicReadSerializer(many=True, help_text="Of its pattern, and who reads them for it; empty without one.")
     auto_scaler = AutoScalerSerializer(allow_null=True, help_text="Null: it has none, or it is not enabled.")
     spec = serializers.SerializerMethodField()
     totals = TotalsSerializer()
