@@ -37,6 +37,7 @@ _JOBS = """
     SELECT j.state, j.attempt, j.error, j.rows_before, j.rows_after, cardinality(j.inputs), j.segments_after
     FROM compaction_job j JOIN datasources_datasource d ON d.id = j.datasource_id WHERE d.name = %s
 """
+CODE = {"PYTHONPATH": str(Path(__file__).parents[2])}  # of the machines
 _AVRO = {
     "type": "record",
     "name": "Row",
@@ -68,7 +69,7 @@ def site(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
         pytest.MonkeyPatch.context() as patched,
         temporary_home() as home,
         s3_server(tmp_path_factory.mktemp("s3")) as server,
-        spark_cluster(home.path / "spark", ["127.0.0.2", "127.0.0.3"], 3, "6g", CREDENTIALS) as cluster,
+        spark_cluster(home.path / "spark", ["127.0.0.2", "127.0.0.3"], 3, "6g", CREDENTIALS | CODE) as cluster,
     ):
         for name, value in CREDENTIALS.items():
             patched.setenv(name, value)
@@ -77,6 +78,7 @@ def site(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
         settings = {
             "HEADGATE_DEEP_STORAGE": f"s3://{BUCKET}/deep{options}",
             "HEADGATE_INPUT_LOCATIONS": f"s3://{BUCKET}/input{options}",
+            "HEADGATE_SPARK_PYTHON": "installed",  # to unpack it took each application longer than its work
             **CREDENTIALS,
         }
         with house.set_up_with(**cluster.settings, **settings):
