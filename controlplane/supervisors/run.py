@@ -205,7 +205,7 @@ def observe(supervisor: Supervisor) -> Observed:
 
 
 def _in_force(supervisor: Supervisor, tasks: list[SeenTask]) -> int | None:
-    """As of the round before, or of a task that has begun since, though its version is the current one no more."""
+    """The version whose tasks were the last to begin, also since the last round, though it is current no more."""
     known = supervisor.in_force or 0
     missed = [t for t in tasks if t.begun and t.active and t.running_goal and known < t.spec_version]
     missed = [t for t in missed if t.spec_version != supervisor.version]
