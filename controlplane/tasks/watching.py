@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Max
 from django.utils import timezone
 
 from controlplane.common.database import only_one
@@ -167,8 +168,8 @@ def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
 
 def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
     idle = spec.spec.ioConfig.idleConfig
-    since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
-    if idle.enabled is False or timezone.now() - since < idle.patience(_has_read(task)):
+    since, has_read = _last_active(task)
+    if idle.enabled is False or timezone.now() - since < idle.patience(has_read):
         return
     seen = task.observation
     if seen.get("topic_exists") is False:
@@ -179,9 +180,15 @@ def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
         lifecycle.set_goal(task, Goal.FINISH)
 
 
-def _has_read(task: Task) -> bool:
-    """Whether it has read anything: what was gone again between two heartbeats is no activity, but it is counted."""
-    return task.last_activity_at is not None or IndexerFence.objects.filter(task_id=task.pk, polled__gt=0).exists()
+def _last_active(task: Task) -> tuple[datetime, bool]:
+    """When it last began to read, held a record or published one, and whether it has read any.
+
+    What came and was published between two heartbeats is no activity to these, but its indexers' counters have it.
+    """
+    fences = IndexerFence.objects.filter(task_id=task.pk)
+    seen = fences.aggregate(Max("started_at"), Max("last_publish_at"), Max("polled"))
+    moments = (task.started_at, task.last_activity_at, seen["started_at__max"], seen["last_publish_at__max"])
+    return max(at for at in moments if at is not None), bool(task.last_activity_at or seen["polled__max"])
 
 
 def _all_reading(task: Task) -> bool:
