@@ -191,7 +191,10 @@ class SchemaForm(StepForm):
         return cast(QueryDict, self.data).getlist("column")
 
     def _column(self, name: str) -> dict[str, Any]:
-        return {**self.named.get(name, {}), "name": name, "type": self.data.get(f"type:{name}") or "string"}
+        column = {**self.named.get(name, {}), "name": name, "type": self.data.get(f"type:{name}") or "string"}
+        if column["type"] != "auto":
+            column.pop("castToType", None)
+        return column
 
 
 class ReadingForm(StepForm):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 WIDE = Context(prec=700)  # for the digits of any double
 LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
 Element = Literal["LONG", "DOUBLE", "STRING", "ARRAY", "COMPLEX<json>"]
+_MANY_DIGITS = 400  # no long has them
 _DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
@@ -122,8 +123,8 @@ def finite(value: float) -> float:
 def number_in(text: str) -> int | float | None:
     """The number that a text holds as Java reads it: no blanks, no hexadecimal."""
     if _WHOLE.fullmatch(text):
-        whole = int(text)
-        return whole if LEAST_LONG <= whole <= GREATEST_LONG else float(whole)
+        whole = int(text) if len(text) < _MANY_DIGITS else GREATEST_LONG + 1
+        return whole if LEAST_LONG <= whole <= GREATEST_LONG else float(text)
     if _DECIMAL.fullmatch(text):
         return float(text.rstrip("fFdD") if not text.endswith("Infinity") else text)
     folded = text.lower()

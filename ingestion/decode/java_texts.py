@@ -47,7 +47,7 @@ def _holds_one(json_array: str) -> bool:
 def elements(json_array: str) -> list[str | None]:
     """The texts of an array's values; the array itself as the only one where it is nested too deep."""
     try:
-        values = json.loads(json_array, parse_int=_whole)
+        values = json.loads(json_array, parse_int=whole_number)
     except RecursionError:
         return [json_array]
     return [None if value is None else java_text(value) for value in values]
@@ -66,7 +66,7 @@ def _text(json_text: str) -> str | None:
     if re.match(NO_JSON, json_text):
         return None
     try:
-        return java_text(json.loads(json_text, parse_int=_whole))
+        return java_text(json.loads(json_text, parse_int=whole_number))
     except RecursionError:
         return json_text
 
@@ -76,7 +76,7 @@ def _with_doubles(json_text: str) -> str:
 
     def whole(digits: str) -> int | float:
         nonlocal beyond
-        found = _whole(digits)
+        found = whole_number(digits)
         beyond |= isinstance(found, float)
         return found
 
@@ -87,6 +87,7 @@ def _with_doubles(json_text: str) -> str:
         return json_text
 
 
-def _whole(digits: str) -> int | float:
+def whole_number(digits: str) -> int | float:
+    """A long, or a double where that is beyond one."""
     found = int(digits) if len(digits) < 400 else float("inf")
     return found if -(2**63) <= found < 2**63 else float(digits)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.columns import ColumnTyper, Values
+from ingestion.decode.dimension_casts import cast_column
 from ingestion.decode.engine import Engine
 from ingestion.decode.java_texts import NO_JSON
 from ingestion.decode.sketch_columns import sketch_column
@@ -79,6 +80,11 @@ class RowMaker:
 
     def _add_dimension(self, made: Made, dimension: DimensionSchema, values: Values) -> None:
         name, kind = dimension.name, dimension.type
+        if dimension.taken_for is not None:
+            found = cast_column(self._typer, values, dimension.taken_for)
+            _note(made, found.failed, f"field {name!r} can't be cast to {dimension.castToType}")
+            made.columns.append((name, found.column))
+            return
         column = self._typer.typed(values, kind, lists=dimension.multiValueHandling)
         _note_faults(made, values, column, kind, f"field {name!r}")
         made.columns.append((name, column))

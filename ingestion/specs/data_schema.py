@@ -27,6 +27,7 @@ from ingestion.specs.limits import (
 from ingestion.specs.metrics import FilteredMetric, Metric, fields_of
 from ingestion.specs.periods import AnyGranularity, granularity_of
 
+CastType = Literal["LONG", "DOUBLE", "STRING", "ARRAY<LONG>", "ARRAY<DOUBLE>", "ARRAY<STRING>"]
 TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
 
 
@@ -70,11 +71,32 @@ class DimensionSchema(SpecModel):
     multiValueHandling: Literal["SORTED_ARRAY", "SORTED_SET", "ARRAY"] = "SORTED_ARRAY"
     createBitmapIndex: bool = True  # Parquet has no such index
     formatVersion: int | None = None  # of Druid's nested columns: Parquet has one form
+    # What an auto column's values are taken for. A float is a double, as in Druid.
+    castToType: CastType | Literal["FLOAT", "COMPLEX<json>"] | None = None
 
     @field_validator("multiValueHandling", mode="before")
     @classmethod
     def _any_case(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
+
+    @field_validator("castToType", mode="before")
+    @classmethod
+    def _plain_in_any_case(cls, value: Any) -> Any:
+        plain = isinstance(value, str) and value.upper() in ("LONG", "DOUBLE", "FLOAT", "STRING")
+        return value.upper() if plain else value
+
+    @model_validator(mode="after")
+    def _auto_alone_is_cast(self) -> DimensionSchema:
+        if self.castToType is not None and self.type != "auto":
+            raise ValueError(f"castToType is of dimensions of type auto; {self.name} is of type {self.type}")
+        return self
+
+    @property
+    def taken_for(self) -> CastType | None:
+        """The type that values are cast to; None: that which they suggest."""
+        if self.castToType == "FLOAT":
+            return "DOUBLE"
+        return None if self.castToType == "COMPLEX<json>" else self.castToType
 
     @field_validator("name")
     @classmethod

@@ -438,12 +438,19 @@ DIMENSION_VALUES = r"""null "" "a" 1 -1 0 1.5 -1.9 true false "true" "7" " 7 " "
 1e10 0.1 1e-7 100000000.0 "x" "😀" [1,2] ["b","a","b"] [] [null] [1.5,"a"] [[1],[2]] {"a":1} {"b":{"c":[1,"x"]},"a":null} [{"a":1}] "1,234" "0x1F" "NaN" "Infinity" "-Infinity" "1_000" "+5" "5." ".5" "1d" "1L" "١" 1.10 "\u0000" """
 
 
+CASTS = ("LONG", "DOUBLE", "FLOAT", "STRING", "ARRAY<LONG>", "ARRAY<STRING>", "COMPLEX<json>", "long", "nonsense")
+
+
 def _dimensions() -> Iterator[Case]:
     dims: dict[str, Any]
     for kind in ("string", "long", "double", "float", "json", "auto"):
         for value in _values(DIMENSION_VALUES):
             dims = {"dimensions": [{"type": kind, "name": "x"}]}
             yield Case("dimensions", f"{kind}: {value}", _body(f'{{"t": 0, "x": {value}}}', dimensions=dims))
+    for kind in CASTS:
+        for value in _values(DIMENSION_VALUES):
+            dims = {"dimensions": [{"type": "auto", "name": "x", "castToType": kind}]}
+            yield Case("casts", f"{kind}: {value}", _body(f'{{"t": 0, "x": {value}}}', dimensions=dims))
     for handling in ("SORTED_ARRAY", "SORTED_SET", "ARRAY"):
         dims = {"dimensions": [{"type": "string", "name": "x", "multiValueHandling": handling}]}
         data = '{"t": 0, "x": ["b", "a", "b", null, "", 3, 1.5, true]}'

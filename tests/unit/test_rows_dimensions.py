@@ -193,6 +193,61 @@ def test_fields_that_a_spec_does_not_name_are_strings() -> None:
         }
 
 
+def cast_to(kind: str, *values: str) -> Decoded:
+    dimension = {"type": "auto", "name": "x", "castToType": kind}
+    return decoded_with(schema_of(dimensions=[dimension]), *(f'"x":{v}' for v in values))
+
+
+def test_values_of_several_kinds_are_cast_to_one_type() -> None:
+    """What can't be is named; a text that is no number is not."""
+    values = ["7", "1.9", '"-2.5"', "true", '"none"', "null", "[3]", "[1,2]", '{"a":1}']
+    longs = cast_to("long", *values)
+    assert longs.rows.column("x").type == pa.int64()
+    assert longs.rows.column("x").to_pylist() == [7, 1, -2, 1, None, None, 3, None, None]
+    assert longs.processed_with_error == dict.fromkeys([7, 8], "field 'x' can't be cast to LONG")
+    doubles = cast_to("FLOAT", *values, '"Infinity"')
+    assert doubles.rows.column("x").type == pa.float64()
+    assert doubles.rows.column("x").to_pylist() == [7.0, 1.9, -2.5, 1.0, None, None, 3.0, None, None, None]
+    assert set(doubles.processed_with_error) == {7, 8, 9}
+    texts = cast_to("STRING", *values)
+    assert texts.rows.column("x").to_pylist() == ["7", "1.9", "-2.5", "1", "none", None, "3", None, None]
+    arrays = cast_to("ARRAY<DOUBLE>", *values, '[1,"NaN"]')
+    found = ["[7.0]", "[1.9]", "[-2.5]", "[1.0]", "[null]", None, "[3.0]", "[1.0, 2.0]", None, None]
+    assert arrays.rows.column("x").to_pylist() == found
+    assert set(arrays.processed_with_error) == {8, 9}
+
+
+def test_columns_of_one_kind_are_cast_as_each_value_is() -> None:
+    numbers = ["7", "1.9", "-3.7", "1e300", "9223372036854775808"]
+    for kind in ("LONG", "DOUBLE"):
+        alone = cast_to(kind, *numbers).rows.column("x").to_pylist()
+        assert cast_to(kind, *numbers, '"x"').rows.column("x").to_pylist() == [*alone, None]
+    texts = ['"a"', '"1e3"', '""']
+    assert cast_to("STRING", *texts).rows.column("x").to_pylist() == ["a", "1e3", ""]
+    assert cast_to("STRING", *texts, r'"\n"', "1").rows.column("x").to_pylist() == ["a", "1e3", "", "\n", "1"]
+
+
+def test_a_text_of_very_many_digits_is_the_greatest_long() -> None:
+    digits = "9" * 5000
+    found = cast_to("LONG", f'"{digits}"', f'"-{digits}"')
+    assert found.rows.column("x").to_pylist() == [2**63 - 1, -(2**63)]
+    assert not found.processed_with_error
+
+
+@pytest.mark.parametrize(
+    ("dimension", "told"),
+    [
+        ({"type": "auto", "castToType": "nonsense"}, "castToType"),
+        ({"type": "auto", "castToType": "ARRAY<FLOAT>"}, "castToType"),
+        ({"type": "auto", "castToType": 7}, "castToType"),
+        ({"type": "long", "castToType": "LONG"}, "castToType is of dimensions of type auto; x is of type long"),
+    ],
+)
+def test_what_is_cast_to_no_known_type_is_refused(dimension: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        schema_of(dimensions=[{"name": "x", **dimension}])
+
+
 def test_what_is_no_json_is_told_of_a_discovered_string() -> None:
     decoded = decoded_with(schema_of(), '"x":NaN', '"x":-Infinity', '"x":"NaN"')
     assert decoded.rows.column("x").to_pylist() == [None, None, "NaN"]
