@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,17 @@ def tasks_of(house: House, datasource: str) -> list[tuple[Any, ...]]:
     )
 
 
-def stop_as_the_launcher_does(house: House) -> None:
-    """All but the servers, which keep their data."""
+@contextmanager
+def stopped_as_by_the_launcher(house: House) -> Iterator[None]:
+    """All but the servers, which keep their data; afterwards all is started again."""
     house.beat.stop()
     house.worker.stop()
-    house.stop_applications()
+    try:
+        house.stop_applications()
+        yield
+    finally:
+        house.beat.restart()
+        house.worker.restart()
 
 
 @pytest.mark.timeout(900)
@@ -47,17 +55,15 @@ def test_nothing_is_red_lost_or_doubled(house: House) -> None:
     streams = {topic: Endless(house, topic) for topic in topics}
     for topic in topics:
         published(house, topic, 500, 180)
-    stop_as_the_launcher_does(house)
-    for topic in (share, ranges):
-        [(status, error, message)] = tasks_of(house, topic)
-        assert (status, error) == ("SUCCESS", ""), house.logs(topic)
-        assert message.startswith("Stopped with the stack or its machine, in order.")
-    [(status, error, message)] = tasks_of(house, hand)
-    assert (status, error) == ("PENDING", ""), house.logs(hand)
-    assert message.endswith("It goes on by itself.")
-    stored = {topic: house.totals(topic)["published"] for topic in topics}
-    house.beat.restart()
-    house.worker.restart()
+    with stopped_as_by_the_launcher(house):
+        for topic in (share, ranges):
+            [(status, error, message)] = tasks_of(house, topic)
+            assert (status, error) == ("SUCCESS", ""), house.logs(topic)
+            assert message.startswith("Stopped with the stack or its machine, in order.")
+        [(status, error, message)] = tasks_of(house, hand)
+        assert (status, error) == ("PENDING", ""), house.logs(hand)
+        assert message.endswith("It goes on by itself.")
+        stored = {topic: house.totals(topic)["published"] for topic in topics}
     for topic in topics:
         published(house, topic, stored[topic] + 500, 180)
     records = {topic: stream.finish() for topic, stream in streams.items()}
