@@ -31,10 +31,10 @@ _ARROW = {"LONG": pa.int64(), "DOUBLE": pa.float64()}
 
 @dataclass(frozen=True)
 class CastColumn:
-    """``failed``: true where there is a value, and none of that type."""
+    """A field's values as a column of that type."""
 
     column: pa.Array
-    failed: pa.Array
+    failed: pa.Array  # true where there is a value, and none of that type
 
 
 def cast_column(typer: ColumnTyper, values: Values, wanted: CastType) -> CastColumn:
