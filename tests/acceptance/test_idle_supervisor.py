@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controlplane.common.applications import running_applications
-from tests.acceptance.test_stop_and_go_on import stop_as_the_launcher_does, tasks_of
+from tests.acceptance.test_stop_and_go_on import stopped_as_by_the_launcher, tasks_of
 from tests.support.house import House, wait_for
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import lane_spec
@@ -42,11 +42,9 @@ def test_it_sleeps_and_wakes_and_each_record_is_there_once(house: House) -> None
         published(house, topic, 100)
         rests(house, topic)
     wait_for("no application runs", lambda: not list(running_applications(house.home.tasks)), 30)
-    stop_as_the_launcher_does(house)
-    for topic in topics:
-        house.produce(topic, numbered(100, 150))
-    house.beat.restart()
-    house.worker.restart()
+    with stopped_as_by_the_launcher(house):
+        for topic in topics:
+            house.produce(topic, numbered(100, 150))
     for topic in topics:
         published(house, topic, 150)
         check_exactly_once(house, topic, range(150))
