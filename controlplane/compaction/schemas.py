@@ -46,8 +46,9 @@ def written_by(task_ids: Iterable[str]) -> dict[str, Written]:
     wanted = set(task_ids)
     jobs = Job.objects.filter(pk__in=wanted).values_list("pk", "data_schema", "index_spec")
     found = {pk: Written(schema, index) for pk, schema, index in jobs}
-    for pk, spec in Task.objects.filter(pk__in=wanted - found.keys()).values_list("pk", "spec"):
-        known = _of_spec(spec)
+    tasks = Task.objects.filter(pk__in=wanted - found.keys())
+    for pk, spec, batch_spec in tasks.values_list("pk", "spec", "batch_spec"):
+        known = _of_spec(batch_spec or spec)
         if known is not None:
             found[pk] = known
     return found

@@ -56,11 +56,11 @@ def check_batch(user: User, document: Any) -> BatchTaskSpec:
     """The spec, which could be submitted; changes nothing. Raises ``InvalidInput``, ``NotFound``, ``NotAllowed``."""
     spec = read_spec(user, document, parse_batch_spec)
     check_places(document, spec)
-    _check_source(user, spec)
+    check_source(user, spec)
     return spec
 
 
-def _check_source(user: User, spec: BatchTaskSpec) -> None:
+def check_source(user: User, spec: BatchTaskSpec) -> None:
     """Raise ``NotFound`` or ``NotAllowed`` for rows that the user may not read, and what ``_inputs`` does."""
     source = spec.spec.ioConfig.inputSource
     if isinstance(source, DruidInputSource):
@@ -79,8 +79,8 @@ def _inputs(spec: BatchSpec, source: DruidInputSource) -> list[Segment]:
     if cut and spec.reindexes:
         start, end = (f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in (cut[0].interval_start, cut[0].interval_end))
         raise InvalidInput(
-            f"There are segments of {start}/{end}, which reaches beyond inputSource.interval, and a segment can't be "
-            "replaced in part: name whole intervals."
+            f"There are segments of {start}/{end}, which reaches beyond the interval {source.interval}, and a segment "
+            "can't be replaced in part: name whole intervals."
         )
     return found
 
@@ -91,7 +91,7 @@ def _create(datasource: Datasource, spec: BatchTaskSpec, user: User) -> Task:
     identifier = spec.id or task_id(spec.type, datasource.name, now)
     if Task.objects.filter(pk=identifier).exists():
         raise Conflict(f"There is a task {identifier!r} already.")
-    slots = _slots(datasource, spec)
+    slots = slots_of(datasource, spec)
     task = Task.objects.create(
         id=identifier,
         kind=spec.type,
@@ -107,7 +107,7 @@ def _create(datasource: Datasource, spec: BatchTaskSpec, user: User) -> Task:
     return task
 
 
-def _slots(datasource: Datasource, spec: BatchTaskSpec) -> int:
+def slots_of(datasource: Datasource, spec: BatchTaskSpec) -> int:
     """It gets what it has use for, if it may have so many: Druid's number is a bound, not a wish."""
     bounds = [spec.most_slots, settings.SPARK_SLOTS, settings.WORKER_CAPACITY, quota_of(datasource.team).indexers or 0]
     return min(bound for bound in bounds if bound)
@@ -115,7 +115,7 @@ def _slots(datasource: Datasource, spec: BatchTaskSpec) -> int:
 
 def spec_of(task: Task) -> BatchTaskSpec:
     """Its spec. Raises ``SpecError`` for one of an earlier version that can't be read any more."""
-    return parse_batch_spec(task.spec)
+    return parse_batch_spec(task.as_batch)
 
 
 def start(task: Task) -> BatchAssignment:

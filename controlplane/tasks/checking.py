@@ -35,13 +35,14 @@ def read_spec(user: User, document: Any, parse: Callable[[Any], Spec]) -> Spec:
     try:
         spec = parse(document)
         if needs_check(spec.spec):
-            _check(user, document, spec)
+            try_out(user, document, spec)
     except SpecError as error:
         raise invalid_spec(error) from None
     return spec
 
 
-def _check(user: User, document: Any, spec: TaskSpec | SupervisorSpec | BatchTaskSpec) -> None:
+def try_out(user: User, document: Any, spec: TaskSpec | SupervisorSpec | BatchTaskSpec) -> None:
+    """Raise ``SpecError`` for what the data plane would refuse, by its place in ``document``; ``Unavailable``."""
     folder = settings.SCHEMA_FOLDER
     # Without a folder no spec may name a file; with one it is where indexers run, which need not be here.
     order = CheckOrder(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 from django.db import models
 
@@ -66,7 +67,9 @@ def task_types() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for traits in all_traits():
         found.setdefault(traits.task_type, []).append(traits.kind)
-    return {**found, **{kind: [kind] for kind in Task.Kind.values}}
+    for kind in Task.Kind:
+        found.setdefault(kind.druids, []).append(kind)
+    return found
 
 
 class Task(models.Model):
@@ -82,10 +85,16 @@ class Task(models.Model):
         INDEX = "index", "batch, one slot"
         # About segments that are there; by Druid's types, too.
         COMPACT = "compact", "compaction"
+        REINDEX = "reindex", "compaction, rows written anew"
         KILL = "kill", "deletion"
 
+        @property
+        def druids(self) -> str:
+            """Druid's type of it, which says no more than ``compact`` of both."""
+            return str(Task.Kind.COMPACT if self is Task.Kind.REINDEX else self)
+
     SMALL = (Kind.REPAIR, Kind.REPLAY)
-    BATCH = (Kind.INDEX_PARALLEL, Kind.INDEX)
+    BATCH = (Kind.INDEX_PARALLEL, Kind.INDEX, Kind.REINDEX)
     OF_SEGMENTS = (Kind.COMPACT, Kind.KILL)  # without an application of their own
 
     class Replay(models.TextChoices):
@@ -102,6 +111,9 @@ class Task(models.Model):
     # Tasks with the same name here read the same offsets: replicas of each other. Empty for a task that has none.
     replica_group = models.CharField(max_length=300, blank=True, default="", db_default="")
     spec = models.JSONField()
+    # Of a task that is another one's spec in other words: the batch task's that it is done by. It is made again of what
+    # is there each time that the task's driver starts.
+    batch_spec = models.JSONField(null=True)
     secrets = models.TextField(blank=True)
     ranges = models.JSONField(default=list)
     # Of a replay: what it does, and whose records it holds.
@@ -169,6 +181,11 @@ class Task(models.Model):
     def is_batch(self) -> bool:
         """Whether it reads files, once."""
         return self.kind in Task.BATCH
+
+    @property
+    def as_batch(self) -> dict[str, Any]:
+        """Of one of these: the batch task's spec."""
+        return self.batch_spec or self.spec
 
     @property
     def is_of_segments(self) -> bool:

@@ -1,7 +1,7 @@
 """Tasks about segments that are there, submitted: what merges them, and what deletes those that are unused.
 
 Neither has an application of its own. Jobs of the resident one merge (``compaction.by_hand``); Celery's worker deletes
-(``tasks.kills``).
+(``tasks.kills``). A ``compact`` task that changes rows is a batch task in other words, and has one's application.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ from controlplane.common.errors import Conflict
 from controlplane.common.ids import task_id
 from controlplane.common.problems import invalid_spec
 from controlplane.datasources.selectors import find_datasource
+from controlplane.tasks.batches import check_source, slots_of
 from controlplane.tasks.celery_tasks import launch_on_commit
+from controlplane.tasks.checking import try_out
 from controlplane.tasks.models import Task
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import SpecError
+from ingestion.specs.batch import BatchTaskSpec
+from ingestion.specs.checking import needs_check
+from ingestion.specs.errors import SpecIssue
 from ingestion.specs.segment_tasks import CompactTaskSpec, KillTaskSpec, parse_segment_task
 
 
@@ -36,18 +41,22 @@ def submit_segment_task(*, user: User, document: Any) -> Task:
         identifier = spec.id or task_id(spec.type, datasource.name, now)
         if Task.objects.filter(pk=identifier).exists():
             raise Conflict(f"There is a task {identifier!r} already.")
+        anew = _written_anew(spec)
+        slots = 0 if anew is None else slots_of(datasource, anew)
         task = Task.objects.create(
             id=identifier,
-            kind=spec.type,
+            kind=spec.type if anew is None else Task.Kind.REINDEX,
             datasource=datasource,
-            spec=spec.model_dump(mode="json", exclude_none=True, exclude_unset=True),
-            indexers_wanted=0,
+            spec=spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True),
+            batch_spec=None if anew is None else anew.canonical(),
+            indexers_wanted=slots,
+            slots=slots,
             submitted_by=user,
             created_at=now,
         )
         detail = {"type": spec.type, "interval": spec.interval_text}
         audit.record(user=user, team=datasource.team, target="task", target_id=task.pk, action="submit", **detail)
-        if isinstance(spec, KillTaskSpec):
+        if anew is not None or isinstance(spec, KillTaskSpec):
             launch_on_commit(task)
     return task
 
@@ -60,4 +69,28 @@ def check_segment_task(user: User, document: Any) -> CompactTaskSpec | KillTaskS
         raise invalid_spec(error) from None
     kills = isinstance(spec, KillTaskSpec)
     require(user, Action.ADMINISTER if kills else Action.OPERATE, find_datasource(user, spec.dataSource).team)
+    anew = _written_anew(spec)
+    if anew is not None:
+        _check_anew(user, document, anew)
     return spec
+
+
+def _written_anew(spec: CompactTaskSpec | KillTaskSpec) -> BatchTaskSpec | None:
+    """The batch task that does it; as long as nobody has looked at the segments, what is left out is not known."""
+    return spec.batch_task(None) if isinstance(spec, CompactTaskSpec) and spec.changes.any else None
+
+
+def _check_anew(user: User, document: Any, anew: BatchTaskSpec) -> None:
+    check_source(user, anew)
+    if not needs_check(anew.spec):
+        return
+    try:
+        try_out(user, document, anew)
+    except SpecError as error:
+        raise invalid_spec(SpecError([_in_compact(issue) for issue in error.issues])) from None
+
+
+def _in_compact(issue: SpecIssue) -> SpecIssue:
+    """Its place in the task's document, which has the parts of a ``dataSchema`` at its top."""
+    path, pointer = issue.path.removeprefix("dataSchema."), issue.pointer.removeprefix("/dataSchema")
+    return SpecIssue(path, pointer, issue.message)

@@ -142,10 +142,10 @@ def task_report(user: User, task: Task) -> Report:
 
 
 def _without_effect(task: Task) -> list[str]:
+    if task.is_of_segments or task.batch_spec:
+        return segment_spec(task).options_without_effect()
     if task.is_batch:
         return batch.options_without_effect(task.spec)
-    if task.is_of_segments:
-        return segment_spec(task).options_without_effect()
     return diagnosis.options_without_effect(task.spec, supervised=bool(task.supervisor_id))
 
 
@@ -230,7 +230,7 @@ def _parse_exceptions(user: User, task: Task) -> list[QuarantinedRecord | Faulty
 
 
 def _saved_exceptions(task: Task) -> int:
-    tuning = task.spec.get("spec", {}).get("tuningConfig", {})
+    tuning = task.as_batch.get("spec", {}).get("tuningConfig", {})
     most = int(tuning.get("maxSavedParseExceptions", DEFAULT_SAVED_EXCEPTIONS))
     return min(most, 1) if tuning.get("reportParseExceptions") else most
 

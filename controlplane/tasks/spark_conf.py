@@ -41,7 +41,7 @@ def conf_of(task: Task) -> dict[str, str]:
 
 def _failures(task: Task) -> int:
     """How often Spark may try one of its tasks. An indexer's driver starts it again by itself."""
-    return 1 + parse_batch_spec(task.spec).spec.tuningConfig.maxRetry if task.is_batch else 1
+    return 1 + parse_batch_spec(task.as_batch).spec.tuningConfig.maxRetry if task.is_batch else 1
 
 
 def conf_of_resident(name: str, slots: int) -> dict[str, str]:
@@ -146,7 +146,7 @@ def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
 
 def _size_of_batch(task: Task, cores: int) -> dict[str, str]:
     """A core for each Spark task that runs beside others."""
-    rows_mb = -(-parse_batch_spec(task.spec).spec.tuningConfig.maxBytesInMemory // MEBI)
+    rows_mb = -(-parse_batch_spec(task.as_batch).spec.tuningConfig.maxBytesInMemory // MEBI)
     memory_mb = _JVM_MB + cores * (_LIBRARIES_MB + (1 + _DECODER) * rows_mb + _CHUNKS_MB)
     return {
         "spark.executor.cores": str(cores),

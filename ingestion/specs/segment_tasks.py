@@ -1,4 +1,5 @@
-"""Tasks about segments that are there, in Druid's JSON names: ``compact`` merges them, ``kill`` deletes what is unused.
+"""Tasks about segments that are there, in Druid's JSON names: ``compact`` merges them, or writes their rows anew, and
+``kill`` deletes what is unused.
 
 Source: Druid's reference of compaction and of deleting data. What Druid has and is refused says so where it stands.
 """
@@ -9,20 +10,31 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name, unbuilt, utc
-from ingestion.specs.batch import BatchTuningConfig
-from ingestion.specs.errors import SpecError, issue_at, issues_of
+from ingestion.specs.batch import BatchTaskSpec, BatchTuningConfig
+from ingestion.specs.batch import options_without_effect as without_effect_in_batch
+from ingestion.specs.data_schema import DimensionsSpec
+from ingestion.specs.errors import SpecError, issue_at, issues_of, said
 from ingestion.specs.intervals import interval_ms
-from ingestion.specs.limits import FieldName
+from ingestion.specs.limits import MOST_COLUMNS, FieldName
+from ingestion.specs.metrics import Metric
+from ingestion.specs.periods import AnyGranularity
+from ingestion.specs.reindexing import (
+    Changes,
+    CompactGranularitySpec,
+    CompactTransformSpec,
+    Held,
+    check_interval,
+    data_schema,
+)
 
 SEGMENT_TASKS = ("compact", "kill")
 MOST_VERSIONS = 1_000
 MOST_SEGMENTS = 2**31 - 1
 DEFAULT_BATCH = 100  # segments that are deleted at once
 PRIORITY = 25  # Druid's, of a compaction
-_REINDEX = "is not supported: submit an index_parallel task with the input source druid, which writes the rows anew"
 
 
 def _an_interval(value: str) -> str:
@@ -45,7 +57,7 @@ class CompactInputSpec(SpecModel):
 
 
 class CompactIOConfig(SpecModel):
-    """What is merged. The last two mean nothing where rows stay in their intervals: both say what they may be."""
+    """What is merged. Where rows stay in their intervals the last two mean nothing."""
 
     type: Literal["compact"]
     inputSpec: CompactInputSpec
@@ -60,7 +72,7 @@ class CompactionRunner(SpecModel):
 
 
 class CompactTaskSpec(SpecModel):
-    """Merge the segments of an interval into fewer; rows stay what they are."""
+    """Merge the segments of an interval into fewer; rows stay what they are, unless one of the specs says otherwise."""
 
     type: Literal["compact"]
     id: Name | None = None
@@ -71,12 +83,12 @@ class CompactTaskSpec(SpecModel):
     context: dict[str, Any] = Field(default_factory=dict)
     compactionRunner: CompactionRunner | None = None
     segments: Annotated[None, unbuilt("is not supported: name an interval in ioConfig.inputSpec")] = None
-    granularitySpec: Annotated[None, unbuilt(_REINDEX)] = None
-    segmentGranularity: Annotated[None, unbuilt(_REINDEX)] = None
-    dimensionsSpec: Annotated[None, unbuilt(_REINDEX)] = None
-    dimensions: Annotated[None, unbuilt(_REINDEX)] = None
-    metricsSpec: Annotated[None, unbuilt(_REINDEX)] = None
-    transformSpec: Annotated[None, unbuilt(_REINDEX)] = None
+    granularitySpec: CompactGranularitySpec | None = None
+    segmentGranularity: AnyGranularity | None = None  # an older form of the above
+    dimensionsSpec: DimensionsSpec | None = None
+    dimensions: DimensionsSpec | None = None  # as above
+    metricsSpec: Annotated[list[Metric], Field(max_length=MOST_COLUMNS)] | None = None
+    transformSpec: CompactTransformSpec | None = None
     projections: Annotated[None, unbuilt("is not supported: queries read the rows")] = None
 
     @model_validator(mode="after")
@@ -84,6 +96,64 @@ class CompactTaskSpec(SpecModel):
         if (self.ioConfig is None) == (self.interval is None):
             raise ValueError("name an interval in ioConfig.inputSpec, or in the older field interval, and only in one")
         return self
+
+    @field_validator("segmentGranularity", mode="before")
+    @classmethod
+    def _as_in_granularity_spec(cls, value: Any) -> Any:
+        try:
+            return CompactGranularitySpec(segmentGranularity=value).segmentGranularity
+        except ValidationError as error:
+            raise ValueError(said(error.errors()[0])) from None
+
+    @model_validator(mode="after")
+    def _each_said_once(self) -> Self:
+        inner = self.granularitySpec.segmentGranularity if self.granularitySpec else None
+        if None not in (inner, self.segmentGranularity) and inner != self.segmentGranularity:
+            raise ValueError("segmentGranularity and granularitySpec.segmentGranularity differ: leave the former out")
+        if self.dimensions is not None and self.dimensionsSpec is not None:
+            raise ValueError("dimensions is the older form of dimensionsSpec: give one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_written_anew(self) -> Self:
+        changes = self.changes
+        if changes.segment_granularity is not None:
+            check_interval(self.span_ms, changes.segment_granularity)
+        if changes.filter is not None and not (self.ioConfig is not None and self.ioConfig.dropExisting):
+            raise ValueError(
+                "transformSpec.filter needs ioConfig.dropExisting true: without it Druid leaves an interval as it was "
+                "where the filter drops all rows, and here they would go"
+            )
+        if changes.any:
+            self.batch_task(None)
+        return self
+
+    @property
+    def changes(self) -> Changes:
+        """What it makes of the rows, other than to put them into fewer segments."""
+        given = self.granularitySpec or CompactGranularitySpec()
+        return Changes(
+            segment_granularity=given.segmentGranularity or self.segmentGranularity,
+            query_granularity=given.queryGranularity,
+            rollup=given.rollup,
+            dimensions=self.dimensionsSpec or self.dimensions,
+            metrics=None if self.metricsSpec is None else tuple(self.metricsSpec),
+            filter=self.transformSpec.filter if self.transformSpec else None,
+        )
+
+    def batch_task(self, held: Held | None) -> BatchTaskSpec:
+        """The batch task that writes the rows anew. Raises ``ValueError``; ``SpecError`` for what the segments have."""
+        kind = self.tuningConfig.type or "index_parallel"
+        source = {"type": "druid", "dataSource": self.dataSource, "interval": self.interval_text}
+        document = {
+            "dataSchema": data_schema(self.dataSource, self.changes, held),
+            "ioConfig": {"type": kind, "inputSource": source},
+            "tuningConfig": self.tuningConfig,
+        }
+        try:
+            return BatchTaskSpec.model_validate({"type": kind, "spec": document})
+        except ValidationError as error:
+            raise ValueError(said(error.errors()[0])) from None
 
     @property
     def span_ms(self) -> tuple[int, int]:
@@ -105,12 +175,17 @@ class CompactTaskSpec(SpecModel):
 
     def options_without_effect(self) -> list[str]:
         """What it sets that does not do here what it says in Druid, by path and with the reason."""
-        given = self.tuningConfig.model_dump(exclude_unset=True, exclude_none=True)
-        left = [n for n in given if n not in ("type", "partitionsSpec", "maxRowsPerSegment", "indexSpec")]
-        options = [f"tuningConfig.{name}: {_APPLICATION}" for name in left]
+        if self.changes.any:
+            options = without_effect_in_batch(self.batch_task(None).canonical())
+        else:
+            given = self.tuningConfig.model_dump(exclude_unset=True, exclude_none=True)
+            left = [n for n in given if n not in ("type", "partitionsSpec", "maxRowsPerSegment", "indexSpec")]
+            options = [f"tuningConfig.{name}: {_APPLICATION}" for name in left]
         if self.ioConfig is not None and self.ioConfig.dropExisting:
             options.append("ioConfig.dropExisting: merged segments take the place of those they were made of")
-        if self.context.keys() - {"priority"}:
+        if self.changes.any and self.context:
+            options.append("context: nothing here reads it")
+        elif self.context.keys() - {"priority"}:
             options.append("context: nothing here reads anything of it but priority")
         return options
 
@@ -164,9 +239,17 @@ def parse_segment_task(document: Any) -> CompactTaskSpec | KillTaskSpec:
     """Read one of these. Raises ``SpecError``."""
     if not is_segment_task(document):
         raise SpecError([issue_at(["type"], f"must be one of {', '.join(SEGMENT_TASKS)}")])
+    if document["type"] == "compact":
+        return parse_compact_task(document)
     try:
-        if document["type"] == "kill":
-            return KillTaskSpec.model_validate(document)
+        return KillTaskSpec.model_validate(document)
+    except ValidationError as error:
+        raise SpecError(issues_of(error, document)) from None
+
+
+def parse_compact_task(document: Any) -> CompactTaskSpec:
+    """Read one that merges, or writes rows anew. Raises ``SpecError``."""
+    try:
         return CompactTaskSpec.model_validate(document)
     except ValidationError as error:
         raise SpecError(issues_of(error, document)) from None

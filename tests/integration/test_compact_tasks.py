@@ -218,9 +218,7 @@ def test_what_can_not_be_done_is_said(source: Source, root: User) -> None:
     before = Task.objects.count()
     interval = {"type": "interval", "interval": "2025/2026"}
     for changes, where, why in (
-        ({"granularitySpec": {"segmentGranularity": "DAY"}}, "granularitySpec", "input source druid"),
-        ({"metricsSpec": []}, "metricsSpec", "input source druid"),
-        ({"transformSpec": {"filter": None}}, "transformSpec", "input source druid"),
+        ({"projections": [{}]}, "projections", "is not supported"),
         ({"ioConfig": {"type": "compact", "inputSpec": {**interval, "interval": "2025/2025"}}}, "interval", "empty"),
         ({"ioConfig": {"type": "compact", "inputSpec": {**interval, "interval": "today"}}}, "interval", "no interval"),
         ({"ioConfig": None}, "", "name an interval"),

@@ -37,10 +37,11 @@ _SEGMENTS = """
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.used
 """
 _WRITTEN = """
-    SELECT s.id::text, s.rows, s.used, s.removal_id IS NOT NULL FROM (
-        SELECT id, datasource_id, rows, used, removal_id FROM segments_segment
-        UNION ALL SELECT id, datasource_id, rows, false, removal_id FROM segments_killedsegment
-    ) s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s
+    SELECT s.id::text, s.rows, s.used, s.removal_id IS NOT NULL, coalesce(t.kind = 'reindex', false) FROM (
+        SELECT id, datasource_id, rows, used, removal_id, task_id FROM segments_segment
+        UNION ALL SELECT id, datasource_id, rows, false, removal_id, '' FROM segments_killedsegment
+    ) s JOIN datasources_datasource d ON d.id = s.datasource_id LEFT JOIN tasks_task t ON t.id = s.task_id
+    WHERE d.name = %s
 """
 _REPLACEMENTS = """
     SELECT r.taken::text[], r.made::text[], r.rows_before, r.rows_after FROM segments_replacement r
@@ -71,8 +72,11 @@ class _Key:
         return [r for name, ranges in self.by_outcome.items() if name != "duplicate" for r in ranges]
 
 
-def check_exactly_once(house: House, datasource: str, expected: Iterable[int]) -> dict[str, Any]:
-    """All of them; ``expected`` are the numbers that must be stored, each once. Returns the totals."""
+def check_exactly_once(house: House, datasource: str, expected: Iterable[int], written_anew: int = 0) -> dict[str, Any]:
+    """All of them; ``expected`` are the numbers that must be stored, each once. Returns the totals.
+
+    ``written_anew``: so many rows were written by compact tasks that do so.
+    """
     wanted = set(expected)
     _check_stored(house, datasource, wanted)
     keys = _keys(house, datasource)
@@ -84,7 +88,7 @@ def check_exactly_once(house: House, datasource: str, expected: Iterable[int]) -
     _check_no_record_left(house, keys.values())
     _check_intervals(house, datasource)
     totals = house.totals(datasource)
-    assert totals["published"] == len(wanted)
+    assert totals["published"] == len(wanted) + written_anew
     check_adds_up(totals)
     return totals
 
@@ -135,7 +139,7 @@ def _keys(house: House, datasource: str) -> dict[int, _Key]:
         for start, end, index in outcomes.get("stored", []):
             rows_of[segment_ids[index]] += end - start
     made = {segment for _, ids, *_ in replaced for segment in ids}
-    published = {segment: rows for segment, rows, *_ in written if segment not in made}
+    published = {segment: rows for segment, rows, *_, anew in written if segment not in made and not anew}
     assert rows_of == published, "I2: the receipts' stored offsets are not the rows of the segments published"
     _check_replacements(written, replaced)
     for key_id, key in keys.items():
@@ -148,8 +152,8 @@ def _check_replacements(written: list[Any], replaced: list[Any]) -> None:
     rows = {segment: count for segment, count, *_ in written}
     taken = Counter(segment for ids, *_ in replaced for segment in ids)
     assert not [s for s, times in taken.items() if times > 1], "I1: a segment was replaced twice"
-    live = {segment for segment, _, used, _ in written if used}
-    removed = {segment for segment, *_, removed in written if removed}
+    live = {segment for segment, _, used, *_ in written if used}
+    removed = {segment for segment, _, _, removed, _ in written if removed}
     assert not removed & set(taken), "I1: a segment was replaced and removed"
     assert live == set(rows) - set(taken) - removed, "I1: what is used is not what nothing has replaced or removed"
     for ids, made, before, after in replaced:

@@ -303,7 +303,7 @@ def _task_line(of: TaskProgress, key: str = "") -> dict[str, Any]:
 
 def _type(task: Task) -> str:
     """What Druid has no type for is called as it is here."""
-    return str(task.spec.get("type", task.kind)) if task.reads else str(task.kind)
+    return str(task.spec.get("type", task.kind)) if task.reads else Task.Kind(task.kind).druids
 
 
 def _runner_status(task: Task) -> str:

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.internal.door import for_task, message, read
 from controlplane.common.errors import Conflict
+from controlplane.compaction import reindexing
 from controlplane.tasks import batches
 from controlplane.tasks.models import Task
 from controlplane.tasks.plausible import check_files
@@ -15,7 +16,8 @@ from ingestion.specs.batch_protocol import BatchPublishRequest
 @for_task("POST")
 def start(request: HttpRequest, task_id: str) -> HttpResponse:
     """A driver starts: what it is to do; older attempts are fenced from here on."""
-    return message(batches.start(_batch(task_id)))
+    task = _batch(task_id)
+    return message(reindexing.start(task) if task.kind == Task.Kind.REINDEX else batches.start(task))
 
 
 @for_task("POST")

@@ -1,0 +1,96 @@
+"""``compact`` tasks that write rows anew: what their specs leave out is what the segments have that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from controlplane.common.errors import InvalidInput
+from controlplane.compaction.schemas import written_by
+from controlplane.segments.models import Segment
+from controlplane.tasks import batches
+from controlplane.tasks.lifecycle import end_task
+from controlplane.tasks.models import Task
+from ingestion.specs import DataSchema, SpecError
+from ingestion.specs.batch_protocol import BatchAssignment
+from ingestion.specs.errors import issue_at
+from ingestion.specs.granularity import Granularity
+from ingestion.specs.metrics import Metric
+from ingestion.specs.periods import AnyGranularity
+from ingestion.specs.reindexing import Changes, Held
+from ingestion.specs.segment_tasks import CompactTaskSpec, parse_compact_task
+
+_TIME = "__time"
+
+
+def start(task: Task) -> BatchAssignment:
+    """What its driver is to do, from here on it alone. Raises ``InvalidInput``, with which the task has failed."""
+    given = batches.start(task)
+    try:
+        spec = parse_compact_task(task.spec)
+        anew = spec.batch_task(_held([s.id for s in given.inputs], spec))
+    except (SpecError, ValueError) as error:
+        refused = InvalidInput(f"{error}.")
+        end_task(task, error=refused.detail)
+        raise refused from None
+    Task.objects.filter(pk=task.pk).update(batch_spec=anew.canonical())
+    return given.model_copy(update={"spec": anew.spec})
+
+
+def _held(ids: Collection[UUID], spec: CompactTaskSpec) -> Held:
+    """What these have. Raises ``SpecError`` where that is not one thing, and the spec does not say what it is to be."""
+    found = list(Segment.objects.filter(pk__in=ids).select_related("schema").order_by("-created_at", "-partition_num"))
+    if not found:
+        raise SpecError([issue_at([], f"there are no segments in {spec.interval_text}")])
+    changes = spec.changes
+    written = written_by(s.task_id for s in found)
+    if len({s.task_id for s in found}) > len(written) and None in (changes.rollup, changes.metrics, changes.dimensions):
+        raise _refused(
+            "it is not known any more how some of the segments were written: give granularitySpec.rollup, metricsSpec "
+            "and dimensionsSpec"
+        )
+    schemas = [DataSchema.model_validate(w.data_schema) for w in written.values()]
+    return Held(
+        columns=_columns(found),
+        metrics=_metrics(schemas, changes),
+        rollup=all(s.granularitySpec.rollup for s in schemas),
+        segment_granularity=changes.segment_granularity or _length(found, schemas),
+    )
+
+
+def _columns(segments: Iterable[Segment]) -> dict[str, str]:
+    """Of all, the newest's first; one that differs has all its types."""
+    types: dict[str, dict[str, None]] = {}
+    for columns in {s.schema_id: s.columns for s in segments}.values():
+        for column in columns:
+            if column["name"] != _TIME:
+                types.setdefault(column["name"], {})[column["type"]] = None
+    return {name: " or ".join(several) for name, several in types.items()}
+
+
+def _metrics(schemas: Sequence[DataSchema], changes: Changes) -> list[Metric]:
+    """All that there are, by name."""
+    found = {m.name: m for schema in schemas for m in schema.metricsSpec}
+    held = {tuple(sorted((m.name, m.how, m.kind) for m in schema.metricsSpec)) for schema in schemas}
+    if changes.metrics is None and len(held) > 1:
+        raise _refused("the segments were written with different metrics: give metricsSpec")
+    return list(found.values())
+
+
+def _length(segments: Iterable[Segment], schemas: Sequence[DataSchema]) -> AnyGranularity:
+    """The granularity of which all these intervals are."""
+    spans = {(s.interval_start, s.interval_end) for s in segments}
+    named = [*(s.granularitySpec.segmentGranularity for s in schemas), *Granularity]
+    for granularity in named:
+        if granularity not in (Granularity.ALL, Granularity.NONE) and _is_of(spans, granularity):
+            return granularity
+    raise _refused("the segments' intervals are of different lengths: give granularitySpec.segmentGranularity")
+
+
+def _is_of(spans: Iterable[tuple[datetime, datetime]], granularity: AnyGranularity) -> bool:
+    return all(granularity.bucket(start) == (start, end) for start, end in spans)
+
+
+def _refused(message: str) -> SpecError:
+    return SpecError([issue_at([], message)])
