@@ -47,7 +47,10 @@ def work(application: str, request: WorkRequest) -> WorkAnswer:
     dropped = [pk for pk, attempt in request.running.items() if pk not in mine or mine[pk].attempt != attempt]
     lost = [j.pk for pk, j in mine.items() if pk not in request.running and _is_overdue(j, now)]
     Job.objects.filter(pk__in=lost).update(state=State.WAITING, application=None)
-    taken = [] if resident.finishing else _take(resident, request.free, now)
+    held = (mine.keys() - set(lost)) | request.running.keys()
+    # Of a cluster Spark says how many cores there are, which are more than its slots of the pool.
+    room = min(request.free, resident.slots - len(held))
+    taken = [] if resident.finishing else _take(resident, room, now)
     idle = not (request.running or taken)
     resident.idle_since = (resident.idle_since or now) if idle else None
     resident.last_heartbeat_at = now

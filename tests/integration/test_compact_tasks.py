@@ -47,7 +47,7 @@ def root(db: None) -> User:
 
 @pytest.fixture
 def application(db: None) -> str:
-    resident = {"token_hash": "x", "slots": 2, "launched_at": timezone.now()}
+    resident = {"token_hash": "x", "slots": 100, "launched_at": timezone.now()}
     return Resident.objects.create(pk="compaction_1", **resident).pk
 
 

@@ -23,7 +23,7 @@ from controlplane.teams.models import User
 from ingestion.specs import parse_task_spec
 from ingestion.specs.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest
 from tests.support.django_cast import spec_for
-from tests.support.publishes import TASK, make_source, request, segment, send, start
+from tests.support.publishes import DAY, TASK, make_source, request, segment, send, start
 
 ROOT = User(username="root", is_superuser=True)
 
@@ -93,6 +93,28 @@ def test_what_is_due_becomes_one_job_which_is_done_once(source: Source) -> None:
     assert (kept.state, kept.rows_before, kept.rows_after, kept.segments_after) == (State.DONE, 100, 100, 1)
     with pytest.raises(PublishRefused, match="is over"):
         jobs.replace(application, job.job_id, outcome(job))
+
+
+def test_no_more_run_at_once_than_it_has_slots(source: Source) -> None:
+    """Whatever it says of itself: on a cluster Spark counts cores that are not its own."""
+    for day in range(3):
+        epoch = start(source)
+        for n in range(20):
+            records = {0: [(1000 * day + 5 * n, 1000 * day + 5 * n + 5)]}
+            send(request(epoch, segments=[segment(records, DAY + day * timedelta(days=1))]))
+    Segment.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    assert planning.plan() == 3
+    application = an_application()
+    Resident.objects.update(slots=1)
+    [job] = asked(application, free=2)
+    assert asked(application, free=2) == []  # it is on its way there
+    assert asked(application, free=1, **{job.job_id: 1}) == []
+    Job.objects.filter(pk=job.job_id).update(state=State.FAILED)
+    assert asked(application, free=1, **{job.job_id: 1}) == []  # it is being given up
+    [other] = asked(application, free=2)
+    assert other.job_id != job.job_id
+    Resident.objects.update(slots=2)
+    assert len(asked(application, free=1, **{other.job_id: 1})) == 1
 
 
 def test_of_two_attempts_the_newer_one_counts(source: Source) -> None:
