@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.db.models import Count, QuerySet, Sum
 
+from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments import killing
 from controlplane.segments.killing import amount_of
@@ -19,6 +20,7 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
 PLACES_SHOWN = 20
+MOST_MARKED = 100_000  # segments of one request: half a minute on a busy machine
 
 
 class Step(enum.StrEnum):
@@ -52,6 +54,8 @@ class Outlook:
 def outlook(*, user: User, datasource: Datasource, chosen: Chosen, step: Step) -> Outlook:
     """Needs the role admin, as the step does."""
     require(user, Action.ADMINISTER, datasource.team)
+    if step != Step.KILL:
+        check_bound(datasource, chosen, used=step == Step.MARK_UNUSED)
     if step == Step.MARK_UNUSED:
         return _of(chosen.of(datasource).filter(used=True), {})
     if step == Step.KILL:
@@ -59,6 +63,15 @@ def outlook(*, user: User, datasource: Datasource, chosen: Chosen, step: Step) -
     gone = hindered(datasource, chosen)
     usable = chosen.of(datasource).filter(used=False).exclude(pk__in=[s.pk for s, _ in gone])
     return _of(usable, dict(Counter(why for _, why in gone)))
+
+
+def check_bound(datasource: Datasource, chosen: Chosen, *, used: bool) -> None:
+    """Raise ``InvalidInput`` for more segments than one request marks."""
+    if chosen.of(datasource).filter(used=used)[: MOST_MARKED + 1].count() > MOST_MARKED:
+        rule = ", or set a drop rule, which marks as many as it speaks of" if used else ""
+        raise InvalidInput(
+            f"These are more than {MOST_MARKED:,} segments, and a request marks no more: name shorter intervals{rule}."
+        )
 
 
 def _of(segments: QuerySet[Segment], passed_over: dict[str, int]) -> Outlook:

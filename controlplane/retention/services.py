@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource
-from controlplane.retention.outlook import hindered
+from controlplane.retention.outlook import check_bound, hindered
 from controlplane.segments import killing, marking
 from controlplane.segments.marking import Amount, Chosen
 from controlplane.teams import audit
@@ -26,8 +26,12 @@ class Restored:
 
 
 def mark_unused(*, user: User, datasource: Datasource, chosen: Chosen) -> Amount:
-    """Take segments out of use; nobody reads them any more, and after a while their files go. Needs the role admin."""
+    """Take segments out of use; nobody reads them any more, and after a while their files go. Needs the role admin.
+
+    Raises ``InvalidInput`` for too many at once.
+    """
     require(user, Action.ADMINISTER, datasource.team)
+    check_bound(datasource, chosen, used=True)
     what = _in_words(chosen)
     amount = marking.mark_unused(datasource, chosen, by=user.get_username(), what=what)
     _note(user, datasource, "mark_unused", what, amount)
@@ -38,8 +42,10 @@ def mark_used(*, user: User, datasource: Datasource, chosen: Chosen) -> Restored
     """Put segments back into use that were marked unused. Needs the role admin.
 
     What can't be is passed over. Raises ``Conflict`` when it was named by its id; nothing is changed then.
+    ``InvalidInput`` for too many at once.
     """
     require(user, Action.ADMINISTER, datasource.team)
+    check_bound(datasource, chosen, used=False)
     found = hindered(datasource, chosen)
     if found and chosen.ids is not None:
         named = "; ".join(f"{s.identifier} {why}" for s, why in found[:SHOWN])

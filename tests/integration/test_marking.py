@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections, transaction
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.datasources.models import Datasource
-from controlplane.retention import services
+from controlplane.retention import outlook, services
 from controlplane.retention.asking import chosen
 from controlplane.segments import days, marking
 from controlplane.segments.fence import PublishRefused
@@ -281,6 +281,62 @@ def test_many_intervals_are_several_transactions(source: Source, monkeypatch: py
     assert marking.mark_unused(source.datasource, Chosen(), by="x", what="y") == Amount(5, 25, 250)
     assert Removal.objects.get().segments == 5
     check_sums(source.datasource)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_ends_in_between_has_marked_whole_intervals_and_is_gone_on_with(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else's lock on the third of five intervals outlasts the database's patience."""
+    make_receipt_partitions()
+    monkeypatch.setattr(marking, "AT_ONCE", 1)
+    source = make_source("flights")
+    published(source, days=5, each=2)
+    held, over = threading.Event(), threading.Event()
+
+    def holding() -> None:
+        with transaction.atomic():
+            Interval.objects.select_for_update().get(start=DAY + timedelta(days=2))
+            held.set()
+            over.wait(60)
+        connections.close_all()
+
+    other = threading.Thread(target=holding)
+    other.start()
+    assert held.wait(60)
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '200ms'")
+    try:
+        with pytest.raises(OperationalError):
+            services.mark_unused(user=ROOT, datasource=source.datasource, chosen=Chosen())
+    finally:
+        over.set()
+        other.join(60)
+    assert [i.segments for i in Interval.objects.order_by("start")] == [0, 0, 2, 2, 2]
+    check_sums(source.datasource)
+    ended = Removal.objects.get()
+    assert (ended.by, ended.segments) == ("root", 4)
+    assert services.mark_unused(user=ROOT, datasource=source.datasource, chosen=Chosen()).segments == 6
+    check_sums(source.datasource)
+
+
+def test_one_request_marks_so_many_and_refuses_more_before_it_changes_anything(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published(source, days=2, each=2)
+    monkeypatch.setattr(outlook, "MOST_MARKED", 3)
+    root, there = User.objects.create(username="root", is_superuser=True), source.datasource
+    with pytest.raises(InvalidInput, match=r"more than 3 segments.*name shorter intervals, or set a drop rule"):
+        services.mark_unused(user=root, datasource=there, chosen=Chosen())
+    with pytest.raises(InvalidInput, match="more than 3 segments"):
+        outlook.outlook(user=root, datasource=there, chosen=Chosen(), step=outlook.Step.MARK_UNUSED)
+    assert count_segments(there) == 4 and not Removal.objects.exists()
+    for day in range(2):
+        assert services.mark_unused(user=root, datasource=there, chosen=one_day(day)).segments == 2
+    with pytest.raises(InvalidInput, match=r"name shorter intervals\."):
+        services.mark_used(user=root, datasource=there, chosen=Chosen())
+    assert count_segments(there) == 0
+    assert services.mark_used(user=root, datasource=there, chosen=one_day()).amount.segments == 2
 
 
 @pytest.mark.django_db(transaction=True)
