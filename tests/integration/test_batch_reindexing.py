@@ -56,6 +56,7 @@ def sent(task: Task, *files: SegmentFile) -> int:
 
 
 def test_segments_that_were_read_are_replaced_by_name_and_what_came_meanwhile_stays(source: Source, root: User) -> None:
+    """Row 27 of the failure matrix, of a batch task that re-indexes."""
     streamed(source, 0, 1)
     task = a_reindex(root)
     given = batches.start(task)
