@@ -5,7 +5,7 @@ It speaks with the source process over a pipe, one question and one answer at a 
 =====================================  ================================================
 ``("may", counts)``                    whether to poll: ``POLL``, ``PAUSE`` or ``STOP``
 ``("propose", parts)``                 a ``Task``: the file to write, and what to drop
-``("stored", number, rows, bytes)``    None, and the records may be acknowledged
+``("stored", number, rows, bytes)``    nothing: what follows is asked after it
 ``("failed", text, kind)``             nothing: the query fails
 =====================================  ================================================
 
@@ -120,6 +120,7 @@ class Reader:
         self._orders = orders
         self._link = link
         self._place: Place = open_place(orders.location)
+        pa.array([])  # pyarrow looks for pandas at the first, which takes a while: not with a poll in hand
         self._counts = Counts()
 
     def run(self) -> None:
@@ -216,7 +217,7 @@ class Reader:
         _insist(self._place, f"files/{name}", file)
         reach("written")
         self._check_claim()
-        self._ask("stored", task.number, batch.num_rows, file.size)
+        self._link.send(("stored", task.number, batch.num_rows, file.size))
 
     def _check_claim(self) -> None:
         if not owned(self._place, self._orders.claim):

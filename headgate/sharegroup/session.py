@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from headgate.errors import DataLoss, Fenced, HeadgateError
+from confluent_kafka import KafkaException
+
+from headgate.errors import DataLoss, Fenced, HeadgateError, ReaderFailed
 from headgate.places import open_place
 from headgate.sharegroup.failpoints import reach
 from headgate.sharegroup.ledger import Ledger
@@ -16,7 +18,7 @@ from headgate.sharegroup.properties import client_config, consumer_config
 from headgate.sharegroup.reader import Orders
 from headgate.sharegroup.store import BEAT_S, BufferFile, take
 from headgate.sharegroup.team import Team
-from headgate.sharegroup.topics import TopicIds
+from headgate.sharegroup.topics import LOOK_EVERY_S, TopicIds
 
 SWEEP_S = 1.0
 SHUTDOWN_S = 20.0
@@ -52,6 +54,7 @@ class Session:
         self._team.start()
         self._janitor = threading.Thread(target=self._look_after, daemon=True)
         self._janitor.start()
+        threading.Thread(target=self._watch_topics, daemon=True).start()
 
     def check(self) -> None:
         """Raises why the readers can't go on, if they can't."""
@@ -154,6 +157,17 @@ class Session:
 
     def _may_poll(self) -> bool:
         return self.ledger.bytes_from(self._taken) < self._options.max_bytes
+
+    def _watch_topics(self) -> None:
+        """Notice one that was made again; apart from the readers, who would wait for Kafka's answer."""
+        while not self._over.wait(LOOK_EVERY_S):
+            try:
+                self._ids.look()
+            except DataLoss as error:
+                self._team.failure = self._team.failure or error
+                return
+            except (ReaderFailed, KafkaException, TimeoutError):
+                continue  # Kafka is away, or the topic is: nothing is polled, either
 
     def _look_after(self) -> None:
         """Show that this process lives, keep the state, and delete what was committed."""

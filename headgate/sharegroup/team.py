@@ -131,6 +131,9 @@ class Team:
                 if question == "failed":
                     self._fail(_failure(*rest))
                     return
+                if question == "stored":
+                    self._on_stored(*rest)
+                    continue
                 answer = getattr(self, f"_on_{question}")(owner, *rest)
                 link.send(answer)
         except (EOFError, OSError, InterruptedError):
@@ -158,7 +161,7 @@ class Team:
     def _on_propose(self, owner: int, polled: list[tuple[str, int, list[tuple[int, int]]]]) -> Task:
         parts = self._parts(polled)
         if self._ledger.known(parts):
-            self._ids.look_again()  # a topic that was made again begins at the same offsets
+            self._ids.look()  # a topic that was made again begins at the same offsets
             parts = self._parts(polled)
         verdict = self._ledger.propose(owner, parts)
         if verdict.number is None:
@@ -169,7 +172,7 @@ class Team:
     def _parts(self, polled: list[tuple[str, int, list[tuple[int, int]]]]) -> list[Part]:
         return [Part(f"{self._ids.of(topic)}/{partition}", ranges) for topic, partition, ranges in polled]
 
-    def _on_stored(self, owner: int, number: int, rows: int, size: int) -> None:
+    def _on_stored(self, number: int, rows: int, size: int) -> None:
         self._ledger.stored(BufferFile(number, self._ledger.name_of(number), rows, size))
 
     def _settle_left(self, owner: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,24 +26,18 @@ class TopicIds:
         self._ledger = ledger
         self._fail = fail_on_data_loss
         self._lock = threading.Lock()
-        self._looked = 0.0
         self.look()
 
     def of(self, topic: str) -> str:
         """The id that it had when it was last looked at."""
-        self.look_again(LOOK_EVERY_S)
         return self._ledger.topics[topic]
 
-    def look_again(self, unless_within_s: float = 0.0) -> None:
-        """Ask Kafka, unless it was asked a moment ago. Raises ``DataLoss``."""
-        if time.monotonic() - self._looked < unless_within_s:
-            return
-        with self._lock:
-            if time.monotonic() - self._looked >= unless_within_s:
-                self.look()
-
     def look(self) -> None:
-        """Raises ``DataLoss``, and ``ReaderFailed`` when a topic is not there or Kafka can't be asked."""
+        """Ask Kafka. Raises ``DataLoss``, and ``ReaderFailed`` when a topic is not there or Kafka can't be asked."""
+        with self._lock:
+            self._look()
+
+    def _look(self) -> None:
         futures = self._admin.describe_topics(TopicCollection(self._topics), request_timeout=ASK_S)
         for topic, future in futures.items():
             try:
@@ -60,7 +53,6 @@ class TopicIds:
                     "Set failOnDataLoss to false to read the new one"
                 )
             self._ledger.topics[topic] = found
-        self._looked = time.monotonic()
 
     def ends(self) -> dict[tuple[str, int], int]:
         """The end offset of each partition that holds records."""
