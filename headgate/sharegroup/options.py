@@ -27,21 +27,22 @@ REFUSED = {
     "groupidprefix": "readers join the group that shareGroupId names",
     "kafka.group.id": "write shareGroupId",
     "maxoffsetspertrigger": "offsets of a share group come with holes and out of order: write maxRecordsPerTrigger",
-    "minoffsetspertrigger": "offsets of a share group come with holes and out of order: leave it out",
-    "maxtriggerdelay": "it goes with minOffsetsPerTrigger, which a share group has not",
+    "minoffsetspertrigger": "offsets of a share group come with holes and out of order: write minRecordsPerTrigger",
     "minpartitions": _SHARED + ": tasks are as many as numReaders; write numTasks for another number",
     "kafka.auto.offset.reset": _POSITION,
     "kafka.enable.auto.commit": "a record is acknowledged once it is durable",
 }
 _OWN = (
     *("subscribe", "shareGroupId", "groupAutoOffsetReset", "checkpointLocation", "bufferLocation", "numReaders"),
-    *("readerProcesses", "numTasks", "maxRecordsPerTrigger", "maxUncommittedBytes", "includeHeaders", "onPoison"),
-    *("failOnDataLoss", "idleTimeoutMs"),
+    *("readerProcesses", "numTasks", "maxRecordsPerTrigger", "minRecordsPerTrigger", "maxTriggerDelay"),
+    *("maxUncommittedBytes", "includeHeaders", "onPoison", "failOnDataLoss", "idleTimeoutMs"),
 )
 NAMES = {name.lower(): name for name in _OWN}
 _SPARKS_OWN = frozenset({"path", "serialization.format"})  # what Spark adds by itself
 _OF_TABLE = "option."  # before an option that a table in SQL was made with
 _SIZE = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h)", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _FOLDER = "kafka-sharegroup"  # in a checkpoint
 
@@ -58,6 +59,8 @@ class Options:
     tasks: int
     processes: int  # that readers are spread over; 0: threads of the source process
     max_records: int | None  # of a micro-batch
+    min_records: int  # that a micro-batch waits for, unless it has waited for
+    max_delay_s: float
     max_bytes: int  # that wait for a micro-batch; past it nobody polls
     with_headers: bool
     fail_on_data_loss: bool
@@ -76,6 +79,10 @@ def read_options(given: Mapping[str, str]) -> Options:
     if unknown := sorted(own - NAMES.keys()):
         raise OptionError(f"unknown option {', '.join(unknown)}; there are {', '.join(NAMES.values())} and kafka.*")
     readers = _number(options, "numReaders", 4, at_least=1)
+    most = _number(options, "maxRecordsPerTrigger", 0, at_least=1) or None
+    least = _number(options, "minRecordsPerTrigger", 0, at_least=1)
+    if most is not None and least > most:
+        raise OptionError("option minRecordsPerTrigger is more than maxRecordsPerTrigger")
     return Options(
         kafka={n.removeprefix("kafka."): v for n, v in options.items() if n.startswith("kafka.")},
         topics=_topics(options),
@@ -84,7 +91,9 @@ def read_options(given: Mapping[str, str]) -> Options:
         readers=readers,
         tasks=_number(options, "numTasks", readers, at_least=1),
         processes=_number(options, "readerProcesses", min(readers, os.cpu_count() or 1), at_least=0),
-        max_records=_number(options, "maxRecordsPerTrigger", 0, at_least=1) or None,
+        max_records=most,
+        min_records=least,
+        max_delay_s=_duration(options, "maxTriggerDelay", "15m"),
         max_bytes=_size(options, "maxUncommittedBytes", "1g"),
         with_headers=_flag(options, "includeHeaders", False),
         fail_on_data_loss=_flag(options, "failOnDataLoss", True),
@@ -144,6 +153,14 @@ def _size(options: Mapping[str, str], name: str, default: str) -> int:
     if not found or not int(found[1]):
         raise OptionError(f"option {name} is {text!r}: write bytes, or as 512m or 2g")
     return int(found[1]) * _UNITS[found[2].lower()]
+
+
+def _duration(options: Mapping[str, str], name: str, default: str) -> float:
+    text = options.get(name.lower(), default)
+    found = _DURATION.fullmatch(text.strip())
+    if not found:
+        raise OptionError(f"option {name} is {text!r}: write a time as 500ms, 10s, 15m or 1h")
+    return int(found[1]) * _SECONDS[found[2].lower()]
 
 
 def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:

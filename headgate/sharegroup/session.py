@@ -48,6 +48,7 @@ class Session:
         self._team.may_poll = self._may_poll
         self._taken = self.ledger.done  # what micro-batches have taken
         self._swept = self.ledger.done
+        self._waits_since: float | None = None  # records, for a micro-batch that is worth its while
         self._ends: dict[tuple[str, int], int] | None = None  # set: what came later may wait
         self._over = threading.Event()
         self._team.keep_state()  # with the topics' ids
@@ -74,6 +75,8 @@ class Session:
         self._taken = max(self._taken, start)
         if self._ends is not None:
             self._await_more(start)
+        elif not self._worth_a_batch(start):
+            return start
         end, rows = start, 0
         for file in self.ledger.between(start, self.ledger.ready):
             if rows and limit is not None and rows + file.rows > limit:
@@ -139,7 +142,20 @@ class Session:
             time.sleep(0.05)
 
     def _await_more(self, start: int) -> None:
-        self.await_end(lambda: self.ledger.ready > start)
+        self.await_end(lambda: self.ledger.ready > start and self._worth_a_batch(start))
+
+    def _worth_a_batch(self, start: int) -> bool:
+        """Whether there are as many records as the query wants of a micro-batch, or it has waited long enough."""
+        if not self._options.min_records or self.ledger.ready == start:
+            self._waits_since = None
+            return True
+        self._waits_since = self._waits_since or time.monotonic()
+        late = time.monotonic() - self._waits_since >= self._options.max_delay_s
+        rows = sum(f.rows for f in self.ledger.between(start, self.ledger.ready))
+        if not late and rows < self._options.min_records and self._may_poll():
+            return False
+        self._waits_since = None
+        return True
 
     def _is_over(self) -> bool:
         """All that was in the topics has been polled; or nothing comes, as others have it."""

@@ -173,6 +173,22 @@ def test_what_waits_is_bounded_and_a_batch_read_has_what_is_there(desk: Desk) ->
     )
 
 
+def test_a_micro_batch_waits_for_records_that_are_worth_it(desk: Desk) -> None:
+    """For so many of them, or until it has waited long enough."""
+    topic = desk.house.topic(partitions=1)
+    buffer = Path(desk.checkpoint("worth")) / "kafka-sharegroup" / "files"
+    with stopped(desk.start(topic, "worth", minRecordsPerTrigger=300, maxTriggerDelay="1h")) as query:
+        desk.house.produce(topic, numbered(0, 200))
+        wait_for("they are in the buffer", lambda: list(buffer.glob("*.arrow")), 60)
+        desk.house.produce(topic, numbered(200, 350))
+        desk.await_numbers(query, "worth", range(350))
+        rows = [p.numInputRows for p in query.recentProgress if p.numInputRows]
+        assert rows[0] >= 300
+    with stopped(desk.start(topic, "worth", minRecordsPerTrigger=300, maxTriggerDelay="500ms")) as query:
+        desk.house.produce(topic, numbered(350, 400))
+        desk.await_numbers(query, "worth", range(400))
+
+
 def test_publishes_of_a_datasource_come_once_and_in_order(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What Headgate stored, as a stream from publish to publish, and as a batch of one moment."""
     house = desk.house
