@@ -68,7 +68,7 @@ class SpecForm(forms.Form):
 
     def clean_document(self) -> Any:
         """The JSON's values. The message says where the text stops being JSON."""
-        return _document(self.cleaned_data["document"])
+        return json_values(self.cleaned_data["document"])
 
     @property
     def team_name(self) -> str | None:
@@ -92,7 +92,7 @@ class MendForm(forms.Form):
 
     def clean_document(self) -> Any:
         """The JSON's values. The message says where the text stops being JSON."""
-        return _document(self.cleaned_data["document"])
+        return json_values(self.cleaned_data["document"])
 
 
 class PreviewForm(forms.Form):
@@ -166,7 +166,8 @@ class ResetForm(forms.Form):
         return offsets
 
 
-def _document(text: str) -> Any:
+def json_values(text: str) -> Any:
+    """Those of a JSON text. Raises ``ValidationError``, which says where the text stops being JSON."""
     try:
         return strict_json(text)
     except json.JSONDecodeError as error:

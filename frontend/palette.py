@@ -50,6 +50,8 @@ def _pages(reach: Reach) -> list[Hit]:
     found = []
     if reach.may_submit_supervisors:
         found.append(Hit("Submit a supervisor", "do", reverse("frontend:new-supervisor"), icon="plus-lg"))
+        url = reverse("frontend:import-supervisors")
+        found.append(Hit("Import supervisors from Druid", "do", url, icon="box-arrow-in-down"))
     if reach.may_submit_tasks:
         found.append(Hit("Submit a task", "do", reverse("frontend:new-task"), icon="plus-lg"))
     found += [Hit(section.label, "page", reverse(section.view), section.icon) for section in sections_for(reach)]

@@ -57,6 +57,11 @@ _STATES = {
     "complete": "good",
     "filling": "busy",
     "sent": "good",
+    "created": "good",
+    "changed": "good",
+    "create": "busy",
+    "change": "busy",
+    "left": "wait",
 }
 
 

@@ -16,6 +16,7 @@ from tests.browser import (
     walks_of_connections,
     walks_of_data,
     walks_of_drafts,
+    walks_of_imports,
     walks_of_people,
     walks_of_retention,
     walks_of_site,
@@ -302,6 +303,7 @@ SPECS = [
     row("supervisors/-/new/", walks.submit_a_supervisor, ("POST supervisors/-/new/", "Submit supervisor")),
     row("supervisors/-/new/", walks.check_a_supervisor, ("POST supervisors/-/new/", "Check only")),
     row("supervisors/-/new/", walks.preview("supervisors"), ("POST supervisors/-/new/", "Preview")),
+    row(walks_of_imports.PAGE, walks_of_imports.import_supervisors, *walks_of_imports.CONTROLS),
 ]
 DATA = [
     row(

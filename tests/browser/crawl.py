@@ -11,6 +11,7 @@ from django.urls import Resolver404, resolve
 from playwright.sync_api import Page, expect
 
 from frontend.load.steps import STEPS
+from tests.browser.imported import druids_list
 from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, address_link, removed_segment
 from tests.support.alerting import alerting
 
@@ -58,6 +59,7 @@ class Stop:
     role: str = "owner"
     press: str = ""
     part: bool = False
+    fill: tuple[str, str] = ("", "")  # before that, a field's label and what is written into it
 
 
 def stops(site: Site) -> Iterator[Stop]:
@@ -111,6 +113,8 @@ def stops(site: Site) -> Iterator[Stop]:
         yield Stop(f"/{kind}/-/new/?example=offset_range")
         yield Stop(f"/{kind}/-/new/?from={source}")
     yield Stop("/tasks/-/new/?example=index_parallel")
+    yield Stop("/supervisors/-/import/")
+    yield Stop("/supervisors/-/import/", press="See what it would do", fill=("Or its text", druids_list()))
 
 
 def _of_segments(site: Site) -> Iterator[Stop]:

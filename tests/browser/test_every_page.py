@@ -62,6 +62,9 @@ def everything(visit: Visit) -> Seen:
 
 def _go(visit: Visit, stop: Stop) -> None:
     visit.open(stop.address)
+    label, text = stop.fill
+    if label:
+        visit.page.get_by_label(label).fill(text)
     if stop.press:
         with visit.page.expect_navigation():  # a click does not wait for the page it leads to
             visit.press(stop.press)

@@ -335,6 +335,17 @@ def test_what_a_step_does_not_know_stays(pages: Client, owner: Client) -> None:
     assert draft.document == written
 
 
+def test_a_cast_stays_while_the_column_is_of_type_auto(pages: Client, owner: Client) -> None:
+    column = {"type": "auto", "name": "a", "castToType": "LONG"}
+    written = document()
+    written["spec"]["dataSchema"]["dimensionsSpec"] = {"dimensions": [column]}
+    draft = with_records(begin(owner, {"document": written}), [])
+    for kind, kept in (("auto", column), ("string", {"type": "string", "name": "a"})):
+        pages.post(f"/load/{draft.pk}/schema/", {"column": "a", "type:a": kind, "cut": "NONE"})
+        draft.refresh_from_db()
+        assert draft.document["spec"]["dataSchema"]["dimensionsSpec"]["dimensions"] == [kept]
+
+
 def test_with_scripts_a_step_answers_with_its_result_alone(pages: Client, owner: Client) -> None:
     draft = with_records(begin(owner, {"document": document(inputFormat={"type": "json"})}))
     values = {"column": "placed_at", "form": "iso", "segments": "DAY"}

@@ -459,6 +459,7 @@ P_CONNECTION = "connections/<str:team>/<str:name>/"
 CONNECTION_FORM = {"team": "alpha", "name": "another", "servers": "127.0.0.1:1", "protocol": "PLAINTEXT"}
 NO_CLUSTER_PAGE: Statuses = (400, 400, 400, 404, 302, 400)
 SPEC_FORM = {"document": json.dumps(KNOWN_DATASOURCE), "team": "alpha"}
+IMPORTED = {"document": json.dumps([{"id": "flights", "spec": KNOWN_DATASOURCE}]), "team": "alpha"}
 NO_PROVIDER: Statuses = (404, 404, 404, 404, 404, 404)
 REDIRECT: Statuses = (302, 302, 302, 302, 302, 302)
 OF_THE_CAUSE = f"?cause={cause_of('unparseable', 'Malformed JSON at byte 12').fingerprint}"  # the cast's
@@ -567,6 +568,11 @@ PAGES = [
     Row("GET", "supervisors/-/new/", PAGE),
     Row("GET", "supervisors/-/new/", PAGE_SEE, query="?from=flights"),
     Row("POST", "supervisors/-/new/", (302, 403, 403, 409, 302, 302), SPEC_FORM),
+    Row("GET", "supervisors/-/import/", PAGE),
+    # An outsider is told on the page that the name is taken.
+    Row(
+        "POST", "supervisors/-/import/", (200, 403, 403, 200, 302, 200), {**IMPORTED, "ticked": "flights", "sure": "1"}
+    ),
     Row("GET", "supervisors/-/schema.json", PAGE),
     Row("GET", P_SV, PAGE_SEE),
     Row("GET", f"{P_SV}live/", PAGE_SEE),

@@ -1,0 +1,101 @@
+"""The form that takes the supervisors of a Druid cluster over."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+
+from controlplane.common.strictjson import MOST_BYTES
+from controlplane.connections.selectors import list_connections
+from controlplane.supervisors.importing import Wanted
+from controlplane.teams.models import User
+from controlplane.teams.selectors import teams_administered
+from frontend.forms import json_values
+from ingestion.specs.connection import Kind
+
+_TOO_LARGE = f"It is larger than {MOST_BYTES:,} bytes. Send it in parts."
+
+
+class ImportForm(forms.Form):
+    """Druid's list as JSON text or as a file, and how its supervisors are to be taken over.
+
+    ``listed`` becomes the list's values, ``document`` the text that they were read from.
+    """
+
+    file = forms.FileField(
+        label="The answer as a file",
+        required=False,
+        widget=forms.FileInput(attrs={"class": "form-control", "accept": ".json,application/json,text/plain"}),
+    )
+    document = forms.CharField(
+        label="Or its text (JSON)",
+        required=False,
+        max_length=MOST_BYTES,
+        strip=False,
+        widget=forms.Textarea(
+            attrs={"class": "form-control font-monospace", "rows": 8, "spellcheck": "false", "autocomplete": "off"}
+        ),
+    )
+    team = forms.ChoiceField(
+        label="Team",
+        required=False,
+        help_text="Owns the datasources that are new.",
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+    connection = forms.ChoiceField(
+        label="Connection",
+        required=False,
+        help_text="In place of what each spec says of its Kafka cluster.",
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+    suspended = forms.BooleanField(
+        label="New supervisors begin suspended",
+        required=False,
+        initial=True,
+        help_text="Else those that run in Druid run here at once. One that is here already stays as it is.",
+        widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        teams = list(teams_administered(user).values_list("name", flat=True))
+        if len(teams) < 2:
+            del self.fields["team"]
+        else:
+            self._offer("team", "Choose…", teams)
+        clusters = list_connections(user, kind=Kind.KAFKA).filter(team__name__in=teams)
+        names = sorted(set(clusters.values_list("name", flat=True)))
+        self._offer("connection", "As the specs say", names)
+
+    def _offer(self, name: str, nothing: str, choices: list[str]) -> None:
+        cast(forms.ChoiceField, self.fields[name]).choices = [("", nothing), *((one, one) for one in choices)]
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.errors:
+            return data
+        data["document"] = self._text(data)
+        if not data["document"].strip():
+            raise forms.ValidationError("Choose the file of Druid's answer, or paste its text.")
+        data["listed"] = json_values(data["document"])
+        return data
+
+    def _text(self, data: dict[str, Any]) -> str:
+        file = data.get("file")
+        content: bytes = data["document"].encode() if file is None else file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise forms.ValidationError(_TOO_LARGE)
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise forms.ValidationError("The file is no text in UTF-8.") from None
+
+    def wanted(self, dry_run: bool) -> Wanted:
+        data = self.cleaned_data
+        return Wanted(
+            dry_run=dry_run,
+            suspended=data["suspended"],
+            connection=data["connection"],
+            team_name=data.get("team") or None,
+        )
