@@ -45,7 +45,10 @@ def _held(ids: Collection[UUID], spec: CompactTaskSpec) -> Held:
         raise SpecError([issue_at([], f"there are no segments in {spec.interval_text}")])
     changes = spec.changes
     written = written_by(s.task_id for s in found)
-    if len({s.task_id for s in found}) > len(written) and None in (changes.rollup, changes.metrics, changes.dimensions):
+    says_all = None not in (changes.rollup, changes.metrics) and bool(
+        changes.dimensions and changes.dimensions.dimensions
+    )
+    if len({s.task_id for s in found}) > len(written) and not says_all:
         raise _refused(
             "it is not known any more how some of the segments were written: give granularitySpec.rollup, metricsSpec "
             "and dimensionsSpec"

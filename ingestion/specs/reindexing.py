@@ -122,10 +122,11 @@ def data_schema(datasource: str, changes: Changes, held: Held | None) -> dict[st
 
 def _dimensions(changes: Changes, held: Held | None) -> Any:
     """Those given, or as in Druid the segments' columns that are no metrics there."""
-    if changes.dimensions is not None or held is None:
-        return changes.dimensions or {}
-    were_metrics = {m.name for m in held.metrics}
-    names = [name for name in held.columns if name not in were_metrics]
+    given = changes.dimensions or DimensionsSpec()
+    if held is None or given.dimensions or given.useSchemaDiscovery or given.includeAllDimensions:
+        return given
+    left_out = {m.name for m in held.metrics} | set(given.dimensionExclusions)
+    names = [name for name in held.columns if name not in left_out]
     both = sorted({m.name for m in changes.metrics or ()} & set(names))
     if both:
         raise _refused("dimensionsSpec", f"name the dimensions: {both[0]!r} is one of the segments, and a new metric")
@@ -133,7 +134,7 @@ def _dimensions(changes: Changes, held: Held | None) -> Any:
     if other is not None:
         raise _refused("dimensionsSpec", f"name the dimensions: {other!r} holds {held.columns[other]} in the segments")
     dimensions = [{"name": name, **_DIMENSIONS[held.columns[name]]} for name in names]
-    return {"dimensions": dimensions, "dimensionExclusions": sorted(were_metrics & held.columns.keys())}
+    return {"dimensions": dimensions, "dimensionExclusions": sorted(left_out & held.columns.keys())}
 
 
 def _dumped(metrics: Sequence[Metric]) -> list[dict[str, Any]]:

@@ -71,6 +71,13 @@ def test_what_is_left_out_is_what_the_segments_have(source: Source, root: User) 
     ]
     given = {"segmentGranularity": "DAY", "queryGranularity": "HOUR", "rollup": False}
     assert (schema["metricsSpec"], schema["granularitySpec"]) == ([], given)
+    less = told(submitted(root, dimensionsSpec={"dimensionExclusions": ["more", "ok", "price"]}))["dimensionsSpec"]
+    assert [(d["name"], d["type"]) for d in less["dimensions"]] == [
+        ("item", "string"),
+        ("tags", "string"),
+        ("n", "long"),
+    ]
+    assert less["dimensionExclusions"] == ["more", "ok", "price"]
 
 
 def test_metrics_are_combined_as_long_as_no_others_are_given(source: Source, root: User) -> None:
