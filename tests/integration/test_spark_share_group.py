@@ -182,7 +182,9 @@ def test_a_micro_batch_waits_for_records_that_are_worth_it(desk: Desk) -> None:
         wait_for("they are in the buffer", lambda: list(buffer.glob("*.arrow")), 60)
         desk.house.produce(topic, numbered(200, 350))
         desk.await_numbers(query, "worth", range(350))
-        rows = [p.numInputRows for p in query.recentProgress if p.numInputRows]
+        rows = wait_for(
+            "its progress is told", lambda: [p.numInputRows for p in query.recentProgress if p.numInputRows]
+        )
         assert rows[0] >= 300
     with stopped(desk.start(topic, "worth", minRecordsPerTrigger=300, maxTriggerDelay="500ms")) as query:
         desk.house.produce(topic, numbered(350, 400))
