@@ -99,7 +99,12 @@ _USED = _SOME.format(
     set="used = true, used_again_at = %(now)s, removal_id = NULL",
 )
 _GIVEN_UP = _SOME.format(which="NOT s.used AND s.kill_began_at IS NULL", set="kill_began_at = %(now)s")
-_LOST = _SOME.format(which="s.used", set=f"kill_began_at = %(now)s, {_OUT_OF_USE}")
+# Who comes late may come to a datasource that was made anew, and has segments of its own by then.
+_IS_CLEARED = "EXISTS (SELECT FROM datasources_datasource d WHERE d.id = s.datasource_id AND d.clearing)"
+_LOST = _SOME.format(which=f"s.used AND {_IS_CLEARED}", set=f"kill_began_at = %(now)s, {_OUT_OF_USE}")
+_LOST_TOO = _SOME.format(
+    which=f"NOT s.used AND s.kill_began_at IS NULL AND {_IS_CLEARED}", set="kill_began_at = %(now)s"
+)
 _SUM_UP = """
     UPDATE segments_interval i
     SET segments = t.n, rows = t.rows, size_bytes = t.size, min_time = t.low, max_time = t.high,
@@ -134,10 +139,12 @@ def give_up(datasource: Datasource, chosen: Chosen) -> Amount:
 
 
 def lose(datasource: Datasource, *, by: str, what: str, seconds: float) -> bool:
-    """Give up all segments, in use or not, for about so long; whether none is left that is not given up."""
+    """Give up all segments of one that is being cleared, in use or not, for about so long; whether none is left that
+    is not given up.
+    """
     until = time.monotonic() + seconds
     _marked(datasource, Chosen(), Q(used=True), _removing(_LOST, datasource, by, what), until)
-    _marked(datasource, Chosen(), Q(used=False, kill_began_at=None), _plainly(_GIVEN_UP), until)
+    _marked(datasource, Chosen(), Q(used=False, kill_began_at=None), _plainly(_LOST_TOO), until)
     return not Segment.objects.filter(datasource=datasource, kill_began_at=None).exists()
 
 

@@ -112,6 +112,8 @@ def go_on(seconds: float) -> int:
 
 
 def _clear(datasource: Datasource, seconds: float) -> bool:
+    if not Datasource.objects.filter(pk=datasource.pk, clearing=True).exists():
+        return False  # somebody else has, since it was looked for
     whole = marking.lose(datasource, by=datasource.deleted_by, what="the whole datasource, deleted", seconds=seconds)
     if whole:
         Datasource.objects.filter(pk=datasource.pk, clearing=True).update(clearing=False)

@@ -122,6 +122,22 @@ def test_what_was_left_goes_on_with_whoever_comes_next(
     assert go_on(60.0) == 0
 
 
+def test_who_comes_late_to_a_deleted_datasource_loses_nothing_of_one_made_anew(
+    idle: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes clear datasources: one has found this one, and comes to it when the other has long been done."""
+    monkeypatch.setattr(deleting, "AT_ONCE_S", -1.0)
+    delete(idle)
+    found = Datasource.objects.get(clearing=True)
+    assert go_on(60.0) == 1
+    submit(idle, spec_for("flights"))
+    Segment.objects.update(used=True, kill_began_at=None)  # as if they had been published since
+    assert not marking.lose(found, by="owner", what="the whole datasource, deleted", seconds=60.0)
+    Segment.objects.filter(interval_start=Segment.objects.earliest("interval_start").interval_start).update(used=False)
+    assert not marking.lose(found, by="owner", what="the whole datasource, deleted", seconds=60.0)
+    assert not Segment.objects.exclude(kill_began_at=None).exists()
+
+
 def test_its_quarantine_is_replayed_once_it_is_there_again(idle: Cast) -> None:
     delete(idle)
     with pytest.raises(Conflict, match="is deleted"):
