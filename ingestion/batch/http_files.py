@@ -10,13 +10,11 @@ request like those that fetch (servers and signed addresses need not know HEAD),
 from __future__ import annotations
 
 import socket
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPResponse
-from threading import Timer
+from http.client import HTTPException, HTTPResponse
 from typing import BinaryIO, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -24,6 +22,7 @@ from ingestion.batch.errors import InputChanged, InputRefused, InputUnreachable
 from ingestion.batch.files import FoundFile
 from ingestion.specs.addresses import AddressPolicy, AddressRefused, AddressUnknown
 from ingestion.specs.input_source import a_web_address
+from ingestion.task.web_lines import port_of, speaking
 
 MOST_BYTES = 16 * 1024**3
 LONGEST_S = 3600.0  # of one file
@@ -31,7 +30,6 @@ _SILENCE_S = 30.0
 _MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PASSES = (408, 425, 429)
-_PORTS = {"http": 80, "https": 443}
 _PIECE = 1 << 20
 _COUNTS_FOR = 64 * 1024 * 1024  # bytes, whatever a file has: each is one Spark task's
 _OF_ITS_STATE = ("ETag", "Last-Modified", "Content-Length")
@@ -108,16 +106,9 @@ def _asked(
 ) -> tuple[str, tuple[Used] | None]:
     """Where it leads on, or what was made of its answer."""
     parts = urlsplit(at)
-    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
-    connection = HTTPConnection(host, port, timeout=_SILENCE_S)
+    port = port_of(parts)
     try:
-        connection.sock = raw = _connected(policy.resolve(host, port), port)
-        cut = Timer(max(0.0, end - time.monotonic()), _shut, (raw,))
-        cut.daemon = True
-        cut.start()
-        try:
-            if parts.scheme == "https":
-                connection.sock = ssl.create_default_context().wrap_socket(raw, server_hostname=host)
+        with speaking(_connected(policy.resolve(parts.hostname or "", port), port), parts, end) as connection:
             path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
             connection.request("GET", path, headers={"Accept-Encoding": "identity", "User-Agent": "Headgate"})
             answer = connection.getresponse()
@@ -125,9 +116,10 @@ def _asked(
             if leads_to:
                 return leads_to, None
             _check_status(url, answer.status)
-            return "", (use(answer),)
-        finally:
-            cut.cancel()
+            used = use(answer)
+        if time.monotonic() >= end:
+            raise TimeoutError  # of what does not say how long it is, a part looks like the whole
+        return "", (used,)
     except AddressRefused as refused:
         raise InputRefused(f"{url} can't be read: {refused}.") from None
     except AddressUnknown as unknown:
@@ -135,8 +127,6 @@ def _asked(
     except (OSError, HTTPException, ValueError) as error:
         why = "it takes too long" if time.monotonic() >= end else f"no whole answer came ({type(error).__name__})"
         raise InputUnreachable(f"{url} can't be read: {why}.") from None
-    finally:
-        connection.close()
 
 
 def _check_status(url: str, status: int) -> None:
@@ -164,8 +154,3 @@ def _connected(addresses: list[str], port: int) -> socket.socket:
         except OSError as error:
             problem = error
     raise problem
-
-
-def _shut(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)

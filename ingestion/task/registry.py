@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import socket
-import ssl
 import time
 from base64 import b64encode
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException
-from threading import Timer
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -21,6 +19,7 @@ from ingestion.decode import RegistryUnreachable
 from ingestion.decode.formats import RegisteredSchema, UnknownSchema
 from ingestion.specs.addresses import AddressPolicy, AddressProblem
 from ingestion.specs.input_format import RegistryDecoder
+from ingestion.task.web_lines import port_of, speaking
 
 # With four addresses and a schema's references still less than what a child process may take for a batch.
 TIMEOUT_S = 3.0
@@ -28,7 +27,6 @@ MOST_BYTES = 8 * 1024 * 1024
 _DENIED = (401, 403)
 _NOT_FOUND = (40401, 40402, 40403)  # subject, version, schema
 _MOST_REFERENCES = 100
-_PORTS = {"http": 80, "https": 443}
 _ACCEPTED = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
 
@@ -90,22 +88,12 @@ def _fetch(address: str, path: str, headers: Mapping[str, str], policy: AddressP
     """Status and body. Raises ``AddressProblem``, ``OSError``, ``HTTPException``, ``ValueError``."""
     end = time.monotonic() + TIMEOUT_S
     parts = urlsplit(address)
-    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
-    connection = HTTPConnection(host, port, timeout=TIMEOUT_S)
-    connection.sock = raw = _connected(policy.resolve(host, port), port, end)
-    # Each read has a timeout, but many small ones would never end: so the connection does.
-    cut = Timer(max(0.0, end - time.monotonic()), _shut, (raw,))
-    cut.daemon = True
-    cut.start()
-    try:
-        if parts.scheme == "https":
-            connection.sock = ssl.create_default_context().wrap_socket(raw, server_hostname=host)
+    port = port_of(parts)
+    line = _connected(policy.resolve(parts.hostname or "", port), port, end)
+    with speaking(line, parts, end) as connection:
         connection.request("GET", parts.path.rstrip("/") + path, headers={**headers, "Accept-Encoding": "identity"})
         response = connection.getresponse()
         body = response.read(MOST_BYTES + 1)
-    finally:
-        cut.cancel()
-        connection.close()
     if len(body) > MOST_BYTES:
         raise ValueError("the answer is too large")
     return response.status, body
@@ -119,13 +107,6 @@ def _connected(addresses: list[str], port: int, end: float) -> socket.socket:
         except OSError as error:
             problem = error
     raise problem
-
-
-def _shut(connection: socket.socket) -> None:
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # it has ended meanwhile
 
 
 def _login(config: Mapping[str, Any]) -> dict[str, str]:
