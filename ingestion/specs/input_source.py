@@ -68,7 +68,7 @@ class LocalInputSource(SpecModel):
 
 
 def a_web_address(value: str) -> str:
-    """Where a file lies on the web. Raises ``ValueError``."""
+    """Where a file lies on the web, its scheme in small letters. Raises ``ValueError``."""
     try:
         parts = urlsplit(value)
         good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -78,7 +78,7 @@ def a_web_address(value: str) -> str:
         raise ValueError("must be an address such as https://host/file.json.gz")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise ValueError("must hold no login and no fragment")
-    return value
+    return parts.scheme + value[len(parts.scheme) :]
 
 
 class HttpInputSource(SpecModel):

@@ -102,6 +102,12 @@ def test_a_redirect_is_followed_where_the_policy_allows_it_too(tmp_path: Path, w
         run(tmp_path, CSV, web.url("/round.csv"))
 
 
+def test_a_scheme_may_be_written_in_capitals(tmp_path: Path, web: Web) -> None:
+    web.has("/there.csv", ROWS.to_csv(index=False).encode())
+    web.has("/here.csv", b"", 302, Location=web.url("/there.csv").replace("http:", "HTTP:"))
+    assert is_same(run(tmp_path, CSV, web.url("/here.csv").replace("http:", "HTTP:")).stored(tmp_path), ROWS)
+
+
 def test_what_the_policy_denies_is_not_even_asked(tmp_path: Path, web: Web) -> None:
     with pytest.raises(InputRefused, match="is a loopback address: Headgate does not connect there"):
         run(tmp_path, JSON, web.has("/x.json", b"{}"), allowed="")
