@@ -13,6 +13,7 @@ What is at fault, over which Druid fails the task, gives the empty sketch.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from ingestion.sketches.types import sketches
 from ingestion.specs.sketch_metrics import HllMetric, QuantilesMetric, SketchMetric, ThetaMetric
 
 _FRACTION = "[.eE]"
+_ENDLESS = "^[-+][iInN]"  # -Infinity, which is no more a number here than Infinity is
 _NUMBER = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)", re.ASCII)
 _HEXADECIMAL = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?", re.ASCII)
 
@@ -99,6 +101,9 @@ class _Kinds:
     def of(cls, texts: pa.Array) -> _Kinds:
         codes = np.zeros(len(texts), np.uint8)
         codes[validity(texts)] = first_bytes(texts)
+        signed = np.flatnonzero(np.isin(codes, list(b"-+")))
+        endless = pc.match_substring_regex(texts.take(pa.array(signed)), _ENDLESS).to_numpy(zero_copy_only=False)
+        codes[signed[endless]] = ord("I")
         of = {kind: np.flatnonzero(np.isin(codes, list(bytes_))) for kind, bytes_ in _FIRST.items()}
         return cls(of["strings"], of["numbers"], of["arrays"], of["unhashed"])
 
@@ -185,7 +190,14 @@ def _number(text: str) -> float | None:
     """What Druid takes for a number there: all that Java writes, also with the letter of its type. None: it is none."""
     if _NUMBER.fullmatch(text):
         return float(text.rstrip("fFdD"))
-    return float.fromhex(text.rstrip("fFdD")) if _HEXADECIMAL.fullmatch(text) else None
+    return _of_hexadecimal(text.rstrip("fFdD")) if _HEXADECIMAL.fullmatch(text) else None
+
+
+def _of_hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:  # as of decimal digits, it is beyond all
+        return -math.inf if text.startswith("-") else math.inf
 
 
 def _column(parts: _Parts, count: int, empty: bytes, merger: Merger) -> tuple[pa.Array, npt.NDArray[np.bool_]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -233,6 +234,13 @@ def test_values_of_every_kind_in_one_batch(tmp_path: Path) -> None:
     assert len(contents("hll", row["users"])["coupons"]) == len(distinct)
 
 
+@pytest.mark.parametrize(("value", "least"), [("0x1p99999", math.inf), ("-0x1p99999", -math.inf), ("0x1p-2", 0.25)])
+def test_texts_of_hexadecimal_digits_are_numbers_however_large(value: str, least: float) -> None:
+    rows = decoded(schema_of([QUANTILES]), [{"t": 0, "d": "x", "ms": value}])
+    [stored] = rows.column("times").to_pylist()
+    assert datasketches.quantiles_doubles_sketch.deserialize(stored).get_min_value() == least
+
+
 @pytest.mark.parametrize(
     ("metric", "value", "problem"),
     [
@@ -240,6 +248,9 @@ def test_values_of_every_kind_in_one_batch(tmp_path: Path) -> None:
         (THETA, {"k": 1}, "field 'u' is neither a text"),
         (QUANTILES, "no number", "field 'ms' is neither a number nor a COMPLEX<quantilesDoublesSketch> in base64"),
         (QUANTILES, [1], "field 'ms' is neither a number"),
+        (HLL, -math.inf, "field 'u' is neither a text"),
+        (THETA, math.inf, "field 'u' is neither a text"),
+        (QUANTILES, -math.inf, "field 'ms' is neither a number"),
         ({**HLL, "type": "HLLSketchMerge"}, 5, "field 'u' is no COMPLEX<HLLSketch> in base64"),
         ({**HLL, "type": "HLLSketchMerge"}, "AQMDAAAeAAA=", "field 'u' is no COMPLEX<HLLSketch>"),
         ({**THETA, "isInputThetaSketch": True}, "x", "field 'u' is no COMPLEX<thetaSketch> in base64"),
