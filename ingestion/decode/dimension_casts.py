@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from ingestion.decode.columns import ColumnTyper, Values
 from ingestion.decode.druid_arrays import cast_to
 from ingestion.decode.druid_values import Fails, of_json, unwrapped
-from ingestion.decode.java_texts import whole_number
+from ingestion.decode.java_texts import UNREADABLE, whole_number
 from ingestion.rows import JSON_TYPE
 from ingestion.specs.data_schema import CastType
 
@@ -63,7 +63,7 @@ def _cast(text: str, wanted: CastType) -> tuple[Any, bool]:
     try:
         value = json.loads(text, parse_int=whole_number, parse_constant=_no_json)
         found = unwrapped(cast_to(of_json(value), wanted))
-    except (Fails, RecursionError):
+    except (Fails, *UNREADABLE):
         return None, True
     if isinstance(found, list):
         return (None, True) if _beyond(*found) else (json.dumps(found, ensure_ascii=False), False)

@@ -14,6 +14,8 @@ from ingestion.decode.druid_values import java_text
 # Numbers that Java writes in another way than JSON has them, and what holds others.
 _OTHER = r"^-?[0-9]+[.eE]|^-?[0-9]{19}|^[\[{]|^[-+]?[NnIi]"
 NO_JSON = r"^[-+]?[NnIi]"  # NaN, Infinity: DuckDB lets them pass
+# Of what is no JSON in a list or an object, as INF and nan, which DuckDB lets pass too, or is nested too deep.
+UNREADABLE = (ValueError, RecursionError)
 _MAY_HOLD_ONE = r"(?s)^\[.*[\[{]"
 _LONG_WHOLE = r"[0-9]{19}"
 
@@ -40,15 +42,15 @@ def are_nested(jsons: pa.Array) -> pa.Array:
 def _holds_one(json_array: str) -> bool:
     try:
         return any(isinstance(value, dict | list) for value in json.loads(json_array))
-    except RecursionError:
+    except UNREADABLE:
         return True
 
 
 def elements(json_array: str) -> list[str | None]:
-    """The texts of an array's values; the array itself as the only one where it is nested too deep."""
+    """The texts of an array's values; the array itself as the only one where it can't be read."""
     try:
         values = json.loads(json_array, parse_int=whole_number)
-    except RecursionError:
+    except UNREADABLE:
         return [json_array]
     return [None if value is None else java_text(value) for value in values]
 
@@ -67,7 +69,7 @@ def _text(json_text: str) -> str | None:
         return None
     try:
         return java_text(json.loads(json_text, parse_int=whole_number))
-    except RecursionError:
+    except UNREADABLE:
         return json_text
 
 
@@ -83,7 +85,7 @@ def _with_doubles(json_text: str) -> str:
     try:
         value: Any = json.loads(json_text, parse_int=whole)
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) if beyond else json_text
-    except (RecursionError, ValueError):
+    except UNREADABLE:
         return json_text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from ingestion.decode.druid_language import Call, Field, Lambda, Node, read
 from ingestion.decode.fields import Mask
+from ingestion.decode.java_texts import UNREADABLE
 from ingestion.decode.transforms import Columns
 
 # Which arguments of these functions are lists; of others with a function as their first argument all further ones are.
@@ -55,7 +57,7 @@ class ListUses:
             if not len(places):
                 continue
             found = found or Lists(*(np.zeros(len(columns[name]), np.bool_) for _ in range(2)))
-            values = [json.loads(text) for text in columns[name].take(pa.array(places)).to_pylist()]
+            values = [_elements(text) for text in columns[name].take(pa.array(places)).to_pylist()]
             nested = np.array([any(isinstance(inner, dict | list) for inner in v) for v in values])
             several = np.array([len(v) > 1 for v in values])
             found.of_both[places[nested | (several & (name in self.for_lists))]] = True
@@ -63,6 +65,14 @@ class ListUses:
             texts = [json.dumps(v[0] if len(v) == 1 else v) for v in values]
             changed[name] = pc.replace_with_mask(columns[name], are, pa.array(texts, pa.string()))
         return {**columns, **changed} if changed else columns, found
+
+
+def _elements(text: str) -> list[Any]:
+    """Of what can't be read something that is no plain value."""
+    try:
+        return list(json.loads(text))
+    except UNREADABLE:
+        return [[]]
 
 
 def _uses(node: Node, listed: bool = False) -> Iterator[tuple[str, bool]]:

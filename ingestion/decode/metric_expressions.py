@@ -22,6 +22,7 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import Mask
+from ingestion.decode.java_texts import UNREADABLE
 from ingestion.decode.list_uses import ListUses
 from ingestion.decode.transforms import Columns, Times
 from ingestion.specs.metrics import Metric
@@ -105,7 +106,7 @@ def _numbers(texts: pa.Array, failed: Mask) -> tuple[pa.Array, Mask]:
     for place, text in zip(places.tolist(), texts.take(pa.array(places)).to_pylist(), strict=True):
         try:
             made.append(_number(text))
-        except Fails:
+        except (Fails, *UNREADABLE):
             made.append(None)
             failed[place] = True
     return pc.replace_with_mask(texts, pa.array(others), pa.array(made, pa.string())), failed

@@ -79,6 +79,13 @@ def test_a_list_where_a_plain_value_is_meant(value: Any, expected: int | None, f
     assert bool(found.processed_with_error) is fails
 
 
+@pytest.mark.parametrize("value", ["INF", "-INF", "[INF]", "[" * 2000 + "]" * 2000, f"[{'9' * 5000}]"])
+def test_what_nobody_can_read_as_json_is_one_records_fault(value: str) -> None:
+    schema = schema_of([summed("v")], dimensionsSpec={"dimensions": ["d"]})
+    found = decoder_of(schema).decode([f'{{"t":0,"v":{v}}}'.encode() for v in ("1", value)])
+    assert (found.rows.column("m").to_pylist(), list(found.processed_with_error)) == ([1, None], [1])
+
+
 def test_a_list_that_is_meant_as_one_and_as_a_value_fails() -> None:
     schema = schema_of([summed("array_length(v) + v")], dimensionsSpec={"dimensions": ["d"]})
     found = decoded(schema, {"v": [1, 2]}, {"v": [3]})

@@ -252,3 +252,20 @@ def test_what_is_no_json_is_told_of_a_discovered_string() -> None:
     decoded = decoded_with(schema_of(), '"x":NaN', '"x":-Infinity', '"x":"NaN"')
     assert decoded.rows.column("x").to_pylist() == [None, None, "NaN"]
     assert decoded.processed_with_error == dict.fromkeys([0, 1], "field 'x' is not JSON: NaN or Infinity")
+
+
+@pytest.mark.parametrize("wanted", ["LONG", "DOUBLE", "STRING", "ARRAY<LONG>", "ARRAY<DOUBLE>", "ARRAY<STRING>"])
+@pytest.mark.parametrize("value", ["INF", "-INF", "-Infinity"])
+def test_what_is_no_json_is_cast_to_nothing(wanted: str, value: str) -> None:
+    dimension = {"type": "auto", "name": "v", "castToType": wanted}
+    found = decoded_with(schema_of(dimensions=[dimension]), '"v":"text"', f'"v":{value}')
+    assert (found.rows.column("v").to_pylist()[1], 1 in found.processed_with_error) == (None, True)
+
+
+@pytest.mark.parametrize("value", ["[nan,1]", '["a",-INF]', '{"a":INF}', '[INF,{"a":1}]', "[[inf]]"])
+@pytest.mark.parametrize("spec", [{"dimensions": ["v"]}, {}], ids=["named", "discovered"])
+def test_a_list_or_an_object_that_is_no_json_ends_no_decoder(spec: dict[str, Any], value: str) -> None:
+    found = decoded_with(schema_of(**spec), '"v":"x"', f'"v":{value}')
+    assert (len(found.rows), found.unparseable) == (2, {})
+    if spec:
+        assert found.rows.column("v").to_pylist()[1]
