@@ -29,6 +29,22 @@ def test_every_record_is_stored_and_accepted(run_indexer: Any, tmp_path: Path) -
     assert total(plane).polled == total(plane).published == 1000
 
 
+@pytest.mark.parametrize("rollup", [False, True])
+def test_a_publish_writes_one_file_for_each_interval_however_late_its_rows_are(
+    run_indexer: Any, tmp_path: Path, rollup: bool
+) -> None:
+    """Of four partitions with late rows among them, more than Parquet's writer takes at once."""
+    times = [datetime(2025, 6, 1, 12, n % 60, tzinfo=UTC) - timedelta(hours=n * 7 % 11) for n in range(3000)]
+    payloads = [json.dumps({"time": t.isoformat(), "n": n, "pad": "x" * 8000}).encode() for n, t in enumerate(times)]
+    source = MemoryLeasedSource([(n % 4, n // 4, payload) for n, payload in enumerate(payloads)], batch_records=1000)
+    plane = run_indexer(source, granularitySpec={"segmentGranularity": "HOUR", "rollup": rollup})
+    assert stored(plane, tmp_path) == list(range(3000))
+    assert len(plane.published) == 3
+    for first, published in zip(range(0, 3000, 1000), plane.published, strict=True):
+        hours = {t.replace(minute=0) for t in times[first : first + 1000]}
+        assert sorted(s.interval_start for s in published.segments) == sorted(hours)
+
+
 def test_what_can_not_be_decoded_is_quarantined_whole_and_rejected(run_indexer: Any, tmp_path: Path) -> None:
     payloads = [record(0), b"{broken", record(1), None, b"\xff\xfe", b"[1]", b'{"n": 5}']
     source = MemoryLeasedSource([(0, offset, payload) for offset, payload in enumerate(payloads)])
