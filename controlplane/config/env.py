@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from controlplane.common.durations import duration_of
 from controlplane.common.environment import EnvironmentProblem, asked_for, text
 from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.input_source import named_in_specs
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -57,12 +58,15 @@ def folders(name: str) -> list[str]:
     return given
 
 
-def s3_locations(name: str) -> list[str]:
+def object_locations(name: str) -> list[str]:
     """Addresses such as ``s3://bucket/folder?region=…``, with commas between them; none by default."""
     given = words(name)
-    odd = next((g for g in given if not g.startswith("s3://") or not urlsplit(g).hostname or "@" in g), None)
+    odd = next((g for g in given if not named_in_specs(g)), None)
     if odd is not None:
-        raise EnvironmentProblem(f"{name} must name locations such as s3://bucket/folder, without a login, not {odd!r}")
+        raise EnvironmentProblem(
+            f"{name} must name locations such as s3://bucket/folder, gs://bucket/folder or "
+            f"abfss://container@account.dfs.core.windows.net/folder, without a login, not {odd!r}"
+        )
     return given
 
 

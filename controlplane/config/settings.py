@@ -261,7 +261,7 @@ CELERY_BEAT_SCHEDULE = {
 # Where things are.
 SCHEMA_FOLDER = env.text("HEADGATE_SCHEMA_FOLDER", "")
 LOCAL_INPUT_FOLDERS = env.folders("HEADGATE_LOCAL_INPUT_FOLDERS")
-INPUT_LOCATIONS = env.s3_locations("HEADGATE_INPUT_LOCATIONS")
+INPUT_LOCATIONS = env.object_locations("HEADGATE_INPUT_LOCATIONS")
 KEY_FOLDER = env.text("HEADGATE_KEY_FOLDER", "")
 # Whether each web process has a sampler that has loaded what it needs, and waits.
 SAMPLER_READY = env.flag("HEADGATE_SAMPLER_READY", default=True)

@@ -1,4 +1,4 @@
-"""Where files of a batch task may lie: in folders and S3 locations that the site has named; by its address policy."""
+"""Where files of a batch task may lie: in folders and storages that the site has named; by its address policy."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from controlplane.connections.verdict import Clock, Failed
 from ingestion.specs import SpecError, issues_as_written
 from ingestion.specs.batch import BatchTaskSpec
 from ingestion.specs.input_source import (
+    FilesSource,
     HttpInputSource,
     InlineInputSource,
-    LocalInputSource,
-    S3InputSource,
+    ObjectsInputSource,
     is_below,
     parts_of,
 )
@@ -39,12 +39,12 @@ def check_places(document: Any, spec: BatchTaskSpec) -> None:
         raise invalid_spec(SpecError(issues_as_written(document, faults)))
 
 
-def _fault(source: LocalInputSource | HttpInputSource | S3InputSource) -> str:
+def _fault(source: FilesSource) -> str:
     if isinstance(source, HttpInputSource):
         return _of_the_web(source)
-    if isinstance(source, S3InputSource):
+    if isinstance(source, ObjectsInputSource):
         if not settings.INPUT_LOCATIONS:
-            return f"S3 {_SWITCHED_OFF} the locations in {_LOCATIONS}"
+            return f"objects {_SWITCHED_OFF} the locations in {_LOCATIONS}"
         named = [*source.named_one_by_one, *source.prefixes]
         outside = [n for n in named if not any(is_below(n, location) for location in settings.INPUT_LOCATIONS)]
         return f"{outside[0]} is not below the locations of {_LOCATIONS}" if outside else ""

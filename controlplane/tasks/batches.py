@@ -144,7 +144,7 @@ def _assignment(task: Task) -> BatchAssignment:
         version=append_version(timezone.now()),
         reachable=Reachable(
             local_folders=settings.LOCAL_INPUT_FOLDERS,
-            s3_locations=settings.INPUT_LOCATIONS,
+            locations=settings.INPUT_LOCATIONS,
             address_policy=settings.ADDRESS_POLICY,
         ),
         failpoints=_failpoints(task),

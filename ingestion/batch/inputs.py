@@ -1,4 +1,4 @@
-"""What a spec may name, wherever it lies: files of this machine, of the web, and in S3."""
+"""What a spec may name, wherever it lies: files of this machine, of the web, and in object storages."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import BinaryIO
 
 from ingestion.batch.files import Folders, FoundFile
 from ingestion.batch.http_files import fetch, found_on_the_web
-from ingestion.batch.s3_files import Locations
+from ingestion.batch.object_files import Locations
 from ingestion.specs.batch_protocol import Reachable
-from ingestion.specs.input_source import FilesSource, LocalInputSource, S3InputSource
+from ingestion.specs.input_source import FilesSource, LocalInputSource, ObjectsInputSource
 from ingestion.task.scratch import scratch_folder
 
 
@@ -19,14 +19,14 @@ class Inputs:
 
     def __init__(self, reachable: Reachable) -> None:
         self._folders = Folders(reachable.local_folders)
-        self._locations = Locations(reachable.s3_locations)
+        self._locations = Locations(reachable.locations)
         self._policy = reachable.address_policy
 
     def files_of(self, source: FilesSource) -> list[FoundFile]:
         """Those that a source names. Raises ``InputRefused``, ``InputUnreachable``, ``DeepStorageError``."""
         if isinstance(source, LocalInputSource):
             return self._folders.files_of(source)
-        if isinstance(source, S3InputSource):
+        if isinstance(source, ObjectsInputSource):
             return self._locations.files_of(source)
         return found_on_the_web(source.uris, self._policy)
 

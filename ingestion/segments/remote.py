@@ -25,7 +25,7 @@ from ingestion.segments.stored import StoredFile
 _OTHERS = frozenset({"gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 _BY_OBJECT = frozenset({"gs", "gcs"})  # an object shows when it is complete; the others have files that grow
 _S3_OPTIONS = frozenset({"endpoint_override", "region", "scheme"})
-_SECRET_OPTION = re.compile(r"key|secret|token|password|signature|sas|credential", re.IGNORECASE)
+_SECRET_OPTION = re.compile(r"key|secret|token|password|signature|sas|credential(?!_kind$)", re.IGNORECASE)
 CONNECT_S = 5.0
 SILENCE_S = 10.0  # without a byte from the other side
 

@@ -21,7 +21,7 @@ class Reachable(Message):
     """Where files may lie."""
 
     local_folders: list[str] = Field(default_factory=list)
-    s3_locations: list[str] = Field(default_factory=list)
+    locations: list[str] = Field(default_factory=list)  # of object storages
     address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
 
 

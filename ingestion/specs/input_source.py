@@ -7,12 +7,13 @@ outside the folders that the site has named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name, unbuilt
 from ingestion.specs.intervals import interval_ms
@@ -22,9 +23,11 @@ MOST_FILES = 10_000  # that a spec names one by one
 MOST_DELEGATES = 100
 _NO_SYSTEM_FIELDS = "is not supported: rows hold what is in the files, not what the files are called"
 _NO_LOGIN = "is not supported: no login is kept for files. Give an address that needs none"
-_OF_THE_SITE = "is not supported: the site says how S3 is reached, for all who may read there"
-_BUILT = ("inline", "local", "http", "s3", "combining", "druid")
-_DRUIDS = ("google", "azureStorage", "azure", "hdfs", "sql", "delta", "iceberg")
+_OF_THE_SITE = "is not supported: the site says how it is reached, for all who may read there"
+_NO_GLOB = "is not supported: give prefixes, or uris"
+_BUILT = ("inline", "local", "http", "s3", "google", "azureStorage", "combining", "druid")
+_DRUIDS = ("azure", "hdfs", "sql", "delta", "iceberg")
+_INSTEAD = {"azure": "azureStorage, whose addresses name the storage account"}
 
 
 def _a_path(value: str) -> str:
@@ -92,64 +95,127 @@ class HttpInputSource(SpecModel):
     systemFields: Annotated[None, unbuilt(_NO_SYSTEM_FIELDS)] = None
 
 
-def _an_s3_address(value: str) -> str:
-    bucket, _, key = value.removeprefix("s3://").partition("/")
-    plain = bool(_BUCKET.fullmatch(bucket)) and not set(key.split("/")[:-1]) & {"", ".", ".."}
-    if not value.startswith("s3://") or not plain or "\0" in value:
-        raise ValueError("must be s3://bucket/key, with no empty part, '.' or '..' in it")
+def _is_plain(key: str) -> bool:
+    return not set(key.split("/")[:-1]) & {"", ".", ".."} and "\0" not in key
+
+
+def _an_address(scheme: str, bucket_of: re.Pattern[str], value: str) -> str:
+    bucket, _, key = value.removeprefix(scheme).partition("/")
+    if not value.startswith(scheme) or not bucket_of.fullmatch(bucket) or not _is_plain(key):
+        raise ValueError(f"must be {scheme}bucket/key, with no empty part, '.' or '..' in it")
     return value
 
 
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-S3Address = Annotated[FieldName, AfterValidator(one_line), AfterValidator(_an_s3_address)]
+def _an_azure_address(value: str) -> str:
+    account, _, rest = value.removeprefix(AZURE).partition("/")
+    container, _, key = rest.partition("/")
+    named = _ACCOUNT.fullmatch(account) and _CONTAINER.fullmatch(container)
+    if not value.startswith(AZURE) or not named or not _is_plain(key):
+        raise ValueError(f"must be {AZURE}account/container/key, with no empty part, '.' or '..' in it")
+    return value
 
 
-class S3Object(SpecModel):
-    """One object, by bucket and key."""
+S3, GOOGLE, AZURE = "s3://", "gs://", "azureStorage://"
+_S3_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_GOOGLE_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+_CONTAINER = re.compile(r"\$?[a-z0-9-]{3,63}")
+_CHECKED: dict[str, Callable[[str], str]] = {
+    S3: partial(_an_address, S3, _S3_BUCKET),
+    GOOGLE: partial(_an_address, GOOGLE, _GOOGLE_BUCKET),
+    AZURE: _an_azure_address,
+}
+Address = Annotated[FieldName, AfterValidator(one_line)]
+
+
+class StoredObject(SpecModel):
+    """One object, by bucket and key; of Azure by account, and container and key."""
 
     bucket: FieldName
     path: FieldName
 
-    @model_validator(mode="after")
-    def _makes_an_address(self) -> S3Object:
-        _an_s3_address(self.address)
-        return self
 
-    @property
-    def address(self) -> str:
-        """Both in one."""
-        return f"s3://{self.bucket}/{self.path.lstrip('/')}"
+class ObjectsInputSource(SpecModel):
+    """Objects of an object storage: by their addresses, or all whose addresses begin so."""
 
-
-class S3InputSource(SpecModel):
-    """Objects of S3: by their addresses, or all whose addresses begin so."""
-
-    type: Literal["s3"]
-    uris: list[S3Address] = Field(default_factory=list, max_length=MOST_FILES)
-    prefixes: list[S3Address] = Field(default_factory=list, max_length=MOST_FILES)
-    objects: list[S3Object] = Field(default_factory=list, max_length=MOST_FILES)
-    objectGlob: Annotated[None, unbuilt("is not supported: give prefixes, or uris")] = None
-    properties: Annotated[None, unbuilt(_OF_THE_SITE)] = None
-    endpointConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
-    clientConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
-    proxyConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    scheme: ClassVar[str]
+    uris: list[Address] = Field(default_factory=list, max_length=MOST_FILES)
+    prefixes: list[Address] = Field(default_factory=list, max_length=MOST_FILES)
+    objects: list[StoredObject] = Field(default_factory=list, max_length=MOST_FILES)
+    objectGlob: Annotated[None, unbuilt(_NO_GLOB)] = None
     systemFields: Annotated[None, unbuilt(_NO_SYSTEM_FIELDS)] = None
 
+    @field_validator("uris", "prefixes")
+    @classmethod
+    def _are_addresses(cls, value: list[str]) -> list[str]:
+        return [_CHECKED[cls.scheme](address) for address in value]
+
     @model_validator(mode="after")
-    def _one_way_to_say_it(self) -> S3InputSource:
+    def _one_way_to_say_it(self) -> Self:
         if sum(map(bool, (self.uris, self.prefixes, self.objects))) != 1:
             raise ValueError("give one of uris, prefixes and objects")
+        for address in self.named_one_by_one:
+            _CHECKED[self.scheme](address)
         return self
 
     @property
     def named_one_by_one(self) -> list[str]:
         """The addresses of single objects."""
-        return list(dict.fromkeys([*self.uris, *(one.address for one in self.objects)]))
+        by_key = [f"{self.scheme}{one.bucket}/{one.path.lstrip('/')}" for one in self.objects]
+        return list(dict.fromkeys([*self.uris, *by_key]))
+
+
+class S3InputSource(ObjectsInputSource):
+    """Of S3, and of what speaks as it does."""
+
+    scheme = S3
+    type: Literal["s3"]
+    properties: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    endpointConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    clientConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    proxyConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+
+
+class GoogleInputSource(ObjectsInputSource):
+    """Of Google Cloud Storage."""
+
+    scheme = GOOGLE
+    type: Literal["google"]
+
+
+class AzureInputSource(ObjectsInputSource):
+    """Of Azure: a key begins with its container, and a bucket is a storage account."""
+
+    scheme = AZURE
+    type: Literal["azureStorage"]
+    properties: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+
+
+def named_in_specs(location: str) -> str:
+    """How specs call a location of the site, without a slash at its end; empty for one that they can't.
+
+    Google's may be ``gs://anonymous@bucket``. Azure's are ``abfs[s]://container@account.dfs.core.windows.net/folder``
+    or, of other servers, ``abfs[s]://account@host:port/container/folder``.
+    """
+    parts = urlsplit(location.partition("?")[0])
+    path = parts.path.rstrip("/")
+    if parts.scheme in ("s3", "gs"):
+        bucket = parts.netloc.removeprefix("anonymous@") if parts.scheme == "gs" else parts.netloc
+        return f"{parts.scheme}://{bucket}{path}" if bucket and "@" not in bucket else ""
+    user, _, host = parts.netloc.partition("@")
+    if parts.scheme not in ("abfs", "abfss") or not user or not host or ":" in user:
+        return ""
+    if host.endswith(_AZURES):
+        return f"{AZURE}{host.removesuffix(_AZURES)}/{user}{path}"
+    return f"{AZURE}{user}{path}" if ":" in host and path else ""
+
+
+_AZURES = ".dfs.core.windows.net"
 
 
 def is_below(address: str, location: str) -> bool:
-    """Whether it lies in a folder of S3, or begins so that nothing outside of it does."""
-    return address.startswith(location.partition("?")[0].rstrip("/") + "/")
+    """Whether it lies in a location of the site, or begins so that nothing outside of it does."""
+    return address.startswith(named_in_specs(location) + "/")
 
 
 def _an_interval(value: str) -> str:
@@ -173,11 +239,12 @@ def _known(value: Any) -> Any:
     """One of Druid's that is not there is refused by its name."""
     kind = value.get("type") if isinstance(value, dict) else None
     if kind in _DRUIDS:
-        raise ValueError(f"the input source {kind!r} of Druid is not supported: use {', '.join(_BUILT)}")
+        instead = _INSTEAD.get(kind, ", ".join(_BUILT))
+        raise ValueError(f"the input source {kind!r} of Druid is not supported: use {instead}")
     return value
 
 
-FilesSource = LocalInputSource | HttpInputSource | S3InputSource
+FilesSource = LocalInputSource | HttpInputSource | S3InputSource | GoogleInputSource | AzureInputSource
 _One = Annotated[InlineInputSource | FilesSource, Field(discriminator="type")]
 
 

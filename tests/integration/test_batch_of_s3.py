@@ -51,7 +51,7 @@ def put(server: S3Server, tmp_path: Path, key: str, rows: pd.DataFrame) -> None:
 
 
 def run(server: S3Server, tmp_path: Path, folder: str, source: dict[str, Any], size: int = 10_000) -> Run:
-    reachable = Reachable(s3_locations=[server.location("elsewhere"), server.location(folder)])
+    reachable = Reachable(locations=[server.location("elsewhere"), server.location(folder)])
     return Run(spec_of({"type": "s3", **source}, CSV), tmp_path, size=size, reachable=reachable)
 
 
@@ -88,7 +88,7 @@ def test_an_object_that_is_not_there_or_has_changed_ends_the_task(
     with pytest.raises(InputRefused, match=r"none\.csv can't be read"):
         run(server, tmp_path, folder, {"uris": [address.replace("a.csv", "none.csv")]})
     spec = spec_of({"type": "s3", "uris": [address]}, CSV)
-    inputs = Inputs(Reachable(s3_locations=[server.location(folder)]))
+    inputs = Inputs(Reachable(locations=[server.location(folder)]))
     found = splits_of(spec, inputs, 1)[0].parts[0].file
     assert found is not None
     open_deep_storage(server.location(f"{folder}/2025")).delete("a.csv")
@@ -104,8 +104,8 @@ def test_an_object_that_is_not_there_or_has_changed_ends_the_task(
         ({"uris": ["https://bucket/x"]}, "must be s3://bucket/key"),
         ({"prefixes": ["s3://bucket/a/../b"]}, "must be s3://bucket/key"),
         ({"uris": ["s3://bucket/x"], "objectGlob": "*.json"}, "objectGlob"),
-        ({"uris": ["s3://bucket/x"], "properties": {"accessKeyId": "a"}}, "the site says how S3 is reached"),
-        ({"uris": ["s3://bucket/x"], "endpointConfig": {"url": "http://x"}}, "the site says how S3 is reached"),
+        ({"uris": ["s3://bucket/x"], "properties": {"accessKeyId": "a"}}, "the site says how it is reached"),
+        ({"uris": ["s3://bucket/x"], "endpointConfig": {"url": "http://x"}}, "the site says how it is reached"),
     ],
 )
 def test_what_is_not_supported_of_s3_is_refused_by_name(source: dict[str, Any], why: str) -> None:

@@ -217,7 +217,8 @@ def test_it_takes_places_of_the_pool_and_no_more_than_there_are(
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"ioConfig__appendToExisting": True, "ioConfig__dropExisting": True}, "can't both be true"),
     ({"ioConfig__dropExisting": True}, "dropExisting needs dataSchema.granularitySpec.intervals"),
-    ({"ioConfig__inputSource": {"type": "google", "uris": ["gs://b/x"]}}, "'google' of Druid is not supported"),
+    ({"ioConfig__inputSource": {"type": "hdfs", "paths": "/x"}}, "'hdfs' of Druid is not supported"),
+    ({"ioConfig__inputSource": {"type": "google", "uris": ["gs://bucket/x"]}}, "HEADGATE_INPUT_LOCATIONS"),
     ({"ioConfig__inputSource": {"type": "s3", "uris": ["s3://bucket/x"]}}, "HEADGATE_INPUT_LOCATIONS"),
     ({"ioConfig__inputSource": {"type": "http", "uris": ["http://169.254.169.254/x"]}}, "a cloud's metadata service"),
     ({"ioConfig__inputSource": {"type": "local", "files": ["/etc/passwd"]}}, "HEADGATE_LOCAL_INPUT_FOLDERS"),

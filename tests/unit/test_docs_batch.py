@@ -20,11 +20,14 @@ from ingestion.specs.batch import (
 )
 from ingestion.specs.file_format import AvroFileInputFormat, OrcInputFormat, ParquetInputFormat
 from ingestion.specs.input_source import (
+    AzureInputSource,
     CombiningInputSource,
     DruidInputSource,
+    GoogleInputSource,
     HttpInputSource,
     InlineInputSource,
     LocalInputSource,
+    ObjectsInputSource,
     S3InputSource,
 )
 from tests.support.pages import codes, rows
@@ -68,13 +71,15 @@ def test_every_input_source_has_a_row_with_its_fields() -> None:
         LocalInputSource,
         HttpInputSource,
         S3InputSource,
+        GoogleInputSource,
+        AzureInputSource,
         CombiningInputSource,
         DruidInputSource,
     )
     told = {named[0]: codes(row[1]) for row in rows(PAGE) if (named := codes(row[0])) and len(row) == 3}
     for model in models:
         fields = {name for name, field in model.model_fields.items() if field.annotation is not type(None)}
-        inside = {"bucket", "path"} if model is S3InputSource else set()
+        inside = {"bucket", "path"} if issubclass(model, ObjectsInputSource) else set()
         assert set(told[get_args(model.model_fields["type"].annotation)[0]]) == fields - {"type"} | inside
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.common.processes import passed_on
 from controlplane.config import env
+from ingestion.specs.input_source import is_below
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,53 @@ def test_other_durations_are_refused(monkeypatch: pytest.MonkeyPatch, text: str)
     monkeypatch.setenv("HEADGATE_TEST", text)
     with pytest.raises(env.EnvironmentProblem, match="HEADGATE_TEST must be an ISO 8601 duration such as PT24H"):
         env.duration("HEADGATE_TEST", "PT1H")
+
+
+@pytest.mark.parametrize(
+    ("location", "inside", "outside"),
+    [
+        ("s3://bucket/in/?region=x", "s3://bucket/in/a.json", "s3://bucket/inner/a.json"),
+        ("gs://bucket", "gs://bucket/a.json", "gs://bucket2/a.json"),
+        ("gs://anonymous@bucket/in", "gs://bucket/in/a.json", "gs://bucket/a.json"),
+        (
+            "abfss://logs@acme.dfs.core.windows.net/in",
+            "azureStorage://acme/logs/in/a.json",
+            "azureStorage://acme2/logs/in/a.json",
+        ),
+        (
+            "abfs://acme@127.0.0.1:10000/logs/in?enable_tls=false",
+            "azureStorage://acme/logs/in/a.json",
+            "azureStorage://acme/in/a.json",
+        ),
+    ],
+)
+def test_locations_of_object_storages(
+    monkeypatch: pytest.MonkeyPatch, location: str, inside: str, outside: str
+) -> None:
+    monkeypatch.setenv("HEADGATE_TEST", f"{location}, s3://other/x")
+    assert env.object_locations("HEADGATE_TEST") == [location, "s3://other/x"]
+    assert is_below(inside, location) and not is_below(outside, location)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/folder",
+        "s3://",
+        "s3://key@bucket/x",
+        "gs://key@bucket/x",
+        "https://acme.blob.core.windows.net/logs",
+        "abfss://logs/in",
+        "abfss://acme@logs/in",
+        "abfss://acme:key@127.0.0.1:10000/logs",
+        "abfs://acme@127.0.0.1:10000",
+        "hdfs://host:9000/in",
+    ],
+)
+def test_other_locations_are_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("HEADGATE_TEST", text)
+    with pytest.raises(env.EnvironmentProblem, match="HEADGATE_TEST must name locations such as s3://bucket/folder"):
+        env.object_locations("HEADGATE_TEST")
 
 
 def test_the_data_plane_gets_what_deep_storage_needs_and_no_secret_of_the_control_plane(

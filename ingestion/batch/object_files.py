@@ -1,4 +1,6 @@
-"""Objects that a spec names in S3: below the locations of the site, read with the site's own credentials."""
+"""Objects that a spec names in S3, Google's or Azure's storage: below the locations of the site, read with the site's
+own credentials.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,18 @@ from typing import BinaryIO, cast
 from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.batch.files import MOST_FILES, FoundFile
 from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
-from ingestion.specs.input_source import S3InputSource, is_below
+from ingestion.specs.input_source import ObjectsInputSource, named_in_specs
 
 _SETTING = "HEADGATE_INPUT_LOCATIONS"
 
 
 class Locations:
-    """``s3://bucket/folder?options``, as deep storage has them: what lies below may be read."""
+    """Such as ``s3://bucket/folder?options``, as deep storage has them: what lies below may be read."""
 
     def __init__(self, locations: Sequence[str]) -> None:
         self._all = [_Location(text) for text in locations]
 
-    def files_of(self, source: S3InputSource) -> list[FoundFile]:
+    def files_of(self, source: ObjectsInputSource) -> list[FoundFile]:
         """Those that a source names, by path; empty ones are passed over later. Raises ``InputRefused``,
         ``DeepStorageError``.
         """
@@ -49,7 +51,7 @@ class Locations:
 
     def _of(self, address: str) -> _Location:
         for place in self._all:
-            if is_below(address, place.address):
+            if address.startswith(f"{place.address}/"):
                 return place
         raise InputRefused(f"{address} is not below the locations of {_SETTING}.")
 
@@ -57,7 +59,7 @@ class Locations:
 class _Location:
     def __init__(self, text: str) -> None:
         self._text = text
-        self.address = text.partition("?")[0].rstrip("/")
+        self.address = named_in_specs(text)
 
     @cached_property
     def storage(self) -> DeepStorage:
