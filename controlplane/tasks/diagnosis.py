@@ -14,6 +14,7 @@ from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
 from ingestion.specs.io_config import IOConfig
 from ingestion.specs.kafka_properties import without_effect
+from ingestion.specs.schema_options import schema_options_without_effect
 from ingestion.specs.stored import io_config_of
 
 
@@ -204,17 +205,9 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     if (io_config.get("headerBasedFilterConfig") or {}).get("stringDecodingCacheSize"):
         options.append("ioConfig.headerBasedFilterConfig.stringDecodingCacheSize: headers are decoded as they come")
     schema = _part(spec, "dataSchema")
-    if schema.get("projections"):
-        options.append("dataSchema.projections: queries read the rows")
     if schema.get("granularitySpec", {}).get("intervals"):
         options.append("dataSchema.granularitySpec.intervals: a stream has none")
-    for dimension in schema.get("dimensionsSpec", {}).get("dimensions", []):
-        if isinstance(dimension, dict) and not dimension.get("createBitmapIndex", True):
-            path = f"dataSchema.dimensionsSpec.dimensions[{dimension.get('name')}].createBitmapIndex"
-            options.append(f"{path}: Parquet has no bitmap index")
-        if isinstance(dimension, dict) and dimension.get("formatVersion") is not None:
-            path = f"dataSchema.dimensionsSpec.dimensions[{dimension.get('name')}].formatVersion"
-            options.append(f"{path}: Parquet has one form of nested columns")
+    options += schema_options_without_effect(schema)
     if scaler.get("stopTaskCountRatio") is not None:
         options.append(f"ioConfig.autoScalerConfig.stopTaskCountRatio: {_ONE_GROUP}")
     if spec.get("context"):

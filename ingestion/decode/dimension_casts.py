@@ -24,7 +24,7 @@ from ingestion.decode.druid_arrays import cast_to
 from ingestion.decode.druid_values import Fails, of_json, unwrapped
 from ingestion.decode.java_texts import UNREADABLE, whole_number
 from ingestion.rows import JSON_TYPE
-from ingestion.specs.data_schema import CastType
+from ingestion.specs.cast_types import CastType
 
 _ARROW = {"LONG": pa.int64(), "DOUBLE": pa.float64()}
 

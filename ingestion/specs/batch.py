@@ -29,6 +29,7 @@ from ingestion.specs.input_format import JsonInputFormat
 from ingestion.specs.input_source import DruidInputSource, InlineInputSource, InputSource, parts_of
 from ingestion.specs.intervals import interval_ms
 from ingestion.specs.protocol import MOST_UNREAD
+from ingestion.specs.schema_options import schema_options_without_effect
 
 BatchType = Literal["index_parallel", "index"]
 BATCH_TYPES = ("index_parallel", "index")
@@ -319,8 +320,7 @@ def options_without_effect(stored: Mapping[str, Any]) -> list[str]:
     for name in ("indexSpec", "indexSpecForIntermediatePersists"):
         unread = IndexSpec.model_validate(tuning.get(name) or {}).without_effect()
         options += [f"tuningConfig.{name}.{option}: {why}" for option, why in unread.items()]
-    if schema.get("projections"):
-        options.append("dataSchema.projections: queries read the rows")
+    options += schema_options_without_effect(schema)
     if spec.get("ioConfig", {}).get("inputFormat", {}).get("keepNullColumns"):
         options.append("ioConfig.inputFormat.keepNullColumns: a column without any value is not stored")
     if stored.get("context"):

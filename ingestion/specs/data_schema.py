@@ -8,12 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name, utc
+from ingestion.specs.cast_types import PLAIN, CastType, cast_type
 from ingestion.specs.filters import Filter, Language, within_limits
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.joda import strptime_patterns
 from ingestion.specs.limits import (
     LONGEST_EXPRESSION,
     LONGEST_PATTERN,
+    LONGEST_TYPE,
     MOST_COLUMNS,
     MOST_EXPRESSIONS,
     MOST_FIELDS,
@@ -27,7 +29,6 @@ from ingestion.specs.limits import (
 from ingestion.specs.metrics import FilteredMetric, Metric, fields_of
 from ingestion.specs.periods import AnyGranularity, granularity_of
 
-CastType = Literal["LONG", "DOUBLE", "STRING", "ARRAY<LONG>", "ARRAY<DOUBLE>", "ARRAY<STRING>"]
 TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
 
 
@@ -71,19 +72,21 @@ class DimensionSchema(SpecModel):
     multiValueHandling: Literal["SORTED_ARRAY", "SORTED_SET", "ARRAY"] = "SORTED_ARRAY"
     createBitmapIndex: bool = True  # Parquet has no such index
     formatVersion: int | None = None  # of Druid's nested columns: Parquet has one form
-    # What an auto column's values are taken for. A float is a double, as in Druid.
-    castToType: CastType | Literal["FLOAT", "COMPLEX<json>"] | None = None
+    # What an auto column's values are taken for.
+    castToType: str | None = Field(default=None, max_length=LONGEST_TYPE)
 
     @field_validator("multiValueHandling", mode="before")
     @classmethod
     def _any_case(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
 
-    @field_validator("castToType", mode="before")
+    @field_validator("castToType")
     @classmethod
-    def _plain_in_any_case(cls, value: Any) -> Any:
-        plain = isinstance(value, str) and value.upper() in ("LONG", "DOUBLE", "FLOAT", "STRING")
-        return value.upper() if plain else value
+    def _as_druid_reads_it(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        cast_type(value)
+        return value.upper() if value.upper() in PLAIN else value
 
     @model_validator(mode="after")
     def _auto_alone_is_cast(self) -> DimensionSchema:
@@ -94,9 +97,7 @@ class DimensionSchema(SpecModel):
     @property
     def taken_for(self) -> CastType | None:
         """The type that values are cast to; None: that which they suggest."""
-        if self.castToType == "FLOAT":
-            return "DOUBLE"
-        return None if self.castToType == "COMPLEX<json>" else self.castToType
+        return None if self.castToType is None else cast_type(self.castToType)
 
     @field_validator("name")
     @classmethod

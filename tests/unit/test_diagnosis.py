@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.segments.selectors import Totals
 from controlplane.tasks.diagnosis import Facts, options_without_effect, why_nothing
-from ingestion.specs import parse_task_spec
+from ingestion.specs import batch, parse_task_spec
 
 SPEC: dict[str, Any] = {
     "type": "index_kafka_share_group",
@@ -193,3 +193,12 @@ def test_options_of_the_data_schema_without_effect_are_named() -> None:
         "dataSchema.granularitySpec.intervals",
         "dataSchema.dimensionsSpec.dimensions[b].createBitmapIndex",
     ]
+
+
+def test_a_type_that_casts_nothing_is_named_of_every_kind_of_task() -> None:
+    casts = {"a": "LONG", "b": "INTEGER", "c": "COMPLEX<json>", "d": None, "e": "ARRAY<FLOAT>"}
+    dimensions = [{"type": "auto", "name": name, "castToType": kind} for name, kind in casts.items()]
+    spec = {"spec": {"dataSchema": {"dimensionsSpec": {"dimensions": dimensions}}}}
+    named = [f"dataSchema.dimensionsSpec.dimensions[{n}].castToType" for n in "bc"]
+    for options in (options_without_effect(spec, supervised=True), batch.options_without_effect(spec)):
+        assert [text.split(":")[0] for text in options] == named

@@ -227,6 +227,21 @@ def test_columns_of_one_kind_are_cast_as_each_value_is() -> None:
     assert cast_to("STRING", *texts, r'"\n"', "1").rows.column("x").to_pylist() == ["a", "1e3", "", "\n", "1"]
 
 
+NOTHING_ASKED = ["nonsense", "", "array<long>", "COMPLEX<json>", "ARRAY<ARRAY<LONG>>", "ARRAY<COMPLEX<json>>"]
+
+
+@pytest.mark.parametrize("kind", NOTHING_ASKED)
+def test_what_is_no_type_casts_nothing(kind: str) -> None:
+    """Each value keeps the type that it suggests."""
+    assert cast_to(kind, "7", "8").rows.column("x").to_pylist() == [7, 8]
+    assert cast_to(kind, '"7"', '"8"').rows.column("x").to_pylist() == ["7", "8"]
+
+
+def test_arrays_of_floats_are_arrays_of_doubles() -> None:
+    for kind in ("ARRAY<FLOAT>", "ARRAY<float>", "ARRAY<double>"):
+        assert cast_to(kind, "[0.1, 16777217]").rows.column("x").to_pylist() == ["[0.1, 16777217.0]"]
+
+
 def test_a_text_of_very_many_digits_is_the_greatest_long() -> None:
     digits = "9" * 5000
     found = cast_to("LONG", f'"{digits}"', f'"-{digits}"')
@@ -237,8 +252,11 @@ def test_a_text_of_very_many_digits_is_the_greatest_long() -> None:
 @pytest.mark.parametrize(
     ("dimension", "told"),
     [
-        ({"type": "auto", "castToType": "nonsense"}, "castToType"),
-        ({"type": "auto", "castToType": "ARRAY<FLOAT>"}, "castToType"),
+        ({"type": "auto", "castToType": "ARRAY<nonsense>"}, "'ARRAY<nonsense>' is an array of no type"),
+        ({"type": "auto", "castToType": "ARRAY<ARRAY<none>>"}, "'ARRAY<none>' is an array of no type"),
+        ({"type": "auto", "castToType": "ARRAY<LONG"}, "'ARRAY<LONG' is an array of no type"),
+        ({"type": "auto", "castToType": "complex"}, "of complex ones there is COMPLEX<json>"),
+        ({"type": "auto", "castToType": "COMPLEX<hyperUnique>"}, "of complex ones there is COMPLEX<json>"),
         ({"type": "auto", "castToType": 7}, "castToType"),
         ({"type": "long", "castToType": "LONG"}, "castToType is of dimensions of type auto; x is of type long"),
     ],
