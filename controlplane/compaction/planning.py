@@ -119,15 +119,18 @@ def segments_of(interval: Interval) -> tuple[Sequence[Seen], dict[str, Written]]
     rows = list(
         Segment.objects.filter(
             datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end, used=True
-        ).only("id", "rows", "size_bytes", "created_at", "task_id")
+        )
+        .select_related("schema")
+        .only("id", "rows", "size_bytes", "created_at", "task_id", "schema__extents")
     )
     written = written_by(s.task_id for s in rows)
-    kinds = {task: w.kind for task, w in written.items()}
+    ways = {(s.task_id, s.schema.extents) for s in rows if s.task_id in written}
+    kinds = {(task, extents): written[task].kind(extents) for task, extents in ways}
     return [_seen(s, kinds) for s in rows], written
 
 
-def _seen(segment: Segment, kinds: dict[str, str]) -> Seen:
-    kind = kinds.get(segment.task_id)
+def _seen(segment: Segment, kinds: dict[tuple[str, bool], str]) -> Seen:
+    kind = kinds.get((segment.task_id, segment.schema.extents))
     return Seen(segment.pk, segment.rows, segment.size_bytes, segment.created_at, kind)
 
 
@@ -164,8 +167,8 @@ def make_job(
     interval = looked.interval
     datasource: Datasource = interval.datasource
     newest = max(group.segments, key=lambda s: s.created_at)
-    tasks = {s.pk: s.task_id for s in Segment.objects.filter(pk=newest.id).only("id", "task_id")}
-    written = looked.written[tasks[newest.id]]
+    by, extents = Segment.objects.values_list("task_id", "schema__extents").get(pk=newest.id)
+    written = looked.written[by]
     now = timezone.now()
     try:
         with transaction.atomic():
@@ -180,7 +183,7 @@ def make_job(
                 inputs=[s.id for s in group.segments],
                 data_schema=written.data_schema,
                 index_spec=written.index_spec if index_spec is None else index_spec,
-                rollup=written.rolls_up,
+                rollup=written.rolls_up(extents),
                 max_rows_per_segment=policy.limits.target_rows,
                 rows_before=sum(s.rows for s in group.segments),
                 bytes_before=sum(s.size_bytes for s in group.segments),

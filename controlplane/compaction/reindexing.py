@@ -1,4 +1,7 @@
-"""``compact`` tasks that write rows anew: what their specs leave out is what the segments have that they read."""
+"""Batch tasks that read segments. What the specs of ``compact`` tasks leave out is what the segments have.
+
+A first or last value is made of such values only where the segments keep when these came.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from ingestion.specs import DataSchema, SpecError
 from ingestion.specs.batch_protocol import BatchAssignment
 from ingestion.specs.errors import issue_at
 from ingestion.specs.granularity import Granularity
-from ingestion.specs.metrics import Metric
+from ingestion.specs.metrics import BY_TIME, Metric
 from ingestion.specs.periods import AnyGranularity
 from ingestion.specs.reindexing import Changes, Held
 from ingestion.specs.segment_tasks import CompactTaskSpec, parse_compact_task
@@ -27,15 +30,52 @@ _TIME = "__time"
 def start(task: Task) -> BatchAssignment:
     """What its driver is to do, from here on it alone. Raises ``InvalidInput``, with which the task has failed."""
     given = batches.start(task)
+    ids = [s.id for s in given.inputs]
     try:
+        if task.kind != Task.Kind.REINDEX:
+            _check_moments(given.spec.dataSchema, ids)
+            return given
         spec = parse_compact_task(task.spec)
-        anew = spec.batch_task(_held([s.id for s in given.inputs], spec))
+        anew = spec.batch_task(_held(ids, spec))
+        _check_moments(anew.spec.dataSchema, ids)
     except (SpecError, ValueError) as error:
         refused = InvalidInput(f"{error}.")
         end_task(task, error=refused.detail)
         raise refused from None
     Task.objects.filter(pk=task.pk).update(batch_spec=anew.canonical())
     return given.model_copy(update={"spec": anew.spec})
+
+
+def _check_moments(schema: DataSchema, ids: Collection[UUID]) -> None:
+    """Raise ``SpecError`` for a first or last value of such values, unless these say when their records came."""
+    wanted = [m for m in schema.metricsSpec if m.how in BY_TIME] if schema.granularitySpec.rollup else []
+    if not wanted or not ids:
+        return
+    ways = set(Segment.objects.filter(pk__in=ids).values_list("task_id", "schema__extents"))
+    written = written_by(task for task, _ in ways)
+    for task, extents in sorted(way for way in ways if way[0] in written):
+        held = {m.name: m for m in DataSchema.model_validate(written[task].data_schema).metricsSpec}
+        for metric in wanted:
+            _check_moment(metric, held.get(metric.field or ""), extents)
+
+
+def _check_moment(metric: Metric, held: Metric | None, extents: bool) -> None:
+    if held is None or held.how not in BY_TIME:
+        return
+    if not extents:
+        raise _refused(
+            f"rows with the metric {held.name!r} ({held.type}) can't become one again, as nothing says which of them "
+            "is the first or last: some of the segments were written without rollup, or by an earlier version. Give "
+            "rollup false, or a metricsSpec without it",
+            "granularitySpec",
+            "rollup",
+        )
+    if held.how != metric.how:
+        raise _refused(
+            f"{metric.name!r} ({metric.type}) reads {held.name!r} ({held.type}), and of {held.how} values only a "
+            f"{held.how} one is made",
+            "metricsSpec",
+        )
 
 
 def _held(ids: Collection[UUID], spec: CompactTaskSpec) -> Held:
@@ -95,5 +135,5 @@ def _is_of(spans: Iterable[tuple[datetime, datetime]], granularity: AnyGranulari
     return all(granularity.bucket(start) == (start, end) for start, end in spans)
 
 
-def _refused(message: str) -> SpecError:
-    return SpecError([issue_at([], message)])
+def _refused(message: str, *path: str) -> SpecError:
+    return SpecError([issue_at(list(path), message)])

@@ -15,7 +15,7 @@ from controlplane.tasks.models import Task
 from ingestion.specs import DataSchema, parse_task_spec
 from ingestion.specs.batch import is_batch, parse_batch_spec
 from ingestion.specs.errors import SpecError
-from ingestion.specs.metrics import NOT_AGAIN
+from ingestion.specs.metrics import BY_TIME
 
 _KEPT = {"dataSource", "metricsSpec", "granularitySpec"}
 
@@ -27,18 +27,17 @@ class Written:
     data_schema: dict[str, Any]
     index_spec: dict[str, Any]
 
-    @property
-    def kind(self) -> str:
-        """Equal for segments that can be merged with each other."""
+    def kind(self, extents: bool) -> str:
+        """Equal for segments that can be merged with each other. ``extents``: they have these."""
         schema = DataSchema.model_validate(self.data_schema)
         metrics = sorted((m.name, m.how, m.kind) for m in schema.metricsSpec)
-        return json.dumps([schema.granularitySpec.rollup, metrics])
+        return json.dumps([schema.granularitySpec.rollup, self.rolls_up(extents), metrics])
 
-    @property
-    def rolls_up(self) -> bool:
-        """Whether equal rows become one: not where a metric holds the first or last value of some records."""
+    def rolls_up(self, extents: bool) -> bool:
+        """Whether equal rows become one: where a metric is a first or last value, only of segments with extents."""
         schema = DataSchema.model_validate(self.data_schema)
-        return schema.granularitySpec.rollup and NOT_AGAIN.isdisjoint(m.how for m in schema.metricsSpec)
+        by_time = not BY_TIME.isdisjoint(m.how for m in schema.metricsSpec)
+        return schema.granularitySpec.rollup and (extents or not by_time)
 
 
 def written_by(task_ids: Iterable[str]) -> dict[str, Written]:

@@ -58,9 +58,9 @@ _KNOWN_SCHEMAS = """
 """
 # In order, so that two publishes do not wait for each other.
 _SCHEMAS = """
-    INSERT INTO segments_segmentschema (datasource_id, fingerprint, columns)
-    SELECT f.datasource_id, w.fingerprint, w.columns
-    FROM segments_indexerfence f, unnest(%(fingerprints)s::text[], %(columns)s::jsonb[]) AS w(fingerprint, columns)
+    INSERT INTO segments_segmentschema (datasource_id, fingerprint, columns, extents)
+    SELECT f.datasource_id, w.fingerprint, w.columns, w.extents FROM segments_indexerfence f,
+        unnest(%(fingerprints)s::text[], %(columns)s::jsonb[], %(extents)s::bool[]) AS w(fingerprint, columns, extents)
     WHERE f.task_id = %(task)s AND f.number = %(number)s ORDER BY 2 ON CONFLICT DO NOTHING
 """
 _SEGMENTS = """
@@ -94,16 +94,22 @@ def keep_schemas(task_id: str, number: int, files: Iterable[SegmentFile]) -> Non
 
     To be committed before the publish begins: whoever has the same new schema would wait for the end of that.
     """
-    schemas = {fingerprint(columns): columns for columns in (plain(f.columns) for f in files)}
+    schemas = {_fingerprint(f): f for f in files}
     if not schemas:
         return
     of: Parameters = {"task": task_id, "number": number}
     with cursor() as c:
         known = {name for (name,) in c.execute(_KNOWN_SCHEMAS, {**of, "fingerprints": list(schemas)}).fetchall()}
-    new = {name: json.dumps(columns) for name, columns in schemas.items() if name not in known}
+    new = {name: file for name, file in schemas.items() if name not in known}
     if new:
+        columns = [json.dumps(plain(f.columns)) for f in new.values()]
+        extents = [f.extents for f in new.values()]
         with transaction.atomic(), cursor() as c:
-            c.execute(_SCHEMAS, {**of, "fingerprints": list(new), "columns": list(new.values())})
+            c.execute(_SCHEMAS, {**of, "fingerprints": list(new), "columns": columns, "extents": extents})
+
+
+def _fingerprint(file: SegmentFile) -> str:
+    return fingerprint(plain(file.columns), file.extents)
 
 
 @dataclass(frozen=True)
@@ -205,7 +211,7 @@ class Registration:
             "paths": [f.path for f in files],
             "min_times": [f.min_time for f in files],
             "max_times": [f.max_time for f in files],
-            "schemas": [fingerprint(plain(f.columns)) for f in files],
+            "schemas": [_fingerprint(f) for f in files],
         }
 
     def _receipts(self, segment_ids: Jsonb) -> Parameters:

@@ -125,7 +125,7 @@ def _register(place: Place, interval: Interval, files: Sequence[SegmentFile], no
             path=file.path,
             min_time=file.min_time,
             max_time=file.max_time,
-            schema=SegmentSchema.of(place.datasource, plain(file.columns)),
+            schema=SegmentSchema.of(place.datasource, plain(file.columns), file.extents),
             task_id=place.task_id,
             created_at=now,
         )

@@ -1,4 +1,4 @@
-"""Which columns segments have: kept once for all segments that have the same."""
+"""Which columns segments have: kept once for all segments that have the same, hidden ones included."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ class SegmentSchema(models.Model):
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="schemas", db_index=False)
     fingerprint = models.CharField(max_length=64)
     columns = models.JSONField()
+    # Whether they also tell the first and last record of each row, in columns that are shown to nobody.
+    extents = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["datasource", "fingerprint"], name="one_schema_per_fingerprint")]
 
     @classmethod
-    def of(cls, datasource: Datasource, columns: list[dict[str, str]]) -> SegmentSchema:
+    def of(cls, datasource: Datasource, columns: list[dict[str, str]], extents: bool = False) -> SegmentSchema:
         """The schema with these columns; made if there is none."""
-        defaults = {"columns": columns}
-        return cls.objects.get_or_create(datasource=datasource, fingerprint=fingerprint(columns), defaults=defaults)[0]
+        defaults = {"columns": columns, "extents": extents}
+        known_by = fingerprint(columns, extents)
+        return cls.objects.get_or_create(datasource=datasource, fingerprint=known_by, defaults=defaults)[0]
 
 
 def plain(columns: Iterable[Column]) -> list[dict[str, str]]:
@@ -34,6 +37,7 @@ def plain(columns: Iterable[Column]) -> list[dict[str, str]]:
     return [{"name": c.name, "type": c.type} for c in columns]
 
 
-def fingerprint(columns: Iterable[dict[str, str]]) -> str:
-    """SHA-256 of names and types in their order, in hexadecimal digits."""
-    return hashlib.sha256(json.dumps([[c["name"], c["type"]] for c in columns]).encode()).hexdigest()
+def fingerprint(columns: Iterable[dict[str, str]], extents: bool = False) -> str:
+    """SHA-256 of names and types in their order, and of ``extents`` if it has them, in hexadecimal digits."""
+    told = [[c["name"], c["type"]] for c in columns]
+    return hashlib.sha256(json.dumps([*told, ["extents"]] if extents else told).encode()).hexdigest()

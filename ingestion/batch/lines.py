@@ -36,6 +36,7 @@ class Line:
     name: str
     at: int
     payload: bytes
+    extents: tuple[int, ...] | None = None  # of a segment's row, where the schema needs them
 
     @property
     def place(self) -> str:

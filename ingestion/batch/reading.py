@@ -21,6 +21,7 @@ from ingestion.segments import DeepStorage
 from ingestion.segments.intervals import intervals_of
 from ingestion.segments.shape import int64s
 from ingestion.specs.batch import BatchSpec
+from ingestion.specs.extents import EXTENTS
 from ingestion.specs.file_format import CONTAINERS, LineFormat
 from ingestion.specs.input_source import DruidInputSource
 from ingestion.specs.intervals import interval_ms
@@ -151,7 +152,8 @@ class Reader:
     def _kept(self, lines: Sequence[Line], decoded: Decoded, told: Told) -> pa.Table:
         """The rows that are taken; everything is counted."""
         taken = self._taken.holding(int64s(decoded.rows.column(1).cast(pa.int64())))
-        rows = decoded.rows if taken.all() else decoded.rows.filter(pa.array(taken))
+        found = _with_extents(decoded.rows, lines)
+        rows = found if taken.all() else found.filter(pa.array(taken))
         stored = set(row_indexes(rows).tolist()) if decoded.processed_with_error else set()
         faulty = {i: e for i, e in decoded.processed_with_error.items() if i in stored}
         lost = {**decoded.unparseable, **decoded.crashed}
@@ -175,6 +177,16 @@ class Reader:
             chosen = rows.take(pa.array(np.sort(order[part])))
             place = tuple(int(t.timestamp() * 1000) for t in interval)
             yield (place[0], place[1]), chosen.set_column(0, ROW, pa.array(np.arange(len(chosen), dtype=np.int32)))
+
+
+def _with_extents(rows: pa.Table, lines: Sequence[Line]) -> pa.Table:
+    """Those of the lines, for the rows that were made of them."""
+    if not lines or lines[0].extents is None:
+        return rows
+    held = np.array([line.extents for line in lines], np.int64)[row_indexes(rows)]
+    for number, name in enumerate(EXTENTS):
+        rows = rows.append_column(name, pa.array(held[:, number]))
+    return rows
 
 
 def _unread(line: Line, error: str, *, stored: bool) -> UnreadRecord:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -16,9 +17,11 @@ from ingestion.batch.lines import Line
 from ingestion.rows import JSON_TYPE, TIME
 from ingestion.segments import DamagedSegment, DeepStorage, verify
 from ingestion.segments.errors import storage_error
+from ingestion.segments.shape import Shape
 from ingestion.sketches.types import SketchType
 from ingestion.specs import DataSchema
 from ingestion.specs.compaction import InputSegment
+from ingestion.specs.extents import EXTENTS
 from ingestion.specs.metrics import fields_of, plain
 from ingestion.specs.sketch_metrics import SketchMetric
 
@@ -37,10 +40,12 @@ def rows_of(
         with storage.open(segment.path) as opened:
             file = pq.ParquetFile(opened)
             _check_sketches(file.schema_arrow, schema)
+            needed = Shape.of(schema).has_extents
             for batch in file.iter_batches(_ROWS, use_threads=False):
-                for row in _plain(batch):
+                for row, extents in zip(_plain(batch), _extents(batch, needed), strict=True):
                     if interval[0] <= row[TIME] < interval[1]:
-                        yield Line(f"{segment.path}, row", number, json.dumps(row, ensure_ascii=False).encode())
+                        payload = json.dumps(row, ensure_ascii=False).encode()
+                        yield Line(f"{segment.path}, row", number, payload, extents)
                     number += 1
     except pa.ArrowException as error:
         raise DamagedSegment(f"{segment.path} can't be read as Parquet: {error}") from error
@@ -64,8 +69,16 @@ def _check_sketches(columns: pa.Schema, schema: DataSchema) -> None:
             )
 
 
+def _extents(batch: pa.RecordBatch, needed: bool) -> Iterable[tuple[int, ...] | None]:
+    """Of each row; None where the segment has none."""
+    if not needed or EXTENTS[0] not in batch.schema.names:
+        return itertools.repeat(None, len(batch))
+    return zip(*(batch.column(name).to_pylist() for name in EXTENTS), strict=True)
+
+
 def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """What is null is left out."""
+    """Without what is hidden; what is null is left out."""
+    batch = batch.select([name for name in batch.schema.names if name not in EXTENTS])
     columns: list[list[Any]] = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if field.name == TIME:

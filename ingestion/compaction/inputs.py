@@ -17,6 +17,7 @@ from ingestion.segments import DamagedSegment, DeepStorage, SegmentError, verify
 from ingestion.segments.errors import storage_error
 from ingestion.sketches.types import SKETCH_TYPES
 from ingestion.specs.compaction import InputSegment
+from ingestion.specs.extents import EXTENTS
 from ingestion.specs.protocol import Column
 
 _LEAD = 1  # a segment's first column is its rows' time
@@ -42,6 +43,12 @@ def united(schemas: Sequence[Sequence[Column]]) -> list[pa.Field]:
     return columns.fields
 
 
+class LacksExtents(SegmentError):
+    """Rows of a segment say nothing of what makes a record the first or the last."""
+
+    permanent = True
+
+
 class Inputs:
     """Reads segments one after the other, and counts: rows by segment, and the sums of ``counts``, whole numbers.
 
@@ -55,6 +62,7 @@ class Inputs:
         self._storage = storage
         self._segments = segments
         self._fields = list(fields)
+        self._extents = {f.name for f in fields}.intersection(EXTENTS)
         self._places = {f.name: 1 + i for i, f in enumerate(fields) if f.name in counts}
         self.rows: dict[UUID, int] = {}
         self.sums: Counter[str] = Counter()
@@ -81,7 +89,9 @@ class Inputs:
             rows = 0
             with _opened(self._storage, segment) as opened:
                 try:
-                    for batch in pq.ParquetFile(opened).iter_batches(_BATCH_ROWS, use_threads=False):
+                    file = pq.ParquetFile(opened)
+                    self._check_extents(file.schema_arrow, segment)
+                    for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
                         rows += len(batch)
                         yield from self._shaped(batch)
                 except pa.ArrowException as error:
@@ -89,6 +99,13 @@ class Inputs:
                 except OSError as error:
                     raise storage_error(f"read {segment.path}", error) from error
             self.rows[segment.id] = rows
+
+    def _check_extents(self, columns: pa.Schema, segment: InputSegment) -> None:
+        if not self._extents.issubset(columns.names):
+            raise LacksExtents(
+                f"{segment.path} does not keep when the first and last records of its rows came: it was written by an "
+                "earlier version, or without rollup, and its rows can't be rolled up again"
+            )
 
     def _shaped(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = conformed(pa.Table.from_batches([batch]), self._fields, _LEAD)

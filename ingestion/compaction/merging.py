@@ -20,7 +20,8 @@ from ingestion.segments.writer import Target, write_interval
 from ingestion.sketches.merging import Merger
 from ingestion.sketches.types import SketchType, sketches
 from ingestion.specs.compaction import CompactionJob
-from ingestion.specs.metrics import NOT_AGAIN
+from ingestion.specs.extents import EXTENTS
+from ingestion.specs.metrics import BY_TIME
 from ingestion.specs.protocol import SegmentFile
 
 MEMORY_BYTES = 512 * 1024 * 1024  # for sorting and grouping; what is more goes to disk
@@ -28,6 +29,8 @@ _BATCH_ROWS = 65_536
 _WHOLE = "(((sum({0})::HUGEINT % {1} + {1} + {2}) % {1}) - {2})::BIGINT"  # as in Druid, it wraps around
 _MODULUS = "18446744073709551616::HUGEINT"
 _HALF = "9223372036854775808::HUGEINT"
+_EXTENT_FIELDS = [pa.field(name, pa.int64()) for name in EXTENTS]
+_HOW_OF_EXTENTS = dict(zip(EXTENTS, ("first", "first", "last", "last"), strict=True))
 
 
 class MergeFailed(IngestionError):
@@ -47,12 +50,13 @@ def merge(job: CompactionJob, storage: DeepStorage, scratch: Path, memory_bytes:
     """Write the rows of the job's segments as files of ``max_rows_per_segment`` rows at most.
 
     ``scratch``: a folder for what does not fit into memory, and files on their way. Raises ``DeepStorageError``,
-    ``DamagedSegment`` for a file that is not what was registered, and ``MergeFailed``.
+    ``DamagedSegment`` for a file that is not what was registered, ``LacksExtents`` for one whose rows can't be rolled
+    up, and ``MergeFailed``.
     """
     how = {m.name: m.how for m in job.data_schema.metricsSpec}
     fields = united(job.schemas)
-    if job.rollup:
-        _check_mergeable(how)
+    if job.rollup and not BY_TIME.isdisjoint(how.values()):
+        fields += _EXTENT_FIELDS
     counts = [name for name, what in how.items() if what == "count"] if job.rollup else []
     inputs = Inputs(storage, job.segments, fields, counts)
     written = _Sums(counts, fields)
@@ -76,17 +80,6 @@ def merge(job: CompactionJob, storage: DeepStorage, scratch: Path, memory_bytes:
     return Merged(files, inputs.rows, {name: (inputs.sums[name], written.sums[name]) for name in counts})
 
 
-def _check_mergeable(how: Mapping[str, str]) -> None:
-    names = unmergeable(how)
-    if names:
-        raise MergeFailed(f"{', '.join(names)}: rows that hold a first or last value can't be rolled up again", True)
-
-
-def unmergeable(how: Mapping[str, str]) -> list[str]:
-    """The metrics of which rows can't be merged, as the times of what they hold are not stored."""
-    return [name for name, what in how.items() if what in NOT_AGAIN]
-
-
 def sorted_rows(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
     """By time, then by the dimensions in their order, nulls last; JSON and lists have none."""
     keys = [f"c{i}" for i, f in enumerate(fields, 1) if f.name not in how and not _has_no_order(f.type)]
@@ -94,9 +87,13 @@ def sorted_rows(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
 
 
 def rolled_up(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
-    """A row for each time and dimensions, in the same order; in the end the texts of JSON and lists decide."""
-    named = list(enumerate(fields, 1))
-    values = ["c0", *(_value(f"c{i}", f, how.get(f.name, "")) for i, f in named)]
+    """A row for each time and dimensions, in the same order; in the end the texts of JSON and lists decide.
+
+    Where a metric is a first or last value, ``fields`` has the extents too.
+    """
+    named, how = list(enumerate(fields, 1)), {**how, **_HOW_OF_EXTENTS}
+    moments = _moments({f.name: f"c{i}" for i, f in named})
+    values = ["c0", *(_value(f"c{i}", f, how.get(f.name, ""), moments) for i, f in named)]
     dimensions = [(f"c{i}", f.type) for i, f in named if f.name not in how]
     keys = ["c0", *(c for c, _ in dimensions)]
     ordered = ["c0", *(c for c, kind in dimensions if not _has_no_order(kind))]
@@ -106,9 +103,23 @@ def rolled_up(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
     return f"SELECT {selected} FROM rows GROUP BY {', '.join(keys)} ORDER BY {order}"  # noqa: S608 - likewise
 
 
-def _value(column: str, field: pa.Field, how: str) -> str:
+def _moments(columns: Mapping[str, str]) -> dict[str, str]:
+    """By what the first of rows is the least, and the last the greatest: a time, and of equal ones the order."""
+    if EXTENTS[0] not in columns:
+        return {}
+    places = [columns[name] for name in EXTENTS]
+    return {
+        how: f"({time}::HUGEINT * {_MODULUS} + {order})"
+        for how, time, order in (("first", *places[:2]), ("last", *places[2:]))
+    }
+
+
+def _value(column: str, field: pa.Field, how: str, moments: Mapping[str, str]) -> str:
     if not how:
         return column
+    if how in BY_TIME:
+        chosen = "arg_min_null" if how == "first" else "arg_max_null"
+        return f"{chosen}({column}, {moments[how]}) AS {column}"
     if isinstance(field.type, SketchType):
         return f"list({column}) FILTER ({column} IS NOT NULL) AS {column}"  # of which ``_tables`` makes one
     if how in ("count", "sum"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,6 +46,6 @@ def write_segments(
         return []
     places = Places()
     places.add(partitions, offsets)
-    run = HeldRun.of(rows, Shape.of(schema))
+    run = HeldRun.of(rows, Shape.of(schema), time.time_ns())
     target = Target(schema, version, storage, scratch, max_rows_per_segment, index_spec)
     return write_rows(run.blocks(run.fields, GROUP_BYTES), places, target)

@@ -27,9 +27,12 @@ class HeldRun:
     first_ms: int
 
     @classmethod
-    def of(cls, rows: pa.Table, shape: Shape) -> HeldRun:
-        """Of decoded rows, one at least, that stand in the order of column 0, the records' numbers."""
-        taken = shape.taken_in(rows)
+    def of(cls, rows: pa.Table, shape: Shape, came: int) -> HeldRun:
+        """Of decoded rows, one at least, that stand in the order of column 0, the records' numbers.
+
+        ``came``: as of ``Shape.taken_in``.
+        """
+        taken = shape.taken_in(rows, came)
         keys = [taken.column(shape.lead)] if shape.rollup else shape.keys(taken)
         return cls(taken, sorted_order(keys), shape, int(shape.times(taken).min()))
 

@@ -59,7 +59,8 @@ class RowIndex:
         self._begin()
 
     def _begin(self) -> None:
-        self._open = Generation()
+        self._came = time.time_ns()
+        self._open = Generation(self._came)
         self._places = Places()
         self._columns = Columns()
         self._runs: list[SpilledRun] = []
@@ -134,7 +135,7 @@ class RowIndex:
         if self._persister.failed:
             return False  # it is the next ``add`` that says so
         self._persister.begin(self._open, self._names)
-        self._open = Generation()
+        self._open = Generation(self._came)
         self._persisted_at = self._clock()
         return True
 
@@ -203,7 +204,10 @@ class RowIndex:
         generations = [*self._persister.failed, self._open]
         batches = [batch for g in generations for batch in g.batches]
         columns = self._columns.fields
-        return [HeldRun.of(pa.concat_tables([conformed(b, columns) for b in batches]), self._shape)] if batches else []
+        if not batches:
+            return []
+        rows = pa.concat_tables([conformed(b, columns) for b in batches])
+        return [HeldRun.of(rows, self._shape, self._came)]
 
     def _fit(self, fields: list[pa.Field]) -> None:
         """Sort and merge anew the runs of which a column's type has become another by a later batch."""

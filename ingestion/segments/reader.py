@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from ingestion.rows import TIME, TIME_TYPE, Columns, conformed
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment, storage_error
+from ingestion.specs.extents import EXTENTS
 
 _CHUNK = 1024 * 1024
 _LEAD = 1  # a segment's first column is its rows' time
@@ -32,10 +33,14 @@ class Registered(Protocol):
 
 
 def read_segment(storage: DeepStorage, path: str) -> pa.Table:
-    """All rows of a segment file. Raises ``DeepStorageError``, or ``DamagedSegment`` if it is no Parquet file."""
+    """All rows of a segment file, without the hidden columns.
+
+    Raises ``DeepStorageError``, or ``DamagedSegment`` if it is no Parquet file.
+    """
     with storage.open(path) as file:
         try:
-            return pq.read_table(file)
+            rows = pq.read_table(file)
+            return rows.select([i for i, name in enumerate(rows.column_names) if name not in EXTENTS])
         except pa.ArrowException as error:
             raise DamagedSegment(f"{path} can't be read as Parquet: {error}") from error
 
@@ -43,15 +48,16 @@ def read_segment(storage: DeepStorage, path: str) -> pa.Table:
 def read_segments(storage: DeepStorage, paths: Sequence[str]) -> pa.RecordBatchReader:
     """The rows of these segments one after the other, each column in the type that holds what it holds in all of them.
 
-    A segment without a column has nulls there. Schemas are read at once, rows a batch at a time while the reader is
-    read. Raises ``DeepStorageError`` or ``DamagedSegment``, then too.
+    Hidden columns are left out. A segment without a column has nulls there. Schemas are read at once, rows a batch at a
+    time while the reader is read. Raises ``DeepStorageError`` or ``DamagedSegment``, then too.
     """
     columns = Columns()
     for path in paths:
         with _parquet(storage, path) as file:
             columns.add(file.schema_arrow.empty_table(), _LEAD)
-    schema = pa.schema([(TIME, TIME_TYPE), *((f.name, f.type) for f in columns.fields)])
-    return pa.RecordBatchReader.from_batches(schema, _batches(storage, paths, columns.fields))
+    fields = [f for f in columns.fields if f.name not in EXTENTS]
+    schema = pa.schema([(TIME, TIME_TYPE), *((f.name, f.type) for f in fields)])
+    return pa.RecordBatchReader.from_batches(schema, _batches(storage, paths, fields))
 
 
 def _batches(storage: DeepStorage, paths: Sequence[str], fields: list[pa.Field]) -> Iterator[pa.RecordBatch]:

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.floats import as_floats
-from ingestion.segments.shape import EXTENTS, Integers, Shape, flat, int64s, sorted_order
+from ingestion.segments.shape import Integers, Shape, flat, int64s, sorted_order
+from ingestion.specs.extents import EXTENTS
 
-_FIRST_TIME, _FIRST_RECORD, _LAST_TIME, _LAST_RECORD = range(1, 1 + len(EXTENTS))
+_FIRST_TIME, _FIRST_ORDER, _LAST_TIME, _LAST_ORDER = range(1, 1 + len(EXTENTS))
 _EXTREMES: dict[str, dict[pa.DataType, Any]] = {
     "min": {pa.int64(): np.iinfo(np.int64).max, pa.float64(): np.inf},
     "max": {pa.int64(): np.iinfo(np.int64).min, pa.float64(): -np.inf},
@@ -30,17 +31,15 @@ def rolled_up(rows: pa.Table, shape: Shape) -> pa.Table:
     columns = [flat(c) for c in rows.columns]
     table = pa.table(columns, names=rows.column_names)
     keys = shape.keys(table)
-    first_record = [table.column(_FIRST_TIME), table.column(_FIRST_RECORD)] if shape.has_extents else []
-    order = sorted_order([*keys, *first_record])
+    first_extent = [table.column(_FIRST_TIME), table.column(_FIRST_ORDER)] if shape.has_extents else []
+    order = sorted_order([*keys, *first_extent])
     if order is None:
         return table
     groups = _Groups.of(keys, order)
-    lasts = groups.lasts(int64s(columns[_LAST_TIME]), int64s(columns[_LAST_RECORD])) if shape.has_extents else None
+    lasts = groups.lasts(int64s(columns[_LAST_TIME]), int64s(columns[_LAST_ORDER])) if shape.has_extents else None
     merged = [_of_records(columns[0], groups), *(c.take(pa.array(groups.firsts)) for c in columns[1 : shape.lead + 1])]
     if lasts is not None:
-        merged[_LAST_TIME], merged[_LAST_RECORD] = (
-            columns[i].take(pa.array(lasts)) for i in (_LAST_TIME, _LAST_RECORD)
-        )
+        merged[_LAST_TIME], merged[_LAST_ORDER] = (columns[i].take(pa.array(lasts)) for i in (_LAST_TIME, _LAST_ORDER))
     for name, column in zip(rows.column_names[shape.lead + 1 :], columns[shape.lead + 1 :], strict=True):
         if name in shape.sketches:
             merged.append(shape.sketches[name].merged(column.take(pa.array(groups.order)), groups.starts))
@@ -68,11 +67,11 @@ class _Groups:
     def firsts(self) -> Integers:
         return self.order[self.starts]
 
-    def lasts(self, times: Integers, records: Integers) -> Integers:
+    def lasts(self, times: Integers, orders: Integers) -> Integers:
         """Of each group the row that holds the last record."""
         ends = np.append(self.starts[1:], len(self.order))
         group = np.repeat(np.arange(len(self.starts)), ends - self.starts)
-        by_last = np.lexsort((records[self.order], times[self.order], group))
+        by_last = np.lexsort((orders[self.order], times[self.order], group))
         lasts: Integers = self.order[by_last[ends - 1]]
         return lasts
 

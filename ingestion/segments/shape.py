@@ -1,7 +1,8 @@
 """Rows on their way to a segment, from the decoder to the last merge: which columns a table of them has.
 
 Column 0 says which records became the row, by number: an int64, or with rollup a list of them. With rollup, if a metric
-is the first or last of something, four more follow (int64): time and number of the first record, then of the last.
+is the first or last of something, four more follow (int64): time and order of the first record, then of the last. The
+segment holds them too, after everything else, so that its rows can become fewer again.
 Then come ``__time`` and what else the segment holds; what is no metric is a dimension.
 
 Rows are sorted by time, then by the dimensions in their order; nulls come last. JSON and lists have no order of their
@@ -21,12 +22,12 @@ import pyarrow.compute as pc
 from ingestion.rows import LIST_TYPE, RECORD_TIME, Columns
 from ingestion.sketches.merging import Merger
 from ingestion.specs import DataSchema
+from ingestion.specs.extents import EXTENTS
 from ingestion.specs.metrics import plain
 from ingestion.specs.sketch_metrics import SketchMetric
 
 Integers = npt.NDArray[np.int64]
 RECORDS = "records"
-EXTENTS = ("first_time", "first_record", "last_time", "last_record")
 
 
 @dataclass(frozen=True)
@@ -51,22 +52,24 @@ class Shape:
     def has_extents(self) -> bool:
         return self.lead > 1
 
-    def taken_in(self, rows: pa.Table) -> pa.Table:
-        """Decoded rows, column 0 the records' numbers, in this shape; neither merged nor sorted."""
+    def taken_in(self, rows: pa.Table, came: int = 0) -> pa.Table:
+        """Decoded rows, column 0 the records' numbers, in this shape; neither merged nor sorted.
+
+        ``came``: the record number 0 in the order of all records. Rows of segments may bring their own extents.
+        """
         records = int64s(rows.column(0))
-        held = _without_record_time(rows)
+        held = rows.select([i for i, f in enumerate(rows.schema) if not _is_own(f)])
         columns, names = held.columns[1:], held.column_names[1:]
         if not self.rollup:
             return pa.table([pa.array(records), *columns], names=[RECORDS, *names])
         lead = [_lists_of_one(records)]
         if self.has_extents:
-            times = _record_times(rows)
-            lead += [pa.array(c) for c in (times, records, times, records)]
+            lead += _extents(rows, records + came)
         return pa.table([*lead, *columns], names=[RECORDS, *EXTENTS[: self.lead - 1], *names])
 
     def fields(self, columns: Columns) -> list[pa.Field]:
         """Those of decoded rows that a segment holds after ``__time``."""
-        return [f for f in columns.fields if not _is_record_time(f)]
+        return [f for f in columns.fields if not _is_own(f)]
 
     def keys(self, rows: pa.Table) -> list[pa.ChunkedArray]:
         """The columns by which rows are sorted, the number of the record aside."""
@@ -87,8 +90,8 @@ class Shape:
         return int64s(rows.column(self.lead).cast(pa.int64()))
 
     def stored(self, rows: pa.Table) -> pa.Table:
-        """What the segment holds of them."""
-        return rows.select(list(range(self.lead, rows.num_columns)))
+        """What the segment holds of them: the extents last."""
+        return rows.select([*range(self.lead, rows.num_columns), *range(1, self.lead)])
 
 
 def mergers_of(schema: DataSchema) -> dict[str, Merger]:
@@ -116,9 +119,13 @@ def int64s(column: pa.Array | pa.ChunkedArray) -> Integers:
     return np.asarray(column.to_numpy(), np.int64)
 
 
-def _without_record_time(rows: pa.Table) -> pa.Table:
-    at = _record_time_at(rows)
-    return rows if at is None else rows.remove_column(at)
+def _extents(rows: pa.Table, order: Integers) -> list[pa.Array]:
+    """Those that rows bring, and where they bring none that of one record."""
+    times = _record_times(rows)
+    own = [pa.array(column) for column in (times, order, times, order)]
+    if EXTENTS[0] not in rows.column_names:
+        return own
+    return [pc.coalesce(flat(rows.column(name)), mine) for name, mine in zip(EXTENTS, own, strict=True)]
 
 
 def _record_times(rows: pa.Table) -> Integers:
@@ -134,6 +141,11 @@ def _record_time_at(rows: pa.Table) -> int | None:
 
 def _is_record_time(field: pa.Field) -> bool:
     return bool(field.name == RECORD_TIME and pa.types.is_timestamp(field.type))
+
+
+def _is_own(field: pa.Field) -> bool:
+    """Whether it is no column of the records'."""
+    return field.name in EXTENTS or _is_record_time(field)
 
 
 def _lists_of_one(records: Integers) -> pa.ListArray:

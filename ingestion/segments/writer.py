@@ -26,6 +26,7 @@ from ingestion.segments.reader import verify
 from ingestion.segments.shape import Shape
 from ingestion.sketches.types import SketchType
 from ingestion.specs import DataSchema, IndexSpec
+from ingestion.specs.extents import EXTENTS
 from ingestion.specs.offsets import Range
 from ingestion.specs.protocol import Column, SegmentFile
 
@@ -150,6 +151,7 @@ class _File:
             min_time=time_of(self._bounds[0]),
             max_time=time_of(self._bounds[-1]),
             columns=columns_of(self._schema),
+            extents=EXTENTS[0] in self._schema.names,
             offsets=offsets,
         )
 
@@ -182,7 +184,8 @@ class _File:
             "headgate.interval": f"{iso(self.interval[0])}/{iso(self.interval[1])}",
             "headgate.version": self._target.version,
         }
-        options = parquet_options(self._target.index_spec, group.schema, self._shape.how, hardly_repeating(group))
+        metrics = (*self._shape.how, *EXTENTS)
+        options = parquet_options(self._target.index_spec, group.schema, metrics, hardly_repeating(group))
         return pq.ParquetWriter(self.local, group.schema.with_metadata(about), **options)
 
     def _closed(self) -> tuple[int, str]:
@@ -250,8 +253,11 @@ def _check(storage: DeepStorage, told: SegmentFile) -> None:
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:
-    """The columns' names and types as a segment's row tells them. Raises ``SegmentError`` for any other type."""
-    return [Column(name=field.name, type=_column_type(field.type)) for field in schema]
+    """The columns' names and types as a segment's row tells them, without the hidden ones.
+
+    Raises ``SegmentError`` for any other type.
+    """
+    return [Column(name=field.name, type=_column_type(field.type)) for field in schema if field.name not in EXTENTS]
 
 
 def _column_type(arrow: pa.DataType) -> Any:

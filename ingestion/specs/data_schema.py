@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name, utc
 from ingestion.specs.cast_types import PLAIN, CastType, cast_type
+from ingestion.specs.extents import EXTENTS
 from ingestion.specs.filters import Filter, Language, within_limits
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.joda import strptime_patterns
@@ -221,8 +222,9 @@ class DataSchema(SpecModel):
         twice = doubles(names)
         if twice:
             raise ValueError(f"columns are named twice among dimensions and metrics: {listed(twice)}")
-        if "__record_time" in names:
-            raise ValueError("__record_time is a name of the decoder's own and can't be a dimension or metric")
+        own = sorted({"__record_time", *EXTENTS}.intersection(names))
+        if own:
+            raise ValueError(f"{own[0]} is a name of Headgate's own and can't be a dimension or metric")
         return self
 
     @model_validator(mode="after")
@@ -238,5 +240,5 @@ class DataSchema(SpecModel):
     def undiscovered(self) -> frozenset[str]:
         """Fields that never become columns by discovery: as in Druid also those that metrics read or are named as."""
         metrics = {m.name for m in self.metricsSpec} | fields_of(self.metricsSpec)
-        excluded = {*self.dimensionsSpec.dimensionExclusions, self.timestampSpec.column, "__time"}
+        excluded = {*self.dimensionsSpec.dimensionExclusions, self.timestampSpec.column, "__time", *EXTENTS}
         return frozenset(metrics | excluded)

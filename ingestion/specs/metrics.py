@@ -16,8 +16,8 @@ from ingestion.specs.limits import DEEPEST_FILTER, LONGEST_EXPRESSION, FieldName
 from ingestion.specs.metric_base import BaseMetric, FieldMetric, ValueKind
 from ingestion.specs.sketch_metrics import SketchMetric
 
-# What tells the first record from the last is not stored with a row: such rows can't be merged again.
-NOT_AGAIN = frozenset({"first", "last"})
+# Which of some rows has the value depends on when its records came: see ``ingestion.specs.extents``.
+BY_TIME = frozenset({"first", "last"})
 _OF_EXPRESSIONS = frozenset({"sum", "min", "max"})
 
 
@@ -139,7 +139,7 @@ class FilteredMetric(BaseMetric):
                 "the filter of a metric has no expressions, which Druid evaluates in another way there: make a field "
                 "of the expression by a transform, and filter by that"
             )
-        if self.how in NOT_AGAIN:
+        if self.how in BY_TIME:
             raise ValueError(f"{self.plain.type} is not filtered here: the first or last record is that of all records")
         return self
 

@@ -164,6 +164,7 @@ class SegmentFile(Message):
     min_time: datetime
     max_time: datetime
     columns: list[Column]
+    extents: bool = False  # it has the columns of ``ingestion.specs.extents`` too
     offsets: dict[Partition, list[OffsetRange]]
 
 

@@ -18,7 +18,7 @@ from ingestion.specs.data_schema import DimensionsSpec
 from ingestion.specs.errors import SpecError, issue_at
 from ingestion.specs.filters import Filter, within_limits
 from ingestion.specs.granularity import MAX_TIME, MIN_TIME, Granularity
-from ingestion.specs.metrics import NOT_AGAIN, CountMetric, Metric, NumberMetric, StringMetric, plain
+from ingestion.specs.metrics import CountMetric, Metric, NumberMetric, StringMetric, plain
 from ingestion.specs.periods import AnyGranularity, granularity_of
 from ingestion.specs.sketch_metrics import HllMetric, ThetaMetric
 
@@ -105,9 +105,7 @@ def data_schema(datasource: str, changes: Changes, held: Held | None) -> dict[st
     rollup = changes.rollup
     if rollup is None:
         rollup = held is not None and held.rollup
-    metrics = (
-        _dumped(changes.metrics) if changes.metrics is not None else _merging(held.metrics, rollup) if held else []
-    )
+    metrics = _dumped(changes.metrics) if changes.metrics is not None else _merging(held.metrics) if held else []
     length = changes.segment_granularity or (held.segment_granularity if held else Granularity.DAY)
     granularity = {"segmentGranularity": length, "queryGranularity": changes.query_granularity or Granularity.NONE}
     return {
@@ -141,19 +139,13 @@ def _dumped(metrics: Sequence[Metric]) -> list[dict[str, Any]]:
     return [m.model_dump(mode="json", by_alias=True, exclude_none=True) for m in metrics]
 
 
-def _merging(metrics: Sequence[Metric], rollup: bool) -> list[dict[str, Any]]:
+def _merging(metrics: Sequence[Metric]) -> list[dict[str, Any]]:
     """What makes of the values of rows the value of all of them: Druid's combining aggregators."""
-    return [_combining(m, rollup) for m in metrics]
+    return [_combining(m) for m in metrics]
 
 
-def _combining(metric: Metric, rollup: bool) -> dict[str, Any]:
+def _combining(metric: Metric) -> dict[str, Any]:
     inner, own = plain(metric), {"name": metric.name, "fieldName": metric.name}
-    if rollup and inner.how in NOT_AGAIN:
-        raise _refused(
-            "granularitySpec.rollup",
-            f"rows with the metric {metric.name!r} ({inner.type}) can't become one again, as nothing says which of "
-            "them is the first or last: give false, or a metricsSpec without it",
-        )
     if isinstance(inner, CountMetric):
         return {**own, "type": "longSum"}
     if isinstance(inner, NumberMetric):

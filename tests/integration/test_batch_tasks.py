@@ -288,7 +288,7 @@ def test_what_it_has_written_is_merged_under_its_schema(root: User, source: Sour
     metrics = [{"type": "count", "name": "n"}]
     task = a_task(root, dataSchema__metricsSpec=metrics)
     known = written_by([task.pk])
-    assert known[task.pk].rolls_up
+    assert known[task.pk].rolls_up(False)
     assert known[task.pk].data_schema["metricsSpec"][0]["name"] == "n"
 
 

@@ -35,12 +35,14 @@ METRICS = [
 NAMED = {"rows": "long", "sum": "double", "most": "long", "users": "COMPLEX<HLLSketch>", "some": "long"}
 
 
-def published(source: Source, columns: dict[str, str], at: int = 0, day: int = 0, task: str = TASK) -> None:
+def published(
+    source: Source, columns: dict[str, str], at: int = 0, day: int = 0, task: str = TASK, extents: bool = False
+) -> None:
     """A segment of ten rows of a day."""
     epoch = start(source, task=task)
     made = segment({0: [(at, at + 10)]}, DAY + day * timedelta(days=1))
     held = [Column.model_validate({"name": n, "type": t}) for n, t in {"__time": "timestamp", **columns}.items()]
-    send(request(epoch, segments=[made.model_copy(update={"columns": held})]), task=task)
+    send(request(epoch, segments=[made.model_copy(update={"columns": held, "extents": extents})]), task=task)
 
 
 def submitted(root: User, **changes: Any) -> Task:
@@ -114,7 +116,7 @@ def test_what_it_has_read_is_replaced_and_its_schema_is_known(source: Source, ro
     assert (task.status, task.message) == ("SUCCESS", "Published 1 segments; 2 were overwritten.")
     assert in_use(source) == [(0, task.pk, 20), (2, TASK, 10)]
     written = written_by([task.pk])[task.pk]
-    assert written.rolls_up and written.data_schema["metricsSpec"] == METRICS[:1]
+    assert written.rolls_up(False) and written.data_schema["metricsSpec"] == METRICS[:1]
 
 
 def test_what_the_segments_do_not_allow_fails_it_with_what_to_give(source: Source, root: User) -> None:
@@ -142,6 +144,43 @@ def test_what_the_segments_do_not_allow_fails_it_with_what_to_give(source: Sourc
     assert clash.startswith("dimensionsSpec: name the dimensions: 'item' is one of the segments")
     published(source, {"item": "string"}, at=200, task="nobody knows")
     assert "not known any more" in refused(metricsSpec=[])
+
+
+def test_first_and_last_values_are_combined_where_all_segments_keep_their_times(source: Source, root: User) -> None:
+    last = {"type": "longLast", "name": "last", "fieldName": "n"}
+    a_writer(source, "sums", metricsSpec=[last], granularitySpec={"rollup": True})
+    published(source, {"item": "string", "last": "long"}, task="sums", extents=True)
+    combined = {"type": "longLast", "name": "last", "fieldName": "last"}
+    assert told(submitted(root, **BY_HOUR))["metricsSpec"] == [combined]
+    assert told(submitted(root, metricsSpec=[combined], **BY_HOUR))["metricsSpec"] == [combined]
+
+    def refused(task: Task) -> str:
+        with pytest.raises(InvalidInput) as why:
+            reindexing.start(task)
+        task.refresh_from_db()
+        assert (task.status, task.error) == ("FAILED", why.value.detail)
+        return task.error
+
+    other = refused(submitted(root, metricsSpec=[{**combined, "type": "longFirst"}], **BY_HOUR))
+    assert other.startswith("metricsSpec: 'last' (longFirst) reads 'last' (longLast)")
+    published(source, {"item": "string", "last": "long"}, at=100, task="sums")
+    older = refused(submitted(root, metricsSpec=[combined], **BY_HOUR))
+    assert older.startswith("granularitySpec.rollup: ") and "by an earlier version" in older
+    kept = {**BY_HOUR["granularitySpec"], "rollup": False}
+    assert told(submitted(root, granularitySpec=kept))["metricsSpec"] == [combined]
+    asked = {"type": "druid", "dataSource": "flights", "interval": "2025-06-01/2025-07-01"}
+    schema = {
+        "dataSource": "flights",
+        "timestampSpec": {"column": "__time", "format": "millis"},
+        "dimensionsSpec": {"dimensions": ["item"]},
+        "metricsSpec": [combined],
+    }
+    reading = {"type": "index_parallel", "inputSource": asked}
+    document = {"type": "index_parallel", "spec": {"dataSchema": schema, "ioConfig": reading}}
+    assert refused(services.submit_task(user=root, document=document)) == older
+    rows = {**schema, "metricsSpec": [{"type": "longSum", "name": "n", "fieldName": "last"}]}
+    document = {"type": "index_parallel", "spec": {"dataSchema": rows, "ioConfig": reading}}
+    assert len(reindexing.start(services.submit_task(user=root, document=document)).inputs) == 2
 
 
 def test_what_can_not_mean_what_it_means_in_druid_is_refused(source: Source, root: User) -> None:

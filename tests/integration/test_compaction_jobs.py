@@ -170,13 +170,40 @@ def test_segments_of_different_metrics_are_not_merged_with_each_other(source: So
     published(source, 20, at=1000, task="task-2")
     published(source, 5, at=2000, task="nobody knows")
     known = written_by(["task-2", "task-3", TASK, "nobody knows"])
-    assert {name: w.rolls_up for name, w in known.items()} == {TASK: False, "task-2": True, "task-3": False}
-    assert len({w.kind for w in known.values()}) == 3
+    assert {name: w.rolls_up(False) for name, w in known.items()} == {TASK: False, "task-2": True, "task-3": False}
+    assert len({w.kind(False) for w in known.values()}) == 3
     planning.plan()
     [job] = asked(an_application())
     assert len(job.segments) == 20
     writers = set(Segment.objects.filter(pk__in=[s.id for s in job.segments]).values_list("task_id", flat=True))
     assert len(writers) == 1
+
+
+def test_first_and_last_values_become_one_where_segments_keep_their_times(source: Source) -> None:
+    """Older ones have jobs of their own, and stay as they are but for their order."""
+    last = [{"type": "longLast", "name": "n", "fieldName": "n"}]
+    a_task(source, "sums", metricsSpec=last, granularitySpec={"rollup": True, "segmentGranularity": "DAY"})
+    epoch = start(source, task="sums")
+    for n in range(40):
+        made = segment({0: [(5 * n, 5 * n + 5)]}).model_copy(update={"extents": n % 2 == 0})
+        send(request(epoch, segments=[made]), task="sums")
+    Segment.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    application = an_application()
+    outcomes: dict[bool, CompactionJob] = {}
+    for _ in range(2):
+        assert planning.plan() == 1  # one an interval and tier
+        [job] = asked(application)
+        outcomes[job.rollup] = job
+        kept = Segment.objects.filter(pk__in=[s.id for s in job.segments]).values_list("schema__extents", flat=True)
+        assert list(kept) == 20 * [job.rollup]
+        what = outcome(job)
+        files = [f.model_copy(update={"extents": job.rollup}) for f in what.segments]
+        jobs.replace(application, job.job_id, what.model_copy(update={"segments": files}))
+    assert set(outcomes) == {False, True}
+    merged = list_segments(source.datasource).values_list("schema__extents", "schema__columns")
+    assert sorted(extents for extents, _ in merged) == [False, True]
+    assert [[c["name"] for c in columns] for _, columns in merged] == [["item"], ["item"]]
+    assert len({kind.kind for kind in planning.segments_of(Interval.objects.get())[0]}) == 2
 
 
 def test_a_config_is_read_strictly_and_says_what_is_merged(source: Source) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import uuid
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,13 @@ import pyarrow as pa
 import pytest
 
 from ingestion.compaction import merge
-from ingestion.compaction.merging import MergeFailed
 from ingestion.rows import JSON_TYPE, LIST_TYPE, joined_rows
-from ingestion.segments import DamagedSegment, LocalStorage, read_segment, write_segments
+from ingestion.segments import DamagedSegment
 from ingestion.segments.shape import Shape, int64s
 from ingestion.specs import DataSchema
-from ingestion.specs.compaction import CompactionJob, InputSegment
-from ingestion.specs.protocol import SegmentFile
 from tests.support.desk import DAY_MS, batch_of, schema_of
+from tests.support.shelf import Shelf, told
 
-DAY = datetime(2025, 6, 1, tzinfo=UTC)
 SUMS = [
     {"type": "count", "name": "n"},
     {"type": "longSum", "name": "sum", "fieldName": "v"},
@@ -54,60 +49,6 @@ def a_batch(dice: random.Random, rows: int = 40) -> pa.Table:
         "max": pa.array(small, pa.float64()),
     }
     return batch_of([dice.choice([0, 1, 60_000, DAY_MS - 1]) for _ in range(rows)], **columns)
-
-
-class Shelf:
-    """Deep storage with segments of the first of June, and what they are to be merged into."""
-
-    def __init__(self, place: Path, schema: DataSchema) -> None:
-        self.storage = LocalStorage(place / "deep", fsync=False)
-        self.scratch = place / "scratch"
-        self.schema = schema
-        self.files: list[SegmentFile] = []
-
-    def write(self, rows: pa.Table) -> list[SegmentFile]:
-        return write_segments(
-            rows,
-            np.zeros(len(rows), np.int32),
-            np.arange(len(rows)),
-            schema=self.schema,
-            version="v",
-            storage=self.storage,
-            scratch=self.scratch,
-        )
-
-    def add(self, rows: pa.Table) -> None:
-        self.files += self.write(rows)
-
-    def job(self, **changes: Any) -> CompactionJob:
-        given: dict[str, Any] = {
-            "job_id": "compact_1",
-            "attempt": 1,
-            "interval_start": DAY,
-            "interval_end": DAY + timedelta(days=1),
-            "version": "v",
-            "data_schema": self.schema,
-            "rollup": self.schema.granularitySpec.rollup,
-            "segments": [
-                InputSegment(id=uuid.uuid4(), path=f.path, rows=f.rows, size_bytes=f.size_bytes, sha256=f.sha256)
-                for f in self.files
-            ],
-            "schemas": [f.columns for f in self.files],
-            "max_rows_per_segment": 5_000_000,
-            "deep_storage": str(self.storage),
-        }
-        return CompactionJob(**{**given, **changes})
-
-    def rows(self, files: list[SegmentFile]) -> pa.Table:
-        return pa.concat_tables([read_segment(self.storage, f.path) for f in files])
-
-
-def told(rows: pa.Table) -> list[str]:
-    """In an order that does not depend on theirs; floats to nine digits, as sums of them depend on it."""
-    return sorted(
-        repr({k: round(v, 9) if isinstance(v, float) else v for k, v in sorted(row.items())})
-        for row in rows.to_pylist()
-    )
 
 
 @pytest.mark.parametrize("rollup", [False, True])
@@ -177,15 +118,3 @@ def test_a_file_that_is_not_what_was_registered_is_not_merged(tmp_path: Path) ->
     gone = job.segments[0].model_copy(update={"path": "d/none.parquet"})
     with pytest.raises(DamagedSegment, match="does not exist"):
         merge(job.model_copy(update={"segments": [gone]}), shelf.storage, shelf.scratch)
-
-
-def test_rows_with_a_first_or_last_value_are_sorted_and_not_rolled_up(tmp_path: Path) -> None:
-    metrics = [*SUMS[:1], {"type": "longLast", "name": "end", "fieldName": "v"}]
-    shelf = Shelf(tmp_path, schema_of(True, metrics))
-    for n in range(3):
-        shelf.add(batch_of([0, 0], n=pa.array([1, 1]), end=pa.array([n, n])))
-    with pytest.raises(MergeFailed, match="end: rows that hold a first or last value") as failed:
-        merge(shelf.job(), shelf.storage, shelf.scratch)
-    assert failed.value.permanent
-    [file] = merge(shelf.job(rollup=False), shelf.storage, shelf.scratch).files
-    assert shelf.rows([file]).column("end").to_pylist() == [0, 1, 2]

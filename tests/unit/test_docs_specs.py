@@ -28,6 +28,7 @@ PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
 SPEC_PAGES = (
     "specs",
     "data-schema",
+    "metrics",
     "sketches",
     "filters-and-expressions",
     "io-config",

@@ -19,6 +19,7 @@ from ingestion.segments import LocalStorage, read_segment, write_segments
 from ingestion.segments.held import HeldRun
 from ingestion.segments.shape import Shape
 from ingestion.specs import DataSchema
+from ingestion.specs.extents import EXTENTS
 from ingestion.specs.offsets import expanded
 from ingestion.specs.protocol import SegmentFile
 from tests.support.decoders import decoder_of
@@ -44,9 +45,10 @@ def rows_of(schema: DataSchema, records: list[dict[str, Any]]) -> pa.Table:
 
 
 def stored(schema: DataSchema, rows: pa.Table) -> pa.Table:
-    """What a segment would hold of them."""
-    run = HeldRun.of(rows, Shape.of(schema))
-    return Shape.of(schema).stored(pa.concat_tables(run.blocks(run.fields, 2**20)))
+    """What a segment would show of them."""
+    run = HeldRun.of(rows, Shape.of(schema), 0)
+    held = Shape.of(schema).stored(pa.concat_tables(run.blocks(run.fields, 2**20)))
+    return held.select([name for name in held.column_names if name not in EXTENTS])
 
 
 def rolled(schema: DataSchema, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -248,7 +250,7 @@ def test_segments_are_split_by_rows_with_all_their_records(tmp_path: Path) -> No
         ([metric("longSum"), metric("doubleSum")], {}, "named twice among dimensions and metrics: m"),
         ([metric("longSum")], {"dimensionsSpec": {"dimensions": ["m"]}}, "named twice"),
         ([{"type": "count", "name": "__time"}], {}, "time column"),
-        ([{"type": "count", "name": "__record_time"}], {}, "decoder's own"),
+        ([{"type": "count", "name": "__record_time"}], {}, "Headgate's own"),
         ([metric("longSum", expression="v * 2")], {}, "give either fieldName or expression"),
     ],
 )

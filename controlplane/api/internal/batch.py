@@ -17,7 +17,7 @@ from ingestion.specs.batch_protocol import BatchPublishRequest
 def start(request: HttpRequest, task_id: str) -> HttpResponse:
     """A driver starts: what it is to do; older attempts are fenced from here on."""
     task = _batch(task_id)
-    return message(reindexing.start(task) if task.kind == Task.Kind.REINDEX else batches.start(task))
+    return message(reindexing.start(task))
 
 
 @for_task("POST")
