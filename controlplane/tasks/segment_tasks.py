@@ -77,7 +77,7 @@ def check_segment_task(user: User, document: Any) -> CompactTaskSpec | KillTaskS
 
 def _written_anew(spec: CompactTaskSpec | KillTaskSpec) -> BatchTaskSpec | None:
     """The batch task that does it; as long as nobody has looked at the segments, what is left out is not known."""
-    return spec.batch_task(None) if isinstance(spec, CompactTaskSpec) and spec.changes.any else None
+    return spec.batch_task(None) if isinstance(spec, CompactTaskSpec) and spec.writes_anew else None
 
 
 def _check_anew(user: User, document: Any, anew: BatchTaskSpec) -> None:

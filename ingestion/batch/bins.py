@@ -21,13 +21,18 @@ class Bins:
         return first + (split * 31 + number) % many
 
 
-def bins_of(rows: Mapping[Place, int], most_rows: int, writers: int) -> Bins:
-    """``rows``: how many each interval has. ``most_rows``: of a segment."""
+def bins_of(
+    rows: Mapping[Place, int], most_rows: int, writers: int, partitions: Mapping[Place, int] | None = None
+) -> Bins:
+    """``rows``: how many each interval has. ``most_rows``: of a segment.
+
+    ``partitions``: how many bins each interval has, where that does not follow from its rows.
+    """
     wanted = max(1, min(most_rows, -(-sum(rows.values()) // max(1, writers))))
     of: dict[Place, tuple[int, int]] = {}
     count = held = 0
     for place in sorted(rows):
-        many = -(-rows[place] // most_rows)
+        many = partitions[place] if partitions is not None else -(-rows[place] // most_rows)
         if held and (many > 1 or held + rows[place] > wanted):
             count, held = count + 1, 0
         of[place] = (count, many)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -19,7 +19,7 @@ from ingestion.decode import Decoded, IsolatedDecoder, JsonDecoder, TooWide, row
 from ingestion.rows import ROW, joined_rows
 from ingestion.segments import DeepStorage
 from ingestion.segments.intervals import intervals_of
-from ingestion.segments.shape import int64s
+from ingestion.segments.shape import int64s, is_own
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.extents import EXTENTS
 from ingestion.specs.file_format import CONTAINERS, LineFormat
@@ -48,6 +48,15 @@ class Chunk:
     number: int  # within its split
     rows: int
     content: bytes
+    held: pa.Schema  # its dimensions that are not null in all rows
+
+    @classmethod
+    def of(cls, place: Place, number: int, rows: pa.Table, metrics: Collection[str]) -> Chunk:
+        """``metrics``: the names of columns that are no dimensions."""
+        counted = rows.set_column(0, ROW, pa.array(np.arange(len(rows), dtype=np.int32)))
+        pairs = zip(rows.schema, rows.columns, strict=True)
+        held = [f for f, c in list(pairs)[2:] if c.null_count < len(c) and f.name not in metrics and not is_own(f)]
+        return cls(place, number, len(rows), _packed(counted), pa.schema(held))
 
     @property
     def table(self) -> pa.Table:
@@ -85,6 +94,7 @@ class Reader:
         self._storage = storage
         self._careful = careful
         self._taken = TakenTimes(spec.dataSchema)
+        self._metrics = {m.name for m in spec.dataSchema.metricsSpec}
         self._granularity = spec.dataSchema.granularitySpec.segmentGranularity
         self._decoder: tuple[LineFormat, JsonDecoder | IsolatedDecoder] | None = None
 
@@ -100,7 +110,7 @@ class Reader:
         number = 0
         for rows in self._gathered(split, told):
             for place, part in self._by_interval(rows):
-                yield Chunk(place, number, len(part), _packed(part))
+                yield Chunk.of(place, number, part, self._metrics)
                 number += 1
 
     def _gathered(self, split: Split, told: Told) -> Iterator[pa.Table]:
@@ -176,7 +186,7 @@ class Reader:
         for interval, part in intervals_of(ms[order], self._granularity):
             chosen = rows.take(pa.array(np.sort(order[part])))
             place = tuple(int(t.timestamp() * 1000) for t in interval)
-            yield (place[0], place[1]), chosen.set_column(0, ROW, pa.array(np.arange(len(chosen), dtype=np.int32)))
+            yield (place[0], place[1]), chosen
 
 
 def _with_extents(rows: pa.Table, lines: Sequence[Line]) -> pa.Table:

@@ -58,7 +58,7 @@ class Shape:
         ``came``: the record number 0 in the order of all records. Rows of segments may bring their own extents.
         """
         records = int64s(rows.column(0))
-        held = rows.select([i for i, f in enumerate(rows.schema) if not _is_own(f)])
+        held = rows.select([i for i, f in enumerate(rows.schema) if not is_own(f)])
         columns, names = held.columns[1:], held.column_names[1:]
         if not self.rollup:
             return pa.table([pa.array(records), *columns], names=[RECORDS, *names])
@@ -69,7 +69,7 @@ class Shape:
 
     def fields(self, columns: Columns) -> list[pa.Field]:
         """Those of decoded rows that a segment holds after ``__time``."""
-        return [f for f in columns.fields if not _is_own(f)]
+        return [f for f in columns.fields if not is_own(f)]
 
     def keys(self, rows: pa.Table) -> list[pa.ChunkedArray]:
         """The columns by which rows are sorted, the number of the record aside."""
@@ -143,7 +143,7 @@ def _is_record_time(field: pa.Field) -> bool:
     return bool(field.name == RECORD_TIME and pa.types.is_timestamp(field.type))
 
 
-def _is_own(field: pa.Field) -> bool:
+def is_own(field: pa.Field) -> bool:
     """Whether it is no column of the records'."""
     return field.name in EXTENTS or _is_record_time(field)
 

@@ -15,17 +15,20 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from pyspark import RDD, SparkContext, StorageLevel
 
-from ingestion.batch.bins import Bins, bins_of
+from ingestion.batch.bins import bins_of
 from ingestion.batch.errors import InputChanged
 from ingestion.batch.inputs import Inputs
+from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Chunk, Place, Told, check_parse_exceptions
 from ingestion.batch.splits import Split, splits_of
 from ingestion.client import ClientError, PublishRefused, TaskOver, Unreachable
 from ingestion.client.batch import BatchControlPlane
 from ingestion.errors import IngestionError
 from ingestion.spark.batch_work import Failed, read, written
+from ingestion.spark.dealing import dealt_by_keys, dealt_by_rows, samples_of
 from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
 from ingestion.specs.batch_protocol import MOST_COLUMNS, MOST_SEGMENTS, BatchAssignment, BatchPublishRequest
@@ -116,14 +119,14 @@ class Batcher:
         slots = self._assignment.slots
         splits = splits_of(spec, Inputs(self._assignment.reachable), slots, self._assignment.inputs)
         self._begin("Reading", len(splits), "splits")
-        dealt = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain))
-        found = dealt.persist(StorageLevel.DISK_ONLY)
-        rows, told = self._read(found, splits)
+        chunks = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain))
+        found = chunks.persist(StorageLevel.DISK_ONLY)
+        rows, held, told = self._read(found, splits)
         if not rows:
             return [], _counters(told, 0)
-        bins = bins_of(rows, spec.tuningConfig.rows_per_segment, slots)
-        self._begin("Writing", bins.count, "parts")
-        done = self._collected(_dealt(found, bins).mapPartitions(written(plain)))
+        dealt, count = self._dealt(found, rows, held)
+        self._begin("Writing", count, "parts")
+        done = self._collected(dealt.mapPartitions(written(plain)))
         records = sum(w.records for w in done)
         if records != sum(rows.values()):
             raise InputChanged(f"{sum(rows.values())} rows were read and {records} written: the input has changed.")
@@ -132,15 +135,36 @@ class Batcher:
         _check_size(files)
         return files, _counters(told, sum(f.rows for f in files))
 
-    def _read(self, found: RDD[Any], splits: Sequence[Split]) -> tuple[Counter[Place], list[Told]]:
-        """How many rows each interval has, and what became of the records."""
+    def _dealt(self, found: RDD[Any], rows: Counter[Place], held: Sequence[pa.Schema]) -> tuple[RDD[Any], int]:
+        """What each writer gets, a Spark partition each, and how many these are."""
+        spec, slots = self._assignment.spec, self._assignment.slots
+        if spec.tuningConfig.dividing is None:
+            bins = bins_of(rows, spec.tuningConfig.rows_per_segment, slots)
+            return dealt_by_rows(found, bins), bins.count
+        keys = Keys.of(spec, held)
+        samples: dict[Place, Sample] = {}
+        if keys.needs_sample:
+            self._begin("Sampling", found.getNumPartitions(), "splits")
+            samples = dict(self._collected(samples_of(found, keys)))
+        division = division_of(spec, keys, rows, samples, slots)
+        if division.bins.count > MOST_SEGMENTS:
+            raise JobFailed(
+                f"partitionsSpec makes {division.bins.count:,} segments, and a task may publish {MOST_SEGMENTS:,}: "
+                "choose a longer segmentGranularity, or fewer partitions."
+            )
+        return dealt_by_keys(found, division), division.bins.count
+
+    def _read(self, found: RDD[Any], splits: Sequence[Split]) -> tuple[Counter[Place], list[pa.Schema], list[Told]]:
+        """How many rows each interval has, which dimensions chunks have, and what became of the records."""
         rows: Counter[Place] = Counter()
+        held: dict[pa.Schema, None] = {}
         told: list[Told] = []
         for item in self._collected(found.map(_without_rows)):
             if isinstance(item, Told):
                 told.append(item)
             else:
                 rows[item[0]] += item[1]
+                held[item[2]] = None
         told.sort(key=lambda t: t.split)
         unread = [one for t in told for one in t.unread]
         self._keep(unread)
@@ -150,7 +174,7 @@ class Batcher:
         check_parse_exceptions(self._assignment.spec, sum(t.parse_exceptions for t in told), unread)
         if [t.split for t in told] != [s.number for s in splits]:
             raise JobFailed("Not all that there is to read was read; the log says why.")
-        return rows, told
+        return rows, list(held), told
 
     def _keep(self, unread: Sequence[UnreadRecord]) -> None:
         """For the report, as many as the spec allows."""
@@ -236,16 +260,9 @@ class Batcher:
         say_end(self._client, request, self._ending, self._silence)
 
 
-def _without_rows(item: tuple[int, Chunk | Told | Failed]) -> tuple[Place, int] | Told | Failed:
+def _without_rows(item: tuple[int, Chunk | Told | Failed]) -> tuple[Place, int, pa.Schema] | Told | Failed:
     found = item[1]
-    return (found.place, found.rows) if isinstance(found, Chunk) else found
-
-
-def _dealt(found: RDD[Any], bins: Bins) -> RDD[Any]:
-    """The chunks by bin: each Spark partition has one."""
-    chunks = found.filter(lambda item: isinstance(item[1], Chunk))
-    keyed = chunks.map(lambda item: (bins.bin_of(item[1].place, item[0], item[1].number), item[1]))
-    return keyed.partitionBy(bins.count, int)
+    return (found.place, found.rows, found.held) if isinstance(found, Chunk) else found
 
 
 def _counters(told: Sequence[Told], rows: int) -> Counters:

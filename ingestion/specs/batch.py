@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name, unbuilt
 from ingestion.specs.data_schema import DataSchema
@@ -28,13 +28,21 @@ from ingestion.specs.ingestion_spec import (
 from ingestion.specs.input_format import JsonInputFormat
 from ingestion.specs.input_source import DruidInputSource, InlineInputSource, InputSource, parts_of
 from ingestion.specs.intervals import interval_ms
+from ingestion.specs.limits import doubles, listed
+from ingestion.specs.partitions import (
+    DEFAULT_ROWS,
+    DividingSpec,
+    DynamicPartitionsSpec,
+    HashedPartitionsSpec,
+    PartitionsSpec,
+    Rows,
+)
 from ingestion.specs.protocol import MOST_UNREAD
 from ingestion.specs.schema_options import schema_options_without_effect
 
 BatchType = Literal["index_parallel", "index"]
 BATCH_TYPES = ("index_parallel", "index")
-DEFAULT_ROWS = 5_000_000  # of a segment
-_ROLLUP = "is not supported: rows are rolled up as well as dynamic partitions allow (dynamic does that)"
+_UNDIVIDED = 2**31 - 1  # rows of a segment, where it is one whole partition
 
 
 class BatchIOConfig(SpecModel):
@@ -79,22 +87,6 @@ class BatchIOConfig(SpecModel):
         return self.inputFormat.avro_schema if isinstance(self.inputFormat, AvroFileInputFormat) else None
 
 
-class DynamicPartitionsSpec(SpecModel):
-    """Segments of so many rows at most. ``maxTotalRows`` has no effect: all is published at once."""
-
-    type: Literal["dynamic"]
-    maxRowsPerSegment: int | None = Field(default=None, ge=-1)
-    maxTotalRows: int | None = Field(default=None, ge=-1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_others(cls, value: Any) -> Any:
-        kind = value.get("type") if isinstance(value, dict) else None
-        if kind in ("hashed", "single_dim", "range"):
-            raise ValueError(f"partitionsSpec {kind!r} of Druid is not supported: use dynamic")
-        return value
-
-
 class SplitHintSpec(SpecModel):
     """How much one Spark task reads at most, by bytes and by files."""
 
@@ -116,34 +108,26 @@ class SplitHintSpec(SpecModel):
         )
 
 
-def _unbounded(value: Any) -> Any:
-    """Druid's -1 is no value given."""
-    return None if value == -1 and not isinstance(value, bool) else value
-
-
-_Rows = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_unbounded)]
-
-
 class BatchTuningConfig(SpecModel):
     """Limits. From ``maxTotalRows`` on they are taken for Druid's sake, with its bounds: nothing here uses them."""
 
     type: BatchType | None = None
-    partitionsSpec: DynamicPartitionsSpec | None = None
-    maxRowsPerSegment: _Rows = None
+    partitionsSpec: PartitionsSpec | None = None
+    maxRowsPerSegment: Rows = None
     maxRowsInMemory: int = Field(default=1_000_000, ge=1)
     maxBytesInMemory: BytesInMemory = BYTES_IN_MEMORY
     splitHintSpec: SplitHintSpec = SplitHintSpec(type="maxSize")
     indexSpec: IndexSpec = Field(default_factory=IndexSpec)
     indexSpecForIntermediatePersists: IndexSpec | None = None
     maxPendingPersists: int = Field(default=0, ge=0, le=100)
-    forceGuaranteedRollup: Literal[False] = False
+    forceGuaranteedRollup: bool = False
     reportParseExceptions: bool = False
     logParseExceptions: bool = False
     maxParseExceptions: int | None = Field(default=None, ge=0)
     maxNumConcurrentSubTasks: int = Field(default=1, ge=1)
     maxRetry: int = Field(default=3, ge=0, le=100)
     maxSavedParseExceptions: int | None = Field(default=None, ge=0)
-    maxTotalRows: _Rows = None
+    maxTotalRows: Rows = None
     maxColumnsToMerge: int | None = Field(default=None, ge=-1)
     pushTimeout: int | None = Field(default=None, ge=0)
     segmentWriteOutMediumFactory: SegmentWriteOutMediumFactory | None = None
@@ -160,17 +144,35 @@ class BatchTuningConfig(SpecModel):
     basePersistDirectory: str | None = Field(default=None, max_length=1_000)
     buildV9Directly: bool | None = None
 
-    @field_validator("forceGuaranteedRollup", mode="before")
-    @classmethod
-    def _best_effort(cls, value: Any) -> Any:
-        if value is True:
-            raise ValueError(_ROLLUP)
-        return value
+    @model_validator(mode="after")
+    def _perfect_rollup_by_partitions(self) -> Self:
+        given = self.partitionsSpec
+        if given is None or isinstance(given, DynamicPartitionsSpec):
+            if given is not None and self.forceGuaranteedRollup:
+                raise ValueError("forceGuaranteedRollup needs a partitionsSpec of type hashed, range or single_dim")
+            return self
+        if not self.forceGuaranteedRollup:
+            raise ValueError(f"partitionsSpec {given.type} needs forceGuaranteedRollup true, as in Druid")
+        if self.maxRowsPerSegment is not None:
+            raise ValueError(f"maxRowsPerSegment is not for partitionsSpec {given.type}, which says its own size")
+        return self
+
+    @property
+    def dividing(self) -> DividingSpec | None:
+        """By what rows go to partitions that are one segment each; None: to segments of ``rows_per_segment``."""
+        if not self.forceGuaranteedRollup:
+            return None
+        if self.partitionsSpec is None or isinstance(self.partitionsSpec, DynamicPartitionsSpec):
+            return HashedPartitionsSpec(type="hashed", targetRowsPerSegment=self.maxRowsPerSegment)
+        return self.partitionsSpec
 
     @property
     def rows_per_segment(self) -> int:
         """At most."""
-        of_partitions = self.partitionsSpec.maxRowsPerSegment if self.partitionsSpec else None
+        if self.dividing is not None:
+            return _UNDIVIDED
+        dynamic = self.partitionsSpec if isinstance(self.partitionsSpec, DynamicPartitionsSpec) else None
+        of_partitions = dynamic.maxRowsPerSegment if dynamic else None
         given = of_partitions if of_partitions is not None and of_partitions > 0 else self.maxRowsPerSegment
         return given or DEFAULT_ROWS
 
@@ -223,6 +225,24 @@ class BatchSpec(SpecModel):
             raise ValueError(
                 "dropExisting is not for a task that reads the datasource it writes to: it replaces all it reads"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _partitions(self) -> Self:
+        dividing, schema = self.tuningConfig.dividing, self.dataSchema
+        if dividing is None:
+            return self
+        if self.ioConfig.appendToExisting:
+            raise ValueError("forceGuaranteedRollup is not for appendToExisting: what is there already stays as it is")
+        if self.ioConfig.type == "index" and not isinstance(dividing, HashedPartitionsSpec):
+            raise ValueError(f"partitionsSpec {dividing.type} is for index_parallel, as in Druid")
+        metrics, named = {m.name for m in schema.metricsSpec}, {d.name for d in schema.dimensionsSpec.dimensions}
+        for name in dividing.dimensions:
+            if name == "__time" or name in metrics or not (schema.dimensionsSpec.discovers or name in named):
+                raise ValueError(f"partitionsSpec names {name!r}, which is no dimension")
+        twice = doubles(dividing.dimensions)
+        if twice:
+            raise ValueError(f"partitionsSpec names dimensions twice: {listed(twice)}")
         return self
 
     @model_validator(mode="after")
@@ -315,8 +335,9 @@ def options_without_effect(stored: Mapping[str, Any]) -> list[str]:
     spec = stored.get("spec", {})
     tuning, schema = spec.get("tuningConfig", {}), spec.get("dataSchema", {})
     options = [f"tuningConfig.{name}: {why}" for name, why in WITHOUT_EFFECT.items() if tuning.get(name) is not None]
-    if (tuning.get("partitionsSpec") or {}).get("maxTotalRows") is not None:
-        options.append(f"tuningConfig.partitionsSpec.maxTotalRows: {_ONE_PUBLISH}")
+    for name, why in {"maxTotalRows": _ONE_PUBLISH, "partitionFunction": "nobody asks by which hash"}.items():
+        if (tuning.get("partitionsSpec") or {}).get(name) is not None:
+            options.append(f"tuningConfig.partitionsSpec.{name}: {why}")
     for name in ("indexSpec", "indexSpecForIntermediatePersists"):
         unread = IndexSpec.model_validate(tuning.get(name) or {}).without_effect()
         options += [f"tuningConfig.{name}.{option}: {why}" for option, why in unread.items()]

@@ -124,9 +124,14 @@ class CompactTaskSpec(SpecModel):
                 "transformSpec.filter needs ioConfig.dropExisting true: without it Druid leaves an interval as it was "
                 "where the filter drops all rows, and here they would go"
             )
-        if changes.any:
+        if self.writes_anew:
             self.batch_task(None)
         return self
+
+    @property
+    def writes_anew(self) -> bool:
+        """Whether it is a batch task in other words; else segments are merged within their intervals."""
+        return self.changes.any or self.tuningConfig.dividing is not None
 
     @property
     def changes(self) -> Changes:
@@ -175,7 +180,7 @@ class CompactTaskSpec(SpecModel):
 
     def options_without_effect(self) -> list[str]:
         """What it sets that does not do here what it says in Druid, by path and with the reason."""
-        if self.changes.any:
+        if self.writes_anew:
             options = without_effect_in_batch(self.batch_task(None).canonical())
         else:
             given = self.tuningConfig.model_dump(exclude_unset=True, exclude_none=True)
@@ -183,7 +188,7 @@ class CompactTaskSpec(SpecModel):
             options = [f"tuningConfig.{name}: {_APPLICATION}" for name in left]
         if self.ioConfig is not None and self.ioConfig.dropExisting:
             options.append("ioConfig.dropExisting: merged segments take the place of those they were made of")
-        if self.changes.any and self.context:
+        if self.writes_anew and self.context:
             options.append("context: nothing here reads it")
         elif self.context.keys() - {"priority"}:
             options.append("context: nothing here reads anything of it but priority")

@@ -100,6 +100,22 @@ def test_metrics_are_combined_as_long_as_no_others_are_given(source: Source, roo
     assert (schema["metricsSpec"], schema["dimensionsSpec"]["dimensionExclusions"]) == ([other], sorted(NAMED))
 
 
+def test_partitions_alone_have_rows_written_anew(source: Source, root: User) -> None:
+    a_writer(source, TASK, metricsSpec=METRICS[:1], granularitySpec={"rollup": True, "segmentGranularity": "DAY"})
+    published(source, {"item": "string", "rows": "long"})
+    by = {"type": "range", "partitionDimensions": ["item"], "maxRowsPerSegment": 5}
+    tuning = {"type": "index_parallel", "forceGuaranteedRollup": True, "partitionsSpec": by}
+    task = submitted(root, tuningConfig=tuning)
+    assert task.kind == "reindex"
+    spec = reindexing.start(task).spec
+    assert spec.tuningConfig.dividing is not None and spec.tuningConfig.dividing.dimensions == ["item"]
+    schema = spec.dataSchema
+    assert ([d.name for d in schema.dimensionsSpec.dimensions], schema.granularitySpec.rollup) == (["item"], True)
+    other = submitted(root, tuningConfig={**tuning, "partitionsSpec": {**by, "partitionDimensions": ["rows"]}})
+    with pytest.raises(InvalidInput, match="partitionsSpec names 'rows', which is no dimension"):
+        reindexing.start(other)
+
+
 def test_what_it_has_read_is_replaced_and_its_schema_is_known(source: Source, root: User) -> None:
     """Row 27 of the failure matrix, of rows that are written anew."""
     a_writer(source, TASK)

@@ -224,7 +224,7 @@ def test_what_can_not_be_done_is_said(source: Source, root: User) -> None:
         ({"ioConfig": None}, "", "name an interval"),
         ({"interval": "2025/2026"}, "", "only in one"),
         ({"ioConfig": {"type": "compact", "inputSpec": {"type": "segments"}}}, "type", "must be 'interval'"),
-        ({"tuningConfig": {"partitionsSpec": {"type": "hashed"}}}, "partitionsSpec", "dynamic"),
+        ({"tuningConfig": {"partitionsSpec": {"type": "hashed"}}}, "tuningConfig", "needs forceGuaranteedRollup true"),
         ({"compactionRunner": {"type": "msq"}}, "type", "must be 'native'"),
         ({"oops": 1}, "oops", "unknown field"),
         ({"id": "../x"}, "id", "must be 1 to 200"),

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ingestion.batch.bins import bins_of
 from ingestion.batch.inputs import Inputs
+from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.splits import dealt_out, splits_of
 from ingestion.batch.writing import write
@@ -89,14 +90,30 @@ class Run:
 
     def written(self, deep: Path, writers: int = 2) -> list[SegmentFile]:
         storage = LocalStorage(deep / "deep", fsync=False)
-        bins = bins_of(self.rows, self.spec.tuningConfig.rows_per_segment, writers)
         files: list[SegmentFile] = []
-        for number in range(bins.count):
-            mine = [c for s, c in self.chunks if bins.bin_of(c.place, s, c.number) == number]
+        for _, mine in sorted(self.dealt(writers).items()):
             done = write(mine, self.spec, "v", storage, deep / "scratch")
             assert done.records == sum(c.rows for c in mine)
             files += done.files
         return files
+
+    def dealt(self, writers: int) -> dict[int, list[Chunk]]:
+        """What each bin gets."""
+        found: dict[int, list[Chunk]] = {}
+        if self.spec.tuningConfig.dividing is None:
+            bins = bins_of(self.rows, self.spec.tuningConfig.rows_per_segment, writers)
+            for split, chunk in self.chunks:
+                found.setdefault(bins.bin_of(chunk.place, split, chunk.number), []).append(chunk)
+            return found
+        keys = Keys.of(self.spec, [c.held for _, c in self.chunks])
+        samples: dict[Place, Sample] = {}
+        for split, chunk in self.chunks if keys.needs_sample else ():
+            sample = keys.sampled(split, chunk)
+            samples[chunk.place] = samples[chunk.place].joined(sample) if chunk.place in samples else sample
+        division = division_of(self.spec, keys, self.rows, samples, writers)
+        for number, piece in (some for _, chunk in self.chunks for some in division.pieces(chunk)):
+            found.setdefault(number, []).append(piece)
+        return found
 
     def stored(self, deep: Path) -> pd.DataFrame:
         storage = LocalStorage(deep / "deep", fsync=False)

@@ -117,3 +117,25 @@ def test_metrics_are_those_of_all_records(tmp_path: Path) -> None:
     assert rows_of(found[plain]) == rows_of(expected[plain])
     assert found["rows"].sum() == ROWS
     assert {c.name: c.type for f in made for c in f.columns} == {c.name: c.type for f in wanted for c in f.columns}
+
+
+def test_a_task_with_partitions_alone_writes_the_same_rows_by_them(tmp_path: Path) -> None:
+    by_hour: dict[str, Any] = {"segmentGranularity": "DAY", "queryGranularity": "HOUR", "rollup": True}
+    schema = {"dimensionsSpec": {"dimensions": ["text"]}, "metricsSpec": METRICS[:5], "granularitySpec": by_hour}
+    spec, files = written(tmp_path, schema)
+    ranges = {"type": "single_dim", "partitionDimension": "text", "maxRowsPerSegment": 40}
+    tuning = {"type": "index_parallel", "forceGuaranteedRollup": True, "partitionsSpec": ranges}
+    task = parse_compact_task(
+        {"type": "compact", "dataSource": "w", "interval": "2025-01-01/P3D", "tuningConfig": tuning}
+    )
+    assert task.writes_anew and not task.changes.any
+    made = anew(tmp_path, spec.dataSchema, files, tuningConfig=tuning)
+    assert rows_of(table(tmp_path, made)) == rows_of(table(tmp_path, files))
+    parts = [(f.interval_start, frozenset(table(tmp_path, [f])["text"].dropna())) for f in made]
+    for day in {day for day, _ in parts}:
+        texts = [some for where, some in parts if where == day]
+        assert len(texts) > 1 and sum(map(len, texts)) == len(frozenset.union(*texts)) == 5
+    dynamic = {"type": "index_parallel", "partitionsSpec": {"type": "dynamic"}}
+    assert not parse_compact_task(
+        {"type": "compact", "dataSource": "w", "interval": "2025/P3D", "tuningConfig": dynamic}
+    ).writes_anew

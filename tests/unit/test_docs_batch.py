@@ -14,7 +14,6 @@ from ingestion.specs.batch import (
     WITHOUT_EFFECT,
     BatchIOConfig,
     BatchTuningConfig,
-    DynamicPartitionsSpec,
     SplitHintSpec,
     parse_batch_spec,
 )
@@ -30,16 +29,26 @@ from ingestion.specs.input_source import (
     ObjectsInputSource,
     S3InputSource,
 )
+from ingestion.specs.partitions import (
+    DynamicPartitionsSpec,
+    HashedPartitionsSpec,
+    RangePartitionsSpec,
+    SingleDimPartitionsSpec,
+)
 from tests.support.pages import codes, rows
 from tests.unit.test_docs_specs import _bounds, _default
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "batch.md").read_text()
+_PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
+PAGE = "\n".join((_PAGES / name).read_text() for name in ("batch.md", "partitions.md"))
 FIELDS: dict[str, FieldInfo] = {
     f"{prefix}.{field.alias or name}": field
     for prefix, model in (
         ("ioConfig", BatchIOConfig),
         ("tuningConfig", BatchTuningConfig),
-        ("tuningConfig.partitionsSpec", DynamicPartitionsSpec),
+        ("dynamic", DynamicPartitionsSpec),
+        ("hashed", HashedPartitionsSpec),
+        ("range", RangePartitionsSpec),
+        ("single_dim", SingleDimPartitionsSpec),
         ("tuningConfig.splitHintSpec", SplitHintSpec),
         ("parquet", ParquetInputFormat),
         ("orc", OrcInputFormat),

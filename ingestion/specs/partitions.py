@@ -1,0 +1,112 @@
+"""A batch task's ``partitionsSpec``: how the rows of an interval are dealt out to segments.
+
+Source: Druid's reference of native batch ingestion. ``hashed``, ``range`` and ``single_dim`` bring rows that may become
+one into one segment, so that rollup is perfect; Druid has them only with ``forceGuaranteedRollup``, and so it is here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from ingestion.specs.base import SpecModel
+from ingestion.specs.limits import MOST_COLUMNS, FieldName
+
+DEFAULT_ROWS = 5_000_000  # of a segment
+MOST_SHARDS = 20_000  # as many as a task may publish segments
+
+
+def _unbounded(value: Any) -> Any:
+    """Druid's -1 is no value given."""
+    return None if value == -1 and not isinstance(value, bool) else value
+
+
+Rows = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_unbounded)]
+_Names = Annotated[list[FieldName], Field(max_length=MOST_COLUMNS)]
+
+
+class DynamicPartitionsSpec(SpecModel):
+    """Segments of so many rows at most. ``maxTotalRows`` has no effect: all is published at once."""
+
+    type: Literal["dynamic"]
+    maxRowsPerSegment: int | None = Field(default=None, ge=-1)
+    maxTotalRows: int | None = Field(default=None, ge=-1)
+
+
+class HashedPartitionsSpec(SpecModel):
+    """By a hash of dimensions; of the time and all dimensions where none are named."""
+
+    type: Literal["hashed"]
+    numShards: Annotated[Annotated[int, Field(ge=1, le=MOST_SHARDS)] | None, BeforeValidator(_unbounded)] = None
+    targetRowsPerSegment: Rows = None
+    partitionDimensions: _Names = Field(default_factory=list)
+    partitionFunction: Literal["murmur3_32_abs"] | None = None  # Druid's: nobody reads here which hash it was
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.numShards is not None and self.targetRowsPerSegment is not None:
+            raise ValueError("give either numShards or targetRowsPerSegment")
+        return self
+
+    @property
+    def dimensions(self) -> list[str]:
+        return self.partitionDimensions
+
+    @property
+    def sizes_grouped(self) -> bool:
+        """Whether its sizes are of the rows that rollup leaves."""
+        return True
+
+    def partitions_of(self, rows: float) -> int:
+        """How many an interval with about so many rows has."""
+        return self.numShards or max(1, -(-round(rows) // (self.targetRowsPerSegment or DEFAULT_ROWS)))
+
+
+class _Ranges(SpecModel):
+    targetRowsPerSegment: Rows = None
+    maxRowsPerSegment: Rows = None
+    assumeGrouped: bool = False
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if (self.targetRowsPerSegment is None) == (self.maxRowsPerSegment is None):
+            raise ValueError("give either targetRowsPerSegment or maxRowsPerSegment")
+        return self
+
+    @property
+    def sizes_grouped(self) -> bool:
+        """As of ``hashed``, unless the rows are said to be grouped already."""
+        return not self.assumeGrouped
+
+    def partitions_of(self, rows: float) -> int:
+        """How many an interval with about so many rows has."""
+        if self.maxRowsPerSegment is not None:
+            return max(1, -(-round(rows) // self.maxRowsPerSegment))
+        return max(1, round(rows / (self.targetRowsPerSegment or DEFAULT_ROWS)))
+
+
+class RangePartitionsSpec(_Ranges):
+    """By ranges of the values of some dimensions, the first one before the second."""
+
+    type: Literal["range"]
+    partitionDimensions: Annotated[_Names, Field(min_length=1)]
+
+    @property
+    def dimensions(self) -> list[str]:
+        return self.partitionDimensions
+
+
+class SingleDimPartitionsSpec(_Ranges):
+    """By ranges of the values of one dimension."""
+
+    type: Literal["single_dim"]
+    partitionDimension: FieldName
+
+    @property
+    def dimensions(self) -> list[str]:
+        return [self.partitionDimension]
+
+
+DividingSpec = HashedPartitionsSpec | RangePartitionsSpec | SingleDimPartitionsSpec
+PartitionsSpec = Annotated[DynamicPartitionsSpec | DividingSpec, Field(discriminator="type")]
