@@ -8,11 +8,12 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.batch.files import MOST_FILES, FoundFile
 from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
+from ingestion.segments.refusals import refusal
 from ingestion.specs.input_source import ObjectsInputSource, named_in_specs
 
 _SETTING = "HEADGATE_INPUT_LOCATIONS"
@@ -47,13 +48,49 @@ class Locations:
         if place.size(found.path) != found.size:
             raise InputChanged(f"{found.path} has changed since the task began; submit the task again.")
         with place.storage.open(name) as opened:
-            yield cast("BinaryIO", io.BufferedReader(cast("io.RawIOBase", opened), 1 << 20))
+            held = _OfStorage(opened, name)
+            try:
+                yield cast("BinaryIO", io.BufferedReader(held, 1 << 20))
+            except InputRefused:
+                if held.problem is not None:  # some libraries tell of it as of a damaged file
+                    raise held.problem from None
+                raise
 
     def _of(self, address: str) -> _Location:
         for place in self._all:
             if address.startswith(f"{place.address}/"):
                 return place
         raise InputRefused(f"{address} is not below the locations of {_SETTING}.")
+
+
+class _OfStorage(io.RawIOBase):
+    """What is read of a storage: its errors are the storage's, and say nothing of what is in the file."""
+
+    def __init__(self, opened: BinaryIO, name: str) -> None:
+        self.problem: DeepStorageError | None = None
+        self._opened = opened
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        try:
+            piece = self._opened.read(len(into))
+        except Exception as error:
+            self.problem = refusal(f"read {self._name}", error)
+            raise self.problem from None
+        into[: len(piece)] = piece
+        return len(piece)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._opened.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._opened.tell()
 
 
 class _Location:
