@@ -26,7 +26,8 @@ def speaking(line: socket.socket, parts: SplitResult, end: float) -> Iterator[HT
     Each read has a timeout, but many small ones would never end: so the line does. What was cut off may look like an
     end: whoever reads to the end looks at the clock afterwards.
     """
-    host, kind = parts.hostname or "", HTTPConnection
+    host = parts.hostname or ""
+    kind: type[HTTPConnection] = HTTPConnection
     if parts.scheme == "https":
         kind = HTTPSConnection  # which says no port where it is the usual one: signed addresses have none
         # Not by the line before, which is an empty shell from here on; and what breaks off has not ended.
