@@ -115,6 +115,15 @@ def _failpoints(job: Job) -> dict[str, str]:
     return wanted.get(f"{job.datasource.name}/compaction", {})
 
 
+def datasource_of(application: str, job_id: str) -> int:
+    """Whose segments the job merges. Raises ``PublishRefused`` (fenced) if it is not the application's."""
+    found = Job.objects.filter(pk=job_id, application=application, state=State.RUNNING)
+    datasource: int | None = found.values_list("datasource_id", flat=True).first()
+    if datasource is None:
+        raise PublishRefused(Refusal(code="fenced", detail=f"{job_id} is not a job of {application} any more."))
+    return datasource
+
+
 def replace(application: str, job_id: str, request: ReplaceRequest) -> list[uuid.UUID]:
     """End a job by its replace. Sent again, it answers as the first time.
 

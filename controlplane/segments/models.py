@@ -17,6 +17,7 @@ from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
 from controlplane.segments.cause_models import CauseSum as CauseSum
 from controlplane.segments.cause_models import QuarantineCause as QuarantineCause
+from controlplane.segments.column_models import Column as Column
 from controlplane.segments.event_models import SourceEvent as SourceEvent
 from controlplane.segments.feed_models import Feed as Feed
 from controlplane.segments.feed_models import FeedEntry as FeedEntry

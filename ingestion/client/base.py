@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ingestion.specs.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
@@ -37,6 +38,9 @@ class ControlPlane(Protocol):
 
     def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
         """Which of some offsets have ended already."""
+
+    def columns(self, request: ColumnsRequest) -> ColumnsAnswer:
+        """The ids of columns of the task's datasource; new ones get theirs now, and keep them."""
 
     def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
         """Register a batch; idempotent by its publish id. Raises ``PublishRefused``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ingestion.client.http import Speaker
+from ingestion.specs.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.specs.compaction import (
     DepartureRequest,
     Done,
@@ -23,6 +24,10 @@ class CompactionControlPlane(Speaker):
     def work(self, request: WorkRequest) -> WorkAnswer:
         """Once a second: what is worked on, and what there is to do."""
         return self.ask("POST", "/work", request, WorkAnswer)
+
+    def columns(self, job: str, request: ColumnsRequest) -> ColumnsAnswer:
+        """The ids of columns of the job's datasource. Raises ``PublishRefused`` (fenced)."""
+        return self.ask("POST", f"/jobs/{job}/columns", request, ColumnsAnswer)
 
     def replace(self, job: str, request: ReplaceRequest) -> ReplaceAnswer:
         """Have the segments read replaced by those written. Raises ``PublishRefused`` (fenced, changed)."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from ingestion.client.errors import Invalid, PublishRefused, TaskOver, Unacceptable, Unreachable
+from ingestion.specs.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
@@ -93,6 +94,9 @@ class HttpControlPlane(Speaker):
 
     def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
         return self.ask("POST", f"/indexers/{number}/settled", request, SettledAnswer)
+
+    def columns(self, request: ColumnsRequest) -> ColumnsAnswer:
+        return self.ask("POST", "/columns", request, ColumnsAnswer)
 
     def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
         return self.ask("POST", f"/indexers/{number}/publish", request, PublishAnswer)

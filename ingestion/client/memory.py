@@ -7,7 +7,9 @@ import uuid
 from dataclasses import dataclass, field
 
 from ingestion.client.errors import PublishRefused
+from ingestion.client.memory_columns import MemoryColumns
 from ingestion.specs import offsets
+from ingestion.specs.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
@@ -47,6 +49,7 @@ class MemoryControlPlane:
     stored: dict[tuple[str, int], int] = field(default_factory=dict)  # (topic id, partition) → next offset
     generations: dict[tuple[str, int], int] = field(default_factory=dict)
     attempts: dict[tuple[str, int], int] = field(default_factory=dict)
+    registry: MemoryColumns = field(default_factory=MemoryColumns)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def assignment(self) -> Assignment:
@@ -84,6 +87,9 @@ class MemoryControlPlane:
     def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
         with self._lock:
             return SettledAnswer(settled=self._overlap(request.topic_id, request.offsets))
+
+    def columns(self, request: ColumnsRequest) -> ColumnsAnswer:
+        return self.registry.ids(request)
 
     def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,16 @@ from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Task
 from controlplane.teams.models import Team
-from ingestion.client import ControlPlane, HttpControlPlane, Invalid, MemoryControlPlane, PublishRefused, TaskOver
+from ingestion.client import (
+    ControlPlane,
+    HttpControlPlane,
+    Invalid,
+    MemoryControlPlane,
+    PublishRefused,
+    TaskOver,
+)
 from ingestion.specs import parse_task_spec
+from ingestion.specs.column_ids import TIME, ColumnsRequest
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import (
     AbandonRequest,
@@ -208,6 +217,38 @@ def test_parse_exceptions_are_summed_up_for_the_task(plane: ControlPlane) -> Non
     assert answer.parse_exceptions == ParseExceptionTotals(seen=7, saved=2)
     request = StartRequest(cluster_id="cluster", topic_id="topic-id", host="here", pid=2)
     assert plane.start(0, request).parse_exceptions == ParseExceptionTotals(seen=7, saved=2)
+
+
+def columns(*told: tuple[str, Any]) -> list[Column]:
+    return [Column(name=name, type=kind) for name, kind in told]
+
+
+def ids(plane: ControlPlane, *asked: Column) -> list[tuple[int, int | None]]:
+    return [(one.id, one.element) for one in plane.columns(ColumnsRequest(columns=list(asked))).ids]
+
+
+def test_a_column_keeps_its_id(plane: ControlPlane) -> None:
+    """By name and type, a list's values too; that of the time is 1."""
+    n, text, tags, name = columns(("n", "long"), ("n", "string"), ("tags", "strings"), ("n" * 5000, "double"))
+    assert ids(plane, n, TIME) == [(2, None), (1, None)]
+    assert ids(plane, tags, text) == [(3, 4), (5, None)]
+    assert ids(plane, name, text, TIME, tags, n) == [(6, None), (5, None), (1, None), (3, 4), (2, None)]
+    assert ids(plane) == []
+
+
+def test_who_asks_at_once_hears_the_same(plane: ControlPlane) -> None:
+    """Six ask for overlapping columns, most of them new; no id is two columns'."""
+    wanted = columns(*((f"c{n}", "strings" if n % 3 == 0 else "long") for n in range(60)))
+    with ThreadPoolExecutor(6) as pool:
+        asked = [wanted[n : n + 40] if n % 2 else wanted[n : n + 40][::-1] for n in (0, 4, 8, 12, 16, 20)]
+        answers = list(pool.map(lambda some: plane.columns(ColumnsRequest(columns=some)).ids, asked))
+    found: dict[str, set[tuple[int, int | None]]] = {}
+    for some, answer in zip(asked, answers, strict=True):
+        for column, one in zip(some, answer, strict=True):
+            found.setdefault(column.name, set()).add((one.id, one.element))
+    assert {len(said) for said in found.values()} == {1}
+    numbers = [number for [pair] in found.values() for number in pair if number is not None]
+    assert sorted(numbers) == list(range(2, 2 + 60 + 20))
 
 
 def test_duplicates_are_refused_by_name(plane: ControlPlane) -> None:

@@ -136,6 +136,18 @@ def test_of_two_attempts_the_newer_one_counts(source: Source) -> None:
     assert Interval.objects.get().segments == 1
 
 
+def test_only_who_has_the_job_is_told_ids_of_columns(source: Source) -> None:
+    published(source, 20)
+    planning.plan()
+    application = an_application()
+    [job] = asked(application)
+    assert jobs.datasource_of(application, job.job_id) == source.datasource.pk
+    jobs.give_back(application)
+    with pytest.raises(PublishRefused) as refused:
+        jobs.datasource_of(application, job.job_id)
+    assert refused.value.refusal.code == "fenced"
+
+
 def test_a_job_whose_segments_are_gone_is_over_and_planned_anew(source: Source) -> None:
     published(source, 20)
     planning.plan()

@@ -251,6 +251,7 @@ REST = [
     Row("GET", f"{ONE_DS}completeness/", SEE),
     Row("GET", f"{ONE_DS}manifest/", SEE),
     Row("GET", f"{ONE_DS}manifest/addresses/", SEE),
+    Row("GET", f"{ONE_DS}columns/", SEE),
     Row("GET", f"{ONE_DS}publishes/", SEE),
     Row("GET", f"{ONE_DS}rows/", SEE, query="?from=2030-01-01"),
     Row("POST", f"{ONE_DS}transfer/", (404, 403, 403, 404, 401, 200), {"team": "beta"}),  # beta is not the owner's
@@ -431,6 +432,7 @@ INTERNAL = [
     Row("POST", "internal/tasks/<str:task_id>/end", NOBODY, {}),
     Row("GET", "internal/tasks/<str:task_id>/quarantined", NOBODY),
     Row("POST", "internal/tasks/<str:task_id>/produced", NOBODY, {}),
+    Row("POST", "internal/tasks/<str:task_id>/columns", NOBODY, {}),
     Row("POST", "internal/tasks/<str:task_id>/batch/start", NOBODY),
     Row("POST", "internal/tasks/<str:task_id>/batch/publish", NOBODY, {}),
     Row("POST", f"{INDEXER}start", NOBODY, {}),
@@ -439,6 +441,7 @@ INTERNAL = [
     Row("POST", f"{INDEXER}publish", NOBODY, {}),
     Row("POST", f"{INDEXER}abandon", NOBODY, {}),
     Row("POST", f"{COMPACTOR}work", NOBODY),
+    Row("POST", f"{COMPACTOR}jobs/<str:job_id>/columns", NOBODY),
     Row("POST", f"{COMPACTOR}jobs/<str:job_id>/replace", NOBODY),
     Row("POST", f"{COMPACTOR}jobs/<str:job_id>/failed", NOBODY),
     Row("POST", f"{COMPACTOR}end", NOBODY),

@@ -10,9 +10,11 @@ from controlplane.segments import fence, settled
 from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.publish import publish
 from controlplane.teams.models import Team
+from ingestion.specs.column_ids import ColumnsRequest
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import Advance, Column, Outcomes, PublishRequest, SegmentFile
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.publish_limits import MOST_COLUMNS
 from ingestion.specs.source_traits import SHARE_GROUPS
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
@@ -51,6 +53,12 @@ def segment(offsets: dict[int, list[tuple[int, int]]], day: datetime = DAY) -> S
         columns=[Column(name="item", type="string")],
         offsets=offsets,
     )
+
+
+def too_many_columns() -> ColumnsRequest:
+    """That asks for more than a publish may have."""
+    names = map(str, range(MOST_COLUMNS + 1))
+    return ColumnsRequest.model_construct(columns=[Column.model_construct(name=n, type="long") for n in names])
 
 
 def request(

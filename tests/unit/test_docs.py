@@ -170,6 +170,7 @@ def documented_addresses() -> dict[str, set[str]]:
         + section("Addresses of limits")
         + section("Addresses of alerts")
         + section("Addresses of logins")
+        + section("Addresses of columns")
         + section("Addresses of compaction")
         + section("Addresses of retention")
         + section("Addresses of the import")

@@ -6,7 +6,9 @@ from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.internal.door import for_resident, message, read
 from controlplane.compaction import jobs
+from controlplane.segments import columns
 from controlplane.tasks import plausible, residents
+from ingestion.specs.column_ids import ColumnsRequest
 from ingestion.specs.compaction import (
     DepartureRequest,
     Done,
@@ -21,6 +23,13 @@ from ingestion.specs.compaction import (
 def work(request: HttpRequest, application: str) -> HttpResponse:
     """Once a second: what it works on, and what there is to do."""
     return message(jobs.work(application, read(request, WorkRequest)))
+
+
+@for_resident
+def column_ids(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
+    """The ids of columns that a job is about to write; new ones get theirs. 409 if another application has it."""
+    asked = read(request, ColumnsRequest)
+    return message(columns.ids_of(jobs.datasource_of(application, job_id), asked))
 
 
 @for_resident

@@ -16,7 +16,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.connections.named import with_registries
 from controlplane.connections.resolving import client_properties
 from controlplane.connections.secrets import unseal
-from controlplane.segments import claims, fence, replaying
+from controlplane.segments import claims, columns, fence, replaying
 from controlplane.segments import publish as publishing
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import IndexerFence, Source
@@ -28,6 +28,7 @@ from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import first_created_at
 from controlplane.tasks.sources import consumer_group, key_of, owner_of, properties_of
 from ingestion.specs import IOConfig, parse_task_spec
+from ingestion.specs.column_ids import ColumnsRequest
 from ingestion.specs.protocol import (
     AbandonAnswer,
     AbandonRequest,
@@ -161,6 +162,14 @@ def settled(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     if source is None:
         raise InvalidInput("The indexer has not started yet.")
     return message(SettledAnswer(settled=settled_among(source, asked.offsets)))
+
+
+@for_task("POST")
+def column_ids(request: HttpRequest, task_id: str) -> HttpResponse:
+    """The ids of columns that the task is about to write; new ones get theirs."""
+    asked = read(request, ColumnsRequest)
+    datasource = Task.objects.values_list("datasource_id", flat=True).get(pk=task_id)
+    return message(columns.ids_of(datasource, asked))
 
 
 @for_task("POST")

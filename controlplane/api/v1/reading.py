@@ -9,12 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
-from controlplane.api.pagination import Key, page_of
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
 from controlplane.api.v1.datasources import SegmentsView
 from controlplane.api.v1.serializers import reading as shapes
 from controlplane.api.v1.serializers.datasources import WindowQuery
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
+from controlplane.segments.columns import columns_of
 from controlplane.segments.feed import publishes, with_files
 from controlplane.segments.manifest import addresses, manifest, moment, root_address
 from controlplane.segments.newest import newest_rows
@@ -53,6 +54,20 @@ class AddressesView(HeadgateView):
         datasource = find_datasource(self.actor, name)
         lines = addresses(self.actor, datasource, start=query.get("from"), end=query.get("to"))
         return download(lines, "addresses.txt", "text/plain; charset=utf-8")
+
+
+class ColumnsView(HeadgateView):
+    @extend_schema(
+        operation_id="list_columns",
+        tags=["datasources"],
+        parameters=[PageQuery],
+        responses=paged(shapes.FileColumnSerializer),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """The columns that its files have had, by id: a name with two types is two columns."""
+        query = query_of(request, PageQuery)
+        found = columns_of(find_datasource(self.actor, name))
+        return page_response(page_of(request, found, [Key("number", int)], query), shapes.FileColumnSerializer)
 
 
 class PublishesView(HeadgateView):

@@ -124,6 +124,7 @@ urlpatterns = [
         reading.AddressesView.as_view(),
         name="manifest-addresses",
     ),
+    path("datasources/<str:name>/columns/", reading.ColumnsView.as_view(), name="columns"),
     path("datasources/<str:name>/publishes/", reading.PublishesView.as_view(), name="publishes"),
     path("datasources/<str:name>/rows/", reading.RowsView.as_view(), name="rows"),
     path("datasources/<str:name>/masks/", masks.MasksView.as_view(), name="masks"),

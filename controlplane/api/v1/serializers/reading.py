@@ -37,6 +37,15 @@ class ManifestSerializer(serializers.Serializer[Any]):
     next = serializers.URLField(allow_null=True, help_text="Address of the next page; null on the last.")
 
 
+class FileColumnSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(
+        source="number", help_text="The Parquet field id, in every file that has them; never another column's."
+    )
+    element_id = serializers.IntegerField(source="element", allow_null=True, help_text="That of a list's values.")
+    name = serializers.CharField()
+    type = serializers.CharField()
+
+
 class PublishesQuery(PageQuery):
     after = serializers.IntegerField(
         required=False, min_value=0, max_value=2**62, default=0, help_text="Only those with greater numbers."

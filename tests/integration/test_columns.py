@@ -1,0 +1,120 @@
+"""The registry of columns on a real PostgreSQL: who is told its ids, and what becomes of them when it goes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.test import Client
+
+from controlplane.common.errors import InvalidInput
+from controlplane.datasources.models import Datasource
+from controlplane.segments.columns import ids_of
+from controlplane.segments.models import Column, SegmentSchema
+from controlplane.supervisors import services
+from controlplane.supervisors.deleting import delete_datasource
+from controlplane.supervisors.transfer import transfer_datasource
+from controlplane.tasks.models import Status, Task
+from controlplane.teams.models import Membership, Role
+from ingestion.client import Unacceptable
+from ingestion.specs import protocol
+from ingestion.specs.column_ids import ColumnId, ColumnsRequest
+from tests.integration.test_supervisor_services import submit
+from tests.support.django_cast import Cast, spec_for
+from tests.support.in_process import client_of
+from tests.support.publishes import make_source, request, send, start, too_many_columns
+
+ADDRESS = "/api/v1/datasources/flights/columns/"
+ASKED = ColumnsRequest(
+    columns=[
+        protocol.Column(name="__time", type="timestamp"),
+        protocol.Column(name="carrier", type="string"),
+        protocol.Column(name="tags", type="strings"),
+        protocol.Column(name="carrier", type="long"),
+    ]
+)
+IDS = [ColumnId(id=1), ColumnId(id=2), ColumnId(id=3, element=4), ColumnId(id=5)]
+
+
+def listed(client: Client, **query: Any) -> list[tuple[int, int | None, str, str]]:
+    answer = client.get(ADDRESS, query).json()
+    return [(c["id"], c["element_id"], c["name"], c["type"]) for c in answer["results"]]
+
+
+def test_who_may_see_the_datasource_is_told_them(cast: Cast, clients: dict[str, Client]) -> None:
+    assert listed(clients["viewer"]) == []
+    assert client_of(cast.task).columns(ASKED).ids == IDS
+    assert listed(clients["viewer"]) == [
+        (1, None, "__time", "timestamp"),
+        (2, None, "carrier", "string"),
+        (3, 4, "tags", "strings"),
+        (5, None, "carrier", "long"),
+    ]
+    first = clients["viewer"].get(ADDRESS, {"limit": 3}).json()
+    assert [c["id"] for c in clients["viewer"].get(first["next"]).json()["results"]] == [5]
+
+
+def test_datasources_have_each_their_own(cast: Cast) -> None:
+    other = Datasource.objects.create(name="other", team=cast.alpha)
+    assert ids_of(cast.datasource.pk, ASKED).ids == IDS
+    late = ColumnsRequest(columns=ASKED.columns[:1:-1])
+    assert ids_of(other.pk, late).ids == [ColumnId(id=2), ColumnId(id=3, element=4)]
+
+
+def test_a_name_that_can_not_be_kept_changes_nothing(cast: Cast) -> None:
+    bad = ColumnsRequest(columns=[*ASKED.columns, protocol.Column(name="a\0b", type="long")])
+    with pytest.raises(Unacceptable, match="can't be stored"):
+        client_of(cast.task).columns(bad)
+    assert not Column.objects.exists()
+
+
+def test_more_columns_at_once_than_a_publish_may_have_are_refused(cast: Cast) -> None:
+    with pytest.raises(InvalidInput, match="500,001 columns, and one message may have 500,000"):
+        ids_of(cast.datasource.pk, too_many_columns())
+    assert not Column.objects.exists()
+
+
+def test_a_publish_needs_nothing_of_it(db: None) -> None:
+    source = make_source("flights")
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE segments_column RENAME TO segments_column_away")
+    send(request(start(source), {0: [(0, 5)]}))
+
+
+def test_a_datasource_that_is_made_anew_goes_on_with_them(cast: Cast, clients: dict[str, Client]) -> None:
+    """Readers that remember what they have read meet no id that means something else now."""
+    ids_of(cast.datasource.pk, ASKED)
+    services.terminate(user=cast.users["owner"], supervisor=cast.supervisor)
+    Task.objects.update(status=Status.SUCCESS)
+    delete_datasource(user=cast.users["owner"], datasource=cast.datasource, name="flights")
+    before = listed(clients["viewer"])
+    submit(cast, spec_for("flights"))
+    anew = Datasource.objects.get(name="flights")
+    new = protocol.Column(name="new", type="long")
+    assert ids_of(anew.pk, ColumnsRequest(columns=[new, *ASKED.columns])).ids == [ColumnId(id=6), *IDS]
+    assert listed(clients["viewer"])[:-1] == before
+
+
+def test_a_datasource_takes_them_along_to_another_team(cast: Cast, clients: dict[str, Client]) -> None:
+    Membership.objects.create(user=cast.users["owner"], team=cast.beta, role=Role.ADMIN)
+    ids_of(cast.datasource.pk, ASKED)
+    before = listed(clients["viewer"])
+    transfer_datasource(user=cast.users["owner"], datasource=cast.datasource, team_name="beta")
+    assert clients["viewer"].get(ADDRESS).status_code == 404
+    assert listed(clients["outsider"]) == before
+    assert client_of(cast.task).columns(ASKED).ids == IDS
+
+
+def test_the_migration_gives_ids_to_the_columns_that_are_there(cast: Cast) -> None:
+    SegmentSchema.objects.all().delete()
+    for columns in (("__time", "timestamp"), ("tags", "strings")), (("__time", "timestamp"), ("tags", "string")):
+        SegmentSchema.of(cast.datasource, [{"name": name, "type": kind} for name, kind in columns])
+    import_module("controlplane.segments.migrations.0037_columns").hand_out(apps, None)
+    tags = [protocol.Column(name="tags", type="strings"), protocol.Column(name="tags", type="string")]
+    new = protocol.Column(name="new", type="long")
+    asked = ColumnsRequest(columns=[*tags, ASKED.columns[0], new])
+    wanted = [ColumnId(id=2, element=3), ColumnId(id=4), ColumnId(id=1), ColumnId(id=5)]
+    assert ids_of(cast.datasource.pk, asked).ids == wanted
