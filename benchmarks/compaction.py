@@ -25,6 +25,7 @@ from ingestion.segments import LocalStorage, read_segment, write_segments
 from ingestion.specs import DataSchema
 from ingestion.specs.compaction import CompactionJob, InputSegment
 from ingestion.specs.protocol import SegmentFile
+from tests.support.column_ids import some_ids
 
 START = datetime(2025, 6, 1, tzinfo=UTC)
 HOUR_MS = 3_600_000
@@ -115,6 +116,7 @@ def _jobs(options: argparse.Namespace, place: Path) -> list[CompactionJob]:
             version="small",
             storage=storage,
             scratch=place / "scratch",
+            ids=some_ids(),
         )
         files.setdefault(file.interval_start, []).append(file)
     return [_job(start, some, schema, place) for start, some in sorted(files.items())]
@@ -187,7 +189,7 @@ def _merged(orders: Iterable[str]) -> Iterator[int]:
     for order in orders:
         job = CompactionJob.model_validate_json(order)
         with tempfile.TemporaryDirectory() as scratch:
-            files = merge(job, LocalStorage(Path(job.deep_storage), fsync=False), Path(scratch)).files
+            files = merge(job, LocalStorage(Path(job.deep_storage), fsync=False), Path(scratch), some_ids()).files
         yield sum(f.rows for f in files)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from ingestion.decode import JsonDecoder, MessageWindow
 from ingestion.segments import LocalStorage, RowIndex
 from ingestion.specs import DataSchema, TuningConfig
+from tests.support.column_ids import some_ids
 
 START = datetime(2025, 6, 1, tzinfo=UTC)
 RECORD_BYTES = 100
@@ -58,7 +59,7 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         spent["add"] += time.thread_time() - clock
     beside = time.process_time() - started - made - sum(spent.values())
     clock = time.process_time()
-    files = index.write(version="v", storage=LocalStorage(folder / "deep"))
+    files = index.write(version="v", storage=LocalStorage(folder / "deep"), ids=some_ids())
     spent["write"] = time.process_time() - clock
     runs = len(list((folder / "scratch").rglob("*.parquet")))
     index.close()

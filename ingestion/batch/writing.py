@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ingestion.batch.reading import Chunk
-from ingestion.segments import DeepStorage, RowIndex
+from ingestion.segments import ColumnIds, DeepStorage, RowIndex
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.protocol import SegmentFile
 
@@ -22,8 +22,12 @@ class Written:
     files: list[SegmentFile]
 
 
-def write(chunks: Iterable[Chunk], spec: BatchSpec, version: str, storage: DeepStorage, scratch: Path) -> Written:
-    """Raises ``DeepStorageError``, after which some files may have been stored: they are orphans."""
+def write(
+    chunks: Iterable[Chunk], spec: BatchSpec, version: str, storage: DeepStorage, scratch: Path, ids: ColumnIds
+) -> Written:
+    """Raises ``DeepStorageError``, after which some files may have been stored: they are orphans; and what asking for
+    ids does.
+    """
     index = RowIndex(schema=spec.dataSchema, tuning=spec.tuningConfig.gathering, scratch=scratch)
     records = 0
     try:
@@ -31,7 +35,7 @@ def write(chunks: Iterable[Chunk], spec: BatchSpec, version: str, storage: DeepS
             numbers = np.arange(records, records + chunk.rows, dtype=np.int64)
             index.add(chunk.table, np.zeros(chunk.rows, np.int64), numbers)
             records += chunk.rows
-        files = index.write(version=version, storage=storage)
+        files = index.write(version=version, storage=storage, ids=ids)
     finally:
         index.close()
     # Their records come from files, which have no offsets.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ingestion.compaction.inputs import Inputs, united
 from ingestion.errors import IngestionError
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME, TIME_TYPE
-from ingestion.segments import DeepStorage
+from ingestion.segments import ColumnIds, DeepStorage
 from ingestion.segments.shape import Shape, flat, mergers_of
 from ingestion.segments.writer import Target, write_interval
 from ingestion.sketches.merging import Merger
@@ -46,12 +46,14 @@ class Merged:
     counted: dict[str, tuple[int, int]]
 
 
-def merge(job: CompactionJob, storage: DeepStorage, scratch: Path, memory_bytes: int = MEMORY_BYTES) -> Merged:
+def merge(
+    job: CompactionJob, storage: DeepStorage, scratch: Path, ids: ColumnIds, memory_bytes: int = MEMORY_BYTES
+) -> Merged:
     """Write the rows of the job's segments as files of ``max_rows_per_segment`` rows at most.
 
     ``scratch``: a folder for what does not fit into memory, and files on their way. Raises ``DeepStorageError``,
     ``DamagedSegment`` for a file that is not what was registered, ``LacksExtents`` for one whose rows can't be rolled
-    up, and ``MergeFailed``.
+    up, ``MergeFailed``, and what asking for ids does.
     """
     how = {m.name: m.how for m in job.data_schema.metricsSpec}
     fields = united(job.schemas)
@@ -60,7 +62,7 @@ def merge(job: CompactionJob, storage: DeepStorage, scratch: Path, memory_bytes:
     counts = [name for name, what in how.items() if what == "count"] if job.rollup else []
     inputs = Inputs(storage, job.segments, fields, counts)
     written = _Sums(counts, fields)
-    target = Target(job.data_schema, job.version, storage, scratch, job.max_rows_per_segment, job.index_spec)
+    target = Target(job.data_schema, job.version, storage, scratch, job.max_rows_per_segment, job.index_spec, ids)
     engine = _engine(scratch, memory_bytes)
     try:
         engine.register("rows", inputs.reader())

@@ -7,6 +7,7 @@ file from deep storage because of an error.
 """
 
 from ingestion.segments.batch import intervals_among, write_segments
+from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError
 from ingestion.segments.index import RowIndex, share_bytes
@@ -15,6 +16,7 @@ from ingestion.segments.reader import read_segment, read_segments, verify
 from ingestion.segments.stored import StoredFile
 
 __all__ = [
+    "ColumnIds",
     "DamagedSegment",
     "DeepStorage",
     "DeepStorageError",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.held import HeldRun
 from ingestion.segments.intervals import spread
@@ -33,6 +34,7 @@ def write_segments(
     version: str,
     storage: DeepStorage,
     scratch: Path,
+    ids: ColumnIds,
     max_rows_per_segment: int = 5_000_000,
     index_spec: IndexSpec = _ALL_DEFAULTS,
 ) -> list[SegmentFile]:
@@ -47,5 +49,5 @@ def write_segments(
     places = Places()
     places.add(partitions, offsets)
     run = HeldRun.of(rows, Shape.of(schema), time.time_ns())
-    target = Target(schema, version, storage, scratch, max_rows_per_segment, index_spec)
+    target = Target(schema, version, storage, scratch, max_rows_per_segment, index_spec, ids)
     return write_rows(run.blocks(run.fields, GROUP_BYTES), places, target)

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from ingestion.rows import ROW, Columns, conformed, row_indexes
+from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.held import HeldRun
 from ingestion.segments.intervals import Interval, spread
@@ -143,11 +144,11 @@ class RowIndex:
         """Wait for what is being persisted."""
         self._take(self._persister.ended(most_pending=0))
 
-    def write(self, *, version: str, storage: DeepStorage) -> list[SegmentFile]:
+    def write(self, *, version: str, storage: DeepStorage, ids: ColumnIds) -> list[SegmentFile]:
         """Write and store all rows, one file for each interval and ``maxRowsPerSegment`` rows, in the order of time.
 
         They stay until ``clear``: after an error it may be called again, for the same rows. Raises
-        ``DeepStorageError``, and ``SegmentError`` when what was kept on disk is damaged.
+        ``DeepStorageError``, ``SegmentError`` when what was kept on disk is damaged, and what asking for ids does.
         """
         self.settle()
         fields = self._shape.fields(self._columns)
@@ -156,7 +157,8 @@ class RowIndex:
         runs: list[Run] = [*self._runs, *self._held(fields)]
         block_bytes = GROUP_BYTES if len(runs) == 1 else self._block_bytes
         tuning = self._tuning
-        target = Target(self._schema, version, storage, self._scratch, tuning.maxRowsPerSegment, tuning.indexSpec)
+        most = tuning.maxRowsPerSegment
+        target = Target(self._schema, version, storage, self._scratch, most, tuning.indexSpec, ids)
         files = write_rows(merged(runs, self._shape, fields, block_bytes), self._places, target)
         pa.default_memory_pool().release_unused()
         return files

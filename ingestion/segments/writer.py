@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import uuid
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.encoding import hardly_repeating, parquet_options
 from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError, storage_error
@@ -45,6 +47,7 @@ class Target:
     scratch: Path  # a folder for files on their way; none stays
     max_rows_per_segment: int
     index_spec: IndexSpec
+    ids: ColumnIds
 
 
 def write_rows(tables: Iterable[pa.Table], places: Places, target: Target) -> list[SegmentFile]:
@@ -52,7 +55,7 @@ def write_rows(tables: Iterable[pa.Table], places: Places, target: Target) -> li
 
     The offsets of a file are those of all records in it. Returns the files in the order of time; no rows, no files.
     Raises ``DeepStorageError``, after which some files may have been stored: they are orphans, as nobody has heard of
-    them.
+    them; and what asking for ids does, then before any was.
     """
     shape = Shape.of(target.schema)
     chosen = Chosen(places)
@@ -122,16 +125,15 @@ class _File:
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
-        self._schema = pa.schema([])
+        self._columns: list[Column] = []
+        self._extents = False
         self._bounds: list[np.int64] = []
 
     def add(self, rows: pa.Table) -> None:
         """Take in rows that come after those before."""
         ms = self._shape.times(rows)
         self._bounds = [*self._bounds[:1], ms[0], ms[-1]]
-        stored = self._shape.stored(rows)
-        self._schema = stored.schema
-        self._waiting.append(stored)
+        self._waiting.append(self._shape.stored(rows))
         self._waiting_rows += len(rows)
         self.rows += len(rows)
         if self._waiting_rows >= _GROUP_ROWS or sum(t.nbytes for t in self._waiting) >= GROUP_BYTES:
@@ -150,8 +152,8 @@ class _File:
             sha256=sha256,
             min_time=time_of(self._bounds[0]),
             max_time=time_of(self._bounds[-1]),
-            columns=columns_of(self._schema),
-            extents=EXTENTS[0] in self._schema.names,
+            columns=self._columns,
+            extents=self._extents,
             offsets=offsets,
         )
 
@@ -177,16 +179,21 @@ class _File:
             raise self._refused(error) from error
 
     def _opened(self, group: pa.Table) -> pq.ParquetWriter:
-        """``group``: the first one, by which the encoding of all is chosen."""
+        """``group``: the first one, by which the encoding of all is chosen. Raises what asking for ids does."""
         self._target.scratch.mkdir(parents=True, exist_ok=True)
         about = {
             "headgate.datasource": self._target.schema.dataSource,
             "headgate.interval": f"{iso(self.interval[0])}/{iso(self.interval[1])}",
             "headgate.version": self._target.version,
         }
+        self._columns = columns_of(group.schema)
+        self._extents = EXTENTS[0] in group.schema.names
+        marked = self._target.ids.marked(group.schema, self._columns)
         metrics = (*self._shape.how, *EXTENTS)
         options = parquet_options(self._target.index_spec, group.schema, metrics, hardly_repeating(group))
-        return pq.ParquetWriter(self.local, group.schema.with_metadata(about), **options)
+        writer = pq.ParquetWriter(self.local, marked, store_schema=False, **options)
+        writer.add_key_value_metadata({**about, **_arrow_schema(group.schema)})
+        return writer
 
     def _closed(self) -> tuple[int, str]:
         """Size and hash of the file."""
@@ -200,6 +207,13 @@ class _File:
 
     def _refused(self, error: OSError) -> DeepStorageError:
         return storage_error(f"write a segment to the scratch folder {self._target.scratch}", error)
+
+
+def _arrow_schema(schema: pa.Schema) -> dict[str, str]:
+    """What Arrow needs to read its own types again, as it would write it, but without ids: they are in Parquet's own
+    schema, and here each would take 70 bytes.
+    """
+    return {"ARROW:schema": base64.b64encode(schema.serialize().to_pybytes()).decode()}
 
 
 class _Storing:

@@ -31,7 +31,7 @@ def main() -> int:
     spark = SparkContext.getOrCreate(conf())
     spark.setLogLevel("WARN")
     try:
-        Batcher(spark, client, assignment, ending).run()
+        Batcher(spark, client, assignment, url, token, ending).run()
     finally:
         spark.stop()
     return 0

@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pyspark import TaskContext
 
@@ -17,8 +18,11 @@ from ingestion.batch.inputs import Inputs
 from ingestion.batch.reading import Chunk, Reader, Told
 from ingestion.batch.splits import Split
 from ingestion.batch.writing import Written, write
+from ingestion.client import Invalid
+from ingestion.client.batch import BatchControlPlane
+from ingestion.client.patience import until_answered
 from ingestion.errors import IngestionError
-from ingestion.segments import open_deep_storage
+from ingestion.segments import ColumnIds, open_deep_storage
 from ingestion.specs.batch_protocol import BatchAssignment
 from ingestion.specs.protocol import UnreadRecord
 from ingestion.task.failpoints import Failpoints
@@ -26,6 +30,16 @@ from ingestion.task.log import configure
 from ingestion.task.scratch import scratch_folder
 
 _LONGEST_PAUSE_S = 30.0
+_LONGEST_WAIT_S = 600.0  # for the ids of columns
+
+
+@dataclass(frozen=True)
+class Order:
+    """All that a Spark task needs to write; it travels in the task's closure."""
+
+    assignment: str  # JSON of BatchAssignment
+    url: str
+    token: str
 
 
 @dataclass(frozen=True)
@@ -73,16 +87,19 @@ def _read(reader: Reader, split: Split, failpoints: Failpoints) -> Iterator[tupl
     yield split.number, told
 
 
-def written(assignment: str) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator[Written | Failed]]:
+def written(order: Order) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator[Written | Failed]]:
     """For ``mapPartitions``: what one bin's chunks have become."""
 
     def of_bin(chunks: Iterable[tuple[int, Chunk]]) -> Iterator[Written | Failed]:
         configure(host=socket.gethostname())
-        told = BatchAssignment.model_validate_json(assignment)
-        storage = open_deep_storage(told.deep_storage)
+        told = BatchAssignment.model_validate_json(order.assignment)
+        storage, ids = open_deep_storage(told.deep_storage), _ids_of(told.task_id, order.url, order.token)
         try:
             with scratch_folder() as scratch:
-                done = write((chunk for _, chunk in chunks), told.spec, told.version, storage, scratch)
+                done = write((chunk for _, chunk in chunks), told.spec, told.version, storage, scratch, ids)
+        except Invalid as refused:  # the same would be answered the same way
+            yield Failed(f"The control plane does not take its columns: {refused}")
+            return
         except IngestionError as error:
             if not error.permanent:
                 _pause()
@@ -93,6 +110,12 @@ def written(assignment: str) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator
         yield done
 
     return of_bin
+
+
+@lru_cache(maxsize=1)  # a Python process of Spark's writes many bins of a task
+def _ids_of(task_id: str, url: str, token: str) -> ColumnIds:
+    client = BatchControlPlane(url, task_id, token)
+    return ColumnIds(lambda request: until_answered(lambda: client.columns(request), _LONGEST_WAIT_S))
 
 
 def _pause() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Sequence
@@ -24,10 +23,11 @@ from ingestion.batch.inputs import Inputs
 from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Chunk, Place, Told, check_parse_exceptions
 from ingestion.batch.splits import Split, splits_of
-from ingestion.client import ClientError, PublishRefused, TaskOver, Unreachable
+from ingestion.client import ClientError, PublishRefused, TaskOver
 from ingestion.client.batch import BatchControlPlane
+from ingestion.client.patience import until_answered
 from ingestion.errors import IngestionError
-from ingestion.spark.batch_work import Failed, read, written
+from ingestion.spark.batch_work import Failed, Order, read, written
 from ingestion.spark.dealing import dealt_by_keys, dealt_by_rows, samples_of
 from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
@@ -56,11 +56,19 @@ class Batcher:
     """Runs a batch task to its end, or until it is told to stop, by the control plane or by a signal."""
 
     def __init__(
-        self, spark: SparkContext, client: BatchControlPlane, assignment: BatchAssignment, ending: Ending
+        self,
+        spark: SparkContext,
+        client: BatchControlPlane,
+        assignment: BatchAssignment,
+        url: str,
+        token: str,
+        ending: Ending,
     ) -> None:
         self._spark = spark
         self._client = client
         self._assignment = assignment
+        self._url = url
+        self._token = token
         self._ending = ending
         self._failpoints = Failpoints(assignment.failpoints)
         self._message = "Looking for what there is to read."
@@ -126,7 +134,7 @@ class Batcher:
             return [], _counters(told, 0)
         dealt, count = self._dealt(found, rows, held)
         self._begin("Writing", count, "parts")
-        done = self._collected(dealt.mapPartitions(written(plain)))
+        done = self._collected(dealt.mapPartitions(written(Order(plain, self._url, self._token))))
         records = sum(w.records for w in done)
         if records != sum(rows.values()):
             raise InputChanged(f"{sum(rows.values())} rows were read and {records} written: the input has changed.")
@@ -208,21 +216,10 @@ class Batcher:
             read=[s.id for s in self._assignment.inputs],
             unread=self._unread,
         )
-        answer = self._sent(request)
+        # Without an answer it is sent again; one that was taken has ended the task.
+        answer = until_answered(lambda: self._client.publish_batch(request), LONGEST_S, self._silence.met)
         self._failpoints.reach("published")
         self._log.info("published", segments=len(answer.segment_ids), replaced=answer.replaced)
-
-    def _sent(self, request: BatchPublishRequest) -> Any:
-        """Without an answer nothing is known: the same is sent again. One that was taken has ended the task."""
-        end = time.monotonic() + LONGEST_S
-        while True:
-            try:
-                return self._client.publish_batch(request)
-            except Unreachable as error:
-                self._silence.met(str(error))
-                if time.monotonic() > end:
-                    raise
-                time.sleep(BEAT_S)
 
     def _begin(self, what: str, many: int, of: str) -> None:
         self._phase, self._parts = f"{what}: {{done}} of {many} {of} done.", many

@@ -206,7 +206,9 @@ class Gatherer:
     def _register(self, give_up: float) -> None:
         check_segments(self._indexes.intervals)
         same_topic = self._bench.topic.check_aside()
-        segments = self._bench.breaker.insist(lambda: self._indexes.write(self._bench.storage), give_up)
+        segments = self._bench.breaker.insist(
+            lambda: self._indexes.write(self._bench.storage, self._bench.ids), give_up
+        )
         self._bench.failpoints.reach("uploaded")
         same_topic.result()
         self._bench.publisher.publish(self._gathered.request(self._bench.publisher.epoch, segments), give_up)

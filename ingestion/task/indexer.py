@@ -22,6 +22,7 @@ from ingestion.specs.counters import UNPUBLISHED
 from ingestion.specs.protocol import Assignment, StartRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.claims import Claims
+from ingestion.task.columns import ids_from
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
@@ -69,6 +70,7 @@ class Indexer:
         self._store_away = Trouble(self._log, "the control plane does not answer")
         self._complaints = Trouble(self._log, "Kafka complains")
         self._refusals = Refusals(assignment.spec.dataSchema, self._log)
+        self._ids = ids_from(surroundings.client)
         self._stuck = ""  # why the last source did not close
 
     def run(self) -> None:
@@ -120,6 +122,7 @@ class Indexer:
             topic=guard,
             breaker=breaker,
             storage=self._with.storage,
+            ids=self._ids,
             scratch=self._with.scratch,
             control=self._control,
             failpoints=self._failpoints,

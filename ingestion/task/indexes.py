@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.rows import row_indexes
-from ingestion.segments import DeepStorage, RowIndex, share_bytes
+from ingestion.segments import ColumnIds, DeepStorage, RowIndex, share_bytes
 from ingestion.sources.base import Ints
 from ingestion.specs.protocol import Assignment, SegmentFile
 
@@ -66,9 +66,9 @@ class Indexes:
         """How many segments there will be at least."""
         return sum(i.intervals for i in self._indexes.values())
 
-    def write(self, storage: DeepStorage) -> list[SegmentFile]:
-        """Write and store all rows; may be called again after a ``DeepStorageError``."""
-        return [f for i in self._indexes.values() for f in i.write(version=self._version, storage=storage)]
+    def write(self, storage: DeepStorage, ids: ColumnIds) -> list[SegmentFile]:
+        """Write and store all rows; may be called again after an error."""
+        return [f for i in self._indexes.values() for f in i.write(version=self._version, storage=storage, ids=ids)]
 
     def drop(self, partitions: Iterable[int]) -> bool:
         """Forget these partitions' rows; False when they can't be told from the others'."""

@@ -177,6 +177,7 @@ class Settler:
             version=self._bench.assignment.version,
             storage=self._bench.storage,
             scratch=self._bench.scratch,
+            ids=self._bench.ids,
             max_rows_per_segment=spec.tuningConfig.maxRowsPerSegment,
             index_spec=spec.tuningConfig.indexSpec,
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from ingestion.segments import DeepStorage
+from ingestion.segments import ColumnIds, DeepStorage
 from ingestion.specs.protocol import Assignment
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
@@ -32,6 +32,7 @@ class Workbench:
     topic: TopicGuard
     breaker: Breaker
     storage: DeepStorage
+    ids: ColumnIds
     scratch: Path
     control: Control
     failpoints: Failpoints

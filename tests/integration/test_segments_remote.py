@@ -22,6 +22,7 @@ from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage,
 from ingestion.segments.refusals import refusal
 from ingestion.segments.remote import ArrowStorage
 from ingestion.specs import DataSchema
+from tests.support.column_ids import some_ids
 from tests.support.ftp import FTP_LOGIN, FtpServer, ftp_server
 from tests.support.s3 import BUCKET, CREDENTIALS, S3Server, s3_server
 
@@ -159,7 +160,14 @@ def test_segments_are_written_read_and_verified(storage: DeepStorage, tmp_path: 
     schema = DataSchema.model_validate({"dataSource": "d", "timestampSpec": {"column": "t"}})
     offsets = np.arange(100)
     written = write_segments(
-        rows, offsets * 0, offsets, schema=schema, version="v", storage=storage, scratch=tmp_path / "scratch"
+        rows,
+        offsets * 0,
+        offsets,
+        schema=schema,
+        version="v",
+        storage=storage,
+        scratch=tmp_path / "scratch",
+        ids=some_ids(),
     )
     assert [s.rows for s in written] == [100]
     verify(storage, written[0])

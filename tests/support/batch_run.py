@@ -22,6 +22,7 @@ from ingestion.specs.batch_protocol import Reachable
 from ingestion.specs.compaction import InputSegment
 from ingestion.specs.input_source import LocalInputSource
 from ingestion.specs.protocol import SegmentFile
+from tests.support.column_ids import some_ids
 
 START_MS, DAY_MS = 1_735_689_600_000, 86_400_000  # 2025-01-01
 JSON, CSV = {"type": "json"}, {"type": "csv", "findColumnsFromHeader": True}
@@ -92,7 +93,7 @@ class Run:
         storage = LocalStorage(deep / "deep", fsync=False)
         files: list[SegmentFile] = []
         for _, mine in sorted(self.dealt(writers).items()):
-            done = write(mine, self.spec, "v", storage, deep / "scratch")
+            done = write(mine, self.spec, "v", storage, deep / "scratch", some_ids())
             assert done.records == sum(c.rows for c in mine)
             files += done.files
         return files

@@ -13,6 +13,7 @@ from ingestion.rows import TIME_TYPE
 from ingestion.segments import LocalStorage, RowIndex, read_segment
 from ingestion.specs import DataSchema, TuningConfig
 from ingestion.specs.protocol import SegmentFile
+from tests.support.column_ids import some_ids
 
 DAY_MS = 86_400_000
 JUNE_MS = 1_748_736_000_000
@@ -47,6 +48,7 @@ class Desk:
         self.index = RowIndex(
             schema=schema, tuning=TuningConfig.model_validate(tuning), scratch=self.scratch, clock=clock
         )
+        self.ids = some_ids()
         self.offset = 0
 
     def add(self, rows: pa.Table, records: int | None = None) -> None:
@@ -56,7 +58,7 @@ class Desk:
         self.offset += count
 
     def write(self) -> list[SegmentFile]:
-        return self.index.write(version="v", storage=self.storage)
+        return self.index.write(version="v", storage=self.storage, ids=self.ids)
 
     def read(self, files: Sequence[SegmentFile]) -> list[dict[str, Any]]:
         return [row for f in files for row in read_segment(self.storage, f.path).to_pylist()]

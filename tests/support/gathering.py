@@ -14,6 +14,7 @@ from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import PublishAnswer, PublishRequest, StartRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.claims import Claims
+from ingestion.task.columns import ids_from
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
@@ -90,6 +91,7 @@ class Gathering:
             topic=TopicGuard(self.topic, epoch, self._background),
             breaker=breaker,
             storage=open_deep_storage(given.deep_storage),
+            ids=ids_from(plane),
             scratch=scratch,
             control=self.control,
             failpoints=Failpoints({}),

@@ -19,6 +19,7 @@ from ingestion.sources.repair import RepairSource
 from ingestion.specs import offsets
 from ingestion.specs.counters import OUTCOMES
 from ingestion.specs.protocol import RepairRange
+from tests.support.column_ids import ids_in
 from tests.support.house import House
 
 KEY_BITS = 44  # where a settled range's key begins
@@ -35,6 +36,10 @@ _RECEIPTS = """
 _SEGMENTS = """
     SELECT s.id::text, s.path, s.rows, s.size_bytes, s.sha256 FROM segments_segment s
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.used
+"""
+_IDS = """
+    SELECT c.name, c.type, c.number, c.element FROM segments_column c
+    JOIN datasources_datasource d ON d.id = c.datasource_id WHERE d.name = %s
 """
 _WRITTEN = """
     SELECT s.id::text, s.rows, s.used, s.removal_id IS NOT NULL, coalesce(t.kind = 'reindex', false) FROM (
@@ -104,13 +109,17 @@ def stored_numbers(house: House, datasource: str) -> tuple[Counter[int], int]:
     numbers: Counter[int] = Counter()
     total = 0
     storage = open_deep_storage(house.environment["HEADGATE_DEEP_STORAGE"])
-    for _, path, rows, size_bytes, sha256 in house.sql(_SEGMENTS, datasource):
+    files = house.sql(_SEGMENTS, datasource)
+    known = {(name, kind): (number, element) for name, kind, number, element in house.sql(_IDS, datasource)}
+    for _, path, rows, size_bytes, sha256 in files:
         with storage.open(path) as file:
             data = file.read()
         assert len(data) == size_bytes, f"I8: {path} has another size than registered"
         assert hashlib.sha256(data).hexdigest() == sha256, f"I8: {path} has other bytes than registered"
         table = pq.read_table(pa.BufferReader(data), columns=["n", "value"])
         assert table.num_rows == rows, f"I8: {path} has another number of rows than registered"
+        written = ids_in(pa.BufferReader(data))
+        assert written == {one: known.get(one) for one in written}, f"I8: {path} has other ids of columns"
         numbers.update(table["n"].to_pylist())
         total += sum(table["value"].to_pylist())
     return numbers, total

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ingestion.segments import LocalStorage, read_segment, write_segments
+from ingestion.client.memory_columns import MemoryColumns
+from ingestion.segments import ColumnIds, LocalStorage, read_segment, write_segments
 from ingestion.specs import DataSchema
 from ingestion.specs.compaction import CompactionJob, InputSegment
 from ingestion.specs.protocol import SegmentFile
@@ -25,6 +26,8 @@ class Shelf:
         self.storage = LocalStorage(place / "deep", fsync=False)
         self.scratch = place / "scratch"
         self.schema = schema
+        self.registry = MemoryColumns()
+        self.ids = ColumnIds(self.registry.ids)
         self.files: list[SegmentFile] = []
 
     def write(self, rows: pa.Table) -> list[SegmentFile]:
@@ -36,6 +39,7 @@ class Shelf:
             version="v",
             storage=self.storage,
             scratch=self.scratch,
+            ids=self.ids,
         )
 
     def add(self, rows: pa.Table) -> None:

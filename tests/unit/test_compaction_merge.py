@@ -62,7 +62,7 @@ def test_many_files_become_what_one_batch_of_all_records_would_be(tmp_path: Path
     numbered = [b.set_column(0, "__row", pa.array(np.arange(len(b)) + 40 * i)) for i, b in enumerate(batches)]
     [expected] = shelf.write(joined_rows(numbered))
     job = shelf.job()
-    merged = merge(job, shelf.storage, shelf.scratch)
+    merged = merge(job, shelf.storage, shelf.scratch, shelf.ids)
     [file] = merged.files
     assert merged.read == {s.id: s.rows for s in job.segments}
     assert merged.counted == ({"n": (480, 480)} if rollup else {})
@@ -91,7 +91,7 @@ def test_files_end_at_the_wanted_number_of_rows(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path, schema_of())
     for n in range(5):
         shelf.add(batch_of(list(range(n, 1000, 5)), v=pa.array(range(200))))
-    files = merge(shelf.job(max_rows_per_segment=400), shelf.storage, shelf.scratch).files
+    files = merge(shelf.job(max_rows_per_segment=400), shelf.storage, shelf.scratch, shelf.ids).files
     assert [f.rows for f in files] == [400, 400, 200]
     assert files[0].max_time < files[1].min_time
 
@@ -103,7 +103,7 @@ def test_little_memory_is_enough_for_many_rows(tmp_path: Path) -> None:
     for _ in range(8):
         times = dice.integers(0, DAY_MS, 200_000).tolist()
         shelf.add(batch_of(times, v=pa.array([f"{n:032x}" for n in dice.integers(0, 2**60, 200_000)])))
-    [file] = merge(shelf.job(), shelf.storage, shelf.scratch, memory_bytes=24 * 1024 * 1024).files
+    [file] = merge(shelf.job(), shelf.storage, shelf.scratch, shelf.ids, memory_bytes=24 * 1024 * 1024).files
     assert file.rows == 1_600_000
     assert is_sorted(shelf.rows([file]), shelf.schema)
 
@@ -114,7 +114,7 @@ def test_a_file_that_is_not_what_was_registered_is_not_merged(tmp_path: Path) ->
     job = shelf.job()
     other = job.segments[0].model_copy(update={"sha256": "0" * 64})
     with pytest.raises(DamagedSegment, match="not what was registered"):
-        merge(job.model_copy(update={"segments": [other]}), shelf.storage, shelf.scratch)
+        merge(job.model_copy(update={"segments": [other]}), shelf.storage, shelf.scratch, shelf.ids)
     gone = job.segments[0].model_copy(update={"path": "d/none.parquet"})
     with pytest.raises(DamagedSegment, match="does not exist"):
-        merge(job.model_copy(update={"segments": [gone]}), shelf.storage, shelf.scratch)
+        merge(job.model_copy(update={"segments": [gone]}), shelf.storage, shelf.scratch, shelf.ids)

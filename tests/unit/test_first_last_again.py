@@ -126,7 +126,7 @@ def test_generations_of_merges_keep_the_first_and_last_of_all_records(tmp_path: 
     random.Random(seed).shuffle(files)  # who merges reads them in any order
     while len(files) > 1:
         shelf.files = files[:3]
-        merged = merge(shelf.job(), shelf.storage, shelf.scratch)
+        merged = merge(shelf.job(), shelf.storage, shelf.scratch, shelf.ids)
         assert merged.files[0].extents and {c.name for c in merged.files[0].columns}.isdisjoint(EXTENTS)
         files = [*files[3:], *merged.files]
     assert told(of_files(shelf, files)) == told(pandas_says(given))
@@ -146,11 +146,11 @@ def test_rows_that_wait_on_disk_keep_their_order_beside_those_in_memory(tmp_path
         for start in range(part * 250, part * 250 + 250, 50):
             rows = decoded(schema, given[start : start + 50])
             index.add(rows, np.zeros(50, np.int32), np.arange(start, start + 50))
-        shelf.files += index.write(version="v", storage=shelf.storage)
+        shelf.files += index.write(version="v", storage=shelf.storage, ids=shelf.ids)
         index.clear()
     index.close()
     assert len(shelf.files) == 2
-    files = merge(shelf.job(), shelf.storage, shelf.scratch).files
+    files = merge(shelf.job(), shelf.storage, shelf.scratch, shelf.ids).files
     assert told(of_files(shelf, files)) == told(pandas_says(given))
 
 
@@ -159,7 +159,7 @@ def test_rows_written_anew_have_the_first_and_last_of_all_records(tmp_path: Path
     """As a ``compact`` task with a queryGranularity does it: the rows of segments are records again."""
     given = records(600)
     shelf = shelf_with(tmp_path, given, [100, 230, 410])
-    files = merge(shelf.job(), shelf.storage, shelf.scratch).files if merged else shelf.files
+    files = merge(shelf.job(), shelf.storage, shelf.scratch, shelf.ids).files if merged else shelf.files
     columns = {c.name: c.type for c in files[0].columns if c.name != "__time"}
     held = Held(columns, shelf.schema.metricsSpec, True, Granularity.DAY)
     day = {"type": "compact", "dataSource": "d", "interval": "2025-06-01/P1D"}
@@ -182,9 +182,9 @@ def test_a_file_of_an_earlier_version_is_refused_with_the_reason_and_sorted_with
     changes = {"size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), "extents": False}
     shelf.files[1] = old.model_copy(update=changes)
     with pytest.raises(LacksExtents, match=f"{old.path} does not keep when .* by an earlier version") as failed:
-        merge(shelf.job(), shelf.storage, shelf.scratch)
+        merge(shelf.job(), shelf.storage, shelf.scratch, shelf.ids)
     assert failed.value.permanent
-    [file] = merge(shelf.job(rollup=False), shelf.storage, shelf.scratch).files
+    [file] = merge(shelf.job(rollup=False), shelf.storage, shelf.scratch, shelf.ids).files
     assert (file.rows, file.extents) == (sum(f.rows for f in shelf.files), False)
     assert pq.read_schema(shelf.storage.open(file.path)).names == ["__time", "item", *(m["name"] for m in METRICS)]
 

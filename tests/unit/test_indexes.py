@@ -13,6 +13,7 @@ from ingestion.segments import LocalStorage, read_segment, share_bytes
 from ingestion.specs import TuningConfig
 from ingestion.specs.offsets import expanded
 from ingestion.task.indexes import Indexes
+from tests.support.column_ids import some_ids
 from tests.support.desk import numbers
 from tests.support.indexer import assignment
 
@@ -48,7 +49,7 @@ def test_many_partitions_spill_instead_of_handing_off(make_indexes: MakeIndexes,
         most = max(most, sum(i.size_bytes for i in indexes._indexes.values()))
         assert not indexes.full
     assert share_bytes(indexes._tuning) < most < MIB
-    files = indexes.write(LocalStorage(tmp_path / "deep", fsync=False))
+    files = indexes.write(LocalStorage(tmp_path / "deep", fsync=False), some_ids())
     assert sum(f.rows for f in files) == 200 * ROWS
     assert {p: len(list(expanded(r))) for f in files for p, r in f.offsets.items()} == dict.fromkeys(
         range(4), 50 * ROWS
@@ -64,7 +65,7 @@ def test_a_partition_that_went_away_takes_what_was_spilled_of_it_along(
         add(indexes, number)
     assert indexes.drop([1, 3])
     storage = LocalStorage(tmp_path / "deep", fsync=False)
-    files = indexes.write(storage)
+    files = indexes.write(storage, some_ids())
     assert {p for f in files for p in f.offsets} == {0, 2}
     assert sum(len(read_segment(storage, f.path)) for f in files) == 50 * ROWS
     indexes.close()

@@ -15,6 +15,7 @@ from ingestion.decode.decoded import joined
 from ingestion.segments import LocalStorage, read_segment, write_segments
 from ingestion.specs import DataSchema
 from ingestion.specs.protocol import Column
+from tests.support.column_ids import some_ids
 from tests.support.decoders import decoder_of
 
 LISTS = pa.list_(pa.string())
@@ -89,7 +90,14 @@ def test_lists_are_stored_and_told(tmp_path: Path) -> None:
     rows = decoded_with(schema, '"tags":["b","a"]', '"tags":"c"').rows
     storage = LocalStorage(tmp_path / "deep")
     (file,) = write_segments(
-        rows, np.zeros(2, np.int64), np.arange(2), schema=schema, version="v", storage=storage, scratch=tmp_path / "s"
+        rows,
+        np.zeros(2, np.int64),
+        np.arange(2),
+        schema=schema,
+        version="v",
+        storage=storage,
+        scratch=tmp_path / "s",
+        ids=some_ids(),
     )
     assert file.columns == [Column(name="__time", type="timestamp"), Column(name="tags", type="strings")]
     assert sorted(read_segment(storage, file.path).column("tags").to_pylist()) == [["a", "b"], ["c"]]

@@ -18,6 +18,7 @@ from ingestion.decode.times import bucket_starts, end_of_time, truncated
 from ingestion.segments import LocalStorage, write_segments
 from ingestion.specs import DataSchema, DurationGranularity, Granularity, GranularitySpec, PeriodGranularity
 from ingestion.specs.periods import granularity_of
+from tests.support.column_ids import some_ids
 from tests.support.decoders import decoder_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -240,6 +241,7 @@ def test_rows_and_segments_by_days_of_a_zone(tmp_path: Path) -> None:
         version="v",
         storage=LocalStorage(tmp_path / "d"),
         scratch=tmp_path / "s",
+        ids=some_ids(),
     )
     assert [f.rows for f in files] == [1, 2, 1]
     assert [f.interval_end - f.interval_start for f in files] == [timedelta(hours=h) for h in (24, 23, 24)]

@@ -22,6 +22,7 @@ from ingestion.specs import DataSchema
 from ingestion.specs.extents import EXTENTS
 from ingestion.specs.offsets import expanded
 from ingestion.specs.protocol import SegmentFile
+from tests.support.column_ids import some_ids
 from tests.support.decoders import decoder_of
 
 KINDS = ["longSum", "doubleSum", "floatSum", "longMin", "doubleMin", "floatMin", "longMax", "doubleMax", "floatMax"]
@@ -68,6 +69,7 @@ def written(schema: DataSchema, records: list[dict[str, Any]], place: Path) -> t
         version="v",
         storage=storage,
         scratch=place / "scratch",
+        ids=some_ids(),
     )
     return files, [row for f in files for row in read_segment(storage, f.path).to_pylist()]
 
@@ -234,7 +236,8 @@ def test_segments_are_split_by_rows_with_all_their_records(tmp_path: Path) -> No
     rows = rows_of(schema, [{"t": 0, "d": f"d{i % 4}"} for i in range(12)])
     files = write_segments(
         rows, np.zeros(12, np.int64), np.arange(12), schema=schema, version="v",
-        storage=LocalStorage(tmp_path / "deep", fsync=False), scratch=tmp_path / "s", max_rows_per_segment=2,
+        storage=LocalStorage(tmp_path / "deep", fsync=False), scratch=tmp_path / "s", ids=some_ids(),
+        max_rows_per_segment=2,
     )  # fmt: skip
     held = [sorted(expanded(f.offsets[0])) for f in files]
     assert [len(h) for h in held] == [6, 6]

@@ -13,6 +13,7 @@ import pytest
 from ingestion.segments import LocalStorage, write_segments
 from ingestion.segments.encoding import hardly_repeating, parquet_options
 from ingestion.specs import DataSchema, IndexSpec, SpecError, parse_task_spec
+from tests.support.column_ids import some_ids
 from tests.support.django_cast import spec_for
 
 ROWS = 500
@@ -37,6 +38,7 @@ def written(tmp_path: Path, **index_spec: Any) -> pq.ParquetFile:
         version="v",
         storage=storage,
         scratch=tmp_path / "scratch",
+        ids=some_ids(),
         index_spec=IndexSpec.model_validate(index_spec),
     )
     file = pq.ParquetFile(tmp_path / "deep" / segment.path)

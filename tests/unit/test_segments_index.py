@@ -18,6 +18,7 @@ from ingestion.segments import index as index_module
 from ingestion.segments import read_segment, write_segments
 from ingestion.specs.offsets import expanded
 from ingestion.specs.protocol import SegmentFile
+from tests.support.column_ids import some_ids
 from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, numbers, schema_of
 
 METRICS = [
@@ -98,7 +99,7 @@ def test_the_segments_are_those_of_one_batch(
         offsets += here
     expected = write_segments(
         joined_rows(tables), np.array(partitions), np.array(offsets), schema=schema, version="v",
-        storage=desk.storage, scratch=place / "other", max_rows_per_segment=most,
+        storage=desk.storage, scratch=place / "other", ids=some_ids(), max_rows_per_segment=most,
     )  # fmt: skip
     files = desk.write()
     assert [_told(f) for f in files] == [_told(f) for f in expected]

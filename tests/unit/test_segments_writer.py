@@ -33,6 +33,7 @@ from ingestion.segments.writer import columns_of
 from ingestion.specs import DataSchema, Granularity
 from ingestion.specs.offsets import expanded, ranges_of
 from ingestion.specs.protocol import Column, SegmentFile
+from tests.support.column_ids import some_ids
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -72,7 +73,13 @@ def write(tmp_path: Path, storage: LocalStorage) -> Writer:
         places = np.arange(len(rows)) if offsets is None else np.array(offsets)
         settings_ = {"partitions": np.zeros(len(places), np.int32), "version": VERSION, **more}
         return write_segments(
-            rows, offsets=places, schema=schema_of(granularity), storage=storage, scratch=tmp_path / "s", **settings_
+            rows,
+            offsets=places,
+            schema=schema_of(granularity),
+            storage=storage,
+            scratch=tmp_path / "s",
+            ids=some_ids(),
+            **settings_,
         )
 
     return written
@@ -245,6 +252,7 @@ def test_what_is_stored_is_read_before_it_is_registered(tmp_path: Path) -> None:
             version=VERSION,
             storage=Forgetful(tmp_path / "deep"),
             scratch=tmp_path / "s",
+            ids=some_ids(),
         )
     assert not caught.value.permanent
     assert list((tmp_path / "s").iterdir()) == []
@@ -321,6 +329,7 @@ def test_every_row_is_in_one_file_of_its_interval(
         version="v",
         storage=storage,
         scratch=place / "scratch",
+        ids=some_ids(),
         max_rows_per_segment=most,
     )
     seen = []

@@ -39,6 +39,7 @@ from ingestion.specs.newest_rows import RowsOrder
 from ingestion.specs.protocol import SegmentFile
 from ingestion.specs.verifying import RegisteredFile
 from tests.support.batch_run import START_MS, Run, spec_of
+from tests.support.column_ids import some_ids
 from tests.support.desk import DAY_MS, Desk
 from tests.support.sketches import contents
 
@@ -87,7 +88,7 @@ class Shelf:
     def add(self, rows: pa.Table) -> list[SegmentFile]:
         files = write_segments(
             rows, np.zeros(len(rows), np.int32), np.arange(len(rows)), schema=self.schema, version="v",
-            storage=self.storage, scratch=self.place / "scratch",
+            storage=self.storage, scratch=self.place / "scratch", ids=some_ids(),
         )  # fmt: skip
         self.files += files
         return files
@@ -107,7 +108,7 @@ class Shelf:
             rollup=self.schema.granularitySpec.rollup, segments=self.inputs, schemas=[f.columns for f in self.files],
             max_rows_per_segment=5_000_000, deep_storage=str(self.storage),
         )  # fmt: skip
-        return merge(job, self.storage, self.place / "scratch").files
+        return merge(job, self.storage, self.place / "scratch", some_ids()).files
 
     def rows(self, files: list[SegmentFile]) -> list[dict[str, Any]]:
         return [row for f in files for row in read_segment(self.storage, f.path).to_pylist()]
