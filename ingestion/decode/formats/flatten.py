@@ -57,27 +57,40 @@ def _path(field: FlattenField) -> JsonPath:
 
 def _query(spec: FlattenSpec, searched: Mapping[JsonPath, str]) -> str:
     objects = r"CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{') AND json_valid(j) THEN j END"
+    places = dict.fromkeys(place for f in spec.fields if (place := _place(f, searched)))
+    numbers = {place: number for number, place in enumerate(places, 1)}
     members = ", ',', ".join(
-        f"{literal(json.dumps(f.name) + ':')}, coalesce({_value(f, searched)}, 'null')" for f in spec.fields
+        f"{literal(json.dumps(f.name) + ':')}, coalesce({_value(f, searched, numbers)}, 'null')" for f in spec.fields
     )
     own = r"""CASE WHEN regexp_matches(o, '^\s*\{\s*\}\s*$') THEN '}' ELSE ',' || substr(ltrim(o, E' \t\r\n'), 2) END"""
     rest = own if spec.useFieldDiscovery else "'}'"
     nothing_named = "o" if spec.useFieldDiscovery else "'{}'"
     flattened = f"concat('{{', {members}, {rest})" if members else nothing_named
+    # All at once: each call reads the record from its beginning.
+    found = f"json_extract(o, [{', '.join(numbers)}])" if numbers else "NULL"
     return (
-        f"SELECT CASE WHEN o IS NULL THEN j ELSE {flattened} END AS j FROM (SELECT *, {objects} AS o FROM {_SEARCHED})"
+        f"SELECT CASE WHEN o IS NULL THEN j ELSE {flattened} END AS j"
+        f" FROM (SELECT *, {found} AS l FROM (SELECT *, {objects} AS o FROM {_SEARCHED}))"
     )
 
 
-def _value(field: FlattenField, searched: Mapping[JsonPath, str]) -> str:
-    """SQL for a field's JSON text, NULL where the record has none."""
+def _place(field: FlattenField, searched: Mapping[JsonPath, str]) -> str:
+    """Where DuckDB finds a field, as a literal; empty where it was searched for."""
     if field.type == "root":
-        return f"json_extract(o, {pointer(field.expr or field.name)})::VARCHAR"
+        return pointer(field.expr or field.name)
     if field.type == "tree":
-        whole = "".join("/" + n.replace("~", "~0").replace("/", "~1") for n in field.nodes or [])
-        return f"json_extract(o, {literal(whole)})::VARCHAR"
+        return literal("".join("/" + n.replace("~", "~0").replace("/", "~1") for n in field.nodes or []))
     path = _path(field)
-    extracted = searched.get(path) or f"json_extract(o, {literal(_written(path.steps))})"
+    return "" if path in searched else literal(_written(path.steps))
+
+
+def _value(field: FlattenField, searched: Mapping[JsonPath, str], numbers: Mapping[str, int]) -> str:
+    """SQL for a field's JSON text, NULL where the record has none."""
+    place = _place(field, searched)
+    extracted = f"l[{numbers[place]}]" if place else searched[_path(field)]
+    if field.type != "path":
+        return f"{extracted}::VARCHAR"
+    path = _path(field)
     reckons = path.function not in ("", "keys")
     return f"to_json({_function(path, extracted)})::VARCHAR" if reckons else f"{extracted}::VARCHAR"
 
