@@ -33,6 +33,7 @@ NAMES = (
     "offsets",
     "start",
     "compaction",
+    "batch",
     "soak",
     "connector",
     "read",

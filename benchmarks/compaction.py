@@ -1,4 +1,7 @@
-"""Many small segments to few: Headgate's merge in Spark tasks, bare DuckDB and Spark SQL, on the same files."""
+"""Many small segments to few: Headgate's merge in Spark tasks, bare DuckDB and Spark SQL, on the same files.
+
+Then a share group at full speed with compaction beside it, against the same without.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ import psutil
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks import compaction_beside
 from ingestion.compaction import merge
 from ingestion.rows import TIME_TYPE
 from ingestion.segments import LocalStorage, read_segment, write_segments
@@ -27,6 +31,7 @@ from ingestion.specs.compaction import CompactionJob, InputSegment
 from ingestion.specs.protocol import SegmentFile
 from tests.support.column_ids import some_ids
 
+PARTS = ("merge", "beside")
 START = datetime(2025, 6, 1, tzinfo=UTC)
 HOUR_MS = 3_600_000
 START_MS = 1_748_736_000_000
@@ -34,6 +39,8 @@ START_MS = 1_748_736_000_000
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Sizes."""
+    parser.add_argument("--only", choices=PARTS, help="one of the two parts; both if not given")
+    compaction_beside.add_options(parser)
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--rows", type=int, default=5_000, help="of a file")
     parser.add_argument("--intervals", type=int, default=24)
@@ -42,6 +49,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Keys as documented in benchmarks/README.md."""
+    parts = {"merge": _merge_alone, "beside": compaction_beside.run}
+    found = [parts[name](options) for name in PARTS if options.only in (None, name)]
+    both = {key: sum(part[key] for part in found) for key in ("lost", "duplicated")}
+    return {key: value for part in found for key, value in part.items()} | both
+
+
+def _merge_alone(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         jobs = _jobs(options, place)

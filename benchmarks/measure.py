@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow.parquet as pq
+from confluent_kafka import Producer
 
 from tests.support.house import House, wait_for
 
@@ -19,24 +20,40 @@ _IN_A_ROW = 2_000  # records of one partition, about what a producer's batches a
 
 def records(count: int) -> Iterator[bytes]:
     """JSON objects of 100 bytes within one day, each with its number."""
-    for n in range(count):
-        time_text = (START + timedelta(milliseconds=80 * n % 86_400_000)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-        text = f'{{"time":"{time_text}","n":{n},"kind":"k{n % 10}","value":{n % 1000}'
-        yield (text + ',"pad":"' + "x" * (RECORD_BYTES - len(text) - 10) + '"}').encode()
+    return map(record, range(count))
+
+
+def record(n: int) -> bytes:
+    time_text = (START + timedelta(milliseconds=80 * n % 86_400_000)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    text = f'{{"time":"{time_text}","n":{n},"kind":"k{n % 10}","value":{n % 1000}'
+    return (text + ',"pad":"' + "x" * (RECORD_BYTES - len(text) - 10) + '"}').encode()
 
 
 def backlog(house: House, topic: str, count: int) -> None:
     """Produce ``records``, as many to one partition as to another."""
-    for n, payload in enumerate(records(count)):
-        while True:
-            try:
-                house.producer.produce(topic, value=payload, partition=n // _IN_A_ROW % PARTITIONS)
-                break
-            except BufferError:
-                house.producer.poll(0.1)
-    left = house.producer.flush(60)
+    backlog_of(house.producer, topic, count, range(PARTITIONS))
+
+
+def backlog_of(producer: Producer, topic: str, count: int, partitions: Collection[int]) -> None:
+    """Of ``backlog``, what comes into these partitions."""
+    for first in range(0, count, _IN_A_ROW):
+        partition = first // _IN_A_ROW % PARTITIONS
+        if partition not in partitions:
+            continue
+        for n in range(first, min(first + _IN_A_ROW, count)):
+            _produce(producer, topic, record(n), partition)
+    left = producer.flush(60)
     if left:
         raise RuntimeError(f"the broker took all but {left} records of {topic}")
+
+
+def _produce(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
+    while True:
+        try:
+            producer.produce(topic, value=payload, partition=partition)
+            return
+        except BufferError:
+            producer.poll(0.1)
 
 
 def median(values: Sequence[float]) -> float:
@@ -93,9 +110,10 @@ def publishes(house: House, datasource: str) -> tuple[int, int]:
 
 
 def lost_and_duplicated(house: House, datasource: str, count: int) -> tuple[int, int]:
-    """How many of the numbers below ``count`` are in no segment, and how many rows are there once too often."""
+    """Of the numbers below ``count``, how many are in no segment in use, and how many rows there once too often."""
     paths = house.sql(
-        "SELECT path FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s",
+        "SELECT path FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id"
+        " WHERE s.used AND d.name = %s",
         datasource,
     )
     times = np.zeros(count, dtype=np.int64)

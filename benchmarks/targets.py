@@ -104,8 +104,12 @@ TARGETS: dict[str, tuple[Target, ...]] = {
     "compaction": (
         Target("ratio_duckdb", "at least", 0.5),
         Target("ratio_spark_sql", "at least", 2),
+        Target("ratio_ingestion", "at least", 0.85),
+        Target("write_amplification", "at most", 3),
+        Target("live_segments_last_5_min_growth", "at most", 0.02),
         *_ONCE,
         *_none("wrong"),
     ),
+    "batch": (Target("ratio_spark", "at least", 1), *_ONCE),
     "soak": (*_ONCE, *_none("wrong")),
 }

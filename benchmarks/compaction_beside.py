@@ -1,0 +1,192 @@
+"""A share group at full speed with automatic compaction beside it, against the same without, before it and after it."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from confluent_kafka import Producer
+
+from benchmarks.measure import PARTITIONS, backlog_of, median
+from benchmarks.stack import add_stack_options, stack
+from tests.support.house import House, wait_for
+
+LOOK_S = 2.0
+CONFIG = "/druid/coordinator/v1/config/compaction"
+_ASIDE = 4  # the minutes with compaction ÷ those without, each time
+_LAST_S = 300.0
+_PRODUCERS = 2
+
+_NOW = """
+    SELECT coalesce(sum(f.published), 0), coalesce(sum(f.segments), 0),
+           (SELECT count(*) FROM segments_segment s WHERE s.datasource_id = d.id AND s.used)
+    FROM datasources_datasource d LEFT JOIN segments_indexerfence f ON f.datasource_id = d.id
+    WHERE d.name = %s GROUP BY d.id
+"""
+_MERGED = """
+    SELECT coalesce(sum(j.rows_before * greatest(j.attempt, 1)), 0), count(*) FILTER (WHERE j.state = 'done')
+    FROM compaction_job j JOIN datasources_datasource d ON d.id = j.datasource_id
+    WHERE d.name = %s AND j.state IN ('done', 'failed', 'refused')
+"""
+_SETTLED = """
+    SELECT coalesce(sum(upper(r.span) - lower(r.span)), 0)
+    FROM segments_settledrange r JOIN segments_progresskey k ON k.id = lower(r.span) >> 44
+    JOIN segments_source o ON o.id = k.source_id JOIN datasources_datasource d ON d.id = o.datasource_id
+    WHERE d.name = %s
+"""
+_LIVE = """
+    SELECT s.path FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id
+    WHERE s.used AND d.name = %s
+"""
+
+
+@dataclass(frozen=True)
+class Look:
+    """At a datasource, at a time."""
+
+    at: float
+    rows: int  # that ingestion has published
+    segments: int  # and in how many
+    live: int  # in use
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What was seen of one datasource while it was read at full speed."""
+
+    looks: list[Look]
+    lost: int
+    duplicated: int
+
+    @property
+    def rate(self) -> float:
+        """Rows a second, from the first look to the last."""
+        first, last = self.looks[0], self.looks[-1]
+        return (last.rows - first.rows) / (last.at - first.at)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Sizes."""
+    add_stack_options(parser)
+    parser.add_argument("--minutes", type=float, default=10.0, help="with compaction; a quarter without, twice")
+    parser.add_argument("--records-per-minute", type=int, default=15_000_000, help="what there is to read, at most")
+    parser.add_argument("--indexers", type=int, default=4)
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Keys as documented in benchmarks/README.md."""
+    with stack(options) as house:
+        topic = house.topic("beside", PARTITIONS)
+        count = int(options.records_per_minute * options.minutes)
+        _produce(house.bootstrap, topic, count)
+        before = _phase(house, topic, "before", count, options.minutes / _ASIDE, options)
+        beside = _phase(house, topic, "beside", count, options.minutes, options)
+        written, merges = house.sql(_MERGED, "beside")[0]
+        after = _phase(house, topic, "after", count, options.minutes / _ASIDE, options)
+    alone = median([before.rate, after.rate])
+    ingested = beside.looks[-1].rows
+    return {
+        "ingestion_rows_per_s": beside.rate,
+        "ingestion_alone_rows_per_s": alone,
+        "ingestion_alone_before_rows_per_s": before.rate,
+        "ingestion_alone_after_rows_per_s": after.rate,
+        "ratio_ingestion": beside.rate / alone,
+        "live_segments": beside.looks[-1].live,
+        "most_live_segments": max(look.live for look in beside.looks),
+        "live_segments_each_minute": _each_minute(beside.looks),
+        "live_segments_last_5_min_growth": growth(beside.looks),
+        "segments_ingested": beside.looks[-1].segments,
+        "merges": merges,
+        "write_amplification": (ingested + int(written)) / ingested,
+        "minutes": (beside.looks[-1].at - beside.looks[0].at) / 60,
+        "lost": sum(p.lost for p in (before, beside, after)),
+        "duplicated": sum(p.duplicated for p in (before, beside, after)),
+    }
+
+
+def growth(looks: list[Look]) -> float:
+    """By how much the segments in use grew, of those that ingestion wrote meanwhile: 0 is level, 1 is unmerged.
+
+    Of the last five minutes, or the last half of a shorter run; by the straight line through all looks, as merges come
+    in steps.
+    """
+    end = looks[-1].at
+    last = [look for look in looks if end - look.at <= min(_LAST_S, (end - looks[0].at) / 2)]
+    at = np.array([look.at - last[0].at for look in last])
+    slope = float(np.polyfit(at, [look.live for look in last], 1)[0])
+    return slope * float(at[-1]) / max(1, last[-1].segments - last[0].segments)
+
+
+def _each_minute(looks: list[Look]) -> str:
+    minutes = {int((look.at - looks[0].at) // 60): look.live for look in looks}
+    return " ".join(map(str, minutes.values()))
+
+
+def _produce(bootstrap: str, topic: str, count: int) -> None:
+    """The backlog that every phase reads from its start, by processes of their own."""
+    began = time.monotonic()
+    with ProcessPoolExecutor(_PRODUCERS, multiprocessing.get_context("spawn")) as pool:
+        for done in [pool.submit(_produce_some, bootstrap, topic, count, n) for n in range(_PRODUCERS)]:
+            done.result()
+    print(f"{count:,} records produced in {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _produce_some(bootstrap: str, topic: str, count: int, producer: int) -> None:
+    mine = range(producer, PARTITIONS, _PRODUCERS)
+    config = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 50, "compression.type": "lz4"}
+    backlog_of(Producer(config), topic, count, mine)
+
+
+def _phase(house: House, topic: str, name: str, count: int, minutes: float, options: argparse.Namespace) -> Phase:
+    """The topic into a datasource of its own for so long, or to its end. Only "beside" is compacted."""
+    supervisor = house.supervise(_spec(house, topic, name, options))
+    if name != "beside":
+        house.api("DELETE", f"{CONFIG}/{name}")
+    wait_for("the first rows", lambda: _look(house, name).rows, 300, lambda: house.logs(name))
+    looks = [_look(house, name)]
+    while looks[-1].at - looks[0].at < 60 * minutes and looks[-1].rows < count:
+        time.sleep(LOOK_S)
+        looks.append(_look(house, name))
+    house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
+    house.rest()
+    _end_compaction(house, name)
+    phase = Phase(looks, *_lost_and_duplicated(house, name, count))
+    print(f"{name}: {phase.rate:,.0f} rows/s, {looks[-1].live:,} segments in use", flush=True)
+    return phase
+
+
+def _spec(house: House, topic: str, name: str, options: argparse.Namespace) -> dict[str, Any]:
+    spec = house.spec(topic, name, groupId=name, taskCount=options.indexers, lock_ms=30_000)
+    spec["ioConfig"]["groupConfig"]["partitionMaxRecordLocks"] = 4_000
+    return spec
+
+
+def _look(house: House, name: str) -> Look:
+    [(rows, segments, live)] = house.sql(_NOW, name)
+    return Look(time.monotonic(), int(rows), int(segments), live)
+
+
+def _end_compaction(house: House, name: str) -> None:
+    """Nothing is merged any more while others are measured."""
+    if name == "beside":
+        house.api("DELETE", f"{CONFIG}/{name}")
+    gone = "SELECT 1 FROM tasks_resident WHERE ended_at IS NULL"
+    wait_for("the application of compaction has ended", lambda: not house.sql(gone), 300, lambda: house.sql(gone))
+
+
+def _lost_and_duplicated(house: House, name: str, count: int) -> tuple[int, int]:
+    """Of the offsets that are settled, those in no segment in use; and rows that are there once too often."""
+    [(settled,)] = house.sql(_SETTLED, name)
+    times = np.zeros(count, dtype=np.uint8)
+    for (path,) in house.sql(_LIVE, name):
+        numbers = pq.read_table(house.home.segments / path, columns=["n"])["n"].to_numpy()
+        found, often = np.unique(numbers, return_counts=True)
+        times[found] += often.astype(np.uint8)
+    distinct = int((times > 0).sum())
+    return int(settled) - distinct, int(times.sum(dtype=np.int64)) - distinct
