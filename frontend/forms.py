@@ -298,6 +298,11 @@ class QuarantineFilterForm(_Filter, _Window):
         self.is_valid()
         return QuarantineFilter.of(self.cleaned_data)
 
+    @property
+    def of_address(self) -> dict[str, str]:
+        """What is chosen, as REST's addresses have it."""
+        return {self.add_prefix(name): str(value) for name, value in self.wanted.described().items()}
+
 
 class CausesFilterForm(_Filter):
     """Which causes of the quarantine to list. Its values are those of a ``CauseFilter``."""

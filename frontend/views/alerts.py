@@ -81,7 +81,8 @@ def new_rule(request: PageRequest) -> HttpResponse:
     kind = KINDS.get(request.GET.get("kind", ""), KINDS["unhealthy"])
     initial = {name: request.GET[name] for name in ("team", "datasource") if request.GET.get(name)}
     form = RuleForm(request.POST or None, user=request.user, kind=kind, initial=initial)
-    context = {"form": form, "kinds": list(KINDS.values()), "kind": kind, "title": "New rule"}
+    of_kind = {"kinds": list(KINDS.values()), "kind": kind}
+    context = {"form": form, **of_kind, "title": "New rule", "rest": rest_address("api:alert-rules")}
 
     def save() -> str:
         named = form.cleaned_data["team"]
@@ -149,7 +150,8 @@ def new_receiver(request: PageRequest) -> HttpResponse:
     kinds = dict(Receiver.Kinds.choices)
     kind = request.GET.get("kind", "") if request.GET.get("kind", "") in kinds else "email"
     form = ReceiverForm(request.POST or None, user=request.user, kind=kind)
-    context = {"form": form, "kinds": Receiver.Kinds.choices, "kind": kind, "title": "New receiver"}
+    of_kind = {"kinds": Receiver.Kinds.choices, "kind": kind}
+    context = {"form": form, **of_kind, "title": "New receiver", "rest": rest_address("api:alert-receivers")}
 
     def save() -> str:
         named = form.cleaned_data["team"]

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 
-from controlplane.segments.selectors.causes import list_causes
+from controlplane.segments.selectors.causes import CauseFilter, list_causes
 from controlplane.tasks.causes import described
 from frontend.forms import CausesFilterForm
 from frontend.paging import keyset_page
 from frontend.reach import reach_of
-from frontend.views.common import PageRequest, page
+from frontend.views.common import PageRequest, page, rest_address
 
 PER_PAGE = 50
 ORDER = ["-last_at", "datasource_id", "cause"]
@@ -31,6 +30,12 @@ def index(request: PageRequest) -> HttpResponse:
         "page": rows,
         "causes": described(request.user, rows.rows),
         "asked": any(request.GET.get(name) for name in filters.fields),
-        "rest": reverse("api:quarantine-causes"),
+        "rest": _rest(wanted),
     }
     return render(request, "quarantine/causes.html", context)
+
+
+def _rest(wanted: CauseFilter) -> str:
+    texts = {name: getattr(wanted, name) for name in ("team", "datasource", "reason", "cause")}
+    since = wanted.since.isoformat() if wanted.since else ""
+    return rest_address("api:quarantine-causes", **texts, since=since, waiting="true" if wanted.waiting else "")

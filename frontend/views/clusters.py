@@ -29,7 +29,9 @@ def topics(request: PageRequest, team: str, name: str) -> HttpResponse:
     connection = get_cluster(request.user, team, name)
     filters = NameFilter(request.GET)
     internal = request.GET.get("internal") == "1"
-    context = {**frame(request, connection, "topics"), "filters": filters, "internal": internal}
+    asked = {"search": filters.chosen("search"), "internal": "true" if internal else ""}
+    shown = frame(request, connection, "topics", "connection-topics", **asked)
+    context = {**shown, "filters": filters, "internal": internal}
     try:
         context["listing"] = browsing.list_topics(
             connection, search=filters.chosen("search"), after=request.GET.get("after", ""), internal=internal
@@ -43,7 +45,7 @@ def topics(request: PageRequest, team: str, name: str) -> HttpResponse:
 def topic(request: PageRequest, team: str, name: str, topic: str) -> HttpResponse:
     """One topic: its partitions, its configuration, its newest records."""
     connection = get_cluster(request.user, team, name)
-    context: dict[str, Any] = {**frame(request, connection, "topics"), "topic": topic}
+    context: dict[str, Any] = {**frame(request, connection, "topics", "connection-topic", topic), "topic": topic}
     try:
         context["found"] = browsing.get_topic(connection, topic)
     except Unavailable as error:
@@ -58,7 +60,7 @@ def records(request: PageRequest, team: str, name: str, topic: str) -> HttpRespo
     form = request.GET.get("form", "")
     form, earliest = form if form in FORMS else "text", request.GET.get("from") == "first"
     context: dict[str, Any] = {
-        **frame(request, connection, "topics"),
+        **frame(request, connection, "topics", "connection-records", topic, earliest="true" if earliest else ""),
         "topic": topic,
         "form": form,
         "forms": FORMS,
@@ -103,7 +105,8 @@ def groups(request: PageRequest, team: str, name: str) -> HttpResponse:
     """The cluster's consumer groups, by name."""
     connection = get_cluster(request.user, team, name)
     filters = NameFilter(request.GET)
-    context = {**frame(request, connection, "groups"), "filters": filters}
+    shown = frame(request, connection, "groups", "connection-groups", search=filters.chosen("search"))
+    context = {**shown, "filters": filters}
     try:
         context["listing"] = browsing.list_groups(
             connection, search=filters.chosen("search"), after=request.GET.get("after", "")
@@ -117,7 +120,7 @@ def groups(request: PageRequest, team: str, name: str) -> HttpResponse:
 def group(request: PageRequest, team: str, name: str, group: str) -> HttpResponse:
     """One consumer group: its members, and how far it has read."""
     connection = get_cluster(request.user, team, name)
-    context: dict[str, Any] = {**frame(request, connection, "groups"), "group": group}
+    context: dict[str, Any] = {**frame(request, connection, "groups", "connection-group", group), "group": group}
     try:
         context["found"] = browsing.get_group(connection, group)
     except Unavailable as error:

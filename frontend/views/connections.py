@@ -23,24 +23,41 @@ from frontend.connection_forms import FORMS, ConnectionForm
 from frontend.forms import ConnectionFilter
 from frontend.paging import numbered_page
 from frontend.reach import reach_of
-from frontend.views.common import PageRequest, act, page
+from frontend.tables import Column, Shape
+from frontend.views.common import PageRequest, act, page, rest_address
 from ingestion.specs.connection import Kind
 
 LIST = "frontend:connections"
+TABLE = Shape(
+    "connections",
+    (
+        Column("name", "Connection", sorts="name", fixed=True),
+        Column("kind", "Kind", sorts="kind"),
+        Column("team", "Team", sorts="team_name"),
+        Column("addresses", "Addresses"),
+        Column("uses", "Used by", number=True),
+        Column("changed", "Changed", sorts="changed_at", falls=True),
+    ),
+    default="team",
+    last=("team_name", "name"),
+)
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
-    filters = ConnectionFilter(request.GET)
-    found = list_connections(
-        request.user,
-        search=filters.chosen("search"),
-        kind=filters.chosen("kind"),
-        team=reach_of(request).team,
-    )
-    rows = numbered_page(found, request.GET.get("page"))
-    context = {"filters": filters, "page": rows, "uses": use_counts(rows), "rest": reverse("api:connections")}
+    filters, table = ConnectionFilter(request.GET), TABLE.asked(request.GET)
+    wanted = {name: filters.chosen(name) for name in ("search", "kind")} | {"team": reach_of(request).team}
+    rows = numbered_page(list_connections(request.user, **wanted).order_by(*table.order), request.GET.get("page"))
+    context = {
+        "filters": filters,
+        "filtered": bool(wanted["search"] or wanted["kind"]),
+        "clear": reverse(LIST),
+        "table": table,
+        "page": rows,
+        "uses": use_counts(rows),
+        "rest": rest_address("api:connections", **wanted),
+    }
     return render(request, "connections/list.html", context)
 
 
@@ -118,13 +135,15 @@ def confirm(request: PageRequest, team: str, name: str, action: str) -> HttpResp
     return render(request, "confirm.html", {"action": chosen, "back": back, "crumbs": [("Connections", reverse(LIST))]})
 
 
-def frame(request: PageRequest, connection: Connection, tab: str) -> dict[str, Any]:
-    """What every page of a connection is given."""
+def frame(
+    request: PageRequest, connection: Connection, tab: str, part: str = "connection", *of: str, **asked: str
+) -> dict[str, Any]:
+    """What every page of a connection is given. ``part``: the REST address of what it shows, ``of`` what, asked so."""
     actions = ConnectionActions.for_user(request.user, connection)
     return {
         "connection": connection,
         "about": f"{connection.get_kind_display()} at {', '.join(connection.addresses)}, team {connection.team.name}",
-        "rest": reverse("api:connection", args=[connection.team.name, connection.name]),
+        "rest": rest_address(f"api:{part}", connection.team.name, connection.name, *of, **asked),
         "crumbs": [("Connections", reverse(LIST))],
         "tab": tab,
         "actions": list(actions.values()),
@@ -157,6 +176,7 @@ def _form(request: PageRequest, form: ConnectionForm) -> HttpResponse:
         "kinds": kinds,
         "crumbs": crumbs,
         "title": title,
+        "rest": _rest_of(form.stored),
     }
     if request.method != "POST":
         return render(request, "connections/form.html", context)
@@ -173,6 +193,11 @@ def _form(request: PageRequest, form: ConnectionForm) -> HttpResponse:
         form.add_error(None, error.detail)
         return _again(request, context, error.status)
     return redirect("frontend:connection", saved.team.name, saved.name)
+
+
+def _rest_of(stored: Connection | None) -> str:
+    """The one that is changed, or the list that a new one comes into."""
+    return rest_address("api:connection", stored.team.name, stored.name) if stored else rest_address("api:connections")
 
 
 def _again(request: PageRequest, context: dict[str, Any], status: int = 400) -> HttpResponse:

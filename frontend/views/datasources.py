@@ -35,7 +35,7 @@ from frontend.live.shared import shared
 from frontend.paging import keyset_page, numbered_page
 from frontend.reach import reach_of
 from frontend.tables import Column, Shape
-from frontend.views.common import PageRequest, page
+from frontend.views.common import PageRequest, page, rest_address
 
 BY_FRESHNESS = "complete_until"  # no field: it is what Kafka and the metadata store say together
 LIST = Shape(
@@ -66,7 +66,8 @@ def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters = DatasourceFilter(request.GET)
     table = LIST.asked(request.GET)
-    found = list_datasources(request.user, search=filters.chosen("search"), team=reach_of(request).team)
+    wanted = {"search": filters.chosen("search"), "team": reach_of(request).team}
+    found = list_datasources(request.user, **wanted)
     fields = table.order
     if fields[0].removeprefix("-") == BY_FRESHNESS:
         ordered: list[Datasource] | QuerySet[Datasource] = _by_freshness(list(found.order_by("name")), fields[0])
@@ -75,11 +76,12 @@ def index(request: PageRequest) -> HttpResponse:
     rows = numbered_page(ordered, request.GET.get("page"))
     context = {
         "filters": filters,
-        "filtered": bool(filters.chosen("search")),
+        "filtered": bool(wanted["search"]),
         "clear": reverse("frontend:datasources"),
         "table": table,
         "page": rows,
         "lines": _lines(list(rows)),
+        "rest": rest_address("api:datasources", **wanted),
     }
     return render(request, "datasources/list.html", context)
 
@@ -167,14 +169,14 @@ def progress_by_partition(request: PageRequest, name: str) -> HttpResponse:
     return render(request, "datasources/progress.html", context)
 
 
-def frame(request: PageRequest, datasource: Datasource, tab: str) -> dict[str, Any]:
-    """What every page of a datasource shows around its own part."""
+def frame(request: PageRequest, datasource: Datasource, tab: str, **asked: str) -> dict[str, Any]:
+    """What every page of a datasource shows around its own part. ``asked``: what its REST address asks for, too."""
     complete = completeness(datasource)
     return {
         "datasource": datasource,
         "tab": tab,
         "crumbs": [("Datasources", reverse("frontend:datasources"))],
-        "rest": _rest(datasource, tab),
+        "rest": rest_address(REST[tab], datasource.name, **asked),
         "complete": complete,
         "fresh": freshness_of(complete, timezone.now()),
         "may_operate": may(request.user, Action.OPERATE, datasource.team),
@@ -182,12 +184,19 @@ def frame(request: PageRequest, datasource: Datasource, tab: str) -> dict[str, A
     }
 
 
-_REST = {"columns": "", "overview": "", "intervals": "timeline/", "retention": "segments/unused/"}
-
-
-def _rest(datasource: Datasource, tab: str) -> str:
-    """What a tab shows, over REST."""
-    return f"/api/v1/datasources/{datasource.name}/{_REST.get(tab, f'{tab}/')}"
+# What each tab shows, over REST.
+REST = {
+    "overview": "api:datasource",
+    "rows": "api:rows",
+    "intervals": "api:timeline",
+    "segments": "api:segments",
+    "compaction": "api:compaction",
+    "retention": "api:segments-unused",
+    "columns": "api:datasource",
+    "quarantine": "api:quarantine",
+    "progress": "api:progress",
+    "events": "api:events",
+}
 
 
 def _totals(datasource: Datasource) -> dict[str, Any]:

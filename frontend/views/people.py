@@ -19,24 +19,41 @@ from controlplane.teams import people
 from controlplane.teams.models import User
 from frontend.actions import PageAction
 from frontend.paging import keyset_page
+from frontend.tables import Column, Shape
 from frontend.team_forms import PasswordForm, PeopleFilter, PersonForm
 from frontend.views.common import PageRequest, act, page, rest_address, told
 
 ONE = "frontend:person"
+TABLE = Shape(
+    "people",
+    (
+        Column("name", "Name", sorts="username", fixed=True),
+        Column("email", "E-mail address", sorts="email"),
+        Column("teams", "Teams"),
+        Column("state", "State"),
+        Column("login", "Last login"),
+        Column("joined", "Since", sorts="date_joined", falls=True, shown=False),
+    ),
+    default="name",
+    last=("username",),
+)
 ACTIVE = {"yes": True, "no": False}
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
     """Everybody by name."""
-    filters = PeopleFilter(request.GET)
+    filters, table = PeopleFilter(request.GET), TABLE.asked(request.GET)
     chosen = filters.cleaned_data if filters.is_valid() else {}
     wanted = {"search": chosen.get("search", ""), "team": chosen.get("team", "")}
     found = people.list_people(request.user, **wanted, active=ACTIVE.get(chosen.get("active", "")))
     found = found.prefetch_related("memberships__team")
     context = {
         "filters": filters,
-        "page": keyset_page(found, ["username"], request.GET.get("cursor")),
+        "filtered": any(chosen.values()),
+        "clear": reverse("frontend:people"),
+        "table": table,
+        "page": keyset_page(found, table.order, request.GET.get("cursor")),
         "rest": rest_address("api:people", **wanted),
     }
     return render(request, "people/list.html", context)

@@ -32,7 +32,7 @@ from frontend.forms import ChosenForm, QuarantineFilterForm
 from frontend.paging import keyset_page
 from frontend.payload import json_of, payload_as, payload_of
 from frontend.tree import tree_html
-from frontend.views.common import PageRequest, page, told
+from frontend.views.common import PageRequest, page, rest_address, told
 from frontend.views.datasources import frame
 
 PER_PAGE = 20
@@ -92,7 +92,7 @@ def index(request: PageRequest, name: str) -> HttpResponse:
     )
     shown = CauseFilter(datasource=datasource.name, cause=filters.wanted.cause)
     context = {
-        **frame(request, datasource, "quarantine"),
+        **frame(request, datasource, "quarantine", **filters.of_address),
         "filters": filters,
         "page": rows,
         "found": matching(filtered(datasource, filters.wanted)),
@@ -232,6 +232,7 @@ def quarantined(request: PageRequest, name: str, number: int) -> HttpResponse:
     form = form if form in FORMS and not record.concealed_for else "text"
     context = {
         **frame(request, datasource, "quarantine"),
+        "rest": rest_address("api:quarantined", name, str(number)),
         "record": record,
         "payload": payload_as(form, record.payload, WHOLE_BYTES),
         "form": form,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
@@ -13,7 +14,7 @@ from controlplane.supervisors.lookup import Search, Wanted, may_look, search, so
 from controlplane.supervisors.stored_row import StoredRow, stored_rows
 from frontend.forms import RecordForm
 from frontend.payload import payload_of
-from frontend.views.common import PageRequest, page, refused
+from frontend.views.common import PageRequest, page, refused, rest_address
 from frontend.views.rows import table_of
 from ingestion.specs.lookup import FoundRecord, LookupAnswer
 from ingestion.specs.sampling import Bytes
@@ -40,7 +41,9 @@ def find(request: PageRequest) -> HttpResponse:
         shown = _of_key(request, form) if form.wanted.key is not None else _of_place(request, form)
     except HeadgateError as error:
         return refused(request, TEMPLATE, {"form": form}, error)
-    return render(request, TEMPLATE, {"form": form, "asked": form.cleaned_data, **shown})
+    return render(
+        request, TEMPLATE, {"form": form, "asked": form.cleaned_data, "rest": _rest(request, form.wanted), **shown}
+    )
 
 
 def _of_place(request: PageRequest, form: RecordForm) -> dict[str, Any]:
@@ -117,6 +120,14 @@ def _shown(record: FoundRecord) -> dict[str, Any]:
 
 def _payload(data: Bytes | None) -> Any:
     return payload_of(None) if data is None else payload_of(data.start, size_bytes=data.size)
+
+
+def _rest(request: PageRequest, wanted: Wanted) -> str:
+    """REST's address for what the form asks; a key goes as bytes, which need not be text."""
+    asked = {name: request.GET.get(name, "") for name in RecordForm.parameters() if name != "key"}
+    if wanted.key is None:
+        return rest_address("api:records", **{n: asked.get(n, "") for n in ("topic", "partition", "offset", "group")})
+    return rest_address("api:search-records", **asked, key_base64=b64encode(wanted.key).decode())
 
 
 def _address(request: PageRequest, **more: str) -> str:

@@ -48,7 +48,7 @@ def _page(request: PageRequest, name: str, read: bool) -> HttpResponse:
     window = {n: t.isoformat().replace("+00:00", "Z") for n, t in (("from", start), ("to", end)) if t is not None}
     query = f"?{urlencode(window)}" if window else ""
     context: dict[str, Any] = {
-        **frame(request, datasource, "rows"),
+        **frame(request, datasource, "rows", **window),
         "start": start,
         "end": end,
         "table_url": reverse("frontend:datasource-rows-table", args=[name]) + query,

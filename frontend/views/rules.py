@@ -49,6 +49,9 @@ class _Edited:
     look: Callable[[list[Rule]], dict[str, Any]]  # what goes with them, for the template
 
 
+RULES_OF_SITE = "/druid/coordinator/v1/rules/_default"  # where Druid keeps them
+
+
 @page
 def rules(request: PageRequest, name: str) -> HttpResponse:
     """A datasource's own."""
@@ -85,7 +88,7 @@ def site_rules(request: PageRequest) -> HttpResponse:
             "others": max(0, len(by_datasource) - DATASOURCES_SHOWN),
         }
 
-    return _edit(request, _Edited(None, "site/rules.html", here, done, {}, look))
+    return _edit(request, _Edited(None, "site/rules.html", here, done, {"rest": RULES_OF_SITE}, look))
 
 
 def _sum(found: list[Going]) -> Going:

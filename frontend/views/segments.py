@@ -155,7 +155,7 @@ def segments(request: PageRequest, name: str) -> HttpResponse:
     segments = list_segments(datasource, interval_start=start, interval_end=end)
     rows = keyset_page(segments, table.order, request.GET.get("cursor"))
     context = {
-        **frame(request, datasource, "segments"),
+        **frame(request, datasource, "segments", **_window(start, end)),
         "page": rows,
         "filters": SegmentFilter(initial={"since": start, "until": end}),
         "filtered": start is not None or end is not None,
@@ -164,6 +164,11 @@ def segments(request: PageRequest, name: str) -> HttpResponse:
         "merged": merged_by_task(list(rows.rows)),
     }
     return render(request, "datasources/segments.html", context)
+
+
+def _window(start: datetime | None, end: datetime | None) -> dict[str, str]:
+    """The parameters of an address for a window of time."""
+    return {name: time.isoformat() for name, time in (("from", start), ("to", end)) if time is not None}
 
 
 def _table(request: PageRequest, segments: int) -> Table:

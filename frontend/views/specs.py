@@ -32,7 +32,7 @@ from controlplane.tasks.services import submit_task
 from frontend.examples import check_filled_in, examples, reading
 from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
-from frontend.views.common import PageRequest, page, refused
+from frontend.views.common import PageRequest, page, refused, rest_address
 from ingestion.specs import parse_supervisor_spec, parse_task_spec
 from ingestion.specs.batch import is_batch
 from ingestion.specs.segment_tasks import is_segment_task
@@ -126,10 +126,12 @@ def _new(
         "kind": kind,
         "form": form,
         "preview_form": asked,
+        "title": kind.change_title if source else kind.title,
         "list_url": reverse(f"frontend:{kind.list_name}"),
+        "crumbs": _crumbs(kind, source),
+        "rest": rest_address(f"api:{kind.page_name}", source) if source else rest_address(f"api:{kind.list_name}"),
         "source": source,
         "begins": [] if source else [(name, labels[name], name == begin) for name in specs],
-        "source_url": reverse(f"frontend:{kind.page_name}", args=[source]) if source else "",
         "hides_secrets": hides_secrets,
         "suspended": suspended,
         "faults": [],
@@ -146,6 +148,11 @@ def _new(
     except HeadgateError as error:
         faults = [{"pointer": f.pointer, "message": f.message} for f in error.errors]
         return refused(request, TEMPLATE, {**context, "faults": faults}, error)
+
+
+def _crumbs(kind: _Kind, source: str) -> list[tuple[str, str]]:
+    crumbs = [(kind.list_name.capitalize(), reverse(f"frontend:{kind.list_name}"))]
+    return [*crumbs, (source, reverse(f"frontend:{kind.page_name}", args=[source]))] if source else crumbs
 
 
 def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[str, Any]) -> HttpResponse:

@@ -64,6 +64,14 @@ TABLE = Shape(
     last=("id",),
 )
 TASKS_SHOWN = 10
+# What each tab shows, over REST.
+REST = {
+    "overview": "api:supervisor",
+    "share-group": "api:share-group",
+    "lag": "api:lag-series",
+    "autoscaler": "api:scale-actions",
+    "spec": "api:versions",
+}
 RUNS_SHOWN = timedelta(hours=6)
 PARTITIONS_OFFERED = 256
 ACTIONS_SHOWN = 5
@@ -74,8 +82,7 @@ ACTIONS_SHOWN = 5
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters, table = SupervisorFilter(request.GET), TABLE.asked(request.GET)
-    chosen = {name: filters.chosen(name) for name in ("search", "state")}
-    team = reach_of(request).team
+    chosen, team = {name: filters.chosen(name) for name in ("search", "state")}, reach_of(request).team
     supervisors = list_supervisors(request.user, chosen["search"], chosen["state"], team=team).order_by(*table.order)
     rows = numbered_page(supervisors, request.GET.get("page"))
     context = {
@@ -86,7 +93,7 @@ def index(request: PageRequest) -> HttpResponse:
         "trends": trends(list(rows)),
         "standings": standings(request.user, rows.object_list),
         "clear": reverse("frontend:supervisors"),
-        "rest": rest_address("api:supervisors", **chosen),
+        "rest": rest_address("api:supervisors", **chosen, team=team),
     }
     return render(request, "supervisors/list.html", context)
 
@@ -210,7 +217,7 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
     return {
         "supervisor": supervisor,
         "tab": tab,
-        "rest": rest_address("api:supervisor", supervisor.id),
+        "rest": rest_address(REST[tab], supervisor.id),
         "partition_choices": range(min(supervisor.partitions or 0, PARTITIONS_OFFERED)),
         "in_share_group": supervisor.io_config.traits.in_share_group and supervisor.io_config.topicPattern is None,
         "actions": list(actions.values()),
@@ -222,7 +229,9 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
 
 
 def _hears(supervisor: Supervisor) -> str:
-    """What its parts follow; what happens to the topics of a pattern is told with the datasource."""
+    """What its parts follow; nothing once it is terminated. Of a pattern's topics the datasource tells."""
+    if supervisor.terminated_at is not None:
+        return ""
     own = f"supervisor:{supervisor.id}"
     return own if supervisor.io_config.topicPattern is None else f"{own} datasource:{supervisor.datasource.name}"
 

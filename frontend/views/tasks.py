@@ -30,6 +30,7 @@ from frontend.phases import bars_of
 from frontend.progress import progress_of
 from frontend.reach import reach_of
 from frontend.tables import Column, Shape
+from frontend.taskname import short_name
 from frontend.views.common import PageRequest, act, page, rest_address
 
 ERRORS_PER_PAGE = 20
@@ -58,8 +59,8 @@ FILTERS = ("status", "datasource", "supervisor", "kind", "search")
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see, the newest first."""
     filters = TaskFilter(request.GET)
-    chosen = {name: filters.chosen(name) for name in FILTERS}
-    tasks, table = list_tasks(request.user, **chosen, team=reach_of(request).team), TASKS.asked(request.GET)
+    chosen, team = {name: filters.chosen(name) for name in FILTERS}, reach_of(request).team
+    tasks, table = list_tasks(request.user, **chosen, team=team), TASKS.asked(request.GET)
     context = {
         "filters": filters,
         "page": keyset_page(tasks, table.order, request.GET.get("cursor")),
@@ -67,7 +68,7 @@ def index(request: PageRequest) -> HttpResponse:
         "pool": shown(),
         "table": table,
         "clear": reverse("frontend:tasks"),
-        "rest": rest_address("api:tasks", **chosen),
+        "rest": rest_address("api:tasks", **chosen, team=team),
     }
     return render(request, "tasks/list.html", context)
 
@@ -104,7 +105,11 @@ def errors(request: PageRequest, task_id: str) -> HttpResponse:
         list_faulty(request.user, task.id) if faulty else list_quarantined_by(request.user, task.id)
     )
     rows = keyset_page(records, ["-id"], request.GET.get("cursor"), ERRORS_PER_PAGE)
-    return render(request, "tasks/errors.html", {"task": task, "page": rows, "faulty": faulty})
+    crumbs = [("Tasks", reverse("frontend:tasks")), (short_name(task.id), _url(task))]
+    quarantine = rest_address("api:quarantine", task.datasource.name, task=task.id)
+    rest = rest_address("api:report", task.id) if faulty else quarantine
+    context = {"task": task, "page": rows, "faulty": faulty, "crumbs": crumbs, "rest": rest}
+    return render(request, "tasks/errors.html", context)
 
 
 @page
