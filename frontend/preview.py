@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from frontend.forms import PreviewForm
@@ -14,7 +14,7 @@ from frontend.sketches import sketch_text
 from frontend.templatetags.headgate import from_ms, iso
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import SamplerSpec
-from ingestion.specs.sampling import Bytes, RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.sampling import Bytes, KeptRecord, RolledUpRow, SampleAnswer, SampledRecord
 
 SHOWN_BYTES = 1024
 MOST_COLUMNS = 60
@@ -34,6 +34,7 @@ class Line:
     key: Payload
     payload: Payload
     cells: list[tuple[str, str]]
+    headers: list[tuple[str, Payload]] = field(default_factory=list)  # of a record that is kept for a draft
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,18 @@ def preview_of(spec: SamplerSpec, answer: SampleAnswer) -> Preview:
         stopped=_STOPPED.get(answer.stopped_by, ""),
         rollup=None if answer.rollup is None else [_merged(row, shown) for row in answer.rollup],
     )
+
+
+def with_headers(preview: Preview, kept: Iterable[KeptRecord]) -> Preview:
+    """Each record with its headers, as Kafka has them."""
+    of_place: dict[tuple[int | None, int | None], KeptRecord] = {(one.partition, one.offset): one for one in kept}
+    places = [of_place.get((line.record.partition, line.record.offset)) for line in preview.lines]
+    lines = [replace(line, headers=_headers(one)) for line, one in zip(preview.lines, places, strict=True)]
+    return replace(preview, lines=lines)
+
+
+def _headers(kept: KeptRecord | None) -> list[tuple[str, Payload]]:
+    return [] if kept is None else [(name, payload_of(value, SHOWN_BYTES)) for name, value in kept.headers]
 
 
 def preview_request(document: Any, form: PreviewForm) -> Any:

@@ -72,7 +72,11 @@ def rows_of(user: User, draft: Draft, document: Document | None = None) -> tuple
 
 def outlook_of(user: User, draft: Draft) -> Outlook:
     """What a first minute would write, and what that takes."""
-    spec, answer = rows_of(user, draft)
+    return outlook_from(user, draft, *rows_of(user, draft))
+
+
+def outlook_from(user: User, draft: Draft, spec: SamplerSpec, answer: SampleAnswer) -> Outlook:
+    """Of what ``rows_of`` has answered."""
     io_config = spec.order.io_config
     granularity = spec.order.data_schema.granularitySpec.segmentGranularity
     return outlook(records_of(user, draft).records, answer, io_config.taskCount * io_config.replicas, granularity)

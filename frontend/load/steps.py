@@ -15,7 +15,7 @@ from controlplane.teams.models import User
 from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm, with_topic
 from frontend.load.parse_form import ParseForm, flatten_choice, flatten_field, with_format
 from frontend.load.row_forms import ReadingForm, ReviewForm, SchemaForm, TimeForm, TransformForm
-from frontend.preview import Preview, preview_of
+from frontend.preview import Preview, preview_of, with_headers
 from ingestion.specs.sampling import STORED, SampleAnswer
 
 MOST_LINES = 30  # of records that are shown, and as many of those that have faults
@@ -42,7 +42,9 @@ def _records(user: User, draft: Draft) -> dict[str, Any]:
         return {"topics": looking.topics_of(user, draft), "cluster": value_at(draft.document, (*IO, "connection"))}
     raw = put(put(draft.document, (*IO, "inputFormat"), None), SCHEMA, {})
     spec, answer = looking.rows_of(user, draft, raw)
-    return {"sample": looking.records_of(user, draft), "preview": _shortened(preview_of(spec, answer), answer)}
+    sample = looking.records_of(user, draft)
+    preview = with_headers(_shortened(preview_of(spec, answer), answer), sample.records)
+    return {"sample": sample, "preview": preview}
 
 
 def _formats(user: User, draft: Draft) -> dict[str, Any]:
@@ -57,15 +59,20 @@ def _times(user: User, draft: Draft) -> dict[str, Any]:
 def _rows(user: User, draft: Draft) -> dict[str, Any]:
     """Left as they came, right as they would be stored."""
     spec, answer = looking.rows_of(user, draft)
-    fields = [record.fields for record in answer.records]
     return {
         "sample": looking.records_of(user, draft),
         "preview": _shortened(preview_of(spec, answer), answer),
-        "profiles": profiles(answer.fields, fields),
-        "nested": [
-            flatten_choice(n.nodes, f"{'.'.join(n.nodes)} ({n.share:.0%}): {n.example}") for n in nested_fields(fields)
-        ],
         "ratio": _ratio(answer),
+        **_offered(answer),
+    }
+
+
+def _offered(answer: SampleAnswer) -> dict[str, Any]:
+    """What forms offer of the records: their fields, and what is nested in them."""
+    fields = [record.fields for record in answer.records]
+    return {
+        "profiles": profiles(answer.fields, fields),
+        "nested": [_choice(nested) for nested in nested_fields(fields)],
     }
 
 
@@ -74,7 +81,8 @@ def _choice(nested: NestedField) -> tuple[str, str]:
 
 
 def _review(user: User, draft: Draft) -> dict[str, Any]:
-    found: dict[str, Any] = {"outlook": looking.outlook_of(user, draft)}
+    spec, answer = looking.rows_of(user, draft)
+    found = _offered(answer) | {"outlook": looking.outlook_from(user, draft, spec, answer)}
     return found | ({"dry_run": looking.dry_run_of(user, draft)} if draft.supervisor is not None else {})
 
 
@@ -102,6 +110,11 @@ STEPS = (
     Step("review", "Review", ReviewForm, _review),
 )
 BY_NAME = {step.name: step for step in STEPS}
+
+
+def step_of(draft: Draft) -> Step:
+    """Where its last reader was."""
+    return BY_NAME.get(draft.step, STEPS[0])
 
 
 def next_of(step: Step) -> Step:

@@ -13,6 +13,7 @@ from controlplane.loading.profile import FieldProfile
 from frontend.templatetags.headgate import duration
 
 register = template.Library()
+MOST_SHOWN = 200  # fields that a table of them shows
 _TYPES = {"long": "long", "double": "double", "boolean": "long", "json": "json"}
 
 
@@ -38,6 +39,21 @@ def json(value: Any) -> str:
 def field_names(profiles: list[FieldProfile] | None) -> list[str]:
     """What an expression may name."""
     return [profile.name for profile in profiles or ()]
+
+
+@register.filter
+def most_shown(profiles: list[FieldProfile] | None) -> list[FieldProfile]:
+    """The fields that a table of them has room for."""
+    return (profiles or [])[:MOST_SHOWN]
+
+
+@register.filter
+def not_among(
+    named: dict[str, dict[str, Any]], profiles: list[FieldProfile] | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Columns that are named and that no field which is shown stands for: they stay unless they are unticked."""
+    shown = {profile.name for profile in most_shown(profiles)}
+    return [(name, column) for name, column in named.items() if name not in shown]
 
 
 @register.filter

@@ -26,8 +26,9 @@ from controlplane.supervisors.selectors import get_supervisor
 from frontend.forms import SpecForm
 from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm
 from frontend.load.parse_form import ParseForm
+from frontend.load.parts import Part, parts_of
 from frontend.load.row_forms import TransformForm
-from frontend.load.steps import BY_NAME, STEPS, Step, before, looked, next_of, with_guess
+from frontend.load.steps import BY_NAME, STEPS, Step, before, looked, next_of, step_of, with_guess
 from frontend.views.common import PageRequest, page, told
 from ingestion.specs.connection import Kind
 
@@ -51,8 +52,7 @@ class _Listed:
         self.draft = draft
         self.topic = value_at(draft.document, (*IO, "topic")) or ""
         self.datasource = value_at(draft.document, (*SCHEMA, "dataSource")) or ""
-        self.step = draft.step if draft.step in BY_NAME else STEPS[0].name
-        self.label = BY_NAME[self.step].label
+        self.step, self.label = step_of(draft).name, step_of(draft).label
 
 
 def _begun(request: PageRequest) -> HttpResponse:
@@ -200,7 +200,7 @@ def _shown(
     if request.htmx:
         return render(request, "load/_result.html", context)  # a part is swapped in only with 200
     if chosen.name == "review":
-        context |= _review_context(request, draft, spec, problem)
+        context |= _review_context(request, draft, spec, problem) | {"parts": _parts(request, draft, found)}
     return render(request, "load/step.html", context, status=status)
 
 
@@ -218,6 +218,13 @@ def _review_context(
     spec = spec or SpecForm(None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
     spec.fields.pop("team", None)  # the draft has its team
     return {"spec_form": spec, "faults": faults, "diff": _diff(draft)}
+
+
+def _parts(request: PageRequest, draft: Draft, found: dict[str, Any]) -> list[Part]:
+    def made(step: Step) -> StepForm:
+        return _form(request, draft, step, None, found.get("nested"))
+
+    return parts_of(draft.document, made, has_records="profiles" in found)
 
 
 def _diff(draft: Draft) -> list[Any]:

@@ -55,8 +55,7 @@ def question(pages: tuple[str, ...], route: str, opener: str, label: str, walk: 
     return row(pages, walk, ("", f"{opener}…"), ("", "Cancel"), (f"POST {route}", label))
 
 
-CONNECTION = "connections/<str:team>/<str:name>/"
-LOAD = "load/<uuid:draft_id>/"
+CONNECTION, LOAD = "connections/<str:team>/<str:name>/", walks_of_drafts.LOAD
 DS, SV, TASK = "datasources/<str:name>/", "supervisors/<str:supervisor_id>/", "tasks/<str:task_id>/"
 SEGMENTS = f"{DS}segments/"
 QUARANTINE, RECORD = f"{DS}quarantine/", f"{DS}quarantine/<int:number>/"
@@ -360,8 +359,7 @@ RETENTION = [
     ),
     row(f"{DS}delete/", walks_of_retention.delete_a_datasource, (f"POST {DS}delete/", "Delete it whole")),
 ]
-STEP = f"{LOAD}<slug:step_name>/"
-SEND = f"POST {STEP}"
+STEP, SEND = walks_of_drafts.STEP, walks_of_drafts.SEND
 DRAFTS = [
     row("load/", walks_of_drafts.begin, ("POST load/", "Begin")),
     row("load/", walks_of_drafts.throw_away, (f"POST {LOAD}delete/", "Throw away")),
@@ -376,6 +374,7 @@ DRAFTS = [
     row(STEP, walks_of_drafts.schema, (SEND, "Reading")),
     row(STEP, walks_of_drafts.reading, (SEND, "Review")),
     row(STEP, walks_of_drafts.name_it, (SEND, "Use this name")),
+    row(STEP, walks_of_drafts.change_a_part, *walks_of_drafts.PARTS),
     row(STEP, walks_of_drafts.save_the_json, (SEND, "Save the JSON")),
     row(STEP, walks_of_drafts.submit_a_supervisor, (SEND, "Submit supervisor")),
     row(STEP, walks_of_drafts.run_as_a_task, (SEND, "Run once as a task")),

@@ -25,6 +25,11 @@ LABELS = {
     "reading": "Reading",
     "review": "Review",
 }
+LOAD = "load/<uuid:draft_id>/"
+STEP = f"{LOAD}<slug:step_name>/"
+SEND = f"POST {STEP}"
+# The review's form has each step before it.
+PARTS = [c for name in list(LABELS.values())[:-1] for c in (("", f"Change it: {name}"), (SEND, f"Apply: {name}"))]
 NEXT = dict(zip(list(LABELS), [*list(LABELS)[1:], ""], strict=True))
 BEFORE = {after: step for step, after in NEXT.items() if after}
 
@@ -110,6 +115,18 @@ def name_it(visit: Visit) -> None:
     visit.press("Use this name")
     visit.told("The draft is saved.")
     assert _now(draft, *SCHEMA, "dataSource") == "renamed"
+
+
+def change_a_part(visit: Visit) -> None:
+    """The form beside the JSON changes the same document."""
+    draft = _open(visit, "review")
+    part = visit.page.locator("[data-part=reading]")
+    visit.button("Change it: Reading", part).click()
+    part.get_by_label("Indexers (taskCount)").fill("4")
+    visit.button("Apply: Reading", part).click()
+    expect(visit.page.locator("[data-part=reading]")).to_contain_text("4 indexers")
+    expect(visit.page.locator(".spec-field")).to_contain_text('"taskCount": 4')
+    assert _now(draft, *IO, "taskCount") == 4
 
 
 def save_the_json(visit: Visit) -> None:

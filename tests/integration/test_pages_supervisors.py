@@ -133,7 +133,10 @@ def test_more_indexers_than_slots_are_refused_with_the_reason(owner: Client, cas
 def test_an_operator_sees_no_button_of_an_admin(cast: Cast) -> None:
     page = parsed(browsing_as(cast, "operator").get(FLIGHTS))
     assert [d.attributes["id"] for d in page.all("dialog", class_="confirm")] == ["ask-suspend", "ask-handoff"]
-    assert "Change the spec" not in page.one("main").text
+    assert [a for a in page.one("main").all("a") if a.text.startswith("Change")] == []
+    links = {a.text: a.attributes["href"] for a in parsed(browsing_as(cast, "owner").get(FLIGHTS)).one("main").all("a")}
+    assert links["Change"] == "/load/?supervisor=flights"
+    assert links["Change the JSON"] == "/supervisors/-/new/?from=flights"
 
 
 def test_a_change_starts_with_the_current_spec_and_says_that_secrets_are_hidden(owner: Client, cast: Cast) -> None:

@@ -1,0 +1,69 @@
+"""The wizard's review: each step as a form beside the JSON, which is one document; and columns that no record shows."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from controlplane.loading import samples
+from ingestion.specs.sampling import KeptRecord
+from tests.integration.test_load import NOON_MS, begin, document, with_records
+from tests.support.django_cast import Cast, browsing_as
+from tests.support.html import parsed
+
+
+@pytest.fixture
+def owner(clients: dict[str, Client]) -> Client:
+    return clients["owner"]
+
+
+@pytest.fixture
+def pages(cast: Cast) -> Client:
+    return browsing_as(cast, "owner")
+
+
+def test_a_column_that_these_records_lack_stays(pages: Client, owner: Client) -> None:
+    written = document(inputFormat={"type": "json"})
+    rare = {"type": "long", "name": "rare"}
+    written["spec"]["dataSchema"]["dimensionsSpec"] = {"dimensions": [{"type": "string", "name": "id"}, rare]}
+    draft = with_records(begin(owner, {"document": written}))
+    page = parsed(pages.get(f"/load/{draft.pk}/schema/"))
+    ticked = [box.attributes["value"] for box in page.all("input", name="column") if "checked" in box.attributes]
+    assert sorted(ticked) == ["id", "rare"]
+    chosen = [o for o in page.one("select", name="type:rare").all("option") if "selected" in o.attributes]
+    assert [option.attributes["value"] for option in chosen] == ["long"]
+
+
+def test_the_review_has_each_step_as_a_form_beside_the_json(pages: Client, owner: Client) -> None:
+    draft = with_records(begin(owner, {"document": document(inputFormat={"type": "json"})}))
+    place = f"/load/{draft.pk}/review/"
+    page = parsed(pages.get(place))
+    parts = {part.attributes["data-part"]: part for part in page.all("section", class_="review-part")}
+    assert list(parts) == ["connection", "topic", "parse", "time", "transform", "schema", "reading"]
+    assert parts["topic"].one("p").text == "orders"
+    assert parts["parse"].one("p").text == "json"
+    assert parts["reading"].one("form").attributes["action"] == f"/load/{draft.pk}/reading/"
+    ids = [e.attributes["id"] for e in page.all() if "id" in e.attributes]
+    assert len(ids) == len(set(ids))
+    reading = {"source": "offset_range", "earliest": "1", "indexers": "3", "go": "review"}
+    assert pages.post(f"/load/{draft.pk}/reading/", reading)["Location"] == place
+    assert '"taskCount": 3' in parsed(pages.get(place)).one("textarea", name="document").raw_text
+
+
+def test_the_newest_records_are_shown_with_key_headers_and_time(pages: Client, owner: Client) -> None:
+    draft = begin(owner)
+    headers = [("trace", b"4711"), ("empty", b""), ("none", None)]
+    one = KeptRecord.model_construct(
+        partition=3, offset=41, timestamp_ms=NOON_MS, key=b"o-1", headers=headers, payload=b"{}"
+    )
+    samples.keep(draft, [one], "")
+    shown = parsed(pages.get(f"/load/{draft.pk}/topic/")).one("td", class_="preview-record").text
+    assert shown == (
+        "partition 3, offset 41, 2026-01-31 12:00:00, key o-1 headers trace 4711, empty empty, none null {}"
+    )
+
+
+def test_without_records_the_review_changes_nothing_that_comes_from_them(pages: Client, owner: Client) -> None:
+    page = parsed(pages.get(f"/load/{begin(owner).pk}/review/"))
+    parts = {part.attributes["data-part"]: len(part.all("form")) for part in page.all("section", class_="review-part")}
+    assert parts == {"connection": 1, "topic": 1, "parse": 0, "time": 1, "transform": 1, "schema": 0, "reading": 1}
