@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,10 +15,11 @@ from controlplane.segments.models import Source
 from controlplane.segments.selectors import (
     DayPoint,
     Freshness,
-    day_of,
+    days_of,
     freshness,
     lag_trends,
     new_alarms,
+    together,
 )
 from controlplane.segments.selectors.causes import CauseFilter, list_causes
 from controlplane.supervisors.models import Supervisor
@@ -39,6 +40,17 @@ CAUSES = 50
 
 
 @dataclass(frozen=True)
+class TeamShare:
+    """What a team has in it."""
+
+    name: str
+    records_per_s: float
+    behind: int
+    kinds: dict[Kind, int]
+    day: list[DayPoint]
+
+
+@dataclass(frozen=True)
 class Overview:
     """How a team's, or all of a user's teams', things stand."""
 
@@ -50,6 +62,7 @@ class Overview:
     pool: Pool
     records_per_s: float  # stored in the last minute
     day: list[DayPoint]
+    teams: list[TeamShare]  # by name
     freshness: list[Freshness]
     changes: list[AuditEntry]  # what the user may read of the audit trail
     is_empty: bool  # nothing was ever submitted
@@ -57,14 +70,24 @@ class Overview:
     @property
     def kinds(self) -> dict[Kind, int]:
         """How many supervisors stand how."""
-        counted = Counter(s.kind for s in self.standings.values())
-        return {kind: counted.get(kind, 0) for kind in Kind}
+        return kinds_of(self.standings.values())
 
     @property
     def behind(self) -> int:
-        """Offsets of all supervisors that are not settled; those of a pattern are its topics'."""
-        reading = [s.pk for s in self.supervisors if s.io_config.topicPattern is None]
-        return sum(self.standings[pk].behind or 0 for pk in reading)
+        """Offsets of all supervisors that are not settled."""
+        return behind_of(self.supervisors, self.standings)
+
+
+def kinds_of(standings: Iterable[Standing]) -> dict[Kind, int]:
+    """How many stand how."""
+    counted = Counter(s.kind for s in standings)
+    return {kind: counted.get(kind, 0) for kind in Kind}
+
+
+def behind_of(supervisors: Iterable[Supervisor], standings: Mapping[str, Standing]) -> int:
+    """Offsets that are not settled; those of a pattern are its topics'."""
+    reading = [s.pk for s in supervisors if s.io_config.topicPattern is None]
+    return sum(standings[pk].behind or 0 for pk in reading)
 
 
 def overview(user: User, team_name: str = "") -> Overview:
@@ -74,7 +97,8 @@ def overview(user: User, team_name: str = "") -> Overview:
     supervisors = list_supervisors(user)
     if team is not None:
         datasources, supervisors = datasources.filter(team=team), supervisors.filter(datasource__team=team)
-    ids, some = list(datasources.values_list("pk", flat=True)), list(supervisors)
+    team_of, some = dict(datasources.values_list("pk", "team__name")), list(supervisors)
+    ids = list(team_of)
     read = Source.objects.filter(
         Q(datasource__in=ids) | Q(datasource__in={s.datasource_id for s in some}), current=True
     )
@@ -84,8 +108,9 @@ def overview(user: User, team_name: str = "") -> Overview:
     new = CauseFilter(team=team_name, since=now - AGES_OUT_AFTER, waiting=True)
     causes = described(user, list(list_causes(user, new)[:CAUSES]), now)
     alarms = new_alarms(user, ids, now - AGES_OUT_AFTER)
-    present = set(ids)
-    sources = [source for source, datasource in by_source.items() if datasource in present]
+    groups = {source: team_of[datasource] for source, datasource in by_source.items() if datasource in team_of}
+    rates = {s: lags[s].records_per_s_now or 0 for s in groups if s in lags and now - lags[s].at <= STALE}
+    days = days_of(groups, now)
     active = Task.objects.active().filter(pk__in={a.task_id for a in alarms}).values_list("pk", flat=True)
     drifts = {s.pk: s.group_drift for s in some if s.group_drift and not s.suspended and s.terminated_at is None}
     return Overview(
@@ -95,9 +120,36 @@ def overview(user: User, team_name: str = "") -> Overview:
         supervisors=some,
         standings=found,
         pool=shown(),
-        records_per_s=sum(lags[s].records_per_s_now or 0 for s in sources if s in lags and now - lags[s].at <= STALE),
-        day=day_of(sources, now),
+        records_per_s=sum(rates.values()),
+        day=together(days.values()),
+        teams=_teams(team_of, some, found, [(groups[s], rate) for s, rate in rates.items()], days),
         freshness=freshness(ids),
         changes=newest_entries(user, team, CHANGES),
         is_empty=not some and not ids,
     )
+
+
+def _teams(
+    team_of: Mapping[int, str],
+    supervisors: Iterable[Supervisor],
+    standings: Mapping[str, Standing],
+    rates: Iterable[tuple[str, float]],
+    days: Mapping[str, list[DayPoint]],
+) -> list[TeamShare]:
+    """``team_of``: by datasource; ``rates``: each source's, with its team."""
+    of_team: dict[str, list[Supervisor]] = {name: [] for name in team_of.values()}
+    for supervisor in supervisors:
+        of_team.setdefault(supervisor.datasource.team.name, []).append(supervisor)
+    rate: dict[str, float] = defaultdict(float)
+    for name, per_s in rates:
+        rate[name] += per_s
+    return [
+        TeamShare(
+            name,
+            rate[name],
+            behind_of(some, standings),
+            kinds_of(standings[s.pk] for s in some),
+            days.get(name, []),
+        )
+        for name, some in sorted(of_team.items())
+    ]

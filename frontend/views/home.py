@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -15,8 +15,9 @@ from django.utils.http import urlencode
 
 from controlplane.alerts.selectors import count_firing
 from controlplane.segments.models import SourceEvent
+from controlplane.segments.selectors import DayPoint
 from controlplane.supervisors.hours import SupervisorRow, rows_of
-from controlplane.supervisors.overview import Overview, overview
+from controlplane.supervisors.overview import Overview, TeamShare, overview
 from controlplane.supervisors.problems import GROUP_DRIFT, Problem
 from controlplane.supervisors.standing import Code, Kind
 from frontend.live.shared import shared
@@ -27,6 +28,7 @@ from frontend.views.common import PageRequest, page
 SUPERVISORS_SHOWN = 50
 PROBLEMS_SHOWN = 50
 DATASOURCES_SHOWN = 12
+TEAMS_SHOWN = 50
 
 
 @page
@@ -47,11 +49,13 @@ def index(request: PageRequest) -> HttpResponse:
         "more_problems": max(0, len(shown.problems) - PROBLEMS_SHOWN),
         "rows": rows,
         "more": len(shown.supervisors) - len(rows),
-        "kinds": _kinds(shown),
+        "kinds": _kinds(shown.kinds),
+        "teams": _teams(shown)[:TEAMS_SHOWN],
+        "more_teams": max(0, len(shown.teams) - TEAMS_SHOWN),
         "datasources": shown.freshness[:DATASOURCES_SHOWN],
         "more_datasources": max(0, len(shown.freshness) - DATASOURCES_SHOWN),
         "rest": reverse("api:overview") + (f"?{urlencode({'team': team})}" if team else ""),
-        "charts": _charts(shown),
+        "charts": _charts(shown.day),
         "most_behind": _most_behind(rows),
     }
     return render(request, "home/index.html", context)
@@ -75,22 +79,38 @@ class DayChart:
         return f"{self.name} over the last day: at most {self.top}"
 
 
-def _charts(shown: Overview) -> list[DayChart]:
+def _charts(day: Sequence[DayPoint]) -> list[DayChart]:
     """How many records were stored a second, and how far behind all were; none before there is something to draw."""
-    if len(shown.day) < 2:
+    if len(day) < 2:
         return []
-    first, last = shown.day[0].at, shown.day[-1].at
-    stretch = min(b.at - a.at for a, b in pairwise(shown.day))
+    first, last = day[0].at, day[-1].at
+    stretch = min(b.at - a.at for a, b in pairwise(day))
     begin = min(first, last - timedelta(days=1) + stretch)
     slots = round((last - begin) / stretch) + 1
     rates: list[float | None] = [None] * slots
     lags: list[float | None] = [None] * slots
-    for point in shown.day:
+    for point in day:
         place = round((point.at - begin) / stretch)
         rates[place], lags[place] = point.records_per_s, float(point.lag)
     edges = [begin + n * (last - begin) / 4 for n in range(5)]
     drawn = (("Records stored a second", rates), ("Offsets behind", lags))
     return [DayChart(name, values, max(v for v in values if v is not None), edges) for name, values in drawn]
+
+
+@dataclass(frozen=True)
+class TeamLine:
+    """One team among several."""
+
+    share: TeamShare
+    charts: list[DayChart]
+    kinds: list[tuple[str, str, int]]
+
+
+def _teams(shown: Overview) -> list[TeamLine]:
+    """None where all is one team's: the page tells of it alone then."""
+    if len(shown.teams) < 2:
+        return []
+    return [TeamLine(share, _charts(share.day), _kinds(share.kinds)) for share in shown.teams]
 
 
 def _operated(request: PageRequest, shown: Overview) -> set[str]:
@@ -151,9 +171,9 @@ def _step(problem: Problem) -> tuple[str, str]:
 _OF_TASKS = (SourceEvent.Kind.TASK_FAILED, SourceEvent.Kind.FAILING, SourceEvent.Kind.REPAIRED)
 
 
-def _kinds(shown: Overview) -> list[tuple[str, str, int]]:
+def _kinds(kinds: Mapping[Kind, int]) -> list[tuple[str, str, int]]:
     """(kind, as it is written, how many) of those that there are."""
-    return [(kind.value, kind.value.replace("_", " "), n) for kind, n in shown.kinds.items() if n]
+    return [(kind.value, kind.value.replace("_", " "), n) for kind, n in kinds.items() if n]
 
 
 def _most_behind(rows: list[SupervisorRow]) -> SupervisorRow | None:

@@ -11,7 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.segments.models import LagSample, QuarantinedRecord, SourceEvent
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import LagSample, QuarantinedRecord, Source, SourceEvent
 from controlplane.supervisors import services
 from controlplane.supervisors.models import State, Supervisor
 from controlplane.supervisors.overview import overview
@@ -104,6 +105,22 @@ def test_the_day_sums_all_sources(cast: Cast, viewer: User) -> None:
     assert (point.at, point.lag, point.records_per_s) == (begin, 100, 1200 / 600)  # of ten minutes
 
 
+def test_each_team_has_its_share(cast: Cast) -> None:
+    at = timezone.now().replace(second=0, microsecond=0)
+    theirs = Datasource.objects.create(name="trains", team=cast.beta)
+    others = Source.objects.create(datasource=theirs, cluster_id="c", group="g", topic="t", topic_id="i")
+    for source, lag in ((cast.source, 70), (others, 30)):
+        LagSample.objects.create(
+            source=source, resolution_s=60, at=at, observed_at=at, lag=lag, partitions=[], in_flight=0, processed=0,
+            redelivered=0,
+        )  # fmt: skip
+    shown = overview(cast.users["superuser"])
+    shares = {share.name: (sum(share.kinds.values()), [point.lag for point in share.day]) for share in shown.teams}
+    assert shares == {"alpha": (1, [70]), "beta": (0, [30])}
+    assert [point.lag for point in shown.day] == [100]
+    assert [share.name for share in overview(cast.users["superuser"], "beta").teams] == ["beta"]
+
+
 def test_what_another_team_has_is_not_told(cast: Cast) -> None:
     shown = overview(cast.users["outsider"])
     assert (shown.problems, shown.supervisors, shown.freshness, shown.is_empty) == ([], [], [], True)
@@ -122,6 +139,7 @@ def test_over_rest(cast: Cast) -> None:
     assert [p["code"] for p in said["problems"]] == ["gap"]
     assert sum(said["supervisors"].values()) == 1
     assert [f["datasource"] for f in said["freshness"]] == ["flights"]
+    assert [(team["team"], sum(team["supervisors"].values())) for team in said["teams"]] == [("alpha", 1)]
     assert speaking_as(cast, "outsider").get("/api/v1/overview/?team=alpha").status_code == 404
 
 

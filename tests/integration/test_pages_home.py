@@ -54,6 +54,16 @@ def test_a_well_site_says_so(owner: Client, cast: Cast) -> None:
     assert (state.attributes["data-standing"], state.text) == ("idle", "idle")
 
 
+def test_several_teams_stand_side_by_side_and_a_chosen_one_alone(cast: Cast) -> None:
+    Datasource.objects.create(name="trains", team=cast.beta)
+    admin = browsing_as(cast, "superuser")
+    rows = [e for e in parsed(admin.get("/")).all("tr") if "data-team" in e.attributes]
+    assert [row.one("th").text for row in rows] == ["alpha", "beta"]
+    assert [row.all("td")[-1].text for row in rows][1] == "none"
+    admin.post("/-/team/", {"team": "beta"})
+    assert [e for e in parsed(admin.get("/")).all("tr") if "data-team" in e.attributes] == []
+
+
 def test_a_burst_that_is_over_is_no_rate_and_is_in_the_days_chart(owner: Client, cast: Cast) -> None:
     for ago in range(240, -5, -5):
         sample(cast.source, timedelta(seconds=ago), 0, processed=9000 if ago < 180 else 0)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, QuerySerializer, query_of
 from controlplane.api.v1.capacity import CapacitySerializer
-from controlplane.supervisors.overview import Overview, overview
+from controlplane.supervisors.overview import Overview, TeamShare, overview
 from controlplane.supervisors.standing import Kind
 
 
@@ -37,25 +37,37 @@ class DayPointSerializer(serializers.Serializer[Any]):
     records_per_s = serializers.FloatField()
 
 
+class KindsSerializer(serializers.Serializer[Any]):
+    """What an overview and a team's share of it both have."""
+
+    supervisors = serializers.SerializerMethodField(help_text="Kind of standing → how many.")
+    behind = serializers.IntegerField(help_text="Offsets that are not settled.")
+
+    @extend_schema_field(OpenApiTypes.OBJECT)
+    def get_supervisors(self, shown: Overview | TeamShare) -> dict[str, int]:
+        return {kind.value: number for kind, number in shown.kinds.items()}
+
+
+class TeamShareSerializer(KindsSerializer):
+    team = serializers.CharField(source="name")
+    records_per_s = serializers.FloatField()
+    day = DayPointSerializer(many=True, help_text="Of the last 24 hours, the team's sources summed.")
+
+
 class FreshnessSerializer(serializers.Serializer[Any]):
     datasource = serializers.CharField()
     team = serializers.CharField()
     at = serializers.DateTimeField(allow_null=True, help_text="When something was last published into it.")
 
 
-class OverviewSerializer(serializers.Serializer[Any]):
+class OverviewSerializer(KindsSerializer):
     at = serializers.DateTimeField()
     problems = NeedSerializer(many=True, help_text="What needs a person, the worst first.")
-    supervisors = serializers.SerializerMethodField(help_text="Kind of standing → how many.")
     records_per_s = serializers.FloatField(help_text="Stored, in the last stretch of `day` that is over.")
-    behind = serializers.IntegerField(help_text="Offsets that are not settled.")
     capacity = CapacitySerializer(source="pool")
     day = DayPointSerializer(many=True, help_text="Of the last 24 hours, all sources summed.")
+    teams = TeamShareSerializer(many=True, help_text="The same by team, by name.")
     freshness = FreshnessSerializer(many=True, help_text="Datasources, the freshest first.")
-
-    @extend_schema_field(OpenApiTypes.OBJECT)
-    def get_supervisors(self, shown: Overview) -> dict[str, int]:
-        return {kind.value: number for kind, number in shown.kinds.items()}
 
 
 class OverviewView(HeadgateView):

@@ -5,7 +5,7 @@ Those that take a datasource or a source trust the caller to have got it from a 
 
 from controlplane.segments.selectors.alarms import new_alarms
 from controlplane.segments.selectors.columns import datasource_schema, widest
-from controlplane.segments.selectors.day import DayPoint, Freshness, day_of, freshness
+from controlplane.segments.selectors.day import DayPoint, Freshness, days_of, freshness, together
 from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, record_fate
 from controlplane.segments.selectors.gaps import Gap, Gaps, gaps
 from controlplane.segments.selectors.lag_series import LagPoint, LagSeries, lag_samples, lag_series
@@ -60,7 +60,7 @@ __all__ = [
     "count_segments",
     "datasource_schema",
     "datasource_totals",
-    "day_of",
+    "days_of",
     "error_groups",
     "first_published",
     "freshness",
@@ -88,6 +88,7 @@ __all__ = [
     "record_fate",
     "rows_per_s",
     "timeline",
+    "together",
     "totals_by_task",
     "totals_of",
     "totals_of_one",

@@ -1,8 +1,9 @@
-"""Lag and stored records of many sources over the last day, summed; and how fresh datasources are."""
+"""Lag and stored records of many sources over the last day, summed by group; and how fresh datasources are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -26,41 +27,59 @@ class DayPoint:
 
 
 _DAY = """
-    WITH samples AS (
+    WITH grouped AS (SELECT * FROM unnest(%(sources)s::int8[], %(groups)s::text[]) AS g(source_id, name)),
+    samples AS (
         SELECT source_id, at, lag AS behind, date_bin(%(bin)s, at, 'epoch'::timestamptz) AS bin,
                processed - lag(processed) OVER (PARTITION BY source_id ORDER BY at) AS stored
         FROM segments_lagsample WHERE source_id = ANY(%(sources)s) AND resolution_s = %(resolution)s AND at >= %(since)s
     )
-    SELECT bin, sum(behind)::int8, sum(stored)::int8
+    SELECT name, bin, sum(behind)::int8, sum(stored)::int8
     FROM (
         SELECT bin, source_id, max(behind) AS behind, sum(greatest(0, coalesce(stored, 0))) AS stored
         FROM samples GROUP BY bin, source_id
-    ) AS by_source
-    GROUP BY bin ORDER BY bin
+    ) AS by_source JOIN grouped USING (source_id)
+    GROUP BY name, bin ORDER BY name, bin
 """
 
 
-def day_of(sources: Sequence[int], now: datetime) -> list[DayPoint]:
-    """In the order of time: ten minutes each, or an hour each where there are many sources; these are summed once a
-    minute.
+def days_of(groups: Mapping[int, str], now: datetime) -> dict[str, list[DayPoint]]:
+    """By group, in the order of time: ten minutes each, or an hour each where there are many sources; these are summed
+    once a minute. ``groups``: of each source.
     """
-    if len(sources) <= FINE_SOURCES:
-        return _summed(sources, now, timedelta(minutes=10), RESOLUTIONS[1].seconds)
-    return _by_the_hour(tuple(sources), now.replace(second=0, microsecond=0))
+    if len(groups) <= FINE_SOURCES:
+        return _summed(tuple(groups.items()), now, timedelta(minutes=10), RESOLUTIONS[1].seconds)
+    return _by_the_hour(tuple(sorted(groups.items())), now.replace(second=0, microsecond=0))
+
+
+def together(days: Iterable[Sequence[DayPoint]]) -> list[DayPoint]:
+    """The sums of several groups."""
+    lags: dict[datetime, int] = defaultdict(int)
+    rates: dict[datetime, float] = defaultdict(float)
+    for day in days:
+        for point in day:
+            lags[point.at] += point.lag
+            rates[point.at] += point.records_per_s
+    return [DayPoint(at, lags[at], rates[at]) for at in sorted(lags)]
 
 
 @lru_cache(maxsize=64)
-def _by_the_hour(sources: tuple[int, ...], now: datetime) -> list[DayPoint]:
+def _by_the_hour(groups: tuple[tuple[int, str], ...], now: datetime) -> dict[str, list[DayPoint]]:
     """Kept for all who look within the minute ``now``."""
-    return _summed(sources, now, timedelta(hours=1), RESOLUTIONS[2].seconds)
+    return _summed(groups, now, timedelta(hours=1), RESOLUTIONS[2].seconds)
 
 
-def _summed(sources: Sequence[int], now: datetime, stretch: timedelta, resolution_s: int) -> list[DayPoint]:
-    asked: dict[str, Any] = {"bin": stretch, "sources": list(sources), "resolution": resolution_s, "since": now - DAY}
+def _summed(
+    groups: Sequence[tuple[int, str]], now: datetime, stretch: timedelta, resolution_s: int
+) -> dict[str, list[DayPoint]]:
+    asked: dict[str, Any] = {"bin": stretch, "resolution": resolution_s, "since": now - DAY}
+    asked |= {"sources": [source for source, _ in groups], "groups": [name for _, name in groups]}
     with connection.cursor() as cursor:
         cursor.execute(_DAY, asked)
         rows = cursor.fetchall()
-    return [DayPoint(at, lag, stored / stretch.total_seconds()) for at, lag, stored in rows]
+    days: dict[str, list[DayPoint]] = defaultdict(list)
+    for name, at, lag, stored in rows:
+        days[name].append(DayPoint(at, lag, stored / stretch.total_seconds()))
+    return dict(days)
 
 
 @dataclass(frozen=True)
