@@ -42,7 +42,7 @@ def _may_load(reach: Reach) -> bool:
 
 
 def _administers_site(reach: Reach) -> bool:
-    return reach.user is not None and reach.user.is_superuser
+    return reach.administers_site
 
 
 # To add a page: one line here, in the order in which the navigation shows it.

@@ -52,6 +52,10 @@ class Reach:
         return self.user.is_superuser or any(mine)
 
     @property
+    def administers_site(self) -> bool:
+        return self.user is not None and self.user.is_superuser
+
+    @property
     def may_submit_tasks(self) -> bool:
         return self._has(Role.OPERATOR, Role.ADMIN)
 

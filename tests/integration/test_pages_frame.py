@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.loading.models import Draft
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import Membership, Role
 from frontend.palette import MOST
+from tests.support.alerting import alerting
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
 
@@ -46,6 +48,48 @@ def test_the_palette_offers_what_the_role_and_the_state_allow(cast: Cast) -> Non
     Supervisor.objects.filter(pk="flights").update(suspended=True)
     assert "Suspend flights…" not in found(cast, "operator", "flights")
     assert "Resume flights…" in found(cast, "operator", "flights")
+
+
+def test_the_palette_finds_connections_teams_people_alerts_and_drafts(cast: Cast) -> None:
+    there = alerting(cast)
+    draft = Draft.objects.create(
+        owner=cast.users["operator"], team=cast.alpha, document={"spec": {"dataSchema": {"dataSource": "new-trains"}}}
+    )
+    assert found(cast, "viewer", "schemas") == {"orders-schemas": "/connections/alpha/orders-schemas/"}
+    assert found(cast, "viewer", "alph") == {"alpha": "/teams/alpha/"}
+    assert found(cast, "operator", "trains") == {"new-trains": f"/load/{draft.pk}/connection/"}
+    assert found(cast, "owner", "trains") == {}, "a draft is its owner's"
+    assert found(cast, "viewer", there.rule.name)[there.rule.name] == f"/alerts/rules/{there.rule.pk}/"
+    assert found(cast, "viewer", there.receiver.name)[there.receiver.name] == f"/alerts/receivers/{there.receiver.pk}/"
+    assert found(cast, "superuser", "viewe") == {"viewer": "/people/viewer/"}
+    assert found(cast, "owner", "viewe") == {}
+    for name in ("schemas", "alph", there.rule.name, there.receiver.name):
+        assert found(cast, "outsider", name) == {}
+
+
+def test_the_palette_leads_to_what_may_be_done_to_datasources_connections_and_teams(cast: Cast) -> None:
+    of_connection = "/connections/alpha/orders-schemas"
+    assert found(cast, "owner", "restart orders") == {
+        "Restart who uses orders-schemas…": f"{of_connection}/confirm/restart/"
+    }
+    assert found(cast, "operator", "test orders") == {"Test orders-schemas…": f"{of_connection}/"}
+    assert found(cast, "operator", "delete orders") == {}
+    assert found(cast, "owner", "delete fli") == {"Delete flights…": "/datasources/flights/delete/"}
+    assert found(cast, "operator", "silence fli") == {"Silence flights…": "/alerts/silences/-/new/?datasource=flights"}
+    assert found(cast, "viewer", "silence fli") == {}
+    assert found(cast, "owner", "change fli") == {"Change flights…": "/load/?supervisor=flights"}
+    assert found(cast, "owner", "invite into al") == {"Invite into alpha…": "/teams/alpha/"}
+    for text in ("restart orders", "delete fli", "silence fli", "change fli", "invite into al"):
+        assert found(cast, "outsider", text) == {}
+
+
+def test_what_the_palette_offers_can_be_opened(cast: Cast) -> None:
+    owner, texts = (
+        browsing_as(cast, "owner"),
+        ("", "flights", "orders", "delete fli", "transfer o", "mark fli", "set fli"),
+    )
+    hits = [hit for text in texts for hit in owner.get("/-/go.json", {"q": text}).json()["hits"]]
+    assert {hit["url"]: owner.get(hit["url"]).status_code for hit in hits} == {hit["url"]: 200 for hit in hits}
 
 
 def test_the_palette_without_a_text_offers_pages(cast: Cast) -> None:

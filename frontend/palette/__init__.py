@@ -1,0 +1,23 @@
+"""What the command palette offers for a text: pages, things by name, and what may be done to them."""
+
+from __future__ import annotations
+
+from controlplane.common.text import storable
+from controlplane.teams.models import User
+from frontend.palette.deeds import deeds
+from frontend.palette.hit import Hit
+from frontend.palette.pages import pages_for
+from frontend.palette.things import things
+from frontend.reach import Reach
+
+MOST = 20
+LONGEST_TEXT = 300
+
+
+def hits_of(user: User, reach: Reach, text: str) -> list[Hit]:
+    """At most ``MOST``: what may be done first, then pages, then things; of each what begins with the text first."""
+    wanted = " ".join(text[:LONGEST_TEXT].split()).rpartition("· ")[2]
+    pages = [hit for hit in pages_for(reach) if wanted.lower() in hit.name.lower()]
+    if not wanted or not storable(wanted):
+        return pages[:MOST]
+    return [*deeds(user, reach, wanted), *pages, *things(user, reach, wanted)][:MOST]
