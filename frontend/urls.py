@@ -44,6 +44,7 @@ from frontend.views import (
     site,
     spec_schema,
     specs,
+    styleguide,
     supervisors,
     tasks,
     teams,
@@ -230,6 +231,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("audit/export/", audit.export, name="audit-export"),
     path("-/go.json", site.palette, name="palette"),
     path("-/team/", site.choose_team, name="choose-team"),
-    path("-/styleguide/", site.styleguide, name="styleguide"),
+    path("-/styleguide/", styleguide.styleguide, name="styleguide"),
+    path("-/styleguide/timeline.json", styleguide.timeline, name="styleguide-timeline"),
+    path("-/styleguide/lag.json", styleguide.lag, name="styleguide-lag"),
     path("-/live/", live.stream, name="live"),
 ]

@@ -57,7 +57,7 @@ def question(pages: tuple[str, ...], route: str, opener: str, label: str, walk: 
 
 CONNECTION, LOAD = "connections/<str:team>/<str:name>/", walks_of_drafts.LOAD
 DS, SV, TASK = "datasources/<str:name>/", "supervisors/<str:supervisor_id>/", "tasks/<str:task_id>/"
-SEGMENTS = f"{DS}segments/"
+SEGMENTS, GUIDE = f"{DS}segments/", "-/styleguide/"
 QUARANTINE, RECORD = f"{DS}quarantine/", f"{DS}quarantine/<int:number>/"
 ASK, ASK_TASK = f"{SV}confirm/<str:action>/", f"{TASK}confirm/<str:action>/"
 CHOOSE = f"POST {DS}quarantine/confirm/"
@@ -102,7 +102,7 @@ SITE = [
     row(EVERYWHERE, walks_of_site.copy_a_line("DuckDB", "duckdb"), ("", "Copy the line for DuckDB")),
     row(EVERYWHERE, walks_of_site.copy_a_line("pandas", "read_parquet"), ("", "Copy the line for pandas")),
     row(EVERYWHERE, walks_of_site.copy_a_line("Spark", "spark"), ("", "Copy the line for Spark")),
-    row("-/styleguide/", walks_of_site.look_at_the_guide, ("", "Ask…"), ("", "Cancel")),
+    row(GUIDE, walks_of_site.look_at_the_guide, *(("", label) for label in ("Ask…", "Cancel", "Close this message"))),
     row(EVERYWHERE, walks.log_out, ("", "owner"), ("POST logout/", "Log out")),
     row("audit/", walks.filter_the_audit_trail, ("GET audit/", "Filter")),
     row("teams/", walks.accept_an_invitation, (ANSWER, "Accept the invitation of beta")),
@@ -278,9 +278,9 @@ SUPERVISORS = [
         walks.answer_on_a_page("terminate", "Terminate", walks.is_terminated),
         (f"POST {SV}terminate/", "Terminate"),
     ),
-    row(SV, walks.look_further_back, ("", "How far back")),
-    row(SV, walks_of_site.zoom_the_lag, ("", "Zoom in"), ("", "Zoom out"), ("", "Whole")),
-    row(SV, walks_of_site.look_at_a_partition, ("", "Lag of")),
+    row((SV, GUIDE), walks.look_further_back, ("", "How far back")),
+    row((SV, GUIDE), walks_of_site.zoom_the_lag, ("", "Zoom in"), ("", "Zoom out"), ("", "Whole")),
+    row((SV, GUIDE), walks_of_site.look_at_a_partition, ("", "Lag of")),
     row(f"{SV}autoscaler/", walks_of_site.simulate, (f"GET {SV}autoscaler/", "Simulate")),
     row(f"{BACK}confirm/", walks_of_site.roll_back, (f"POST {BACK}", "Roll back")),
     row(f"{SV}lag/", walks.show_another_window, (f"GET {SV}lag/", "Show")),
@@ -306,7 +306,7 @@ SPECS = [
 ]
 DATA = [
     row(
-        DS,
+        (DS, GUIDE),
         walks_of_data.move_the_timeline,
         *(("", label) for label in ("Earlier", "Zoom in", "Zoom out", "Later", "Whole", "Height of a bar")),
     ),

@@ -87,9 +87,20 @@ def unfold_the_counters(visit: Visit) -> None:
         expect(visit.page.locator(inside).first).to_be_visible()
 
 
+# What the design names, where the guide shows it.
+PARTS = (".state", ".strip", "svg.spark", "[data-table]", ".empty", ".is-invalid", "dialog.confirm", ".phases")
+
+
 def look_at_the_guide(visit: Visit) -> None:
     visit.become("superuser")
     visit.open("/-/styleguide/")
+    for part in PARTS:
+        expect(visit.page.locator(f"main {part}").first, part).to_be_attached()
+    expect(visit.page.locator("[data-timeline][data-bars='26']")).to_be_visible()
+    expect(visit.page.locator("[data-lag][data-points='121']")).to_be_visible()
+    messages = visit.page.locator("[data-message]")
+    visit.button("Close this message", messages.first).click()
+    expect(messages).to_have_count(1)
     visit.press("Ask…")
     question = visit.page.get_by_role("dialog")
     expect(question).to_be_visible()

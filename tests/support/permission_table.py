@@ -666,7 +666,7 @@ PAGES = [
     Row("POST", "teams/<str:name>/<str:action>/", (302, 302, 302, 404, 302, 404)),  # the owner is told to stay
     Row("GET", "-/go.json", PAGE, query="?q=fli"),
     Row("POST", "-/team/", (302, 302, 302, 400, 302, 302), {"team": "alpha"}),
-    Row("GET", "-/styleguide/", (403, 403, 403, 403, 302, 200)),
+    *(Row("GET", f"-/styleguide/{part}", (403, 403, 403, 403, 302, 200)) for part in ("", "timeline.json", "lag.json")),
     # The tests' client is no stream's: it is let in, and gets nothing.
     Row("GET", "-/live/", (204, 204, 204, 404, 401, 204), query="?t=supervisor:flights&t=team"),
     Row("GET", "-/live/", (204, 204, 204, 204, 401, 204), query="?t=team"),
