@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ingestion.specs.flatten_spec import FlattenSpec, FormatModel
+from ingestion.specs.flatten_spec import FlattenSpecByPaths, FormatModel
 from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat
 
 _MESSAGES = ("avro_stream", "protobuf", "thrift", "kafka")
@@ -20,7 +20,7 @@ _BUILT = "json, csv, tsv, parquet, orc, avro_ocf"
 class _Container(FormatModel):
     """Files that say themselves which columns they have. Bytes that are no text are base64, or taken as UTF-8."""
 
-    flattenSpec: FlattenSpec | None = None
+    flattenSpec: FlattenSpecByPaths | None = None
     binaryAsString: bool = False
 
 

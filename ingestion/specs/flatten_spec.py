@@ -5,14 +5,16 @@ Source: Druid's reference of input formats. What is refused says so where it sta
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from ingestion.specs.base import NullTaking
+from ingestion.specs.jq import parse_jq
 from ingestion.specs.json_path import parse_json_path
 from ingestion.specs.limits import (
     MOST_FLATTENED,
+    MOST_PROGRAMS,
     MOST_SEARCHES,
     MOST_STEPS,
     ColumnName,
@@ -31,17 +33,10 @@ class FormatModel(NullTaking):
 class FlattenField(FormatModel):
     """One field that is made from a nested value."""
 
-    type: Literal["root", "path", "tree"]
+    type: Literal["root", "path", "tree", "jq"]
     name: ColumnName
     expr: FieldName | None = None
     nodes: list[FieldName] | None = Field(default=None, max_length=MOST_STEPS)
-
-    @field_validator("type", mode="before")
-    @classmethod
-    def _no_jq(cls, value: Any) -> Any:
-        if value == "jq":
-            raise ValueError("jq is not supported: write the field as type path, with a JsonPath in expr")
-        return value
 
     @model_validator(mode="after")
     def _where_it_is(self) -> FlattenField:
@@ -49,6 +44,10 @@ class FlattenField(FormatModel):
             if not self.expr:
                 raise ValueError("a field of type path needs expr, a JsonPath such as $.foo.bar")
             parse_json_path(self.expr)
+        if self.type == "jq":
+            if not self.expr:
+                raise ValueError("a field of type jq needs expr, a program such as .foo.bar")
+            parse_jq(self.expr)
         if self.type == "tree" and not self.nodes:
             raise ValueError('a field of type tree needs nodes, the names on the way such as ["foo", "bar"]')
         if self.type != "tree" and self.nodes is not None:
@@ -82,4 +81,17 @@ class FlattenSpec(FormatModel):
         searches = sum(path.searches for path in paths)
         if searches > MOST_SEARCHES:
             raise ValueError(f"the JsonPaths have {searches} wildcards and descents in all; {MOST_SEARCHES} at most")
+        programs = sum(f.type == "jq" for f in self.fields)
+        if programs > MOST_PROGRAMS:
+            raise ValueError(f"{programs} fields are of type jq; {MOST_PROGRAMS} at most")
         return self
+
+
+def _without_jq(spec: FlattenSpec) -> FlattenSpec:
+    if any(f.type == "jq" for f in spec.fields):
+        raise ValueError("fields of type jq go with the format json alone: write them as type path, with a JsonPath")
+    return spec
+
+
+FlattenSpecByPaths = Annotated[FlattenSpec, AfterValidator(_without_jq)]
+"""Of formats that are no JSON, with which Druid takes no jq either."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ingestion.specs.connection_name import ConnectionName
-from ingestion.specs.flatten_spec import FlattenSpec, FormatModel
+from ingestion.specs.flatten_spec import FlattenSpec, FlattenSpecByPaths, FormatModel
 from ingestion.specs.limits import (
     MOST_FIELDS,
     MOST_SCHEMAS,
@@ -203,7 +203,7 @@ class AvroInputFormat(FormatModel):
 
     type: Literal["avro_stream"]
     avroBytesDecoder: AvroBytesDecoder
-    flattenSpec: FlattenSpec | None = None
+    flattenSpec: FlattenSpecByPaths | None = None
     binaryAsString: bool = False
     extractUnionsByType: bool = False
 
@@ -244,7 +244,7 @@ class ProtobufInputFormat(FormatModel):
 
     type: Literal["protobuf"]
     protoBytesDecoder: ProtoBytesDecoder
-    flattenSpec: FlattenSpec | None = None
+    flattenSpec: FlattenSpecByPaths | None = None
 
     @field_validator("protoBytesDecoder", mode="before")
     @classmethod
@@ -261,7 +261,7 @@ class ThriftInputFormat(FormatModel):
     thriftIdl: str | None = Field(default=None, min_length=1)
     thriftFile: FieldName | None = None
     protocol: Literal["auto", "compact", "binary", "json"] = "auto"
-    flattenSpec: FlattenSpec | None = None
+    flattenSpec: FlattenSpecByPaths | None = None
 
     @model_validator(mode="before")
     @classmethod

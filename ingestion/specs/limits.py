@@ -20,6 +20,7 @@ DEEPEST_FILTER = 30
 MOST_VALUES = 10_000  # of all filters
 MOST_FLATTENED = 2_000
 MOST_SEARCHES = 100  # wildcards and descents of all JsonPaths
+MOST_PROGRAMS = 100  # of jq
 MOST_STEPS = 50  # of a JsonPath or of a way by names
 MOST_DESCENTS = 1  # of a JsonPath: each further one multiplies its cost by a record's depth
 MOST_SCHEMAS = 100

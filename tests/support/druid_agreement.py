@@ -16,19 +16,24 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.decode import Decoded, JsonDecoder, UnusableSchema, row_indexes
+from ingestion.decode.druid_values import Fails
 from ingestion.decode.engine import Engine
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader
+from ingestion.decode.formats import jq
 from ingestion.specs import DataSchema
 from ingestion.specs.data_schema import ExpressionTransform
 from ingestion.specs.errors import SpecError
+from ingestion.specs.input_format import JsonInputFormat
 from ingestion.specs.io_config import KafkaIOConfig
+from ingestion.specs.jq import parse_jq
 from ingestion.specs.sampler_spec import parse_sampler_spec
 from ingestion.specs.sampling import SampleOrder
 from ingestion.task.sampler.answering import answer_to
 from ingestion.task.sampler.values import json_rows
 from tests.support.druid_corpus import GOLDEN, RECORD, Case, cases
+from tests.support.druid_jq import RECORD as OF_JQ
 from tests.support.sketches import with_contents
 
 Verdict = Literal["same", "told", "refused", "alone", "other"]
@@ -44,6 +49,8 @@ def ours(case: Case) -> Any:
         return "refused"
     if case.section.startswith("expressions"):
         return _expression(order.data_schema.transformSpec.transforms[0])
+    if case.section == "jq":
+        return _of_jq(order)
     return _rolled_up(order) if order.data_schema.granularitySpec.rollup else _decoded(order)
 
 
@@ -59,6 +66,19 @@ def _expression(transform: ExpressionTransform) -> Any:
     text = found.texts[0].as_py()
     row = {"__time": json.loads(RECORD)["t"]} | ({} if text in (None, "null") else {"r": json.loads(text)})
     return [{"row": row} | ({"unparseable": True} if found.failed[0] else {})]
+
+
+def _of_jq(order: SampleOrder) -> Any:
+    """Without a decoder, as above."""
+    read = order.io_config.inputFormat
+    assert isinstance(read, JsonInputFormat) and read.flattenSpec is not None
+    program = read.flattenSpec.fields[1].expr or ""
+    record = jq.loaded(OF_JQ) or {}
+    try:
+        value = json.loads(jq.found(record, parse_jq(program), lambda: None))
+    except Fails:
+        return [{"unparseable": True}]
+    return [{"row": {"__time": record["t"]} | ({} if value is None else {"r": value})}]
 
 
 @cache

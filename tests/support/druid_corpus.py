@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.druid_jq import RECORD as OF_JQ
+from tests.support.druid_jq import programs
 from tests.support.druid_metrics import asked_of_expressions
 from tests.support.druid_paths import SEARCHED, SEARCHES
 from tests.support.druid_sketches import asked as asked_of_sketches
@@ -519,6 +521,15 @@ def _flattening() -> Iterator[Case]:
     yield case("unknown type", field("xpath", expr="/a"))
 
 
+def _of_jq() -> Iterator[Case]:
+    for program in programs():
+        body = _body(OF_JQ, dimensions={"dimensions": [{"type": "auto", "name": "r"}]})
+        fields = ["t", {"type": "jq", "name": "r", "expr": program}]
+        flatten = {"useFieldDiscovery": False, "fields": fields}
+        body["spec"]["ioConfig"]["inputFormat"] = {"type": "json", "flattenSpec": flatten}
+        yield Case("jq", program, body)
+
+
 def _formats() -> Iterator[Case]:
     every: dict[str, Any] = {"dimensions": []}
     csv: dict[str, Any] = {"type": "csv", "columns": ["t", "a", "b"]}
@@ -847,6 +858,7 @@ def cases() -> list[Case]:
         *_times(),
         *_dimensions(),
         *_flattening(),
+        *_of_jq(),
         *_formats(),
         *_rollup(),
         *_sketches(),

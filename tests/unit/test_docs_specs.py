@@ -33,6 +33,7 @@ SPEC_PAGES = (
     "filters-and-expressions",
     "io-config",
     "input-formats",
+    "flatten-spec",
     "tuning-config",
 )
 REFERENCE = "\n".join(page.read_text() for page in sorted(PAGES.glob("*.md")))

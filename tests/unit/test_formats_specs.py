@@ -83,7 +83,6 @@ def test_what_is_refused_and_where(spec: dict[str, Any], path: str, message: str
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        ({"type": "jq", "name": "a", "expr": ".a"}, "jq is not supported: write the field as type path"),
         ({"type": "path", "name": "a"}, "needs expr"),
         ({"type": "path", "name": "a", "expr": "$.a[?(@.b)]"}, "can't read the filter [?(@.b)]"),
         ({"type": "tree", "name": "a"}, "needs nodes"),

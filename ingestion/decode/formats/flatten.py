@@ -8,40 +8,77 @@ its name, as in Druid, without the record being written anew. Texts that are no 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
+from ingestion.decode.druid_values import Fails
 from ingestion.decode.engine import Engine, literal, pointer
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.fields import flat
-from ingestion.decode.formats import path_values
+from ingestion.decode.formats import jq, path_values
 from ingestion.decode.formats.base import Reader, Texts
 from ingestion.specs.flatten_spec import FlattenField, FlattenSpec
+from ingestion.specs.jq import Node, parse_jq
 from ingestion.specs.json_path import JsonPath, Step, parse_json_path
 
 Steps = tuple[Step, ...]
-_SEARCHED = "searched"  # j string: one record's text; and what its paths that search find
+_SEARCHED = "searched"  # j string: one record's text; and what its paths that search, and its jq programs, find
 # As Druid's library reckons.
 _STDDEV = """sqrt(list_sum(list_transform({0}, lambda x: x * x)) / list_count({0})
   - list_sum({0}) * list_sum({0}) / list_count({0}) / list_count({0}))"""
 
 
 class FlatteningReader:
-    """Another reader's texts, flattened. Paths that search are followed record by record, all others by DuckDB."""
+    """Another reader's texts, flattened. Paths that search and jq are followed record by record, the rest by DuckDB."""
 
     def __init__(self, inner: Reader, engine: Engine, spec: FlattenSpec) -> None:
         self._inner = inner
         self._engine = engine
         paths = dict.fromkeys(_path(f) for f in spec.fields if f.type == "path" and path_values.is_followed(_path(f)))
         self._searched = {path: f"p{number}" for number, path in enumerate(paths)}
-        self._sql = _query(spec, self._searched)
-        engine.register(_SEARCHED, pa.schema([(name, pa.string()) for name in ("j", *self._searched.values())]))
+        self._programs = [(f.name, parse_jq(f.expr or "")) for f in spec.fields if f.type == "jq"]
+        made: dict[JsonPath | str, str] = {name: f"q{number}" for number, (name, _) in enumerate(self._programs)}
+        self._sql = _query(spec, made | dict(self._searched.items()))
+        names = ("j", *self._searched.values(), *made.values())
+        engine.register(_SEARCHED, pa.schema([(name, pa.string()) for name in names]))
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         texts, errors = self._inner.read(payloads, envelope)
         columns = {name: self._found(texts, path) for path, name in self._searched.items()}
+        if self._programs:
+            made, failed = self._made(texts)
+            columns |= {f"q{number}": pa.array(column, pa.string()) for number, column in enumerate(made)}
+            texts = pa.array([None if i in failed else text for i, text in enumerate(texts.to_pylist())], pa.string())
+            errors = errors | failed
         return flat(self._engine.run(self._sql, _SEARCHED, pa.table({"j": texts, **columns})).column(0)), errors
+
+    def _made(self, texts: pa.Array) -> tuple[list[list[str | None]], dict[int, str]]:
+        """What each program finds, and why records are unparseable with which one fails."""
+        columns: list[list[str | None]] = [[None] * len(texts) for _ in self._programs]
+        failed = {}
+        for place, text in enumerate(texts.to_pylist()):
+            try:
+                for column, value in zip(columns, self._values(text), strict=False):
+                    column[place] = value
+            except Fails as error:
+                failed[place] = str(error)
+        return columns, failed
+
+    def _values(self, text: str | None) -> Iterator[str]:
+        """Of one record; none where it is no JSON object, of which others tell."""
+        self._engine.check_interrupted()
+        record = None if text is None else jq.loaded(text)
+        if record is not None:
+            for name, program in self._programs:
+                yield self._value(name, program, record)
+
+    def _value(self, name: str, program: Node, record: dict[str, Any]) -> str:
+        try:
+            return jq.found(record, program, self._engine.check_interrupted)
+        except Fails:
+            raise Fails(f"the jq program of field {name!r} fails, or finds nothing") from None
 
     def _found(self, texts: pa.Array, path: JsonPath) -> pa.Array:
         return pa.array([self._found_in(text, path) for text in texts.to_pylist()], pa.string())
@@ -55,7 +92,7 @@ def _path(field: FlattenField) -> JsonPath:
     return parse_json_path(field.expr or "")
 
 
-def _query(spec: FlattenSpec, searched: Mapping[JsonPath, str]) -> str:
+def _query(spec: FlattenSpec, searched: Mapping[JsonPath | str, str]) -> str:
     objects = r"CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{') AND json_valid(j) THEN j END"
     places = dict.fromkeys(place for f in spec.fields if (place := _place(f, searched)))
     numbers = {place: number for number, place in enumerate(places, 1)}
@@ -74,8 +111,10 @@ def _query(spec: FlattenSpec, searched: Mapping[JsonPath, str]) -> str:
     )
 
 
-def _place(field: FlattenField, searched: Mapping[JsonPath, str]) -> str:
-    """Where DuckDB finds a field, as a literal; empty where it was searched for."""
+def _place(field: FlattenField, searched: Mapping[JsonPath | str, str]) -> str:
+    """Where DuckDB finds a field, as a literal; empty where it was searched for, or made by a program."""
+    if field.type == "jq":
+        return ""
     if field.type == "root":
         return pointer(field.expr or field.name)
     if field.type == "tree":
@@ -84,8 +123,10 @@ def _place(field: FlattenField, searched: Mapping[JsonPath, str]) -> str:
     return "" if path in searched else literal(_written(path.steps))
 
 
-def _value(field: FlattenField, searched: Mapping[JsonPath, str], numbers: Mapping[str, int]) -> str:
+def _value(field: FlattenField, searched: Mapping[JsonPath | str, str], numbers: Mapping[str, int]) -> str:
     """SQL for a field's JSON text, NULL where the record has none."""
+    if field.type == "jq":
+        return searched[field.name]
     place = _place(field, searched)
     extracted = f"l[{numbers[place]}]" if place else searched[_path(field)]
     if field.type != "path":
