@@ -13,7 +13,7 @@ from ingestion.specs.flatten_spec import FlattenSpecByPaths, FormatModel
 from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat
 
 _MESSAGES = ("avro_stream", "protobuf", "thrift", "kafka")
-_DRUIDS = ("regex", "javascript")
+_DRUIDS = ("regex", "lines", "javascript")
 _BUILT = "json, csv, tsv, parquet, orc, avro_ocf"
 
 

@@ -127,6 +127,12 @@ class RegexInputFormat(_NamedColumns):
     pattern: str = Field(min_length=1, max_length=1_000)
 
 
+class LinesInputFormat(FormatModel):
+    """Records are texts of one line, which becomes the field ``line``. Druid has it as of version 34."""
+
+    type: Literal["lines"]
+
+
 class RegistryDecoder(FormatModel):
     """Schemas come from a Confluent schema registry, by the id that every record begins with."""
 
@@ -282,6 +288,7 @@ ValueFormat = Annotated[
     | CsvInputFormat
     | DelimitedInputFormat
     | RegexInputFormat
+    | LinesInputFormat
     | AvroInputFormat
     | ProtobufInputFormat
     | ThriftInputFormat,
@@ -314,6 +321,7 @@ InputFormat = Annotated[
     | CsvInputFormat
     | DelimitedInputFormat
     | RegexInputFormat
+    | LinesInputFormat
     | AvroInputFormat
     | ProtobufInputFormat
     | ThriftInputFormat

@@ -29,6 +29,7 @@ FORMATS: dict[str, dict[str, Any]] = {
     "csv with a header": {"type": "csv", "findColumnsFromHeader": True},
     "tsv": {"type": "tsv", "columns": ["t", "a"], "listDelimiter": ","},
     "regex": {"type": "regex", "pattern": r"(?i)(\d+),(.*?)(\sx)?$", "columns": ["t", "a", "b"], "listDelimiter": ","},
+    "lines": {"type": "lines"},
     "avro": inline(SCHEMA, extractUnionsByType=True),
     "avro with numbers": {
         "type": "avro_stream",

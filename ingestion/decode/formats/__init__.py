@@ -17,6 +17,7 @@ from ingestion.decode.formats.delimited import DelimitedReader
 from ingestion.decode.formats.flatten import FlatteningReader
 from ingestion.decode.formats.json_reader import JsonReader
 from ingestion.decode.formats.kafka import KafkaReader
+from ingestion.decode.formats.lines_reader import LinesReader
 from ingestion.decode.formats.regex_reader import RegexReader
 from ingestion.decode.formats.registry import OpenRegistry, RegisteredSchema, Registry, UnknownSchema
 from ingestion.specs import DataSchema, InputFormat
@@ -26,6 +27,7 @@ from ingestion.specs.input_format import (
     DelimitedInputFormat,
     JsonInputFormat,
     KafkaInputFormat,
+    LinesInputFormat,
     ProtobufInputFormat,
     RegexInputFormat,
     ThriftInputFormat,
@@ -68,6 +70,8 @@ def reader_of(spec: InputFormat, tools: Tools) -> Reader:
         return DelimitedReader(spec, tools.engine)
     if isinstance(spec, RegexInputFormat):
         return RegexReader(spec, tools.engine)
+    if isinstance(spec, LinesInputFormat):
+        return LinesReader()
     reader = _nesting_reader(spec, tools)
     return reader if spec.flattenSpec is None else FlatteningReader(reader, tools.engine, spec.flattenSpec)
 
