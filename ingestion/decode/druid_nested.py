@@ -15,10 +15,10 @@ from ingestion.decode.druid_values import (
     Value,
     array_of,
     cast,
-    number_text,
     of_json,
     unwrapped,
 )
+from ingestion.decode.jackson_texts import json_text
 
 _STEP = re.compile(r"""\.([^.\['"\]]+)|\[(-?\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""")
 _DEEPEST = 100
@@ -129,20 +129,9 @@ def _no_constant(name: str) -> Any:
 def to_json_string(value: Value) -> Value:
     if value is None:
         return None
-    made = _json(unwrapped(value))
+    made = json_text(unwrapped(value))
     bounded(len(made))
     return made
-
-
-def _json(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{_json(k)}:{_json(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(_json(v) for v in value) + "]"
-    if isinstance(value, float):
-        text = number_text(value)
-        return text if text[-1].isdigit() else f'"{text}"'
-    return json.dumps(value, ensure_ascii=False)
 
 
 def json_keys(value: Value, text: Value) -> Value:

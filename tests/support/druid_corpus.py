@@ -137,7 +137,7 @@ json_value(o, '$.a.b') | json_value(o, '$.a') | json_value(o, '$.k[0]') | json_v
 json_query(o, '$.a') | json_query(o, '$.a.b') | json_query(o, '$') | json_query(o, '$.x') | json_query(n, '$.a') | json_query(arr, '$') | json_query(o, '$.k') | json_query_array(o, '$.k') | json_query_array(o, '$.a') | json_query_array(o, '$.x')
 json_object('x', l, 'y', s) | json_object('a', n) | json_object('a', arr) | json_object('a') | json_object() | json_object('o', o)
 parse_json(j) | parse_json(s) | parse_json('5') | parse_json('"x"') | parse_json('null') | parse_json(n) | parse_json(l) | parse_json('{"a":') | parse_json('[1,2]') | try_parse_json(j) | try_parse_json(s) | try_parse_json(l) | try_parse_json('{"a":') | try_parse_json(n) | json_value(parse_json(j), '$.a') | json_value(parse_json(j), '$.b[1]')
-to_json_string(o) | to_json_string(l) | to_json_string(s) | to_json_string(arr) | to_json_string(n) | to_json_string(d) | to_json_string('q"\n/é') | to_json_string(1e10) | to_json_string(darr) | to_json_string(sarr)
+to_json_string(o) | to_json_string(l) | to_json_string(s) | to_json_string(arr) | to_json_string(n) | to_json_string(d) | to_json_string('q"\n/é') | to_json_string(1e10) | to_json_string(darr) | to_json_string(sarr) | to_json_string('\u001f\u0001\u007f')
 json_keys(o, '$.') | json_keys(o, '$') | json_keys(o, '$.a') | json_keys(o, '$.k') | json_keys(n, '$') | json_keys(o, '$.x') | json_keys(l, '$') | json_paths(o) | json_paths(arr) | json_paths(n) | json_paths(l) | json_paths(parse_json(j))
 json_merge('{"a":1,"b":{"c":2}}', '{"b":{"d":3},"a":4}') | json_merge(o, '{"z":1}') | json_merge(n, '{"a":1}') | json_merge('{"a":[1]}', '{"a":[2]}') | json_merge('x', '{}') | json_merge(j, j) | json_merge('{"a":1}', n) | json_merge('{"a":1}', '5')
 """,

@@ -146,3 +146,7 @@ def test_a_program_is_interrupted_in_the_middle_of_a_record() -> None:
 def test_an_object_that_is_made_has_the_order_of_javas_map() -> None:
     assert found('{"zz": 1, "b": 2, "foo": 3, "a": 4}', {}) == '{"zz":1,"a":4,"b":2,"foo":3}'
     assert found('{"é": 1, "😀": 2, "b": 3}', {}) == '{"b":3,"😀":2,"é":1}'
+
+
+def test_control_characters_are_escaped_as_jackson_does() -> None:
+    assert found('"\\u001f\\n" | tojson', {}) == r'"\"\\u001F\\n\""'

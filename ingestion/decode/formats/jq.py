@@ -14,16 +14,17 @@ from ingestion.decode.druid_values import Fails
 from ingestion.decode.formats import jq_values as values
 from ingestion.decode.formats.jq_functions import FUNCTIONS, every
 from ingestion.decode.formats.jq_values import Budget, JqError
+from ingestion.decode.jackson_texts import json_text
 from ingestion.decode.java_texts import whole_number
 from ingestion.specs.jq import Node
 
 _UNREADABLE = "holds NaN or Infinity, or is nested too deep for jq"
 
 
-def loaded(json_text: str) -> dict[str, Any] | None:
+def loaded(text: str) -> dict[str, Any] | None:
     """The record; None where the text is no JSON object. Raises ``Fails`` where it holds NaN, or is nested too deep."""
     try:
-        record = json.loads(json_text, parse_int=whole_number, parse_constant=_no_number)
+        record = json.loads(text, parse_int=whole_number, parse_constant=_no_number)
     except ValueError:
         return None
     except RecursionError:
@@ -132,7 +133,7 @@ class Run:
         parts = [self.of(part, value) for part in node.parts]
         if any(len(part) != 1 for part in parts):
             raise Fails
-        texts = [part if isinstance(part, str) else values.json_text(part) for [part] in parts]
+        texts = [part if isinstance(part, str) else json_text(part) for [part] in parts]
         yield self.budget.made("".join(texts))
 
     def _if(self, node: Node, value: Any) -> Iterator[Any]:

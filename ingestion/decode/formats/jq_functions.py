@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from ingestion.decode.druid_values import Fails, units
 from ingestion.decode.formats import jq_values as values
 from ingestion.decode.formats.jq_values import Budget, JqError, compared, inner, is_number, kind_of, truth
+from ingestion.decode.jackson_texts import json_text
 from ingestion.specs.jq import Node
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?[fFdD]?", re.ASCII)
@@ -113,7 +114,7 @@ def _tonumber(value: Any) -> Any:
 
 
 def _tostring(value: Any) -> str:
-    return value if isinstance(value, str) else values.json_text(value)
+    return value if isinstance(value, str) else json_text(value)
 
 
 def _fromjson(value: Any) -> Any:
@@ -210,7 +211,7 @@ def _contains(budget: Budget, value: Any, wanted: Any) -> bool:
 def _join(run: Evaluator, value: Any, by: Any) -> str:
     joined = None
     for one in inner(value) if isinstance(value, dict | list) else ():
-        told = "" if one is None else values.json_text(one) if isinstance(one, bool | int | float) else one
+        told = "" if one is None else json_text(one) if isinstance(one, bool | int | float) else one
         before = "" if joined is None else values.added(joined, by)
         joined = run.budget.made(values.added(before, told))
     return joined or ""
@@ -339,7 +340,7 @@ FUNCTIONS: dict[tuple[str, int], Function] = {
     ("sqrt", 0): _plain(lambda value: _real(value, _sqrt)),
     ("tostring", 0): _plain(_tostring),
     ("tonumber", 0): _plain(_tonumber),
-    ("tojson", 0): _plain(values.json_text),
+    ("tojson", 0): _plain(json_text),
     ("fromjson", 0): _plain(_fromjson),
     ("type", 0): _plain(kind_of),
     ("not", 0): _plain(lambda value: not truth(value)),

@@ -6,12 +6,11 @@ A number is a long or a double; of a calculation with doubles what is whole beco
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Callable
 from typing import Any
 
-from ingestion.decode.druid_values import GREATEST_LONG, LEAST_LONG, Fails, number_text, units, wrapped
+from ingestion.decode.druid_values import GREATEST_LONG, LEAST_LONG, Fails, units, wrapped
 
 MOST_MADE = 1_000_000  # steps and values of one record; a text is one for each 16 characters
 _LOOK_EVERY = 1_000
@@ -194,35 +193,3 @@ def _of_numbers(one: float, other: float, reckoned: Callable[[Any, Any], Any]) -
 
 def split(text: str, by: str) -> list[str]:
     return text.split(by) if by else list(text)
-
-
-def json_text(value: Any) -> str:
-    """JSON as Jackson writes it."""
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json_text(name)}:{json_text(inner)}" for name, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(json_text(inner) for inner in value) + "]"
-    if isinstance(value, float):
-        return number_text(value)
-    if isinstance(value, str):
-        return _in_quotes(value)
-    return json.dumps(value)
-
-
-def _in_quotes(text: str) -> str:
-    written = json.dumps(text, ensure_ascii=False)
-    return written if text.isprintable() else "".join(_CONTROLS.get(letter, letter) for letter in _parts(written))
-
-
-def _parts(written: str) -> list[str]:
-    """Letters and escapes."""
-    found: list[str] = []
-    place = 0
-    while place < len(written):
-        size = 1 if written[place] != "\\" else 6 if written[place + 1] == "u" else 2
-        found.append(written[place : place + size])
-        place += size
-    return found
-
-
-_CONTROLS = {f"\\u{code:04x}": f"\\u{code:04X}" for code in range(32)}
