@@ -102,6 +102,8 @@ def _explained(error: Exception) -> str:
     reason: Any = error.args[0]
     if reason.name() == "UNSUPPORTED_VERSION":
         return f"the broker has no share groups ({reason.str()}): they need Kafka 4.2 or newer with share.version 1"
+    if reason.name() == "GROUP_ID_NOT_FOUND":  # Kafka's word for one of another kind
+        return f"shareGroupId names a group of another kind, a consumer group, say: name another one ({reason.str()})"
     return str(reason.str())
 
 

@@ -32,7 +32,10 @@ class Session:
         self._options = options
         place = open_place(options.location)
         client, consumer = client_config(options), consumer_config(options)
-        self._store, state = take(place)
+        try:
+            self._store, state = take(place)
+        except OSError as error:
+            raise ReaderFailed(f"the folder that records are to wait in can't be used: {error}") from None
         reach("claimed")
         self._place = place
         self.ledger = Ledger(state, self._store.claim)
@@ -182,8 +185,8 @@ class Session:
             except DataLoss as error:
                 self._team.failure = self._team.failure or error
                 return
-            except (ReaderFailed, KafkaException, TimeoutError):
-                continue  # Kafka is away, or the topic is: nothing is polled, either
+            except (ReaderFailed, KafkaException, TimeoutError) as error:  # away: nothing is polled, either
+                self._team.totals.counts.complaint = str(error)
 
     def _look_after(self) -> None:
         """Show that this process lives, keep the state, and delete what was committed."""

@@ -161,13 +161,19 @@ class Team:
     def _on_propose(self, owner: int, polled: list[tuple[str, int, list[tuple[int, int]]]]) -> Task:
         parts = self._parts(polled)
         if self._ledger.known(parts):
-            self._ids.look()  # a topic that was made again begins at the same offsets
+            self._await_look()  # a topic that was made again begins at the same offsets
             parts = self._parts(polled)
         verdict = self._ledger.propose(owner, parts)
         if verdict.number is None:
             return Task(-1, None, {}, verdict.dropped)
         number = verdict.number
         return Task(number, self._ledger.name_of(number), self._ledger.settles(number), verdict.dropped)
+
+    def _await_look(self) -> None:
+        """While Kafka is away nothing is dropped: what is held comes again when its lock has ended."""
+        while not self._ids.look():
+            if self._stopping.is_set() or self.failure is not None:
+                raise InterruptedError
 
     def _parts(self, polled: list[tuple[str, int, list[tuple[int, int]]]]) -> list[Part]:
         return [Part(f"{self._ids.of(topic)}/{partition}", ranges) for topic, partition, ranges in polled]

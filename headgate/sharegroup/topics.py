@@ -20,7 +20,8 @@ class TopicIds:
     """Ids by name. With ``fail_on_data_loss`` a topic that was made again is an error, else the new one is read."""
 
     def __init__(self, config: dict[str, Any], topics: Sequence[str], ledger: Ledger, fail_on_data_loss: bool) -> None:
-        self._admin = AdminClient(config)
+        self._admin = AdminClient({**config, "error_cb": self._complain})
+        self._complaint = ""  # what the client last said of its connections
         self._config = config
         self._topics = list(topics)
         self._ledger = ledger
@@ -32,20 +33,21 @@ class TopicIds:
         """The id that it had when it was last looked at."""
         return self._ledger.topics[topic]
 
-    def look(self) -> None:
-        """Ask Kafka. Raises ``DataLoss``, and ``ReaderFailed`` when a topic is not there or Kafka can't be asked."""
+    def look(self) -> bool:
+        """Ask Kafka; False when it is away, where it has answered before. Raises ``DataLoss`` and ``ReaderFailed``."""
         with self._lock:
-            self._look()
+            return self._look()
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
         futures = self._admin.describe_topics(TopicCollection(self._topics), request_timeout=ASK_S)
         for topic, future in futures.items():
             try:
-                found = str(future.result(ASK_S).topic_id)
+                found = str(future.result(2 * ASK_S).topic_id)  # Kafka's own error comes after ``ASK_S``
             except KafkaException as error:
-                if topic in self._ledger.topics and error.args[0].retriable():
-                    continue  # Kafka is away: nothing is polled, either
-                raise ReaderFailed(f"topic {topic} can't be read: {error.args[0].str()}") from None
+                away = error.args[0].retriable() or error.args[0].code() < 0
+                if away and topic in self._ledger.topics:
+                    return False
+                raise ReaderFailed(self._why(topic, error.args[0], away)) from None
             known = self._ledger.topics.get(topic, found)
             if known != found and self._fail:
                 raise DataLoss(
@@ -53,6 +55,20 @@ class TopicIds:
                     "Set failOnDataLoss to false to read the new one"
                 )
             self._ledger.topics[topic] = found
+        return True
+
+    def _why(self, topic: str, error: Any, away: bool) -> str:
+        self._admin.poll(0)
+        if not away:
+            return f"topic {topic} can't be read: {error.str()}"
+        servers = self._config["bootstrap.servers"]
+        return (
+            f"Kafka at {servers} can't be asked ({self._complaint or error.str()}): are kafka.bootstrap.servers right, "
+            "and kafka.security.protocol and kafka.sasl.*, where it wants a login?"
+        )
+
+    def _complain(self, error: Any) -> None:
+        self._complaint = str(error.str())
 
     def ends(self) -> dict[tuple[str, int], int]:
         """The end offset of each partition that holds records."""

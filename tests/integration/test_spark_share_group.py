@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka import Consumer
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
@@ -118,6 +119,8 @@ def test_stopped_with_new_partitions_a_broker_that_restarts_and_a_topic_made_aga
         house.produce(topic, numbered(800, 1_000))
         desk.await_numbers(query, "life", range(1_000), 90)
         house.admin.delete_topics([topic])[topic].result(30)
+        away = "can't be read: Broker: Unknown topic"
+        wait_for("it says that the topic is away", lambda: away in metrics_of(query)["complaint"], 60)
         house.make_topic(topic, 1)
         house.produce(topic, numbered(1_000, 1_100))
         wait_for("it says that the topic is another one", query.exception, 90)
@@ -235,6 +238,33 @@ def test_publishes_of_a_datasource_come_once_and_in_order(desk: Desk, monkeypatc
         desk.spark.read.format("headgate").options(**{**where, "token": "wrong"}).load()
 
 
+def test_topics_with_keys_and_headers_until_all_is_there(desk: Desk) -> None:
+    one, two = desk.house.topic(partitions=1), desk.house.topic(partitions=2)
+    for n in range(60):
+        desk.house.producer.produce(one, f"{n}", key=b"k", headers=[("h", b"v"), ("h", None)])
+    desk.house.producer.flush(30)
+    desk.house.produce(two, numbered(0, 40))
+    query = desk.start(f"{one},{two}", "topics", available_now=True, includeHeaders="true")
+    assert query.awaitTermination(120) and query.exception() is None
+    found = [(r["topic"], r["key"], r["headers"]) for r in desk.rows("topics")]
+    headers = [{"key": "h", "value": b"v"}, {"key": "h", "value": None}]
+    assert sorted(found, key=lambda row: row[0] != one) == [(one, b"k", headers)] * 60 + [(two, None, None)] * 40
+
+
+def test_a_group_of_another_kind_is_named(desk: Desk) -> None:
+    """Kafka says of a consumer group that there is no share group of the name."""
+    topic = desk.house.topic(partitions=1)
+    consumer = Consumer({"bootstrap.servers": desk.house.bootstrap, "group.id": f"group-{topic}"})
+    try:
+        consumer.subscribe([topic])
+        wait_for("it is a member", lambda: consumer.poll(0.5) or consumer.assignment(), 60)
+        with stopped(desk.start(topic, "kind")) as query:
+            wait_for("the query has ended", query.exception, 60)
+            assert "shareGroupId names a group of another kind" in str(query.exception())
+    finally:
+        consumer.close()
+
+
 def test_the_examples_of_the_reference_run(desk: Desk) -> None:
     topic = desk.house.topic("orders")
     desk.house.produce(topic, numbered(0, 40))
@@ -259,6 +289,8 @@ def test_the_examples_of_the_reference_run(desk: Desk) -> None:
         ("kafka.group.id", "g", "write shareGroupId"),
         ("kafka.interceptor.classes", "a.B", "is not one of those that may be set"),
         ("subscribe", "no-such-topic-here", "can't be read"),
+        ("bufferLocation", "/dev/null/buffer", "records are to wait in can't be used: .*Not a directory"),
+        ("kafka.bootstrap.servers", "127.0.0.1:1", "can't be asked .*Connection refused"),
     ],
 )
 def test_refused_with_the_reason(desk: Desk, option: str, value: str, why: str) -> None:
