@@ -1,6 +1,6 @@
 """A reader: one ShareConsumer that polls, writes, and acknowledges what the source process says is settled.
 
-It speaks with the source process over a pipe, one question and one answer at a time:
+It speaks with the source process over a pipe, asks one question at a time, and works on until it needs the answer:
 
 =====================================  ================================================
 ``("may", counts)``                    whether to poll: ``POLL``, ``PAUSE`` or ``STOP``
@@ -18,7 +18,7 @@ import io
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -124,13 +124,13 @@ class Reader:
         self._place: Place = open_place(orders.location)
         pa.array([])  # pyarrow looks for pandas at the first, which takes a while: not with a poll in hand
         self._counts = Counts()
+        self._asked = False
 
     def run(self) -> None:
         """Until it is told to stop."""
         consumer: ShareConsumer | None = None
         try:
-            while (word := self._ask("may", self._counts)) != STOP:
-                self._counts = Counts()
+            while (word := self._word()) != STOP:
                 if word == PAUSE:
                     self._send(consumer)
                     time.sleep(PAUSE_S)
@@ -144,13 +144,22 @@ class Reader:
                         raise
                     time.sleep(1.0)
             self._send(consumer)
-            self._ask("may", self._counts)
+            self._word()
         finally:
             if consumer is not None:
                 _close(consumer)
 
-    def _ask(self, *question: Any) -> Any:
-        self._link.send(question)
+    def _ask(self) -> None:
+        """Whether to poll on, with what was counted since the last time."""
+        self._link.send(("may", self._counts))
+        self._counts = Counts()
+        self._asked = True
+
+    def _word(self) -> Any:
+        """The answer, asked for by now or before."""
+        if not self._asked:
+            self._ask()
+        self._asked = False
         return self._link.recv()
 
     def _joined(self) -> ShareConsumer:
@@ -184,21 +193,23 @@ class Reader:
         reach("polled")
         poison = self._settle(messages)
         reach("settled")
-        _acknowledge(consumer, messages, poison)
         self._counts.hold_ms += (time.monotonic() - began) * 1000
         self._counts.polls += 1
+        self._ask()
+        _acknowledge(consumer, messages, poison)
 
     def _settle(self, messages: Sequence[Any]) -> set[int]:
         """Make sure that all of them are settled; which of them, by their place, are poison."""
-        batch = as_batch(messages, self._orders.with_headers)
-        offsets, partitions = batch["offset"].to_numpy(), batch["partition"].to_numpy()
-        deliveries = batch["delivery_count"].to_numpy()
+        offsets, partitions = _numbers(m.offset() for m in messages), _numbers(m.partition() for m in messages)
         topics = [m.topic() for m in messages] if len(self._orders.topics) > 1 else None
         groups = _groups(messages[0].topic(), topics, partitions)
+        self._link.send(("propose", [(*key, runs(offsets[where])) for key, where in groups]))
+        batch = as_batch(messages, self._orders.with_headers)
+        deliveries = batch["delivery_count"].to_numpy()
         self._counts.polled += len(messages)
         self._counts.redelivered += int((deliveries > 1).sum())
         self._counts.last.update({key: int(offsets[where].max()) for key, where in groups})
-        task: Task = self._ask("propose", [(*key, runs(offsets[where])) for key, where in groups])
+        task: Task = self._link.recv()
         reach("proposed")
         new = np.ones(len(messages), dtype=bool)
         for (_, where), dropped in zip(groups, task.dropped, strict=True):
@@ -245,6 +256,10 @@ class Reader:
                 consumer.commit_sync(COMMIT_S)
             except KafkaException as error:
                 self._counts.complaint = _explained(error)
+
+
+def _numbers(values: Iterable[int]) -> Any:
+    return np.fromiter(values, np.int64)
 
 
 def _groups(topic: str, topics: list[str] | None, partitions: Any) -> list[tuple[tuple[str, int], Any]]:
