@@ -14,6 +14,7 @@ from headgate.places import open_place
 from headgate.sharegroup.failpoints import reach
 from headgate.sharegroup.ledger import Ledger
 from headgate.sharegroup.options import Options
+from headgate.sharegroup.pacing import SETTLE_S, Waiting, gathered
 from headgate.sharegroup.properties import client_config, consumer_config
 from headgate.sharegroup.reader import Orders
 from headgate.sharegroup.store import BEAT_S, BufferFile, take
@@ -22,7 +23,6 @@ from headgate.sharegroup.topics import LOOK_EVERY_S, TopicIds
 
 SWEEP_S = 1.0
 SHUTDOWN_S = 20.0
-SETTLE_S = 1.0  # after the last records, for those that are released or come again
 
 
 class Session:
@@ -77,7 +77,7 @@ class Session:
         self.check()
         self._taken = max(self._taken, start)
         if self._ends is not None:
-            self._await_more(start)
+            self.await_end(lambda: self._gathered(start, limit))
         elif not self._worth_a_batch(start):
             return start
         end, rows = start, 0
@@ -144,8 +144,12 @@ class Session:
             self.check()
             time.sleep(0.05)
 
-    def _await_more(self, start: int) -> None:
-        self.await_end(lambda: self.ledger.ready > start and self._worth_a_batch(start))
+    def _gathered(self, start: int, limit: int | None) -> bool:
+        if self._options.min_records:
+            return self.ledger.ready > start and self._worth_a_batch(start)
+        quiet_s = time.monotonic() - self._team.totals.last_poll
+        waiting = Waiting(self._rows(start), self.ledger.bytes_from(start), quiet_s, self._has_all())
+        return gathered(waiting, limit, self._options.max_bytes)
 
     def _worth_a_batch(self, start: int) -> bool:
         """Whether there are as many records as the query wants of a micro-batch, or it has waited long enough."""
@@ -154,21 +158,26 @@ class Session:
             return True
         self._waits_since = self._waits_since or time.monotonic()
         late = time.monotonic() - self._waits_since >= self._options.max_delay_s
-        rows = sum(f.rows for f in self.ledger.between(start, self.ledger.ready))
-        if not late and rows < self._options.min_records and self._may_poll():
+        if not late and self._rows(start) < self._options.min_records and self._may_poll():
             return False
         self._waits_since = None
         return True
+
+    def _rows(self, start: int) -> int:
+        return sum(f.rows for f in self.ledger.between(start, self.ledger.ready))
 
     def _is_over(self) -> bool:
         """All that was in the topics has been polled; or nothing comes, as others have it."""
         totals = self._team.totals
         now = time.monotonic()
-        if all(self._has(*key, end - 1) for key, end in (self._ends or {}).items()):
+        if self._has_all():
             return now - totals.last_poll > SETTLE_S
         if not totals.last_poll:  # to join a group takes a while
             return bool(totals.ready) and now - totals.ready > 2 * self._options.idle_s
         return now - totals.last_poll > self._options.idle_s
+
+    def _has_all(self) -> bool:
+        return all(self._has(*key, end - 1) for key, end in (self._ends or {}).items())
 
     def _has(self, topic: str, partition: int, offset: int) -> bool:
         last = self._team.totals.counts.last.get((topic, partition), -1)

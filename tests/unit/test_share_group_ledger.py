@@ -17,6 +17,7 @@ from headgate.places import LocalPlace, open_place
 from headgate.sharegroup.columns import as_file, schema
 from headgate.sharegroup.ledger import Ledger, Part
 from headgate.sharegroup.options import read_options
+from headgate.sharegroup.pacing import COMPLETE_S, SETTLE_S, Waiting, gathered
 from headgate.sharegroup.properties import client_config
 from headgate.sharegroup.ranges import RangeSet, runs
 from headgate.sharegroup.slices import slices
@@ -119,6 +120,25 @@ def test_tasks_have_each_row_once_and_as_many(rows: list[int], tasks: int) -> No
     assert sum(sizes) == sum(rows) and (not sizes or max(sizes) - min(sizes) <= 1)
     cut = [(s.name, s.first, s.end) for some in found for s in some]
     assert [(name, n) for name, a, b in cut for n in range(a, b)] == [(f.name, n) for f in files for n in range(f.rows)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "size_bytes", "quiet_s", "complete", "enough"),
+    [
+        (0, 0, 60.0, True, False),  # nothing is there
+        (999, 999, 0.0, False, False),  # more comes
+        (1_000, 1_000, 0.0, False, True),  # as many rows as a micro-batch may have
+        (999, 25_000, 0.0, False, True),  # a quarter of the bytes that may wait
+        (999, 24_999, SETTLE_S, False, True),  # nothing has come for a while: others have the rest
+        (999, 24_999, COMPLETE_S, False, False),
+        (999, 24_999, COMPLETE_S, True, True),  # that is all
+        (999, 24_999, 0.0, True, False),  # another reader may still write what it polled
+    ],
+)
+def test_a_query_that_ends_by_itself_gathers(
+    rows: int, size_bytes: int, quiet_s: float, complete: bool, enough: bool
+) -> None:
+    assert gathered(Waiting(rows, size_bytes, quiet_s, complete), 1_000, 100_000) is enough
 
 
 @pytest.mark.parametrize(
