@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from headgate.errors import OptionError
+from headgate.errors import HeadgateError, OptionError
 from headgate.publishes.client import ControlPlane
 from headgate.publishes.columns import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _LISTED_BY_A_JOB = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _TIME = "__time"
+_NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 
 
 def read(
@@ -77,13 +79,26 @@ def _union(
     for other, addresses in groups.items():
         types = dict(other)
         schema = struct_of({**c, "type": types.get(c["name"], c["type"])} for c in columns)
-        with _without_a_listing_job(spark, len(addresses)):
-            part = spark.read.schema(schema).parquet(*map(_as_spark_opens, addresses))
+        part = opened(spark, schema, addresses)
         parts.append(part.select(*(part[c.name].cast(c.dataType).alias(c.name) for c in wanted)) if other else part)
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part)
     return whole
+
+
+def opened(spark: SparkSession, schema: StructType, addresses: Sequence[str]) -> DataFrame:
+    """Files, of which no footer is read for their columns. Raises ``HeadgateError`` where Spark has no ``s3a``."""
+    try:
+        with _without_a_listing_job(spark, len(addresses)):
+            return spark.read.schema(schema).parquet(*map(_as_spark_opens, addresses))
+    except Exception as error:
+        if _NO_S3A not in str(error):
+            raise
+    raise HeadgateError(
+        "the files are in S3, and this Spark has no s3a: start it with --packages org.apache.hadoop:hadoop-aws:3.5.0, "
+        'or with the version of its Hadoop; or read format("headgate"), which needs no jar'
+    )
 
 
 def _as_spark_opens(address: str) -> str:

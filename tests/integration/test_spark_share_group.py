@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame
 
 import headgate
 from controlplane.embedded.home import PROJECT
+from headgate.publishes.batch import opened
+from headgate.publishes.columns import struct_of
 from headgate.sharegroup.options import NAMES
 from tests.support.house import House, wait_for
 from tests.support.records import numbered, published
@@ -236,6 +238,12 @@ def test_publishes_of_a_datasource_come_once_and_in_order(desk: Desk, monkeypatc
     assert not any(token in plan for plan in plans)
     with pytest.raises(Exception, match="answers 401"):
         desk.spark.read.format("headgate").options(**{**where, "token": "wrong"}).load()
+
+
+def test_files_in_s3_without_s3a_are_refused_with_what_to_do(desk: Desk) -> None:
+    columns = struct_of([{"name": "n", "type": "long"}])
+    with pytest.raises(headgate.HeadgateError, match="this Spark has no s3a: start it with --packages"):
+        opened(desk.spark, columns, ["s3://bucket/datasource/n.parquet"])
 
 
 def test_topics_with_keys_and_headers_until_all_is_there(desk: Desk) -> None:
