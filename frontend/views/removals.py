@@ -31,11 +31,6 @@ BUTTONS = {
     Step.MARK_USED: "Use again",
     Step.KILL: "Delete for good",
 }
-REST = {
-    Step.MARK_UNUSED: "api:segments-mark-unused",
-    Step.MARK_USED: "api:segments-mark-used",
-    Step.KILL: "api:segments-kill",
-}
 _TEXT = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
 
 
@@ -104,6 +99,7 @@ def mark(request: PageRequest, name: str) -> HttpResponse:
         "crumbs": [*crumbs, ("Retention", back)],
         "form": form,
         "back": back,
+        "rest": rest_address("api:segments-unused", name),
     }
     if request.method != "POST":
         return render(request, TEMPLATE, context)
@@ -114,7 +110,7 @@ def mark(request: PageRequest, name: str) -> HttpResponse:
         segments = form.chosen(datasource)
         if "sure" not in request.POST:
             seen = outlook(user=request.user, datasource=datasource, chosen=segments, step=step)
-            shown = {"seen": seen, "step": step.value, "button": BUTTONS[step], "rest": rest_address(REST[step], name)}
+            shown = {"seen": seen, "step": step.value, "button": BUTTONS[step]}
             return render(request, TEMPLATE, {**context, **shown})
         messages.success(request, _done(request, datasource, segments, step))
     except (NotFound, NotAllowed):
