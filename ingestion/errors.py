@@ -13,6 +13,7 @@ IngestionError
 │   └── RegistryUnreachable  ask again: the breaker does; with ``permanent`` not for ever
 ├── SegmentError             rows can't be written or read                          ingestion.segments
 │   ├── DamagedSegment       a file is not what was written
+│   ├── LacksExtents *       its rows do not say what makes a record the first or last
 │   └── DeepStorageError     ask again, unless ``permanent``: the breaker does
 ├── InputRefused *           what is to be read is not there, or may not be read     ingestion.batch
 ├── InputUnreachable         it can't be had just now: Spark asks again

@@ -10,6 +10,7 @@ from frontend.load.forms import IO, SCHEMA, StepForm
 from frontend.load.parse_form import ParseForm
 from frontend.load.row_forms import ReadingForm, SchemaForm, TimeForm
 from frontend.load.steps import STEPS, Step
+from ingestion.specs.source_traits import SHARE_GROUP
 
 # What these offer comes from records: without any, applying them would take away what the draft has.
 _NEED_RECORDS = ("parse", "schema")
@@ -80,7 +81,7 @@ def _columns(document: Document) -> str:
 
 def _reading(document: Document) -> str:
     shown = ReadingForm(None, document).initial
-    who = f"share group {shown['group']}" if shown["source"] == "share_group" else "stored offsets"
+    who = f"share group {shown['group']}" if shown["source"] == SHARE_GROUP.kind else "stored offsets"
     count = shown["indexers"]
     return f"{who}, {count} indexer{'' if count == 1 else 's'}"
 

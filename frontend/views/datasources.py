@@ -142,6 +142,9 @@ def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
         "head": str(alarms[0].pk) if alarms else "",  # they are read out when they come, and not again with each answer
         "supervisors": _readers(request, datasource),
         "tasks": list_tasks(request.user, datasource=datasource.name)[:TASKS_SHOWN],
+        "timeline_url": reverse("frontend:datasource-timeline", args=[datasource.name]),
+        "segments_url": reverse("frontend:datasource-segments", args=[datasource.name]),
+        "table_url": reverse("frontend:datasource-intervals", args=[datasource.name]),
     }
 
 

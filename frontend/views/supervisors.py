@@ -102,7 +102,13 @@ def index(request: PageRequest) -> HttpResponse:
 def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """One supervisor: what it does now, why nothing comes if nothing comes, and what it has done."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    context = {**frame(request, supervisor, "overview"), **_live(request, supervisor), "windows": WINDOWS}
+    context = {
+        **frame(request, supervisor, "overview"),
+        **_live(request, supervisor),
+        "windows": WINDOWS,
+        "lag_url": reverse("frontend:supervisor-lag-data", args=[supervisor.id]),
+        "tables_url": reverse("frontend:supervisor-lag", args=[supervisor.id]),
+    }
     return render(request, "supervisors/detail.html", context)
 
 

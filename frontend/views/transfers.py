@@ -18,7 +18,7 @@ from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.models import Team
 from controlplane.teams.permissions import Action, require
 from controlplane.teams.selectors import teams_administered
-from frontend.views.common import PageRequest, page
+from frontend.views.common import PageRequest, page, rest_address
 
 DATASOURCE, CONNECTION = "datasources/transfer.html", "connections/transfer.html"
 
@@ -57,6 +57,7 @@ def datasource(request: PageRequest, name: str) -> HttpResponse:
             ("Datasources", reverse("frontend:datasources")),
             (name, reverse("frontend:datasource", args=[name])),
         ],
+        "rest": rest_address("api:datasource", name),
     }
     if request.method != "POST":
         return render(request, DATASOURCE, context)
@@ -82,7 +83,8 @@ def connection(request: PageRequest, team: str, name: str) -> HttpResponse:
     form = TransferForm(request.POST or None, teams=_others(request, found.team))
     back = reverse("frontend:connection", args=[team, name])
     crumbs = [("Connections", reverse("frontend:connections")), (name, back)]
-    context = {"connection": found, "uses": uses_of(found), "form": form, "crumbs": crumbs, "back": back}
+    rest = rest_address("api:connection", team, name)
+    context = {"connection": found, "uses": uses_of(found), "form": form, "crumbs": crumbs, "back": back, "rest": rest}
     if request.method != "POST":
         return render(request, CONNECTION, context)
     if not form.is_valid():

@@ -47,14 +47,14 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Node:
-    """One part of a program. ``value``: a name, an operator's sign, a literal, or a slice's ends.
+    """One part of a program.
 
     ``steps``: a start and what follows it, each a ``name``, ``index``, ``slice`` or ``values``, or a ``try`` of one.
     ``object``: keys and values in turn. ``text``: the parts of a text with holes. ``if``: condition, then, else.
     """
 
     kind: Kind
-    value: Any = None
+    value: Any = None  # a name, an operator's sign, a literal, or a slice's ends
     parts: tuple[Node, ...] = ()
     depth: int = 1
 

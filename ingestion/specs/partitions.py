@@ -76,7 +76,7 @@ class _Ranges(SpecModel):
 
     @property
     def sizes_grouped(self) -> bool:
-        """As of ``hashed``, unless the rows are said to be grouped already."""
+        """Whether its sizes are of the rows that rollup leaves: not where the rows are said to be grouped already."""
         return not self.assumeGrouped
 
     def partitions_of(self, rows: float) -> int:

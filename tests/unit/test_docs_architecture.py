@@ -27,7 +27,7 @@ ADDITIONS = {
     "A counter": r"\bredundant",
 }
 # Words that these names also are, elsewhere.
-HOMONYMS = {"An aggregator": {"frontend/forms.py"}}
+HOMONYMS = {"An aggregator": {"frontend/forms.py", "ingestion/decode/formats/jq_functions.py"}}
 
 
 def paths_in(text: str) -> list[tuple[str, str]]:

@@ -156,7 +156,7 @@ def test_rows_that_wait_on_disk_keep_their_order_beside_those_in_memory(tmp_path
 
 @pytest.mark.parametrize("merged", [False, True])
 def test_rows_written_anew_have_the_first_and_last_of_all_records(tmp_path: Path, merged: bool) -> None:
-    """As a ``compact`` task with a queryGranularity does it: the rows of segments are records again."""
+    """The rows of segments are records again, as for a ``compact`` task with a queryGranularity."""
     given = records(600)
     shelf = shelf_with(tmp_path, given, [100, 230, 410])
     files = merge(shelf.job(), shelf.storage, shelf.scratch, shelf.ids).files if merged else shelf.files

@@ -30,7 +30,7 @@ def test_what_is_not_one_line_is_unparseable() -> None:
 
 
 def test_a_line_is_taken_apart_by_expressions() -> None:
-    """As Druid's documents do with it."""
+    """Druid's documents show it so."""
     parsed = {"type": "expression", "name": "o", "expression": "try_parse_json(line)"}
     schema = SCHEMA.model_dump() | {"transformSpec": {"transforms": [parsed]}}
     schema["dimensionsSpec"] = {"dimensions": [{"type": "json", "name": "o"}]}
