@@ -59,7 +59,7 @@ def test_the_newest_records_are_shown_with_key_headers_and_time(pages: Client, o
     samples.keep(draft, [one], "")
     shown = parsed(pages.get(f"/load/{draft.pk}/topic/")).one("td", class_="preview-record").text
     assert shown == (
-        "partition 3, offset 41, 2026-01-31 12:00:00, key o-1 headers trace 4711, empty empty, none null {}"
+        "partition 3, offset 41, 2026-01-31 12:00:00 UTC, key o-1 headers trace 4711, empty empty, none null {}"
     )
 
 
