@@ -19,7 +19,7 @@ from controlplane.datasources.groups import claim_group
 from controlplane.supervisors import streams
 from controlplane.supervisors.decide import Thresholds
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
-from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching
+from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching, may_begin
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.sources import OF_TOPIC
@@ -52,7 +52,7 @@ def run_topics(supervisor: Supervisor, answer: streams.TopicAnswer | None, thres
     decision = decide_topics(seen)
     late = supervisor.pattern_asked == supervisor.io_config.topicPattern
     _apply(supervisor, decision, children, late)
-    if matched is not None and not (seen.own_tasks or decision.detailed_state == "TOO_MANY_TOPICS"):
+    if matched is not None and may_begin(seen):
         supervisor.pattern_asked = supervisor.io_config.topicPattern or ""
     if (supervisor.state, supervisor.detailed_state) != (decision.state, decision.detailed_state):
         whose = supervisor.datasource

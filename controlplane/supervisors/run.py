@@ -81,7 +81,8 @@ def _suspended_and_at_rest() -> Q:
     since = Task.objects.filter(supervisor_id=OuterRef("pk")).filter(
         Q(ended_at=None) | Q(ended_at__gte=OuterRef("ran_at"))
     )
-    return Q(~Exists(since), suspended=True, detailed_state="SUSPENDED", ran_at__isnull=False)
+    at_rest = Q(suspended=True, terminated_at=None, detailed_state="SUSPENDED", ran_at__isnull=False)
+    return Q(~Exists(since)) & at_rest
 
 
 def _calm() -> Q:

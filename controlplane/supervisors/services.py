@@ -63,8 +63,9 @@ def submit_supervisor(
         )
         check_room(spec.spec.ioConfig, datasource.team)
         identifier = spec.id or spec.datasource
-        claim_group(datasource.team, spec.spec.ioConfig.group, identifier)
+        # Before the group's lock: a round that begins a topic of its pattern takes them in this order, too.
         known = Supervisor.objects.select_for_update().filter(pk=identifier).first()
+        claim_group(datasource.team, spec.spec.ioConfig.group, identifier)
         if known is None:
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
             _add_version(supervisor, document, spec, user)

@@ -84,9 +84,14 @@ def decide_topics(seen: SeenTopics) -> TopicsDecision:
     follow = [c.topic for c in stays if (c.follows, c.suspended) != (seen.version, seen.suspended)]
     if seen.suspended:
         return replace(_stopped(seen, "SUSPENDED"), follow=follow, end=end)
-    begin = [] if seen.own_tasks or _too_many(seen) else _new(seen, {c.topic for c in stays})
+    begin = _new(seen, {c.topic for c in stays}) if may_begin(seen) else []
     state, detail = _health(seen, stays, bool(begin))
     return TopicsDecision(state, detail, begin=begin, follow=follow, end=end)
+
+
+def may_begin(seen: SeenTopics) -> bool:
+    """Whether topics that are not read yet get a supervisor now."""
+    return not (seen.terminated or seen.suspended or seen.own_tasks or _too_many(seen))
 
 
 def _new(seen: SeenTopics, read: set[str]) -> list[str]:
