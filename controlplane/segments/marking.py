@@ -119,9 +119,19 @@ _SUM_UP = """
 """
 
 
-def mark_unused(datasource: Datasource, chosen: Chosen, *, by: str, what: str) -> Amount:
-    """Take those out of use; how many were. ``by`` and ``what`` say who and why, to whoever looks for a row of them."""
-    return _marked(datasource, chosen, Q(used=True), _removing(_UNUSED, datasource, by, what))
+GoOn = Callable[[], bool]
+
+
+def _always() -> bool:
+    return True
+
+
+def mark_unused(datasource: Datasource, chosen: Chosen, *, by: str, what: str, go_on: GoOn = _always) -> Amount:
+    """Take those out of use; how many were. ``by`` and ``what`` say who and why, to whoever looks for a row of them.
+
+    ``go_on``: asked before each transaction; what is left stays when it says no.
+    """
+    return _marked(datasource, chosen, Q(used=True), _removing(_UNUSED, datasource, by, what), go_on)
 
 
 def mark_used(datasource: Datasource, chosen: Chosen) -> Amount:
@@ -133,9 +143,12 @@ def mark_used(datasource: Datasource, chosen: Chosen) -> Amount:
     return _marked(datasource, chosen, Q(used=False), _plainly(_USED))
 
 
-def give_up(datasource: Datasource, chosen: Chosen) -> Amount:
-    """Have the files of unused segments deleted as soon as no reader's lease holds them. They are lost from now on."""
-    return _marked(datasource, chosen, Q(used=False, kill_began_at=None), _plainly(_GIVEN_UP))
+def give_up(datasource: Datasource, chosen: Chosen, *, go_on: GoOn = _always) -> Amount:
+    """Have the files of unused segments deleted as soon as no reader's lease holds them. They are lost from now on.
+
+    ``go_on``: see ``mark_unused``.
+    """
+    return _marked(datasource, chosen, Q(used=False, kill_began_at=None), _plainly(_GIVEN_UP), go_on)
 
 
 def lose(datasource: Datasource, *, by: str, what: str, seconds: float) -> bool:
@@ -143,8 +156,12 @@ def lose(datasource: Datasource, *, by: str, what: str, seconds: float) -> bool:
     is not given up.
     """
     until = time.monotonic() + seconds
-    _marked(datasource, Chosen(), Q(used=True), _removing(_LOST, datasource, by, what), until)
-    _marked(datasource, Chosen(), Q(used=False, kill_began_at=None), _plainly(_LOST_TOO), until)
+
+    def go_on() -> bool:
+        return time.monotonic() <= until
+
+    _marked(datasource, Chosen(), Q(used=True), _removing(_LOST, datasource, by, what), go_on)
+    _marked(datasource, Chosen(), Q(used=False, kill_began_at=None), _plainly(_LOST_TOO), go_on)
     return not Segment.objects.filter(datasource=datasource, kill_began_at=None).exists()
 
 
@@ -181,13 +198,12 @@ def _amount(marked: Sequence[Any]) -> Amount:
     return Amount(len(marked), sum(rows for *_, rows, _ in marked), sum(size for *_, size in marked))
 
 
-def _marked(datasource: Datasource, chosen: Chosen, which: Q, mark: Mark, until: float | None = None) -> Amount:
-    """``until``: of the monotonic clock; what is left then stays."""
+def _marked(datasource: Datasource, chosen: Chosen, which: Q, mark: Mark, go_on: GoOn = _always) -> Amount:
     done = Amount()
     for places in _places(datasource, chosen, which):
         whole = False
         while not whole:
-            if until is not None and time.monotonic() > until:
+            if not go_on():
                 return done
             amount = _mark_some(datasource, chosen, places, mark)
             done, whole = done + amount, amount.segments < MOST_SEGMENTS

@@ -3,7 +3,7 @@
 1. With ``markAsUnused`` all of the interval is marked unused first.
 2. A batch is given up: nobody can use it again. Then the files go of which no reader's lease holds any; the others go
    with the deletions of every few minutes, as does what a worker leaves that is killed in between.
-3. A task that is told to stop leaves the batches that it has not come to as they are.
+3. A task that is told to stop leaves the batches that it has not come to as they are; so does one whose time is over.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from controlplane.tasks.segment_specs import segment_spec, span_of
 from controlplane.tasks.telling import tell_of_task
 from ingestion.specs.segment_tasks import KillTaskSpec
 
-LONGEST = timedelta(seconds=200)  # under the time limit of Celery's tasks; the rest goes with later deletions
+LONGEST = timedelta(seconds=200)  # then the rest is given up, and goes with later deletions
+LAST_S = 60.0  # for that: both are under the time limit of Celery's tasks
 _AT_ONCE = 10_000  # ids of one statement
 
 
@@ -56,7 +57,7 @@ class _Run:
         self._spec = spec
         self._until = time.monotonic() + LONGEST.total_seconds()
         self._given_up = Amount()
-        self._stopped = False
+        self._stopped = self._is_late = self._is_unmarked = False
 
     def do(self) -> None:
         """All of it, to the task's end."""
@@ -65,31 +66,42 @@ class _Run:
         versions = None if spec.versions is None else frozenset(spec.versions)
         chosen = Chosen(start=start, end=end, versions=versions)
         if spec.markAsUnused:
-            marked = mark_unused(task.datasource, chosen, by=f"task {task.pk}", what=f"kill of {spec.interval}")
+            by, what = f"task {task.pk}", f"kill of {spec.interval}"
+            marked = mark_unused(task.datasource, chosen, by=by, what=what, go_on=self._goes_on)
+            self._is_unmarked = self._is_late
             note(task.pk, f"{marked.segments:,} segments marked unused")
-        ids = unused_ids(task, chosen, spec)
+        ids = [] if self._stopped else unused_ids(task, chosen, spec)
         note(task.pk, f"{len(ids):,} unused segments to delete")
         Task.objects.filter(pk=task.pk).update(parts=len(ids))
         killed = killing.kill_given_up(ids, self._next(ids), at_once=spec.batchSize) if ids else Killed()
         self._conclude(ids, killed)
 
+    def _goes_on(self) -> bool:
+        """Whether there is time, and nobody has stopped it; the watch hears that it lives."""
+        task = Task.objects.filter(pk=self._task.pk)
+        task.update(last_heartbeat_at=timezone.now())
+        self._stopped = not task.filter(goal=Goal.RUN, status=Status.RUNNING).exists()
+        self._is_late = time.monotonic() > self._until
+        return not (self._stopped or self._is_late)
+
     def _next(self, ids: Sequence[uuid.UUID]) -> Callable[[Killed], bool]:
-        """Before each batch: whether to go on, and if so its segments are given up."""
+        """Before each batch: whether to go on. Its segments are given up; once it is late, all that are left."""
         batches = iter(range(0, len(ids), min(self._spec.batchSize, killing.AT_ONCE)))
 
         def go_on(killed: Killed) -> bool:
-            task = Task.objects.filter(pk=self._task.pk)
-            now = timezone.now()
-            task.update(parts_done=killed.segments, last_heartbeat_at=now)
+            Task.objects.filter(pk=self._task.pk).update(parts_done=killed.segments)
             tell_of_task(self._task)
-            self._stopped = task.filter(goal=Goal.RUN, status=Status.RUNNING).first() is None
+            goes_on = self._goes_on()
             if self._stopped:
                 return False
             first = next(batches)
-            late = time.monotonic() > self._until
-            batch = ids[first:] if late else ids[first : first + min(self._spec.batchSize, killing.AT_ONCE)]
-            self._given_up += given_up(self._task, batch)
-            return not late
+            if goes_on:
+                batch = ids[first : first + min(self._spec.batchSize, killing.AT_ONCE)]
+                self._given_up += given_up(self._task, batch)
+            else:
+                self._until = time.monotonic() + LAST_S
+                self._given_up += given_up(self._task, ids[first:], self._goes_on)
+            return goes_on
 
         return go_on
 
@@ -107,6 +119,8 @@ class _Run:
         error = ""
         if self._stopped:
             error = f"Stopped. {said}"
+        elif self._is_late or self._is_unmarked:
+            error = f"{said} There is more than one task has time for: submit it again for what is left."
         elif killed.error:
             error = (
                 f"{said} Deep storage did not delete the others: {killed.error}. They are tried again by themselves."
@@ -122,11 +136,11 @@ def unused_ids(task: Task, chosen: Chosen, spec: KillTaskSpec) -> list[uuid.UUID
     return list(found.order_by("unused_at", "pk").values_list("pk", flat=True)[: spec.limit])
 
 
-def given_up(task: Task, ids: Sequence[uuid.UUID]) -> Amount:
-    """Of these, those that are unused still are lost from now on."""
+def given_up(task: Task, ids: Sequence[uuid.UUID], go_on: Callable[[], bool] = lambda: True) -> Amount:
+    """Of these, those that are unused still are lost from now on. ``go_on``: see ``marking.mark_unused``."""
     amount = Amount()
     for first in range(0, len(ids), _AT_ONCE):
-        amount += give_up(task.datasource, Chosen(ids=frozenset(ids[first : first + _AT_ONCE])))
+        amount += give_up(task.datasource, Chosen(ids=frozenset(ids[first : first + _AT_ONCE])), go_on=go_on)
     return amount
 
 

@@ -113,6 +113,51 @@ def test_it_marks_unused_first_where_it_is_asked_to(source: Source, deep: Path, 
     assert fate.explanation.startswith("Stored, then removed by task mark-and-kill at ")
 
 
+def test_one_that_marks_for_long_is_heard_of(
+    source: Source, deep: Path, root: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SNAPSHOT_LEASE = timedelta(0)
+    monkeypatch.setattr(marking, "AT_ONCE", 1)
+    published(source, deep, 3)
+    task, long_ago, some = (
+        services.submit_task(user=root, document=kill(markAsUnused=True, batchSize=1)),
+        timezone.now() - HOUR,
+        [],
+    )
+    mark_some = marking._mark_some
+
+    def after_a_while(*given: Any) -> Amount:
+        some.append(Task.objects.get(pk=task.pk).last_heartbeat_at)
+        Task.objects.filter(pk=task.pk).update(last_heartbeat_at=long_ago)
+        return mark_some(*given)
+
+    monkeypatch.setattr(marking, "_mark_some", after_a_while)
+    kills.run(task.pk)
+    task.refresh_from_db()
+    assert (task.status, task.parts_done, files(deep)) == ("SUCCESS", 3, 0)
+    assert len(some) > 3
+    assert long_ago not in some
+
+
+def test_one_whose_time_is_over_says_that_there_is_more(
+    source: Source, deep: Path, root: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SNAPSHOT_LEASE = timedelta(0)
+    published(source, deep, 3)
+    monkeypatch.setattr(kills, "LONGEST", timedelta(seconds=-1))
+    task = done(root, markAsUnused=True)
+    assert (task.status, Segment.objects.filter(used=True).count()) == ("FAILED", 3)
+    assert "submit it again" in task.error
+    unused(list(Segment.objects.all()), 2 * HOUR)
+    given_up = done(root)
+    assert (given_up.status, files(deep)) == ("SUCCESS", 3)
+    assert given_up.message.startswith("0 unused segments were deleted. 3 more are given up")
+    monkeypatch.setattr(kills, "LAST_S", -1.0)
+    Segment.objects.update(kill_began_at=None)
+    assert "submit it again" in done(root).error
+    assert not Segment.objects.exclude(kill_began_at=None).exists()
+
+
 def test_a_stopped_task_leaves_the_batches_it_has_not_come_to(
     source: Source, deep: Path, root: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
