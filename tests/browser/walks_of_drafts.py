@@ -29,7 +29,7 @@ LOAD = "load/<uuid:draft_id>/"
 STEP = f"{LOAD}<slug:step_name>/"
 SEND = f"POST {STEP}"
 # The review's form has each step before it.
-PARTS = [c for name in list(LABELS.values())[:-1] for c in (("", f"Change it: {name}"), (SEND, f"Apply: {name}"))]
+PARTS = [c for name in list(LABELS.values())[:-1] for c in (("", f"Change it in {name}"), (SEND, f"Apply to {name}"))]
 NEXT = dict(zip(list(LABELS), [*list(LABELS)[1:], ""], strict=True))
 BEFORE = {after: step for step, after in NEXT.items() if after}
 
@@ -121,9 +121,9 @@ def change_a_part(visit: Visit) -> None:
     """The form beside the JSON changes the same document."""
     draft = _open(visit, "review")
     part = visit.page.locator("[data-part=reading]")
-    visit.button("Change it: Reading", part).click()
+    part.locator("summary").click()
     part.get_by_label("Indexers (taskCount)").fill("4")
-    visit.button("Apply: Reading", part).click()
+    visit.button("Apply to Reading", part).click()
     expect(visit.page.locator("[data-part=reading]")).to_contain_text("4 indexers")
     expect(visit.page.locator(".spec-field")).to_contain_text('"taskCount": 4')
     assert _now(draft, *IO, "taskCount") == 4
