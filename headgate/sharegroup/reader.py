@@ -39,6 +39,7 @@ POLL_S = 0.5
 PAUSE_S = 0.1
 COMMIT_S = 10.0
 WRITE_AGAIN_S = (0.1, 0.5, 2.0, 5.0)
+DENIED = ("GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,14 @@ def _explained(error: Exception) -> str:
         return f"the broker has no share groups ({reason.str()}): they need Kafka 4.2 or newer with share.version 1"
     if reason.name() == "GROUP_ID_NOT_FOUND":  # Kafka's word for one of another kind
         return f"shareGroupId names a group of another kind, a consumer group, say: name another one ({reason.str()})"
+    if reason.name() in DENIED:
+        return f"this login may not read the share group, or a topic: it needs READ on both ({reason.str()})"
     return str(reason.str())
+
+
+def _is_final(reason: Any) -> bool:
+    """Whether Kafka has said no: the client calls it retriable even then, for rights may be given."""
+    return bool(reason.fatal() or not reason.retriable() or reason.name() in DENIED)
 
 
 class ClaimLost(Exception):
@@ -140,7 +148,7 @@ class Reader:
                     self._round(consumer)
                 except KafkaException as error:
                     self._counts.complaint = _explained(error)
-                    if error.args[0].fatal() or not error.args[0].retriable():
+                    if _is_final(error.args[0]):
                         raise
                     time.sleep(1.0)
             self._send(consumer)
