@@ -117,13 +117,17 @@ class Desk:
         )
 
     def await_release(self) -> None:
-        """Wait until the processes of readers whose query was stopped have ended: a moment after ``stop`` returns."""
+        """Wait until the processes of readers whose query was stopped have ended: a moment after ``stop`` returns.
 
-        def none_left() -> bool:
-            lines = [p.info["cmdline"] or [] for p in psutil.process_iter(["cmdline"])]
-            return not any("headgate.sharegroup.process" in line for line in lines)
+        Those of this session, as its failpoints tell: other tests run beside it.
+        """
 
-        wait_for("the readers have left", none_left, 30)
+        def left() -> list[int]:
+            found = psutil.process_iter(["cmdline", "environ"])
+            ours = [p for p in found if (p.info["environ"] or {}).get(VARIABLE) == os.environ[VARIABLE]]
+            return [p.pid for p in ours if "headgate.sharegroup.process" in (p.info["cmdline"] or [])]
+
+        wait_for("the readers have left", lambda: not left(), 30, left)
 
     def configure(self, group: str, **settings: Any) -> None:
         """A group's own settings in Kafka; ``_`` for ``.``."""
