@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import psutil
 import pyarrow.parquet as pq
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -48,7 +49,18 @@ def spark_session(folder: Path, master: str = "local[4]", **conf: str) -> Iterat
         yield spark
     finally:
         spark.stop()
+        _end_jvm()
         os.environ.pop(VARIABLE)
+
+
+def _end_jvm() -> None:
+    """Spark keeps its JVM, whose environment would name the failpoints of this session to the next one's processes."""
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # the JVM ends with it
+    gateway.proc.wait(30)
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 class Desk:
