@@ -226,5 +226,5 @@ def _add(total: Counts, more: Counts) -> None:
 def _process(links: Sequence[Connection]) -> subprocess.Popen[bytes]:
     descriptors = [link.fileno() for link in links]
     environment: dict[str, Any] = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "headgate.sharegroup.process", *map(str, descriptors)]
+    command = [sys.executable, "-m", "headgate.sharegroup.process", str(os.getpid()), *map(str, descriptors)]
     return subprocess.Popen(command, pass_fds=descriptors, env=environment, stdin=subprocess.DEVNULL)

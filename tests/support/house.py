@@ -60,7 +60,7 @@ def wait_for(
         time.sleep(0.2)
 
 
-def _lives(process: psutil.Process) -> bool:
+def lives(process: psutil.Process) -> bool:
     """Not so of one that has ended and that its parent has not asked for."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -366,7 +366,7 @@ class House:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
-        wait_for("the killed processes are gone", lambda: not any(map(_lives, family)), 20)
+        wait_for("the killed processes are gone", lambda: not any(map(lives, family)), 20)
         return True
 
     def stop_applications(self) -> list[str]:
