@@ -151,7 +151,7 @@ def test_poison_is_put_aside_or_ends_the_query(desk: Desk) -> None:
     assert "was delivered 2 times" in str(query.exception())
 
 
-def test_what_waits_is_bounded_and_a_batch_read_has_what_is_there(desk: Desk) -> None:
+def test_what_waits_is_bounded(desk: Desk) -> None:
     topic = desk.house.topic(partitions=2)
     desk.house.produce(topic, numbered(0, 8_000))
     seen: list[int] = []
@@ -168,14 +168,20 @@ def test_what_waits_is_bounded_and_a_batch_read_has_what_is_there(desk: Desk) ->
     poll = 4_000 * 150  # what each of two readers may have held when the bound was reached
     assert max(waiting) < 200 * 1024 + 2 * poll
 
-    batch = {"shareGroupId": f"batch-{topic}", "idleTimeoutMs": "15000"}
-    desk.spark.read.format("kafka-sharegroup").options(**desk.options(topic, "batch", **batch)).load().createTempView(
-        "b"
-    )
-    assert desk.spark.sql("SELECT count(*) c, count(DISTINCT partition, offset) d FROM b").collect()[0] == (
-        8_000,
-        8_000,
-    )
+
+def test_a_batch_read_has_what_was_there_at_its_first_action(desk: Desk) -> None:
+    """And so has its view; ``load()`` again has what came since, too."""
+    topic = desk.house.topic(partitions=2)
+    options = desk.options(topic, "batch", shareGroupId=f"batch-{topic}", idleTimeoutMs="15000")
+    desk.house.produce(topic, numbered(0, 2_000))
+    rows = desk.spark.read.format("kafka-sharegroup").options(**options).load()
+    rows.createOrReplaceTempView("b")
+    desk.house.produce(topic, numbered(2_000, 3_000))
+    counted = "SELECT count(*) c, count(DISTINCT partition, offset) d FROM b"
+    assert desk.spark.sql(counted).collect()[0] == (3_000, 3_000)
+    desk.house.produce(topic, numbered(3_000, 3_500))
+    assert (rows.count(), desk.spark.sql(counted).collect()[0]) == (3_000, (3_000, 3_000))
+    assert desk.spark.read.format("kafka-sharegroup").options(**options).load().count() == 3_500
 
 
 def test_a_micro_batch_waits_for_records_that_are_worth_it(desk: Desk) -> None:
