@@ -7,23 +7,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from controlplane.common.clients import current_address
 from controlplane.common.durations import duration_of
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.compaction.models import ConfigChange, Configured
+from controlplane.compaction.partitioning import Partitioning
 from controlplane.compaction.policy import TARGET_ROWS, Limits
 from controlplane.datasources.models import Datasource
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs.errors import said
+from ingestion.specs.partitions import DividingSpec
 
 _MOST_ROWS = 2**31 - 1
 _LONGEST_COMMENT = 500
@@ -34,7 +36,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PartitionsSpec(_Strict):
+class DynamicPartitions(_Strict):
     """How large segments become."""
 
     type: Literal["dynamic"]
@@ -46,7 +48,22 @@ class CompactionTuning(_Strict):
     """Druid's ``tuningConfig`` of a compaction, as far as it is kept."""
 
     type: Literal["index_parallel"] = "index_parallel"
-    partitionsSpec: PartitionsSpec | None = None
+    partitionsSpec: Annotated[DynamicPartitions | DividingSpec, Field(discriminator="type")] | None = None
+    maxNumConcurrentSubTasks: int | None = Field(default=None, ge=1, le=_MOST_ROWS)
+
+    @model_validator(mode="after")
+    def _tasks_of_their_own(self) -> Self:
+        if self.dividing is None and self.maxNumConcurrentSubTasks is not None:
+            raise ValueError(
+                "maxNumConcurrentSubTasks is for a partitionsSpec of type hashed, range or single_dim: merges share "
+                "the task slots of all datasources"
+            )
+        return self
+
+    @property
+    def dividing(self) -> DividingSpec | None:
+        """By what rows are dealt out, other than by their number."""
+        return None if isinstance(self.partitionsSpec, DynamicPartitions) else self.partitionsSpec
 
 
 class CompactionConfig(_Strict):
@@ -68,10 +85,31 @@ class CompactionConfig(_Strict):
             raise ValueError("must be an ISO 8601 duration such as PT1H or P1D, of 36,500 days at most")
         return value
 
+    @model_validator(mode="after")
+    def _sized_once(self) -> Self:
+        if self.dividing is not None and self.maxRowsPerSegment is not None:
+            raise ValueError(f"maxRowsPerSegment is not for partitionsSpec {self.dividing.type}, which says it itself")
+        return self
+
+    @property
+    def dividing(self) -> DividingSpec | None:
+        """By what rows are dealt out, other than by their number."""
+        return self.tuningConfig.dividing if self.tuningConfig else None
+
+    @property
+    def partitioning(self) -> Partitioning | None:
+        """How intervals are written anew; None where segments are merged and no more."""
+        if self.tuningConfig is None or self.dividing is None:
+            return None
+        subtasks = self.tuningConfig.maxNumConcurrentSubTasks or 1
+        return Partitioning.of(self.dividing, subtasks, self.inputSegmentSizeInBytes)
+
     @property
     def target_rows(self) -> int:
+        """Of a segment that is merged."""
         spec = self.tuningConfig.partitionsSpec if self.tuningConfig else None
-        return (spec and spec.maxRowsPerSegment) or self.maxRowsPerSegment or TARGET_ROWS
+        given = spec.maxRowsPerSegment if isinstance(spec, DynamicPartitions) else None
+        return given or self.maxRowsPerSegment or TARGET_ROWS
 
 
 @dataclass(frozen=True)
@@ -81,11 +119,18 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     skip_offset: timedelta = timedelta(0)
     priority: int = 25
+    partitioning: Partitioning | None = None
 
     @classmethod
     def of(cls, config: CompactionConfig) -> Policy:
-        limits = Limits(target_rows=config.target_rows, most_input_bytes=config.inputSegmentSizeInBytes)
-        return cls(limits, duration_of(config.skipOffsetFromLatest) or timedelta(0), config.taskPriority)
+        partitioning = config.partitioning
+        limits = Limits(
+            target_rows=config.target_rows,
+            most_input_bytes=config.inputSegmentSizeInBytes,
+            anew=partitioning is not None,
+        )
+        skip_offset = duration_of(config.skipOffsetFromLatest) or timedelta(0)
+        return cls(limits, skip_offset, config.taskPriority, partitioning)
 
 
 def policies() -> dict[int, Policy]:
@@ -121,6 +166,8 @@ def changed_config(datasource: Datasource, *, max_rows: int | None, skip_offset:
     """What is set of it, with other sizes; None leaves one as it is. Raises ``InvalidInput``."""
     row = Configured.objects.filter(datasource=datasource, enabled=True).first()
     document = dict(row.document) if row is not None else {"dataSource": datasource.name}
+    if max_rows is not None and read_config(document).dividing is not None:
+        raise InvalidInput("How many rows a segment has says the config's partitionsSpec: set it there.")
     if max_rows is not None:
         document = {k: v for k, v in document.items() if k != "tuningConfig"} | {"maxRowsPerSegment": max_rows}
     if skip_offset is not None:
@@ -145,8 +192,6 @@ def _fault(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{where} is not supported by automatic compaction here: leave it out."
-    if where.endswith("partitionsSpec.type"):
-        return f"{where} must be dynamic: segments are not partitioned by hash or range."
     return f"{where or 'the config'}: {said(error)}."
 
 

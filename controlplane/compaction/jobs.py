@@ -15,6 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.common.changes import Change, tell
+from controlplane.compaction import rewrites
 from controlplane.compaction.models import OPEN, Job, State
 from controlplane.segments import replace as replacing
 from controlplane.segments.fence import PublishRefused
@@ -49,7 +50,9 @@ def work(application: str, request: WorkRequest) -> WorkAnswer:
     Job.objects.filter(pk__in=lost).update(state=State.WAITING, application=None)
     held = (mine.keys() - set(lost)) | request.running.keys()
     # Of a cluster Spark says how many cores there are, which are more than its slots of the pool.
-    room = min(request.free, resident.slots - len(held))
+    # Tasks that write intervals anew take of its share, but for one place.
+    slots = max(1, resident.slots - rewrites.places_taken())
+    room = min(request.free, slots - len(held))
     taken = [] if resident.finishing else _take(resident, room, now)
     idle = not (request.running or taken)
     resident.idle_since = (resident.idle_since or now) if idle else None

@@ -72,6 +72,20 @@ class Job(models.Model):
         return self.id
 
 
+class Rewrite(models.Model):
+    """A ``compact`` task that nobody has asked for: it writes an interval anew, by the partitions of a config."""
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, primary_key=True, related_name="rewrite")
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="rewrites")
+    interval_start = models.DateTimeField()
+    interval_end = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["datasource", "interval_start", "interval_end"], name="rewrite_by_interval"),
+        ]
+
+
 class Configured(models.Model):
     """What was set of a datasource's automatic compaction. Without a row it is on, as nobody has said anything else."""
 

@@ -8,13 +8,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Max, Value
+from django.db.models import F, Max, QuerySet, Value
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from controlplane.common.ids import task_id
+from controlplane.compaction import rewrites
 from controlplane.compaction.configs import Policy, policies
 from controlplane.compaction.models import OPEN, Job, State
+from controlplane.compaction.partitioning import Partitioning
 from controlplane.compaction.policy import LARGE, REST, Choice, Group, Seen, choose
 from controlplane.compaction.schemas import Written, written_by
 from controlplane.datasources.models import Datasource
@@ -23,13 +25,38 @@ from controlplane.tasks.models import Task
 
 LOOKED_AT, PASSED = 50, 5_000  # intervals a round: looked at, and passed over as nothing was due there a moment ago
 RESTS = timedelta(seconds=30)
+Span = tuple[datetime, datetime]
 WAITING = 16  # jobs at most that no application has taken up
 FAILURES = 20  # of late, that a back-off looks at
 FIRST_PAUSE, LONGEST_PAUSE, FOR_GOOD = timedelta(seconds=30), timedelta(hours=1), timedelta(hours=6)
 
 
-# Interval → revision, policy, and until when nothing is due then. Of this process: another looks for itself.
-_resting: dict[int, tuple[int, Policy, datetime]] = {}
+class _Resting:
+    """Intervals in which nothing was due a moment ago. Of this process: another looks for itself."""
+
+    def __init__(self) -> None:
+        self._until: dict[int, tuple[int, Policy, datetime]] = {}  # interval → revision, policy, and until when
+
+    def add(self, interval: Interval, policy: Policy, now: datetime) -> None:
+        if len(self._until) > 2 * PASSED:
+            self._until.clear()
+        self._until[interval.pk] = (interval.revision, policy, now + RESTS)
+
+    def has(self, interval: Interval, policy: Policy, now: datetime) -> bool:
+        revision, under, until = self._until.get(interval.pk, (None, policy, now))
+        return revision == interval.revision and under == policy and now < until
+
+    def clear(self) -> None:
+        self._until.clear()
+
+
+_resting, _resting_whole = _Resting(), _Resting()
+
+
+def forget_resting() -> None:
+    """The next round looks at all intervals, as that of another process would."""
+    _resting.clear()
+    _resting_whole.clear()
 
 
 @dataclass(frozen=True)
@@ -49,7 +76,7 @@ def plan() -> int:
     on, now = policies(), timezone.now()
     for interval in _fragmented(on):
         policy = on[interval.datasource_id]
-        if _is_resting(interval, policy, now):
+        if _resting.has(interval, policy, now):
             continue
         if made >= room or looked_at >= LOOKED_AT:
             break
@@ -57,40 +84,64 @@ def plan() -> int:
         for group in looked.choice.groups[: room - made]:
             made += make_job(looked, group, policy)
         if looked.rests:
-            _resting[interval.pk] = (interval.revision, policy, now + RESTS)
+            _resting.add(interval, policy, now)
     return made
+
+
+def plan_anew() -> int:
+    """Make tasks of intervals that are to be partitioned, as many as have places; returns how many."""
+    on, now = {pk: p for pk, p in policies().items() if p.partitioning}, timezone.now()
+    room = rewrites.places_left() if on else 0
+    made = looked_at = 0
+    for interval in _not_partitioned(on) if room > 0 else ():
+        policy = on[interval.datasource_id]
+        wanted = policy.partitioning
+        if wanted is None or rewrites.places_of(wanted) > room or _resting_whole.has(interval, policy, now):
+            continue
+        if looked_at >= LOOKED_AT:
+            break
+        looked, looked_at = look_at(interval, policy, now), looked_at + 1
+        if not looked.choice.anew:
+            _resting_whole.add(interval, policy, now)
+            continue
+        room, made = room - rewrites.begin(interval, wanted).slots, made + 1
+        if room <= 0:
+            break
+    return made
+
+
+def _not_partitioned(on: dict[int, Policy]) -> Iterable[Interval]:
+    """Of datasources that are, those with the most segments first."""
+    for policy in sorted(set(on.values()), key=lambda p: p.priority, reverse=True):
+        mine = Interval.objects.filter(datasource__in=[pk for pk, p in on.items() if p == policy], segments__gt=0)
+        yield from unfinished(mine, policy).select_related("datasource").order_by("-segments", "-start")[:PASSED]
+
+
+def unfinished(intervals: QuerySet[Interval], policy: Policy) -> QuerySet[Interval]:
+    """Those that are not partitioned yet, where they are to be."""
+    return intervals.exclude(policy.partitioning.is_done) if policy.partitioning else intervals
 
 
 def _fragmented(on: dict[int, Policy]) -> Iterable[Interval]:
     """Of datasources whose compaction is on, those with the most segments beyond what they need first."""
-    _forget_rested()
     for policy in sorted(set(on.values()), key=lambda p: p.priority, reverse=True):
         mine = [pk for pk, p in on.items() if p == policy]
         needed = Greatest(
             F("rows") / Value(policy.limits.target_rows * LARGE),
             F("size_bytes") / Value(policy.limits.target_bytes * LARGE),
         )
-        found = Interval.objects.filter(datasource__in=mine, segments__gt=1).select_related("datasource")
+        found = unfinished(Interval.objects.filter(datasource__in=mine, segments__gt=1), policy)
+        found = found.select_related("datasource")
         yield from found.annotate(excess=F("segments") - needed).filter(excess__gt=1).order_by("-excess")[:PASSED]
-
-
-def _is_resting(interval: Interval, policy: Policy, now: datetime) -> bool:
-    revision, under, until = _resting.get(interval.pk, (None, policy, now))
-    return revision == interval.revision and under == policy and now < until
-
-
-def _forget_rested() -> None:
-    if len(_resting) > 2 * PASSED:
-        _resting.clear()
 
 
 def look_at(interval: Interval, policy: Policy, now: datetime | None = None) -> Looked:
     """What would be merged of it now."""
     now = now or timezone.now()
-    if _is_skipped(interval, policy):
-        reason = "It is within skipOffsetFromLatest of the latest interval."
+    reason = _why_not(interval, policy)
+    if reason:
         return Looked(interval, Choice(reason=reason), {})
-    segments, written = segments_of(interval)
+    segments, written = segments_of(interval, policy.partitioning)
     jobs = list(_jobs(interval))
     open_jobs = [j for j in jobs if j.state in OPEN]
     choice = choose(
@@ -100,11 +151,26 @@ def look_at(interval: Interval, policy: Policy, now: datetime | None = None) -> 
         busy={j.tier for j in open_jobs},
         taken={i for j in open_jobs for i in j.inputs},
     )
+    if choice.anew and policy.partitioning:
+        waiting = rewrites.why_not(interval, policy.partitioning, now)
+        return Looked(interval, Choice(reason=waiting) if waiting else choice, written, rests=True)
     waits = {tier: why for tier in range(REST + 1) if (why := _backs_off([j for j in jobs if j.tier == tier], now))}
     groups = tuple(g for g in choice.groups if g.tier not in waits)
     if choice.groups and not groups:
         return Looked(interval, Choice(reason=next(iter(waits.values()))), written)
     return Looked(interval, Choice(groups, choice.reason), written, rests=not groups and not open_jobs)
+
+
+def _why_not(interval: Interval, policy: Policy) -> str:
+    """Empty when its segments have to be looked at."""
+    if _is_skipped(interval, policy):
+        return "It is within skipOffsetFromLatest of the latest interval."
+    if policy.partitioning is None:
+        return ""
+    if policy.partitioning.holds_for(interval):
+        return "It is partitioned as partitionsSpec says."
+    task = rewrites.open_task(interval)
+    return f"Task {task} writes it anew." if task else ""
 
 
 def _is_skipped(interval: Interval, policy: Policy) -> bool:
@@ -114,24 +180,40 @@ def _is_skipped(interval: Interval, policy: Policy) -> bool:
     return latest["end"] is not None and interval.end > latest["end"] - policy.skip_offset
 
 
-def segments_of(interval: Interval) -> tuple[Sequence[Seen], dict[str, Written]]:
-    """Those in use, and how their tasks have written them."""
+def segments_of(
+    interval: Interval, partitioning: Partitioning | None = None
+) -> tuple[Sequence[Seen], dict[str, Written]]:
+    """Those in use, and how their tasks have written them. ``partitioning``: that is wanted."""
+    found, written = segments_of_each([interval], partitioning)
+    return found[interval.start, interval.end], written
+
+
+def segments_of_each(
+    intervals: Sequence[Interval], partitioning: Partitioning | None = None
+) -> tuple[dict[Span, list[Seen]], dict[str, Written]]:
+    """As ``segments_of``, of several intervals of one datasource at once."""
     rows = list(
         Segment.objects.filter(
-            datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end, used=True
+            datasource=intervals[0].datasource_id, interval_start__in={i.start for i in intervals}, used=True
         )
         .select_related("schema")
-        .only("id", "rows", "size_bytes", "created_at", "task_id", "schema__extents")
+        .only("id", "rows", "size_bytes", "created_at", "task_id", "interval_start", "interval_end", "schema__extents")
     )
     written = written_by(s.task_id for s in rows)
     ways = {(s.task_id, s.schema.extents) for s in rows if s.task_id in written}
     kinds = {(task, extents): written[task].kind(extents) for task, extents in ways}
-    return [_seen(s, kinds) for s in rows], written
+    wanted = partitioning.effect if partitioning else None
+    done = {task for task, how in written.items() if how.partitioned_by == wanted}
+    found: dict[Span, list[Seen]] = {(i.start, i.end): [] for i in intervals}
+    for s in rows:
+        if (s.interval_start, s.interval_end) in found:
+            found[s.interval_start, s.interval_end].append(_seen(s, kinds, s.task_id in done))
+    return found, written
 
 
-def _seen(segment: Segment, kinds: dict[tuple[str, bool], str]) -> Seen:
+def _seen(segment: Segment, kinds: dict[tuple[str, bool], str], partitioned: bool) -> Seen:
     kind = kinds.get((segment.task_id, segment.schema.extents))
-    return Seen(segment.pk, segment.rows, segment.size_bytes, segment.created_at, kind)
+    return Seen(segment.pk, segment.rows, segment.size_bytes, segment.created_at, kind, partitioned)
 
 
 def _jobs(interval: Interval) -> Iterable[Job]:

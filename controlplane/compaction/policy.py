@@ -33,6 +33,7 @@ class Seen:
     size_bytes: int
     created_at: datetime
     kind: str | None  # rows of one kind can be in one segment; None for what nobody knows
+    partitioned: bool = False  # by what is wanted of its interval: it is not merged
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Limits:
     target_rows: int = TARGET_ROWS
     target_bytes: int = TARGET_BYTES
     most_input_bytes: int | None = None
+    anew: bool = False  # an interval is written anew as a whole once nothing is added to it any more
 
     def share(self, segment: Seen) -> float:
         """Of the target; 1.0 is as large as wanted."""
@@ -68,6 +70,7 @@ class Choice:
 
     groups: tuple[Group, ...] = ()
     reason: str = ""
+    anew: bool = False  # all of it is written anew
 
 
 @dataclass
@@ -83,6 +86,8 @@ def choose(
     """``busy``: tiers that have a job already; ``taken``: the segments of those jobs."""
     if REST in busy:
         return Choice(reason="A job is merging what there is.")
+    if limits.anew and segments and not busy and _is_quiet(segments, now):
+        return Choice(anew=True)
     free = [s for s in segments if s.id not in taken]
     tiers = _tiers(free, limits)
     groups = [
@@ -90,7 +95,7 @@ def choose(
         for (tier, kind), some in sorted(tiers.by_kind.items())
         if tier not in busy and not _why_not(some, now, limits)
     ]
-    if not groups and not busy:
+    if not groups and not busy and not limits.anew:
         groups = list(_at_rest(tiers, now, limits))
     once = {g.tier: g for g in groups if len(g.segments) > 1}
     return Choice(tuple(once.values()), "" if once else _reason(segments, tiers, now, limits, busy))
@@ -99,7 +104,7 @@ def choose(
 def _tiers(segments: Iterable[Seen], limits: Limits) -> _Tiers:
     found = _Tiers()
     for segment in sorted(segments, key=lambda s: s.created_at):
-        tier = limits.tier(segment)
+        tier = None if segment.partitioned else limits.tier(segment)
         if tier is None:
             found.large += 1
         elif segment.kind is None:
@@ -120,11 +125,16 @@ def _why_not(segments: Sequence[Seen], now: datetime, limits: Limits) -> str:
     return "" if wait <= 0 else f"{count} segments of a like size, merged in {wait:.0f} s, or from {AT_ONCE_FILES} on"
 
 
+def _is_quiet(segments: Iterable[Seen], now: datetime) -> bool:
+    """Nothing has been added for a while."""
+    return now - max(s.created_at for s in segments) >= QUIET
+
+
 def _at_rest(tiers: _Tiers, now: datetime, limits: Limits) -> Iterable[Group]:
     """All that is small, once nothing has been added for a while."""
     for kind in sorted({kind for _, kind in tiers.by_kind}):
         some = sorted((s for (_, k), ss in tiers.by_kind.items() if k == kind for s in ss), key=lambda s: s.created_at)
-        if len(some) >= QUIET_FILES and now - some[-1].created_at >= QUIET:
+        if len(some) >= QUIET_FILES and _is_quiet(some, now):
             yield _group(REST, kind, some, limits)
             return
 
@@ -163,6 +173,8 @@ def _group(tier: int, kind: str, segments: Sequence[Seen], limits: Limits) -> Gr
 def _reason(segments: Sequence[Seen], tiers: _Tiers, now: datetime, limits: Limits, busy: Collection[int]) -> str:
     if busy:
         return "A job is at work on it."
+    if limits.anew:
+        return f"It is partitioned when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes."
     if len(segments) == 1:
         return "It has one segment."
     if tiers.large == len(segments):

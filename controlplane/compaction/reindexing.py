@@ -16,6 +16,7 @@ from controlplane.tasks import batches
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
 from ingestion.specs import DataSchema, SpecError
+from ingestion.specs.batch import BatchTaskSpec
 from ingestion.specs.batch_protocol import BatchAssignment
 from ingestion.specs.errors import issue_at
 from ingestion.specs.granularity import Granularity
@@ -35,15 +36,20 @@ def start(task: Task) -> BatchAssignment:
         if task.kind != Task.Kind.REINDEX:
             _check_moments(given.spec.dataSchema, ids)
             return given
-        spec = parse_compact_task(task.spec)
-        anew = spec.batch_task(_held(ids, spec))
-        _check_moments(anew.spec.dataSchema, ids)
+        anew = written_anew(parse_compact_task(task.spec), ids)
     except (SpecError, ValueError) as error:
         refused = InvalidInput(f"{error}.")
         end_task(task, error=refused.detail)
         raise refused from None
     Task.objects.filter(pk=task.pk).update(batch_spec=anew.canonical())
     return given.model_copy(update={"spec": anew.spec})
+
+
+def written_anew(spec: CompactTaskSpec, ids: Collection[UUID]) -> BatchTaskSpec:
+    """What it is to do with these segments. Raises ``SpecError`` and ``ValueError`` for what they do not allow."""
+    anew = spec.batch_task(_held(ids, spec))
+    _check_moments(anew.spec.dataSchema, ids)
+    return anew
 
 
 def _check_moments(schema: DataSchema, ids: Collection[UUID]) -> None:

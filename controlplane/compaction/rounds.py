@@ -3,7 +3,7 @@
 1. One process at a time has a round; who comes meanwhile leaves it at that.
 2. An application that is dead or silent has ended; what it had not done waits again, for another attempt.
 3. Tasks of people go on (``by_hand``): their jobs come first.
-4. Jobs are made of what is due (``planning``).
+4. Jobs are made of what is due (``planning``), and tasks of intervals that are to be partitioned (``rewrites``).
 5. If some wait and no application runs, one is launched when there is room (``tasks.residents``).
 """
 
@@ -27,6 +27,7 @@ def run() -> None:
             jobs.give_back(application)
         by_hand.run()
         planning.plan()
+        planning.plan_anew()
         if residents.running() is None and Job.objects.filter(state=State.WAITING).exists():
             residents.launch(jobs.NAME)
 

@@ -13,9 +13,10 @@ from typing import Any
 from controlplane.compaction.models import Job
 from controlplane.tasks.models import Task
 from ingestion.specs import DataSchema, parse_task_spec
-from ingestion.specs.batch import is_batch, parse_batch_spec
+from ingestion.specs.batch import BatchSpec, is_batch, parse_batch_spec
 from ingestion.specs.errors import SpecError
 from ingestion.specs.metrics import BY_TIME
+from ingestion.specs.partitions import effect_of
 
 _KEPT = {"dataSource", "metricsSpec", "granularitySpec"}
 
@@ -26,6 +27,7 @@ class Written:
 
     data_schema: dict[str, Any]
     index_spec: dict[str, Any]
+    partitioned_by: str = ""  # how it has dealt out rows, where it has
 
     def kind(self, extents: bool) -> str:
         """Equal for segments that can be merged with each other. ``extents``: they have these."""
@@ -61,4 +63,6 @@ def _of_spec(document: dict[str, Any]) -> Written | None:
     schema = spec.dataSchema.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     kept = {name: value for name, value in schema.items() if name in _KEPT}
     kept["timestampSpec"] = {"column": "__time", "format": "millis"}
-    return Written(kept, spec.tuningConfig.indexSpec.model_dump(mode="json", exclude_defaults=True))
+    index_spec = spec.tuningConfig.indexSpec.model_dump(mode="json", exclude_defaults=True)
+    dividing = spec.tuningConfig.dividing if isinstance(spec, BatchSpec) else None
+    return Written(kept, index_spec, effect_of(dividing) if dividing else "")

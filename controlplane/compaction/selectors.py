@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Max, QuerySet
+from django.db.models import Count, Max, QuerySet, Sum
 
 from controlplane.compaction.configs import Policy, policy_of
 from controlplane.compaction.models import ConfigChange, Job
-from controlplane.compaction.planning import Looked, look_at
+from controlplane.compaction.partitioning import Partitioning
+from controlplane.compaction.planning import Looked, look_at, unfinished
 from controlplane.compaction.policy import LARGE
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Interval
@@ -41,6 +42,7 @@ class Standing:
     compacted: Amount
     skipped: Amount
     becoming: int = 0  # segments, about, that those awaiting are merged into
+    partitioned: bool = False  # its intervals are written anew by partitions; those that are so are compacted
 
 
 _STANDING = """
@@ -69,6 +71,8 @@ def standing(datasource: Datasource, simulated: Policy | None = None) -> Standin
     """One pass over its segments in use. Where it is off, by the default policy; or by one that is tried out."""
     found = policy_of(datasource)
     policy = simulated or found or Policy()
+    if policy.partitioning:
+        return _partitioned(datasource, policy, policy.partitioning, found is not None)
     values = {
         "datasource": datasource.pk,
         "rows": int(policy.limits.target_rows * LARGE),
@@ -83,6 +87,24 @@ def standing(datasource: Datasource, simulated: Policy | None = None) -> Standin
     return Standing(found is not None, Amount(*numbers[:3]), Amount(*numbers[3:6]), Amount(*numbers[6:9]), numbers[9])
 
 
+def _partitioned(datasource: Datasource, policy: Policy, partitioning: Partitioning, on: bool) -> Standing:
+    """By whole intervals."""
+    there = Interval.objects.filter(datasource=datasource, segments__gt=0)
+    after = _skipped_after(datasource, policy)
+    skipped = there.none() if isinstance(after, str) else there.filter(end__gt=after)
+    rest = there if isinstance(after, str) else there.filter(end__lte=after)
+    awaiting = rest.exclude(partitioning.is_done)
+    amount, rows = _amount(awaiting), awaiting.aggregate(rows=Sum("rows"))["rows"] or 0
+    each = partitioning.spec.partitions_of(rows / amount.intervals) if amount.intervals else 0
+    done = _amount(rest.filter(partitioning.is_done))
+    return Standing(on, amount, done, _amount(skipped), amount.intervals * each, partitioned=True)
+
+
+def _amount(intervals: QuerySet[Interval]) -> Amount:
+    found = intervals.order_by().aggregate(size=Sum("size_bytes"), segments=Sum("segments"), n=Count("pk"))
+    return Amount(int(found["size"] or 0), int(found["segments"] or 0), found["n"])
+
+
 def _skipped_after(datasource: Datasource, policy: Policy) -> datetime | str:
     latest: datetime | None = Interval.objects.filter(datasource=datasource, segments__gt=0).aggregate(end=Max("end"))[
         "end"
@@ -93,9 +115,13 @@ def _skipped_after(datasource: Datasource, policy: Policy) -> datetime | str:
 def fragmented(
     datasource: Datasource, most: int = SHOWN_INTERVALS, simulated: Policy | None = None
 ) -> Sequence[Looked]:
-    """Its intervals with the most segments, and what would be done with each now, or why nothing is."""
+    """Its intervals with the most segments, and what would be done with each now, or why nothing is.
+
+    Where intervals are to be partitioned, those that are so are left out.
+    """
     policy = simulated or policy_of(datasource) or Policy()
-    intervals = Interval.objects.filter(datasource=datasource, segments__gt=1).select_related("datasource")
+    there = Interval.objects.filter(datasource=datasource, segments__gt=0 if policy.partitioning else 1)
+    intervals = unfinished(there, policy).select_related("datasource")
     return [look_at(interval, policy) for interval in intervals.order_by("-segments", "-start")[:most]]
 
 

@@ -14,6 +14,7 @@ task. Locks are taken in the order of a publish: the fence's row; then the inter
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,11 @@ MOST_INPUTS = 20_000  # segments that a task reads
 NUMBER = 0  # of its one fence, as if it were an indexer
 Span = tuple[datetime, datetime]
 _MILLISECOND = timedelta(milliseconds=1)
+_PARTITIONED = """
+    UPDATE segments_interval i SET partitioned_by = %(by)s, partitioned_revision = revision
+    FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[], %(files)s::int8[]) AS w(start, stop, n)
+    WHERE i.datasource_id = %(datasource)s AND i.start = w.start AND i."end" = w.stop AND i.segments = w.n
+"""
 _TOUCHED = """
     SELECT i.id, i.start, i."end", i.version, i.segments FROM segments_interval i WHERE i.id IN (
         SELECT o.id FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS w(start, stop)
@@ -55,6 +61,7 @@ class BatchPlace:
     appends: bool
     drops: tuple[Span, ...] = ()  # with dropExisting, what the spec names
     reindexes: bool = False
+    partitioned_by: str = ""  # how it has dealt out the rows of an interval; empty where it has not
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,19 @@ def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPubli
     registered = Registration(
         place.task_id, NUMBER, _as_publish(request), _versioned(fence, place, version), {}, timezone.now()
     ).register([])
+    _note_partitions(place, request)
     return BatchPublishAnswer(segment_ids=registered, replaced=replaced)
+
+
+def _note_partitions(place: BatchPlace, request: BatchPublishRequest) -> None:
+    """Of intervals that have no other segments than its own. Their rows are locked."""
+    if not place.partitioned_by:
+        return
+    files = Counter((f.interval_start, f.interval_end) for f in request.segments)
+    starts, ends = [start for start, _ in files], [end for _, end in files]
+    given = {"by": place.partitioned_by, "datasource": place.datasource.pk, "files": list(files.values())}
+    with cursor() as c:
+        c.execute(_PARTITIONED, {**given, "starts": starts, "ends": ends})
 
 
 def _check(request: BatchPublishRequest) -> None:

@@ -29,6 +29,10 @@ class Interval(models.Model):
     min_time = models.DateTimeField(null=True)
     max_time = models.DateTimeField(null=True)
     revision = models.BigIntegerField(default=0, db_default=0)
+    # By what one task has dealt out all its rows (``ingestion.specs.partitions.effect_of``), at which revision: true
+    # as long as that is the interval's.
+    partitioned_by = models.TextField(default="", db_default="")
+    partitioned_revision = models.BigIntegerField(default=-1, db_default=-1)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["datasource", "start", "end"], name="one_row_per_interval")]

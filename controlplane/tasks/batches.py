@@ -36,6 +36,7 @@ from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, 
 from ingestion.specs.compaction import InputSegment
 from ingestion.specs.input_source import DruidInputSource
 from ingestion.specs.intervals import interval_ms
+from ingestion.specs.partitions import effect_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -61,16 +62,19 @@ def check_batch(user: User, document: Any) -> BatchTaskSpec:
 
 
 def check_source(user: User, spec: BatchTaskSpec) -> None:
-    """Raise ``NotFound`` or ``NotAllowed`` for rows that the user may not read, and what ``_inputs`` does."""
+    """Raise ``NotFound`` or ``NotAllowed`` for rows that the user may not read, and what ``inputs_of`` does."""
     source = spec.spec.ioConfig.inputSource
     if isinstance(source, DruidInputSource):
         read = find_datasource(user, source.dataSource)
         require_records(user, read, "its rows, which would be copied with all columns plain,")
-        _inputs(spec.spec, source)
+        inputs_of(spec.spec)
 
 
-def _inputs(spec: BatchSpec, source: DruidInputSource) -> list[Segment]:
-    """What is to be read. Raises ``InvalidInput``."""
+def inputs_of(spec: BatchSpec) -> list[Segment]:
+    """The segments that are to be read, if it reads segments. Raises ``InvalidInput``."""
+    source = spec.ioConfig.inputSource
+    if not isinstance(source, DruidInputSource):
+        return []
     span = _span(source.interval)
     found = in_use(Datasource.objects.get(name=source.dataSource), span)
     if len(found) > MOST_INPUTS:
@@ -130,14 +134,13 @@ def start(task: Task) -> BatchAssignment:
 
 def _assignment(task: Task) -> BatchAssignment:
     spec = spec_of(task).spec
-    source = spec.ioConfig.inputSource
-    inputs = _inputs(spec, source) if isinstance(source, DruidInputSource) else []
     return BatchAssignment(
         task_id=task.pk,
         epoch=take_batch_epoch(task.pk, task.datasource),
         spec=spec,
         inputs=[
-            InputSegment(id=s.pk, path=s.path, rows=s.rows, size_bytes=s.size_bytes, sha256=s.sha256) for s in inputs
+            InputSegment(id=s.pk, path=s.path, rows=s.rows, size_bytes=s.size_bytes, sha256=s.sha256)
+            for s in inputs_of(spec)
         ],
         slots=task.slots,
         deep_storage=settings.DEEP_STORAGE,
@@ -164,6 +167,7 @@ def publish(task: Task, request: BatchPublishRequest) -> BatchPublishAnswer:
         appends=spec.ioConfig.appendToExisting,
         drops=tuple(_span(text) for text in drops),
         reindexes=spec.reindexes,
+        partitioned_by=effect_of(dividing) if (dividing := spec.tuningConfig.dividing) else "",
     )
     return retried(lambda: _published(task, place, request))
 

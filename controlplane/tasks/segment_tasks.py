@@ -14,6 +14,7 @@ from django.utils import timezone
 from controlplane.common.errors import Conflict
 from controlplane.common.ids import task_id
 from controlplane.common.problems import invalid_spec
+from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.tasks.batches import check_source, slots_of
 from controlplane.tasks.celery_tasks import launch_on_commit
@@ -37,27 +38,33 @@ def submit_segment_task(*, user: User, document: Any) -> Task:
     spec = check_segment_task(user, document)
     datasource = find_datasource(user, spec.dataSource)
     with transaction.atomic():
-        now = timezone.now()
-        identifier = spec.id or task_id(spec.type, datasource.name, now)
-        if Task.objects.filter(pk=identifier).exists():
-            raise Conflict(f"There is a task {identifier!r} already.")
-        anew = _written_anew(spec)
-        slots = 0 if anew is None else slots_of(datasource, anew)
-        task = Task.objects.create(
-            id=identifier,
-            kind=spec.type if anew is None else Task.Kind.REINDEX,
-            datasource=datasource,
-            spec=spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True),
-            batch_spec=None if anew is None else anew.canonical(),
-            indexers_wanted=slots,
-            slots=slots,
-            submitted_by=user,
-            created_at=now,
-        )
+        task = create_segment_task(datasource, spec, user)
         detail = {"type": spec.type, "interval": spec.interval_text}
         audit.record(user=user, team=datasource.team, target="task", target_id=task.pk, action="submit", **detail)
-        if anew is not None or isinstance(spec, KillTaskSpec):
-            launch_on_commit(task)
+    return task
+
+
+def create_segment_task(datasource: Datasource, spec: CompactTaskSpec | KillTaskSpec, user: User | None) -> Task:
+    """One that may be; without ``user`` nobody has asked for it. In a transaction. Raises ``Conflict``."""
+    now = timezone.now()
+    identifier = spec.id or task_id(spec.type, datasource.name, now)
+    if Task.objects.filter(pk=identifier).exists():
+        raise Conflict(f"There is a task {identifier!r} already.")
+    anew = _written_anew(spec)
+    slots = 0 if anew is None else slots_of(datasource, anew)
+    task = Task.objects.create(
+        id=identifier,
+        kind=spec.type if anew is None else Task.Kind.REINDEX,
+        datasource=datasource,
+        spec=spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True),
+        batch_spec=None if anew is None else anew.canonical(),
+        indexers_wanted=slots,
+        slots=slots,
+        submitted_by=user,
+        created_at=now,
+    )
+    if anew is not None or isinstance(spec, KillTaskSpec):
+        launch_on_commit(task)
     return task
 
 

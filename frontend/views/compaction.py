@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -39,10 +40,18 @@ class PolicyForm(forms.Form):
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
     )
 
+    @classmethod
+    def of(cls, datasource: Datasource, given: Mapping[str, Any] | None = None, begin: Any = None) -> PolicyForm:
+        """Without a number of rows where the config's ``partitionsSpec`` says it."""
+        form = cls(given, initial=begin)
+        if configs.changed_config(datasource, max_rows=None, skip_offset=None).dividing:
+            del form.fields["rows"]
+        return form
+
     def config(self, datasource: Datasource) -> configs.CompactionConfig:
         """What is set of the datasource with these; once the form is valid. Raises ``InvalidInput``."""
         given = self.cleaned_data
-        return configs.changed_config(datasource, max_rows=given["rows"], skip_offset=given["skip"].strip())
+        return configs.changed_config(datasource, max_rows=given.get("rows"), skip_offset=given["skip"].strip())
 
 
 @page
@@ -52,11 +61,13 @@ def compaction(request: PageRequest, name: str) -> HttpResponse:
     jobs = keyset_page(selectors.list_jobs(datasource), ["-created_at", "-id"], request.GET.get("cursor"))
     begin = _in_force(datasource)
     tried = any(name in request.GET for name in PolicyForm.base_fields)
-    form = PolicyForm({**begin, **request.GET.dict()} if tried else None, initial=begin)
+    form = PolicyForm.of(datasource, {**begin, **request.GET.dict()} if tried else None, begin)
+    policy = configs.policy_of(datasource) or configs.Policy()
     context = {
         **frame(request, datasource, "compaction"),
         "standing": selectors.standing(datasource),
-        "target_rows": (configs.policy_of(datasource) or configs.Policy()).limits.target_rows,
+        "target_rows": policy.limits.target_rows,
+        "partitions": policy.partitioning and policy.partitioning.document,
         "application": running(),
         "intervals": selectors.fragmented(datasource),
         "page": jobs,
@@ -92,7 +103,7 @@ def apply(request: PageRequest, name: str) -> HttpResponse:
     """What was tried holds from now on."""
     datasource = get_datasource(request.user, name)
     require(request.user, Action.OPERATE, datasource.team)
-    form = PolicyForm(request.POST)
+    form = PolicyForm.of(datasource, request.POST.dict())
     if not form.is_valid():
         raise InvalidInput("Rows of a segment and what is left alone must both be given.")
     config = form.config(datasource)

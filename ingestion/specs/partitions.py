@@ -6,6 +6,7 @@ one into one segment, so that rollup is perfect; Druid has them only with ``forc
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -110,3 +111,11 @@ class SingleDimPartitionsSpec(_Ranges):
 
 DividingSpec = HashedPartitionsSpec | RangePartitionsSpec | SingleDimPartitionsSpec
 PartitionsSpec = Annotated[DynamicPartitionsSpec | DividingSpec, Field(discriminator="type")]
+
+
+def effect_of(spec: DividingSpec) -> str:
+    """Equal for specs that deal out rows alike, however they are written."""
+    sizes = spec.model_dump(include={"numShards", "targetRowsPerSegment", "maxRowsPerSegment"}, exclude_none=True)
+    if isinstance(spec, HashedPartitionsSpec):
+        return json.dumps(["hashed", spec.dimensions, sizes or {"targetRowsPerSegment": DEFAULT_ROWS}])
+    return json.dumps(["range", spec.dimensions, sizes, spec.assumeGrouped])

@@ -224,7 +224,7 @@ def test_a_config_is_read_strictly_and_says_what_is_merged(source: Source) -> No
     for document, fault in (
         ({"dataSource": "flights", "granularitySpec": {}}, "granularitySpec is not supported"),
         ({"dataSource": "flights", "skipOffsetFromLatest": "a day"}, "skipOffsetFromLatest: .*duration"),
-        ({"dataSource": "flights", "tuningConfig": {"partitionsSpec": {"type": "hashed"}}}, "must be dynamic"),
+        ({"dataSource": "flights", "tuningConfig": {"partitionsSpec": {"type": "other"}}}, "partitionsSpec"),
         ({"dataSource": "flights", "engine": "msq"}, "engine"),
         ([], "config"),
     ):

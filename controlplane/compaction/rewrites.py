@@ -1,0 +1,118 @@
+"""Intervals that are written anew, by the partitions that a datasource's config says: one ``compact`` task for each.
+
+Such a task is what an operator could submit; it runs as all batch tasks do, and its publish says of the interval how
+its rows are dealt out. Here: whether an interval may have one now, and that it gets one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import QuerySet, Sum
+from django.utils import timezone
+
+from controlplane.common.errors import InvalidInput
+from controlplane.common.ids import task_id
+from controlplane.compaction.models import Rewrite
+from controlplane.compaction.partitioning import Partitioning
+from controlplane.compaction.reindexing import written_anew
+from controlplane.segments.models import Interval
+from controlplane.tasks import residents
+from controlplane.tasks.batches import inputs_of
+from controlplane.tasks.models import Status, Task
+from controlplane.tasks.segment_tasks import create_segment_task
+from ingestion.specs import SpecError
+from ingestion.specs.segment_tasks import CompactTaskSpec, parse_compact_task
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=6)
+ISSUED = "coordinator-issued_compact"  # how the ids of Druid's begin
+_FAILURES = 20  # that a pause looks at
+
+
+def places_taken() -> int:
+    """How many places of compaction's share such tasks have, or wait for."""
+    taken = Task.objects.active().filter(rewrite__isnull=False).aggregate(slots=Sum("slots"))["slots"]
+    return int(taken or 0)
+
+
+def places_left() -> int:
+    """How many more may be given to such tasks; none as long as somebody waits for a place of the pool."""
+    return 0 if residents.must_give_way() else residents.slots() - places_taken()
+
+
+def places_of(partitioning: Partitioning) -> int:
+    """How many one of them has: as its config says, within compaction's share."""
+    return min(partitioning.subtasks, residents.slots())
+
+
+def open_task(interval: Interval) -> str | None:
+    """The task that is at work on it, or is to be."""
+    waiting = _of(interval).filter(task__in=Task.objects.active())
+    return waiting.values_list("task_id", flat=True).first()
+
+
+def why_not(interval: Interval, partitioning: Partitioning, now: datetime) -> str:
+    """Empty when a task may write it anew now."""
+    if partitioning.most_input_bytes < interval.size_bytes:
+        return "It is larger than inputSegmentSizeInBytes."
+    return _pause(interval, now) or _refusal(interval, partitioning)
+
+
+def begin(interval: Interval, partitioning: Partitioning) -> Task:
+    """The task, which waits for its places."""
+    name = interval.datasource.name
+    spec = _spec(interval, partitioning, {"id": task_id(ISSUED, name, timezone.now())})
+    with transaction.atomic():
+        task = create_segment_task(interval.datasource, spec, user=None)
+        places = min(task.slots, places_of(partitioning))
+        Task.objects.filter(pk=task.pk).update(slots=places, indexers_wanted=places)
+        Rewrite.objects.create(
+            task=task, datasource=interval.datasource, interval_start=interval.start, interval_end=interval.end
+        )
+    return task
+
+
+def _spec(interval: Interval, partitioning: Partitioning, more: dict[str, str] | None = None) -> CompactTaskSpec:
+    span = "/".join(f"{t:%Y-%m-%dT%H:%M:%S}.{t.microsecond // 1000:03}Z" for t in (interval.start, interval.end))
+    return parse_compact_task(
+        {
+            "type": "compact",
+            "dataSource": interval.datasource.name,
+            "ioConfig": {"type": "compact", "inputSpec": {"type": "interval", "interval": span}},
+            "tuningConfig": partitioning.tuning,
+            **(more or {}),
+        }
+    )
+
+
+def _refusal(interval: Interval, partitioning: Partitioning) -> str:
+    """What its segments do not allow: a task would fail with it as it starts."""
+    try:
+        spec = _spec(interval, partitioning)
+        written_anew(spec, [s.pk for s in inputs_of(spec.batch_task(None).spec)])
+    except InvalidInput as error:
+        return f"It can't be partitioned: {error.detail}"
+    except (SpecError, ValueError) as error:
+        return f"It can't be partitioned: {error}."
+    return ""
+
+
+def _pause(interval: Interval, now: datetime) -> str:
+    """What has failed is tried again later and later."""
+    failed = []
+    for rewrite in _of(interval).select_related("task").order_by("-task__created_at")[:_FAILURES]:
+        if rewrite.task.status != Status.FAILED:
+            break
+        failed.append(rewrite.task)
+    if not failed:
+        return ""
+    newest = failed[0]
+    again = (newest.ended_at or newest.created_at) + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (len(failed) - 1))
+    return "" if now >= again else f"Task {newest.pk} failed; it is tried again at {again:%H:%M:%S} UTC: {newest.error}"
+
+
+def _of(interval: Interval) -> QuerySet[Rewrite]:
+    return Rewrite.objects.filter(
+        datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end
+    )
