@@ -24,9 +24,9 @@ from django.utils import timezone
 from controlplane.common.errors import HeadgateError
 from controlplane.compaction.configs import Policy
 from controlplane.compaction.models import OPEN, Job, State
-from controlplane.compaction.planning import Looked, make_job, segments_of
-from controlplane.compaction.policy import Choice, Limits, all_of
-from controlplane.segments.models import MERGES, IndexerFence, Interval
+from controlplane.compaction.planning import Looked, Span, make_job, segments_of_each
+from controlplane.compaction.policy import LARGE, Choice, Limits, all_of
+from controlplane.segments.models import MERGES, IndexerFence, Interval, Segment
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.own_log import note
@@ -36,6 +36,7 @@ from ingestion.specs.segment_tasks import CompactTaskSpec
 
 ATTEMPTS = 3  # failed jobs, after which it has failed
 AT_ONCE = 64  # jobs of a task that are open
+LOOKED_AT = 200  # intervals whose segments are read at once
 
 
 @dataclass(frozen=True)
@@ -112,32 +113,59 @@ def _left(task: Task, spec: CompactTaskSpec) -> _Left:
     start, end = span_of(spec)
     limits = Limits(target_rows=spec.tuningConfig.rows_per_segment)
     there = Interval.objects.filter(datasource=task.datasource, segments__gt=0, start__lt=end, end__gt=start)
-    to_look_at = there.filter(Q(segments__gt=1) | Q(rows__gt=limits.target_rows))
     merges: list[Looked] = []
     unknown = 0
     elsewhere = False
-    for interval in to_look_at.select_related("datasource").order_by("start", "end").iterator():
-        segments, written = segments_of(interval)
-        mine = [s for s in segments if s.created_at < _began(task)]
-        taken = _taken(interval)
-        free = [s for s in mine if s.id not in taken]
-        unknown += sum(s.kind is None for s in mine)
-        elsewhere = elsewhere or len(free) < len(mine)
-        groups = tuple(all_of(free, limits))
-        if groups:
-            merges.append(Looked(interval, Choice(groups), written))
-        if sum(len(m.choice.groups) for m in merges) >= AT_ONCE:
-            break
+    unfinished = _unfinished(task, (start, end), limits)
+    for at in range(0, len(unfinished), LOOKED_AT):
+        intervals = _intervals(task, unfinished[at : at + LOOKED_AT])
+        segments, written = segments_of_each(intervals)
+        taken = _taken(intervals)
+        for interval in intervals:
+            mine = [s for s in segments[interval.start, interval.end] if s.created_at < _began(task)]
+            free = [s for s in mine if s.id not in taken]
+            unknown += sum(s.kind is None for s in mine)
+            elsewhere = elsewhere or len(free) < len(mine)
+            groups = tuple(all_of(free, limits))
+            if groups:
+                merges.append(Looked(interval, Choice(groups), written))
+            if sum(len(m.choice.groups) for m in merges) >= AT_ONCE:
+                return _Left(merges, elsewhere, True, unknown)
     return _Left(merges, elsewhere, there.exists(), unknown)
+
+
+def _unfinished(task: Task, span: Span, limits: Limits) -> list[Span]:
+    """Its intervals that have segments which may be merged or cut up, by time: what is done costs nothing again."""
+    mine = Segment.objects.filter(
+        datasource=task.datasource,
+        used=True,
+        interval_start__lt=span[1],
+        interval_end__gt=span[0],
+        created_at__lt=_began(task),
+    )
+    small = Q(rows__lt=limits.target_rows * LARGE, size_bytes__lt=limits.target_bytes * LARGE)
+    by_interval = mine.values("interval_start", "interval_end").annotate(
+        small=Count("pk", filter=small), large=Count("pk", filter=Q(rows__gt=limits.target_rows))
+    )
+    found = by_interval.filter(Q(small__gt=1) | Q(large__gt=0)).order_by("interval_start", "interval_end")
+    return list(found.values_list("interval_start", "interval_end"))
+
+
+def _intervals(task: Task, spans: Sequence[Span]) -> list[Interval]:
+    found = Interval.objects.filter(datasource=task.datasource, start__in={start for start, _ in spans})
+    wanted = set(spans)
+    ordered = found.select_related("datasource").order_by("start", "end")
+    return [interval for interval in ordered if (interval.start, interval.end) in wanted]
 
 
 def _began(task: Task) -> datetime:
     return task.started_at or task.created_at
 
 
-def _taken(interval: Interval) -> set[object]:
+def _taken(intervals: Sequence[Interval]) -> set[object]:
+    """The segments that open jobs read."""
     at_work = Job.objects.filter(
-        datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end, state__in=OPEN
+        datasource=intervals[0].datasource_id, interval_start__in={i.start for i in intervals}, state__in=OPEN
     )
     return {i for inputs in at_work.values_list("inputs", flat=True) for i in inputs}
 

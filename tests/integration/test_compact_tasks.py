@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
@@ -29,6 +31,7 @@ from tests.support.publishes import DAY, TASK, make_source, request, segment, se
 from tests.support.segment_tasks import a_writer, compact, statuses
 
 NEXT = DAY + timedelta(days=1)
+OF_A_DAY = {"ioConfig": {"type": "compact", "inputSpec": {"type": "interval", "interval": "2025-06-01/P1D"}}}
 
 
 @pytest.fixture
@@ -102,6 +105,23 @@ def test_all_segments_of_an_interval_become_one_and_rows_stay(source: Source, ro
     assert "3 segments with 15 rows were merged into 1." in task_log_tail(task)
     [entry] = AuditEntry.objects.filter(target="task", action="submit")
     assert (entry.target_id, entry.detail["type"]) == ("compact-me", "compact")
+
+
+def test_intervals_that_need_nothing_are_not_asked_one_by_one(
+    source: Source, root: User, django_assert_max_num_queries: Any
+) -> None:
+    """Each has two small segments, of tasks with different metrics, which are not merged with each other."""
+    a_writer(source, "task-2", metricsSpec=[{"type": "count", "name": "n"}], granularitySpec={"rollup": True})
+    for writer in (TASK, "task-2"):
+        epoch = start(source, task=writer)
+        for day in range(30):
+            records = {0: [(1000 * day + 5 * len(writer), 1000 * day + 5 * len(writer) + 5)]}
+            send(request(epoch, segments=[segment(records, DAY + day * timedelta(days=1))]), task=writer)
+    with CaptureQueriesContext(connection) as one:
+        assert submitted(root, id="one", **OF_A_DAY).status == "SUCCESS"
+    with django_assert_max_num_queries(len(one)):
+        task = submitted(root, id="all")
+    assert (task.status, Job.objects.count()) == ("SUCCESS", 0)
 
 
 def test_the_same_id_is_taken_once(source: Source, root: User) -> None:
