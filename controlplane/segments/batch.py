@@ -82,14 +82,21 @@ def take_batch_epoch(task_id: str, datasource: Datasource) -> int:
     return fence.epoch
 
 
+def prepare_batch(place: BatchPlace, request: BatchPublishRequest) -> None:
+    """What comes before ``publish_batch``, in no transaction: whoever has the same new schema does not wait for it.
+
+    Raises ``InvalidInput``.
+    """
+    _check(request)
+    keep_schemas(place.task_id, NUMBER, request.segments)
+
+
 def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
     """Register and overwrite. In a transaction, in which the caller ends the task: so it is done once.
 
     Raises ``PublishRefused`` (fenced, changed) and ``InvalidInput``; the caller's transaction must not commit then.
     """
-    _check(request)
     fence = _locked_fence(place, request.epoch)
-    keep_schemas(place.task_id, NUMBER, request.segments)
     spans = sorted({(f.interval_start, f.interval_end) for f in request.segments})
     if place.reindexes:
         version, replaced = _reindexed(place, spans, frozenset(request.read))

@@ -18,7 +18,7 @@ from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource, append_version
 from controlplane.datasources.selectors import find_datasource
 from controlplane.datasources.services import datasource_for_ingestion
-from controlplane.segments.batch import MOST_INPUTS, BatchPlace, in_use, publish_batch, take_batch_epoch
+from controlplane.segments.batch import MOST_INPUTS, BatchPlace, in_use, prepare_batch, publish_batch, take_batch_epoch
 from controlplane.segments.models import Segment
 from controlplane.segments.publish import retried
 from controlplane.tasks.batch_places import check_places
@@ -169,7 +169,12 @@ def publish(task: Task, request: BatchPublishRequest) -> BatchPublishAnswer:
         reindexes=spec.reindexes,
         partitioned_by=effect_of(dividing) if (dividing := spec.tuningConfig.dividing) else "",
     )
-    return retried(lambda: _published(task, place, request))
+    return retried(lambda: _prepared_and_published(task, place, request))
+
+
+def _prepared_and_published(task: Task, place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
+    prepare_batch(place, request)
+    return _published(task, place, request)
 
 
 @transaction.atomic

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.db import connections
+from django.db import connection, connections, transaction
 from django.test import Client
 
 from controlplane.common.errors import InvalidInput
 from controlplane.compaction.schemas import written_by
 from controlplane.segments import marking
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import Interval, Removal, Segment, Source
+from controlplane.segments.models import Interval, Removal, Segment, SegmentSchema, Source
 from controlplane.segments.receipts import make_receipt_partitions
+from controlplane.segments.registering import keep_schemas
 from controlplane.segments.selectors import datasource_totals, list_segments, record_fate
 from controlplane.tasks import batches, capacity
 from controlplane.tasks.lifecycle import Goal, new_token, set_goal
@@ -40,6 +41,7 @@ from tests.support.batch_tasks import (
     streamed,
 )
 from tests.support.django_cast import Cast
+from tests.support.house import wait_for
 from tests.support.publishes import DAY, make_source
 
 __all__ = ["root", "source"]  # fixtures
@@ -196,6 +198,31 @@ def test_of_two_tasks_over_one_interval_the_later_publish_stays_whole(root: User
     assert Segment.objects.filter(used=False).count() == 2 + 2 * 3
     sums = {(i.segments, i.rows) for i in Interval.objects.filter(start__lt=DAY + 2 * ONE_DAY)}
     assert sums == {(1, found[0][2])}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_has_the_same_new_schema_does_not_wait_for_its_publish(root: User) -> None:
+    source = make_source("flights")
+    streamed(source, 0)
+    SegmentSchema.objects.all().delete()
+    task = a_task(root)
+    what = outcome(batches.start(task).epoch, file())
+
+    def publish() -> None:
+        batches.publish(task, what)
+        connections.close_all()
+
+    publishing = threading.Thread(target=publish)
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with transaction.atomic():
+        Interval.objects.select_for_update().get()
+        publishing.start()
+        with connection.cursor() as cursor:
+            wait_for("the publish waits for the interval", lambda: cursor.execute(waiting) or cursor.fetchone()[0], 60)
+            cursor.execute("SET LOCAL lock_timeout = '5s'")
+        keep_schemas(task.pk, 0, what.segments)
+    publishing.join(60)
+    assert in_use(source) == [(0, task.pk, 10)]
 
 
 def test_it_takes_places_of_the_pool_and_no_more_than_there_are(
