@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -850,9 +851,10 @@ def _metrics_by_expression() -> Iterator[Case]:
         yield Case("metrics by expression", name, body)
 
 
-def cases() -> list[Case]:
+@cache
+def cases() -> tuple[Case, ...]:
     """All of them, in order."""
-    every = [
+    every = (
         *_expressions(),
         *_filters(),
         *_times(),
@@ -863,7 +865,7 @@ def cases() -> list[Case]:
         *_rollup(),
         *_sketches(),
         *_metrics_by_expression(),
-    ]
+    )
     seen = {(c.section, c.name) for c in every}
     assert len(seen) == len(every)
     return every
