@@ -5,7 +5,8 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import after_setup_logger
+from celery.signals import after_setup_logger, task_postrun, task_prerun, worker_process_init
+from django.db import close_old_connections, connection
 
 from controlplane.common.repeats import Repeats
 
@@ -14,6 +15,26 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
 app = Celery("headgate")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(related_name="celery_tasks")
+
+CONNECTION_S = 600
+
+
+@worker_process_init.connect
+def keep_connection(**_: Any) -> None:
+    """A process does one job at a time: it has a connection of its own instead of a pool, and keeps it over its jobs.
+
+    To connect anew costs several times what most jobs do.
+    """
+    database = connection.settings_dict
+    database["OPTIONS"].pop("pool", None)
+    database.update(CONN_MAX_AGE=CONNECTION_S, CONN_HEALTH_CHECKS=True)
+
+
+@task_prerun.connect
+@task_postrun.connect
+def look_after_connection(**_: Any) -> None:
+    """One that was cut is closed, and a job's first query connects anew."""
+    close_old_connections()
 
 
 @after_setup_logger.connect

@@ -1,5 +1,6 @@
 """Django settings: one file, from the environment (``HEADGATE_*``, ``DATABASE_URL``)."""
 
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -227,6 +228,7 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 600}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_DB_REUSE_MAX = sys.maxsize  # it leaves the connection alone, which is looked after in config/celery.py
 # expires: a schedule that was missed while no worker ran is not made up for.
 CELERY_BEAT_SCHEDULE = {
     name: {"task": task, "schedule": seconds, "options": {"expires": max(seconds, 5)}}

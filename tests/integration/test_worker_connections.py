@@ -1,0 +1,30 @@
+"""The Celery worker's connections to the metadata store: kept over many jobs, and replaced when they are of no use."""
+
+from __future__ import annotations
+
+import psutil
+
+from tests.support.house import House, wait_for
+
+# That of a process which has asked again long after it connected: rounds come every two seconds.
+_KEPT = "SELECT pid, client_port FROM pg_stat_activity WHERE query_start > backend_start + interval '5 seconds'"
+
+
+def kept(house: House) -> set[int]:
+    """The backends of the worker's processes that have served several jobs."""
+    processes = psutil.Process(house.worker.pid).children(recursive=True)
+    ports = {opened.laddr.port for process in processes for opened in process.net_connections()}
+    return {backend for backend, port in house.sql(_KEPT) if port in ports}
+
+
+def failures(house: House) -> int:
+    return house.worker.log.read_text().count("raised unexpected")
+
+
+def test_a_connection_lasts_for_many_jobs_and_a_cut_one_fails_none(house: House) -> None:
+    before = wait_for("a connection that is kept", lambda: kept(house))
+    failed = failures(house)
+    for backend in before:
+        house.sql("SELECT pg_terminate_backend(%s)", backend)
+    wait_for("another one instead", lambda: kept(house) - before)
+    assert failures(house) == failed
