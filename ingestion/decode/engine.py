@@ -69,24 +69,38 @@ class _Source:
 
 
 class Engine:
-    """In memory, one thread, no file, no network, no extension, settings locked. Not thread-safe."""
+    """In memory, one thread, no file, no network, no extension, settings locked. Not thread-safe.
+
+    Connects when it is first asked: what reads JSON as it is asks nothing, and connecting takes longer than a sample.
+    """
 
     def __init__(self, memory_limit_bytes: int) -> None:
         self.memory_limit_bytes = memory_limit_bytes
-        self._connection = duckdb.connect(":memory:", config=_config(memory_limit_bytes))
-        for setting in _SETTINGS:
-            self._connection.execute(setting)
-        self._sources: dict[str, _Source] = {}
-        for name, schema in _SCHEMAS.items():
-            self.register(name, schema)
+        self._connected: duckdb.DuckDBPyConnection | None = None
+        self._sources = {name: _Source(schema) for name, schema in _SCHEMAS.items()}
         self._statements: dict[str, str] = {}
         self._numbers = count()
         self._interrupted = False
 
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        if self._connected is None:
+            self._connected = self._connect()  # once its settings are locked: what interrupts leaves none half made
+        return self._connected
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        made = duckdb.connect(":memory:", config=_config(self.memory_limit_bytes))
+        for setting in _SETTINGS:
+            made.execute(setting)
+        for name, source in self._sources.items():
+            made.register(name, source)
+        return made
+
     def register(self, name: str, schema: pa.Schema) -> None:
         """Offer a source to ``run`` beside those of this module."""
         self._sources[name] = _Source(schema)
-        self._connection.register(name, self._sources[name])
+        if self._connected is not None:
+            self._connected.register(name, self._sources[name])
 
     def execute(self, sql: str, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
         """Run a statement once, with ``values`` bound to its parameters."""
@@ -117,7 +131,8 @@ class Engine:
         A statement that has no more to do but one call does not notice: then it is the next one.
         """
         self._interrupted = True
-        self._connection.interrupt()
+        if self._connected is not None:
+            self._connected.interrupt()
 
     def check_interrupted(self) -> None:
         """For what computes beside DuckDB. Raises ``duckdb.InterruptException``."""
@@ -129,7 +144,8 @@ class Engine:
         self._interrupted = False
 
     def close(self) -> None:
-        self._connection.close()
+        if self._connected is not None:
+            self._connected.close()
 
     def _executed(
         self, sql: str, source: str, table: pa.Table, fetch: Callable[[duckdb.DuckDBPyConnection], Any]
