@@ -53,5 +53,5 @@ class Partitioning:
         return Q(partitioned_by=self.effect, partitioned_revision=F("revision"))
 
     def holds_for(self, interval: Interval) -> bool:
-        """As ``is_done``, of one that was read."""
+        """Whether a read interval is one of them."""
         return (interval.partitioned_by, interval.partitioned_revision) == (self.effect, interval.revision)

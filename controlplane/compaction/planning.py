@@ -191,7 +191,7 @@ def segments_of(
 def segments_of_each(
     intervals: Sequence[Interval], partitioning: Partitioning | None = None
 ) -> tuple[dict[Span, list[Seen]], dict[str, Written]]:
-    """As ``segments_of``, of several intervals of one datasource at once."""
+    """Those in use in each of a datasource's intervals, read at once, and how their tasks have written them."""
     rows = list(
         Segment.objects.filter(
             datasource=intervals[0].datasource_id, interval_start__in={i.start for i in intervals}, used=True

@@ -70,7 +70,7 @@ def planned() -> list[Task]:
 
 
 def done(task: Task, files: int = 2, day: int = 0) -> None:
-    """As its driver would."""
+    """What a driver does: it starts the task, and publishes files."""
     made = [file(day, rows=5) for _ in range(files)]
     given = reindexing.start(task)
     request = outcome(given.epoch, *made, rolled_up=sum(s.rows for s in given.inputs) - 5 * files)
