@@ -17,10 +17,10 @@ MOST_JQ_DEPTH = 40
 _LISTED = (
     """length keys keys_unsorted values nulls numbers strings booleans arrays objects scalars iterables add any all min
     max sort unique reverse flatten floor sqrt tostring tonumber tojson fromjson type not empty first last to_entries
-    from_entries ascii_downcase ascii_upcase""",
+    from_entries ascii_downcase ascii_upcase recurse explode utf8bytelength transpose""",
     """map select has contains inside join split ltrimstr rtrimstr startswith endswith min_by max_by sort_by group_by
-    unique_by any all flatten with_entries first last""",
-    "any all",
+    unique_by any all flatten with_entries first last range nth index rindex indices""",
+    "any all range limit nth",
 )
 FUNCTIONS = frozenset((name, count) for count, names in enumerate(_LISTED) for name in re.findall(r"\w+", names))
 _NAMES = sorted({name for name, _ in FUNCTIONS})

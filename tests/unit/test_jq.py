@@ -37,6 +37,49 @@ def test_programs_make_fields_of_a_record() -> None:
     assert rows(made) == [{"name": "ada", "tags": "a,b", "n": 2}, {"name": "bo", "tags": "", "n": 0}]
 
 
+@pytest.mark.parametrize(
+    ("program", "value", "made"),
+    [
+        ("[.v | recurse]", [None, [1]], "[[null,[1]],[1],1]"),
+        ("[range(1, 2; 3, 4)]", 0, "[1,2,1,2,3,2,2,3]"),
+        ("[range(.v)]", 2.5, "[0,1,2]"),
+        ("[limit(0, 1, -1; .v[])]", [7, 8], "[7,7,8]"),
+        ("[nth(0, 5; .v[])]", [7, 8], "[7,8]"),
+        (".v | [nth(1, -1, 9)]", [7, 8, 9], "[8,9,null]"),
+        ('.v | indices("aa")', "aaa", "[0,1]"),
+        ('.v | index("b")', "😀b", "2"),
+        (".v | indices([1, 2])", [1, 2, 1, 2, 1], "[0,2]"),
+        (".v | [rindex(1, 2)]", [1, 1.0, 3], "[1,null]"),
+        (".v | explode", "ü😀", "[252,55357,56832]"),
+        (".v | utf8bytelength", "ü😀", "6"),
+        (".v | transpose", [[1], None, [2, 3]], "[[1,null,2],[null,null,3]]"),
+    ],
+)
+def test_what_finds_a_place_takes_a_part_or_counts(program: str, value: Any, made: str) -> None:
+    """As of what Druid's library has them, in Java's characters."""
+    assert found(program, {"v": value}) == made
+
+
+@pytest.mark.parametrize(
+    ("program", "value"),
+    [
+        ('.v | index("")', "a"),  # Druid's library never ends
+        ('.v | index("a")', None),
+        ('.v | index("a")', 1),
+        ("range(.v)", "a"),
+        ("limit(.v; 1)", "a"),
+        ("nth(-1; .v[])", [1]),
+        ("range(.v)", 1e300),
+        ("limit(1; .v, .v.x)", 1),
+        (".v | explode", 1),
+        (".v | transpose", ["a"]),
+    ],
+)
+def test_what_can_t_be_had_makes_a_record_unparseable(program: str, value: Any) -> None:
+    with pytest.raises(Fails):
+        found(program, {"v": value})
+
+
 def test_a_made_field_hides_one_of_the_records_own() -> None:
     made = decoded(with_programs({"a": ".a.b"}, discover=True), [b'{"a":{"b":5},"c":1}'])
     assert rows(made) == [{"a": 5, "c": 1}]
@@ -119,6 +162,8 @@ def test_jq_goes_with_json_alone(input_format: dict[str, Any]) -> None:
         "[" + " + ".join([".l[]"] * 30) + "]",
         ".l | " + " | ".join(["map(., .)"] * 30),
         " | ".join([".s + .s | {s: .}"] * 38),
+        "[range(1000000000)]",
+        ".l | indices(range(1000000000))",
     ],
 )
 def test_a_record_may_not_cost_without_end(program: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from ingestion.decode.druid_values import Fails
 from ingestion.decode.formats import jq_values as values
-from ingestion.decode.formats.jq_functions import FUNCTIONS, every
+from ingestion.decode.formats.jq_functions import FUNCTIONS, Function, every
+from ingestion.decode.formats.jq_places import PLACES
 from ingestion.decode.formats.jq_values import Budget, JqError
 from ingestion.decode.jackson_texts import json_text
 from ingestion.decode.java_texts import whole_number
@@ -148,7 +149,7 @@ class Run:
             return []
 
     def _call(self, node: Node, value: Any) -> list[Any]:
-        return FUNCTIONS[node.value, len(node.parts)](self, value, *node.parts)
+        return _CALLED[node.value, len(node.parts)](self, value, *node.parts)
 
 
 def _at(value: Any, index: Any) -> Any:
@@ -176,6 +177,11 @@ _STEPS: dict[str, Callable[[Run, Node, Any, Any], Any]] = {
     "index": Run._indexed,
     "slice": lambda run, step, one, value: [run.budget.made(_sliced(one, step.value))],
     "values": lambda run, step, one, value: values.inner(one),
+}
+_CALLED: dict[tuple[str, int], Function] = {
+    **FUNCTIONS,
+    **PLACES,
+    ("nth", 1): lambda run, value, node: [_at(value, place) for place in run.of(node, value)],
 }
 _KINDS: dict[str, Callable[[Run, Node, Any], Any]] = {
     "this": lambda run, node, value: [value],
