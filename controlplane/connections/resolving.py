@@ -10,16 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 from django.conf import settings
 
 from controlplane.common.errors import Conflict
 from ingestion.specs.kafka_properties import librdkafka_properties
+from ingestion.specs.key_stores import MOST_BYTES, StoreProblem, with_stores
 from ingestion.specs.providers import EnvironmentVariable, Value, value_of
-
-MOST_BYTES = 1024 * 1024
-_JKS = b"\xfe\xed\xfe\xed"
 
 
 class PropertyProblem(Conflict):
@@ -47,11 +43,10 @@ def client_properties(properties: Mapping[str, Value]) -> dict[str, str]:
     Raises ``PropertyProblem``.
     """
     texts = resolved(properties)
-    for store in ("ssl.truststore", "ssl.keystore"):
-        if f"{store}.location" in texts:
-            texts = _with_store(texts, store)
     try:
-        return librdkafka_properties(texts)
+        return librdkafka_properties(with_stores(texts, _read))
+    except StoreProblem as problem:
+        raise PropertyProblem(problem.name, problem.reason) from None
     except ValueError as error:  # a secret of the environment: others were read before they were stored
         raise PropertyProblem("consumerProperties", str(error)) from None
 
@@ -69,31 +64,6 @@ def _variable(name: str, variable: str) -> str:
     if not value:
         raise PropertyProblem(name, f"the environment variable {variable} is not set where Headgate runs")
     return value
-
-
-def _with_store(texts: Mapping[str, str], store: str) -> dict[str, str]:
-    """A store that is a file, as the PEM texts that are in it."""
-    location = f"{store}.location"
-    data = _read(location, texts[location])
-    others = {k: v for k, v in texts.items() if k not in (location, f"{store}.password", f"{store}.type")}
-    if texts.get(f"{store}.type", "").upper() == "PEM":
-        try:
-            text = data.decode("ascii")
-        except UnicodeDecodeError:
-            raise PropertyProblem(location, "the file is not PEM text") from None
-        return {**others, **_as_properties(store, text, text)}
-    key, certificates = _unpacked(location, data, texts.get(f"{store}.password", ""))
-    if store == "ssl.keystore":
-        if not key:
-            raise PropertyProblem(location, "there is no private key in the file")
-        others.pop("ssl.key.password", None)
-    return {**others, **_as_properties(store, certificates, key)}
-
-
-def _as_properties(store: str, certificates: str, key: str) -> dict[str, str]:
-    if store == "ssl.truststore":
-        return {"ssl.ca.pem": certificates}
-    return {"ssl.certificate.pem": certificates, "ssl.key.pem": key}
 
 
 def _read(name: str, place: str) -> bytes:
@@ -115,22 +85,3 @@ def _read(name: str, place: str) -> bytes:
     if len(data) > MOST_BYTES:
         raise PropertyProblem(name, f"the file is larger than {MOST_BYTES} bytes")
     return data
-
-
-def _unpacked(name: str, data: bytes, password: str) -> tuple[str, str]:
-    """A PKCS12 store's key (empty: it has none) and certificates, as PEM."""
-    if data.startswith(_JKS):
-        raise PropertyProblem(
-            name,
-            "the file is a JKS store; convert it with: keytool -importkeystore -srckeystore store.jks "
-            "-destkeystore store.p12 -deststoretype PKCS12",
-        )
-    try:
-        store = pkcs12.load_pkcs12(data, password.encode())
-    except ValueError:
-        raise PropertyProblem(name, "the file is no PKCS12 store, or its password is another") from None
-    certificates: list[x509.Certificate] = [
-        entry.certificate for entry in (store.cert, *store.additional_certs) if entry
-    ]
-    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode() if store.key else ""
-    return key, "".join(c.public_bytes(Encoding.PEM).decode() for c in certificates)

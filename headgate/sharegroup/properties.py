@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from headgate.errors import OptionError
 from headgate.sharegroup.options import Options
 from ingestion.specs.kafka_properties import ALLOWED, keen, librdkafka_properties, missing
+from ingestion.specs.key_stores import MOST_BYTES, with_stores
 
-_STORES = {"ssl.truststore.location": "ssl.ca.location", "ssl.keystore.location": "ssl.keystore.location"}
-_STORE_PASSWORDS = {"ssl.keystore.password": "ssl.keystore.password"}
 RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
 
 
@@ -28,7 +26,7 @@ def client_config(options: Options) -> dict[str, Any]:
         name, why = next(iter(lacking.items()))
         raise OptionError(f"option kafka.{name} is missing: {why}")
     try:
-        config = {**keen(properties), **librdkafka_properties(_without_stores(properties)), **_stores(properties)}
+        config = {**keen(properties), **librdkafka_properties(with_stores(properties, _read))}
     except ValueError as error:
         raise OptionError(f"a kafka.* option can't be used: {error}") from None
     config.pop("max.poll.records", None)
@@ -45,16 +43,13 @@ def consumer_config(options: Options) -> dict[str, Any]:
     }
 
 
-def _without_stores(properties: Mapping[str, str]) -> dict[str, str]:
-    return {n: v for n, v in properties.items() if n not in _STORES and n not in _STORE_PASSWORDS}
-
-
-def _stores(properties: Mapping[str, str]) -> dict[str, str]:
-    """Files with certificates, which must be on the driver's machine."""
-    found = {}
-    for name, to in _STORES.items():
-        if name in properties:
-            if not Path(properties[name]).is_file():
-                raise OptionError(f"option kafka.{name} names no file on the driver's machine")
-            found[to] = properties[name]
-    return {**found, **{to: properties[n] for n, to in _STORE_PASSWORDS.items() if n in properties}}
+def _read(name: str, place: str) -> bytes:
+    """A file with keys or certificates, which must be on the driver's machine."""
+    try:
+        with Path(place).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError):
+        raise OptionError(f"option kafka.{name} names no file that can be read on the driver's machine") from None
+    if len(data) > MOST_BYTES:
+        raise OptionError(f"option kafka.{name} names a file that is larger than {MOST_BYTES} bytes")
+    return data

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ingestion.specs import msk_login, token_endpoint
+from ingestion.specs import key_stores, msk_login, token_endpoint
 from ingestion.specs.addresses import AddressPolicy, checked_servers, servers_of
 from ingestion.specs.jaas import login_of
 from ingestion.specs.pem import CERTIFICATE, KEY, pem_of
@@ -19,7 +19,6 @@ from ingestion.specs.source_traits import SourceTraits
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", token_endpoint.MECHANISM, msk_login.MECHANISM)
-STORES = ("PEM", "PKCS12")
 _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
 # Who is spoken to, and how: what a named connection says for all specs that name it.
 OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.", "https.", "aws.")
@@ -79,11 +78,11 @@ PROPERTIES: dict[str, Property] = {
     "ssl.certificate.pem": Property("ssl.certificate.pem"),
     "ssl.key.pem": Property("ssl.key.pem", secret=True),
     "ssl.key.password": Property("ssl.key.password", secret=True),
-    "ssl.truststore.type": Property(values=STORES),
+    "ssl.truststore.type": Property(values=key_stores.FORMS),
     "ssl.truststore.certificates": Property("ssl.ca.pem"),
     "ssl.truststore.location": Property(),
     "ssl.truststore.password": Property(secret=True),
-    "ssl.keystore.type": Property(values=STORES),
+    "ssl.keystore.type": Property(values=key_stores.FORMS),
     "ssl.keystore.certificate.chain": Property("ssl.certificate.pem"),
     "ssl.keystore.key": Property("ssl.key.pem", secret=True),
     "ssl.keystore.location": Property(),
@@ -134,7 +133,7 @@ def keen(properties: Mapping[str, str]) -> dict[str, str]:
 def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties under librdkafka's names, for any client; what it is given once more it leaves as it is.
 
-    Stores that are files must have been read before (see ``controlplane.connections``). Raises ``ValueError``.
+    Stores that are files must have been read before (see ``key_stores``). Raises ``ValueError``.
     """
     written: dict[str, str] = {}
     for name, value in properties.items():
@@ -211,7 +210,8 @@ def missing(properties: Mapping[str, Value]) -> dict[str, str]:
     for name, needed in _NEEDS.items():
         if name in properties and needed not in properties:
             missing[needed] = f"{name} needs it"
-    if str(properties.get("ssl.keystore.type", "")).upper() == "PKCS12" and "ssl.keystore.password" not in properties:
+    sealed = "ssl.keystore.location" in properties and key_stores.form_of(properties, "ssl.keystore") != "PEM"
+    if sealed and "ssl.keystore.password" not in properties:
         missing["ssl.keystore.password"] = "the key store can't be opened without it"
     return missing
 

@@ -22,10 +22,6 @@ from ingestion.specs.pem import pem_of
 from ingestion.specs.providers import PROVIDER, EnvironmentVariable, Value, held_by, secret_of
 from ingestion.specs.token_endpoint import ENDPOINT, endpoint_of
 
-_KEYTOOL = (
-    "convert it with: keytool -importkeystore -srckeystore store.jks -destkeystore store.p12 -deststoretype PKCS12, "
-    "and set the type to PKCS12"
-)
 # Why some are refused; the others simply are not on the list.
 _REASONS = (
     (r"sasl\.oauthbearer\..*", "of OAUTHBEARER only client credentials of a token endpoint are taken, and no files"),
@@ -174,8 +170,6 @@ def _check_value(name: str, known: Property, text: str, place: Place, faults: _F
 
 def _wrong_choice(name: str, known: Property, text: str) -> str:
     choices = ", ".join(v for v in known.values if v)
-    if name in ("ssl.truststore.type", "ssl.keystore.type") and text.upper() == "JKS":
-        return f"JKS is Java's own form, which nothing else reads: {_KEYTOOL}"
     if name.startswith("sasl.mechanism"):
         return f"must be one of {choices}{_UNBUILT.get(text.upper(), '')}"
     if name == "sasl.login.callback.handler.class":
@@ -236,7 +230,5 @@ def _check_store(properties: Mapping[str, Value], store: str, inline: str, fault
         faults.add(f"needs {store}.type PEM", min(texts))
     if location in properties and texts:
         faults.add(f"give either the file, or {min(texts)}", location)
-    if location in properties and not kind:
-        faults.add(f"needs {store}.type, PKCS12 or PEM. Without it JKS is meant, Java's own form: {_KEYTOOL}", location)
-    if kind == "PKCS12" and location not in properties:
+    if kind in ("PKCS12", "JKS") and location not in properties:
         faults.add(f"needs {location}", f"{store}.type")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.common.errors import InvalidInput
 from controlplane.connections import kafka
 from controlplane.connections.resolving import client_properties
 from controlplane.supervisors import services, streams
@@ -17,7 +18,7 @@ from ingestion.specs.addresses import AddressPolicy
 from tests.support.django_cast import Cast
 from tests.support.formats import HERE
 from tests.support.house import House
-from tests.support.secured_kafka import PLAIN, SCRAM, Secured, login, mutual, read, secured
+from tests.support.secured_kafka import PLAIN, SCRAM, Secured, in_folder, login, mutual, read, secured
 from tests.support.secured_reading import check_reads, check_shares
 from tests.unit.test_specs import changed
 
@@ -60,20 +61,27 @@ def test_keys_as_pem_text(secured: Secured) -> None:
     check_reads(secured, read(mutual(secured, **store)))
 
 
-@pytest.mark.parametrize("kind", ["PKCS12", "PEM"])
+@pytest.mark.parametrize("kind", ["JKS", "PKCS12", "PEM"])
 def test_stores_in_the_operators_folder(secured: Secured, tmp_path: Path, settings: Any, kind: str) -> None:
     settings.KEY_FOLDER = str(tmp_path)
-    pkcs12, client = kind == "PKCS12", secured.client
-    (tmp_path / "key").write_bytes(client.pkcs12("one") if pkcs12 else (client.key_pem() + client.pem).encode())
-    (tmp_path / "trust").write_bytes(secured.root.trust_store("two") if pkcs12 else secured.root.pem.encode())
-    store = {
-        "ssl.keystore.type": kind,
-        "ssl.keystore.location": "key",
-        "ssl.truststore.type": kind,
-        "ssl.truststore.location": str(tmp_path / "trust"),
-        **({"ssl.keystore.password": "one", "ssl.truststore.password": "two"} if pkcs12 else {}),
-    }
-    check_reads(secured, read(mutual(secured, **store)))
+    check_reads(secured, read(mutual(secured, **in_folder(secured, tmp_path, kind))))
+
+
+def test_a_supervisor_whose_stores_are_javas_own(
+    secured: Secured, tmp_path: Path, settings: Any, cast: Cast, house: House
+) -> None:
+    """As a spec of Druid has them: no type is named, as JKS is what Kafka takes a store for."""
+    settings.KEY_FOLDER = str(tmp_path)
+    stores = {n: v for n, v in in_folder(secured, tmp_path, "JKS").items() if not n.endswith(".type")}
+    spec = house.kafka_spec(secured.topic)
+    spec["ioConfig"]["consumerProperties"] = mutual(secured, **stores)
+    wrong = changed(("ioConfig/consumerProperties/ssl.keystore.password", "another pass"), of=spec)
+    with pytest.raises(InvalidInput, match=r"does not open: its password is another") as caught:
+        services.submit_supervisor(user=cast.users["owner"], document=wrong, team_name="alpha")
+    assert "another pass" not in str(caught.value)
+    supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
+    [look] = streams.answers([streams.question(supervisor)])
+    assert (look.problem, look.partitions) == (None, 1)
 
 
 def test_a_share_consumer_reads_too(secured: Secured) -> None:

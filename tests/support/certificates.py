@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -46,11 +50,29 @@ class Identity:
         encryption = BestAvailableEncryption(password.encode())
         return pkcs12.serialize_java_truststore([pkcs12.PKCS12Certificate(self.certificate, b"authority")], encryption)
 
+    def jks(self, password: str, key_password: str = "") -> bytes:
+        """A key store in Java's own form. keytool takes no password of fewer than six characters for what it makes."""
+        return as_jks(self.pkcs12("pass phrase"), "pass phrase", password, key_password or password)
+
     def signs(self, name: str, authority: bool = False) -> Identity:
         """A new identity for ``name`` (and for localhost), signed by this one."""
         key = ec.generate_private_key(ec.SECP256R1())
         above = (self.certificate, *self.above) if self.certificate.issuer != self.certificate.subject else ()
         return Identity(key, _certificate(name, key, self, authority), above)
+
+
+def as_jks(pkcs12_store: bytes, opened_by: str, password: str, key_password: str = "") -> bytes:
+    """A PKCS12 store as JKS; with ``key_password`` the key that is called ``me`` has that one."""
+    with TemporaryDirectory() as folder:
+        source, target = Path(folder, "p12"), Path(folder, "jks")
+        source.write_bytes(pkcs12_store)
+        stores = ["-srckeystore", str(source), "-srcstoretype", "PKCS12", "-destkeystore", str(target)]
+        words = ["-deststoretype", "JKS", "-srcstorepass:env", "A", "-deststorepass:env", "B"]
+        words += ["-srcalias", "me", "-destkeypass:env", "C"] if key_password else []
+        environment = {**os.environ, "LC_ALL": "C.UTF-8", "A": opened_by, "B": password, "C": key_password}
+        command = ["keytool", "-importkeystore", "-noprompt", *stores, *words]
+        subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)
+        return target.read_bytes()
 
 
 def authority(name: str = "test authority") -> Identity:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from confluent_kafka.admin import (
 from controlplane.embedded.home import temporary_home
 from controlplane.embedded.kafka import Kafka
 from ingestion.specs import parse_task_spec
-from tests.support.certificates import Identity, authority
+from tests.support.certificates import Identity, as_jks, authority
 from tests.unit.test_specs import changed
 
 PASSWORD = 'p"4711\\, ;=x'
@@ -116,3 +117,29 @@ def login(secured: Secured, listener: str, mechanism: str, jaas: Any) -> dict[st
 
 def mutual(secured: Secured, **store: Any) -> dict[str, Any]:
     return {"bootstrap.servers": secured.addresses["TLS"], "security.protocol": "SSL", **store}
+
+
+def in_folder(secured: Secured, folder: Path, kind: str) -> dict[str, str]:
+    """The client's stores in this form, written into a folder, and the properties that name them."""
+    key, trust = _stores(secured, kind)
+    (folder / "key").write_bytes(key)
+    (folder / "trust").write_bytes(trust)
+    passwords = {"ssl.keystore.password": "pass one", "ssl.truststore.password": "pass two"}
+    passwords |= {"ssl.key.password": "pass key"} if kind == "JKS" else {}
+    return {
+        "ssl.keystore.type": kind,
+        "ssl.keystore.location": "key",
+        "ssl.truststore.type": kind,
+        "ssl.truststore.location": str(folder / "trust"),
+        **(passwords if kind != "PEM" else {}),
+    }
+
+
+def _stores(secured: Secured, kind: str) -> tuple[bytes, bytes]:
+    client, root = secured.client, secured.root
+    if kind == "PEM":
+        return (client.key_pem() + client.pem).encode(), root.pem.encode()
+    trust = root.trust_store("pass two")
+    if kind == "PKCS12":
+        return client.pkcs12("pass one"), trust
+    return client.jks("pass one", "pass key"), as_jks(trust, "pass two", "pass two")

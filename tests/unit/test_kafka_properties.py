@@ -260,9 +260,8 @@ def test_rows_1_and_2_what_is_not_on_the_list_is_refused(name: str, value: Any) 
         ),
         ({"sasl.mechanism": "GSSAPI"}, "/sasl.mechanism", "must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
         ({"security.protocol": "SASL_SSL"}, "/security.protocol", "sasl.mechanism is required with SASL_SSL"),
-        ({"ssl.keystore.type": "JKS"}, "/ssl.keystore.type", "keytool -importkeystore"),
-        ({"ssl.truststore.type": "jceks"}, "/ssl.truststore.type", "must be one of PEM, PKCS12"),
-        ({"ssl.truststore.location": "a.jks"}, "/ssl.truststore.location", "Without it JKS is meant"),
+        ({"ssl.keystore.type": "JKS"}, "/ssl.keystore.type", "needs ssl.keystore.location"),
+        ({"ssl.truststore.type": "jceks"}, "/ssl.truststore.type", "must be one of PEM, PKCS12, JKS"),
         ({"ssl.truststore.certificates": CERTIFICATE}, "/ssl.truststore.certificates", "needs ssl.truststore.type PEM"),
         ({"ssl.keystore.type": "PKCS12"}, "/ssl.keystore.type", "needs ssl.keystore.location"),
         ({"ssl.ca.pem": CANARY}, "/ssl.ca.pem", "must be PEM text"),
@@ -371,7 +370,10 @@ def test_row_7_a_reference_outside_of_a_secret_is_refused_at_its_place() -> None
         ({"ssl.certificate.pem": "x"}, {"ssl.key.pem"}),
         ({"ssl.keystore.key": "x"}, {"ssl.keystore.certificate.chain"}),
         ({"ssl.keystore.type": "PKCS12", "ssl.keystore.location": "x"}, {"ssl.keystore.password"}),
+        ({"ssl.keystore.location": "x.jks"}, {"ssl.keystore.password"}),
+        ({"ssl.keystore.type": "PEM", "ssl.keystore.location": "x"}, set()),
         ({"ssl.truststore.type": "PKCS12", "ssl.truststore.location": "x"}, set()),
+        ({"ssl.truststore.location": "x.jks"}, set()),
     ],
 )
 def test_what_is_missing(given: dict[str, str], names: set[str]) -> None:
