@@ -4,7 +4,7 @@ import logging
 import os
 from typing import Any
 
-from celery import Celery
+from celery import Celery, Task
 from celery.signals import after_setup_logger, task_postrun, task_prerun, worker_process_init
 from django.db import close_old_connections, connection
 
@@ -32,9 +32,10 @@ def keep_connection(**_: Any) -> None:
 
 @task_prerun.connect
 @task_postrun.connect
-def look_after_connection(**_: Any) -> None:
+def look_after_connection(task: Task, **_: Any) -> None:
     """One that was cut is closed, and a job's first query connects anew."""
-    close_old_connections()
+    if not task.request.is_eager:  # which is called within somebody's transaction
+        close_old_connections()
 
 
 @after_setup_logger.connect
