@@ -195,7 +195,7 @@ def registry() -> Iterator[dict[str, Any]]:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     told["url"] = f"http://127.0.0.1:{server.server_address[1]}"
     yield told
     server.shutdown()

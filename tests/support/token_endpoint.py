@@ -71,7 +71,7 @@ def token_endpoint() -> Iterator[TokenEndpoint]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     told = TokenEndpoint(f"http://127.0.0.1:{server.server_port}/token")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield told
