@@ -261,6 +261,12 @@ class NameFilter(_Filter):
     search = forms.CharField(required=False, max_length=249, label="Name contains", widget=_text("Part of the name"))
 
 
+class TopicFilter(NameFilter):
+    """And whether Kafka's own are listed, too."""
+
+    internal = forms.CharField(required=False, max_length=1, widget=forms.HiddenInput)
+
+
 class DatasourceFilter(_Filter):
     """Which datasources to list."""
 

@@ -43,9 +43,9 @@ def keyset_page(
 ) -> KeysetPage[Row]:
     """The page that ``cursor`` names, the first for none. Raises ``InvalidInput`` for a cursor that names no page.
 
-    ``order``: fields, ``-`` for descending, the last one unique within the rest.
+    ``order``: fields or annotations without nulls, ``-`` for descending, the last one unique within the rest.
     """
-    place = _opened(queryset.model, order, cursor)
+    place = _opened(queryset, order, cursor)
     back = place is not None and place.back
     direction = [_reversed(f) for f in order] if back else list(order)
     ordered = queryset.order_by(*direction)
@@ -95,13 +95,18 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | str) else str(value)
 
 
-def _opened(model: type[Model], order: Sequence[str], cursor: str | None) -> _Place | None:
+def _field(queryset: QuerySet[Row], name: str) -> Any:
+    made = queryset.query.annotations.get(name)
+    return queryset.model._meta.get_field(name) if made is None else made.output_field
+
+
+def _opened(queryset: QuerySet[Row], order: Sequence[str], cursor: str | None) -> _Place | None:
     if not cursor:
         return None
     try:
         back, *values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        fields = [model._meta.get_field(f.lstrip("-")) for f in order]
-        return _Place(bool(back), [f.to_python(v) for f, v in zip(fields, values, strict=True)])  # type: ignore[union-attr]
+        fields = [_field(queryset, f.lstrip("-")) for f in order]
+        return _Place(bool(back), [f.to_python(v) for f, v in zip(fields, values, strict=True)])
     except (ValueError, TypeError, binascii.Error, ValidationError):
         raise InvalidInput(
             "This address names no page of this list as it is sorted. Open the list from its beginning."

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TypeVar
+
+from django.db.models import F
+from django.db.models.expressions import OrderBy
 
 from controlplane.common.errors import InvalidInput
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -19,6 +26,8 @@ class Column:
     shown: bool = True  # at first; the reader may choose
     fixed: bool = False  # always there
     falls: bool = False  # the first click sorts with the largest first
+    silent: bool = False  # what can be done with a row: its head is read out, not shown
+    why: str = ""  # why it can't be sorted by, where somebody would expect it
 
 
 def asked_sort(query: Mapping[str, str], known: Sequence[str], default: str) -> str:
@@ -38,6 +47,15 @@ class Shape:
     default: str  # a column, with ``-`` before it for the largest first
     # Fields that order the rows which are equal in that, the last of them unique.
     last: tuple[str, ...]
+
+    def without(self, *names: str) -> Shape:
+        """Without columns that tell nothing this time."""
+        return replace(self, columns=tuple(column for column in self.columns if column.name not in names))
+
+    @property
+    def still(self) -> Table:
+        """As part of a page that can't sort it: its heads lead nowhere."""
+        return Table(self, self.default, still=True)
 
     def asked(self, query: Mapping[str, str]) -> Table:
         """The table as the address (``sort``) asks for it. Raises ``InvalidInput`` for a sort that there is not."""
@@ -60,6 +78,7 @@ class Table:
 
     shape: Shape
     sort: str
+    still: bool = False
 
     @property
     def name(self) -> str:
@@ -72,6 +91,20 @@ class Table:
         field = self._column(self.sort.removeprefix("-")).sorts
         rest = [other for other in self.shape.last if other.removeprefix("-") != field]
         return [f"-{field}" if down else field, *rest]
+
+    @property
+    def ordering(self) -> list[OrderBy]:
+        """``order`` for a query of numbered pages: what has no value comes last, whichever way it is sorted."""
+        return [F(f[1:]).desc(nulls_last=True) if f.startswith("-") else F(f).asc(nulls_last=True) for f in self.order]
+
+    def arranged(self, rows: Iterable[R]) -> list[R]:
+        """Rows of no query, in the same way."""
+        found = list(rows)
+        for field in reversed(self.order):
+            value = attrgetter(field.removeprefix("-"))
+            known = sorted((r for r in found if value(r) is not None), key=value, reverse=field.startswith("-"))
+            found = [*known, *(r for r in found if value(r) is None)]
+        return found
 
     @property
     def heads(self) -> list[Head]:
@@ -87,8 +120,7 @@ class Table:
 
     def _head(self, column: Column) -> Head:
         up, down = column.name, f"-{column.name}"
-        if self.sort == up:
-            return Head(column, down, "ascending")
-        if self.sort == down:
-            return Head(column, up, "descending")
-        return Head(column, (down if column.falls else up) if column.sorts else "", "")
+        now = {up: "ascending", down: "descending"}.get(self.sort, "")
+        if self.still or not column.sorts:
+            return Head(column, "", now)
+        return Head(column, down if now == "ascending" or (not now and column.falls) else up, now)

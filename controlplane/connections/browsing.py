@@ -7,7 +7,7 @@ seconds at most, and raise ``Unavailable`` with Kafka's reason.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +15,9 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 from django.core.cache import cache
+from django.core.paginator import Page, Paginator
 
-from controlplane.common.errors import NotFound, Unavailable
+from controlplane.common.errors import InvalidInput, NotFound, Unavailable
 from controlplane.connections import kafka, reaching
 from controlplane.connections.models import Connection
 from controlplane.connections.named import properties_of
@@ -146,19 +147,50 @@ def list_topics(
     The number of records and the rate are asked for this page alone.
     """
     with _asking(connection) as (admin, cluster):
-        known = cluster.topics
-        names = sorted(
-            n for n in known if search.lower() in n.lower() and (internal or not n.startswith(kafka.INTERNAL))
-        )
+        names = _matching(cluster.topics, search, internal)
         shown, following = _page(names, after, limit)
-        counts = _counts(admin, {n: list(known[n].partitions) for n in shown if known[n].error is None})
-    rows = []
-    for name in shown:
-        found, count = known[name], counts.get(name)
-        rate = None if count is None else _rate(connection, name, count[1])
-        problem = "" if found.error is None else str(found.error.str())
-        rows.append(TopicRow(name, len(found.partitions), None if count is None else count[0], rate, problem))
-    return Listing(rows, following, len(names))
+        counts = _counts_of(admin, cluster.topics, shown)
+    return Listing([_row(connection, cluster.topics[n], counts.get(n)) for n in shown], following, len(names))
+
+
+def topics_by(
+    connection: Connection,
+    arranged: Callable[[list[TopicRow]], list[TopicRow]],
+    *,
+    number: str | None = None,
+    search: str = "",
+    internal: bool = False,
+    by_records: bool = False,
+) -> Page[TopicRow]:
+    """A numbered page of the topics that ``list_topics`` has, sorted by ``arranged``.
+
+    What it sorts knows its name and partitions; with ``by_records`` all topics are asked for their records first.
+    Raises ``InvalidInput`` where they have too many partitions for that.
+    """
+    with _asking(connection) as (admin, cluster):
+        topics = cluster.topics
+        names = _matching(topics, search, internal)
+        if by_records and sum(len(topics[name].partitions) for name in names) > MOST_PARTITIONS:
+            raise InvalidInput(f"More than {MOST_PARTITIONS:,} partitions can't be sorted by their records.")
+        counts = _counts_of(admin, topics, names) if by_records else {}
+        page = Paginator(arranged([_row(None, topics[n], counts.get(n)) for n in names]), PAGE).get_page(number)
+        shown = [row.name for row in page]
+        counts = counts or _counts_of(admin, topics, shown)
+    page.object_list = [_row(connection, topics[name], counts.get(name)) for name in shown]
+    return page
+
+
+def _matching(topics: Mapping[str, Any], search: str, internal: bool) -> list[str]:
+    """By name."""
+    shown = (name for name in topics if internal or not name.startswith(kafka.INTERNAL))
+    return sorted(name for name in shown if search.lower() in name.lower())
+
+
+def _row(connection: Connection | None, topic: Any, count: tuple[int, int] | None) -> TopicRow:
+    """``connection``: None for a row that is only looked at to be sorted, and needs no rate."""
+    rate = None if count is None or connection is None else _rate(connection, topic.topic, count[1])
+    problem = "" if topic.error is None else str(topic.error.str())
+    return TopicRow(topic.topic, len(topic.partitions), None if count is None else count[0], rate, problem)
 
 
 def get_topic(connection: Connection, topic: str) -> TopicDetail:
@@ -201,12 +233,17 @@ def _described(admin: AdminClient, topic: str) -> Any:
 
 def list_groups(connection: Connection, *, search: str = "", after: str = "", limit: int = PAGE) -> Listing:
     """A page of ``GroupRow``: consumer groups, by name. Kafka's client does not list share groups."""
+    rows = {row.name: row for row in all_groups(connection, search=search)}
+    shown, following = _page(sorted(rows), after, limit)
+    return Listing([rows[name] for name in shown], following, len(rows))
+
+
+def all_groups(connection: Connection, *, search: str = "") -> list[GroupRow]:
+    """Those whose name contains ``search``, in no order: Kafka tells all or none."""
     with _asking(connection) as (admin, _):
         found = admin.list_consumer_groups(request_timeout=kafka.TIMEOUT_S).result()
-    by_name = {g.group_id: g for g in found.valid if search.lower() in g.group_id.lower()}
-    shown, following = _page(sorted(by_name), after, limit)
-    rows = [GroupRow(n, _word(by_name[n].state), _word(by_name[n].type)) for n in shown]
-    return Listing(rows, following, len(by_name))
+    groups = (g for g in found.valid if search.lower() in g.group_id.lower())
+    return [GroupRow(g.group_id, _word(g.state), _word(g.type)) for g in groups]
 
 
 def get_group(connection: Connection, group: str) -> GroupDetail:
@@ -248,6 +285,10 @@ def _page(names: Sequence[str], after: str, limit: int) -> tuple[list[str], str]
     behind = [name for name in names if name > after] if after else list(names)
     shown = behind[:limit]
     return shown, shown[-1] if len(behind) > limit else ""
+
+
+def _counts_of(admin: AdminClient, topics: Mapping[str, Any], names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    return _counts(admin, {name: list(topics[name].partitions) for name in names if topics[name].error is None})
 
 
 def _counts(admin: AdminClient, partitions: dict[str, list[int]]) -> dict[str, tuple[int, int]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from controlplane.common import mail
@@ -21,15 +22,19 @@ from controlplane.teams.permissions import is_site_admin, require_site_admin
 from controlplane.teams.services import user_name
 
 PASSWORD_LINK_LIFE = timedelta(hours=24)
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 OVER = "This link is not valid: it was used or replaced, or its time is over. Ask for another one."
 
 
 def list_people(user: User, *, search: str = "", active: bool | None = None, team: str = "") -> QuerySet[User]:
-    """Everybody by name, without service accounts. Raises ``NotAllowed``: for the site's administrators."""
+    """Everybody by name, without service accounts. Raises ``NotAllowed``: for the site's administrators.
+
+    Adds ``last_seen``: the last login, long ago where there was none.
+    """
     require_site_admin(user)
     if not storable(search) or not storable(team):
         return User.objects.none()
-    people = User.objects.filter(service_of__isnull=True)
+    people = User.objects.filter(service_of__isnull=True).annotate(last_seen=Coalesce("last_login", Value(NEVER)))
     if search:
         people = people.filter(Q(username__icontains=search) | Q(email__icontains=search))
     if active is not None:

@@ -83,14 +83,15 @@ def empty_state(content: str, title: str, icon: str = "inbox") -> str:
 
 
 @register.simple_tag
-def cell(table: Table, name: str) -> SafeString:
+def cell(table: Table, name: str, classes: str = "") -> SafeString:
     """A cell's attributes: which column it is of, for what hides it, and what it is called where there is no head."""
     column = next(column for column in table.shape.columns if column.name == name)
+    classes = " ".join(filter(None, ["number" if column.number else "", classes]))
     return format_html(
-        'data-col="{}" data-label="{}"{}{}',
+        'data-col="{}"{}{}{}',
         name,
-        column.label,
-        format_html(' class="{}"', "number") if column.number else "",
+        "" if column.silent else format_html(' data-label="{}"', column.label),
+        format_html(' class="{}"', classes) if classes else "",
         "" if column.shown else format_html(" {}", "hidden"),
     )
 

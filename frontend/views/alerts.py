@@ -21,6 +21,7 @@ from controlplane.datasources.selectors import find_datasource
 from controlplane.teams.models import Team
 from controlplane.teams.permissions import Action, may, require, require_somewhere
 from controlplane.teams.selectors import get_team
+from frontend import alert_tables as tables
 from frontend.actions import PageAction
 from frontend.alert_forms import HistoryFilter, ReceiverForm, RuleForm, SilenceForm
 from frontend.paging import keyset_page, numbered_page
@@ -41,9 +42,10 @@ def index(request: PageRequest) -> HttpResponse:
     """What fires, and what may come to; rules that are well are on their own page."""
     team = reach_of(request).team
     shown = selectors.list_alerts(request.user, Wanted(team=team)).exclude(state=Alert.State.OK)
-    order = ["state", "-since", "-id"]
-    rows = keyset_page(shown, order, request.GET.get("cursor"))
-    context = {"page": rows, "operated": _teams_operated(request, rows.rows), "states": _states(request, team)}
+    table = tables.FIRING.asked(request.GET)
+    rows = numbered_page(shown.order_by(*table.ordering), request.GET.get("page"))
+    operated = _teams_operated(request, list(rows))
+    context = {"page": rows, "table": table, "operated": operated, "states": _states(request, team)}
     return _tab(request, "firing", "alerts/firing.html", context, rest_address("api:alerts", team=team))
 
 
@@ -69,8 +71,9 @@ def acknowledge(request: PageRequest, number: int) -> HttpResponse:
 def rules(request: PageRequest) -> HttpResponse:
     """All rules of the user's teams."""
     team = reach_of(request).team
-    found = selectors.list_rules(request.user, team, request.GET.get("datasource", ""))
-    context = {"page": numbered_page(found, request.GET.get("page")), "kinds": KINDS}
+    table = tables.RULES.asked(request.GET)
+    found = selectors.list_rules(request.user, team, request.GET.get("datasource", "")).order_by(*table.ordering)
+    context = {"page": numbered_page(found, request.GET.get("page")), "table": table, "kinds": KINDS}
     return _tab(request, "rules", "alerts/rules.html", context, rest_address("api:alert-rules", team=team))
 
 
@@ -136,10 +139,11 @@ def delete_rule(request: PageRequest, number: int) -> HttpResponse:
 @page
 def receivers(request: PageRequest) -> HttpResponse:
     """Where messages go, and how each receiver does."""
-    team = reach_of(request).team
-    rows = numbered_page(selectors.list_receivers(request.user, team), request.GET.get("page"))
+    team, table = reach_of(request).team, tables.RECEIVERS.asked(request.GET)
+    found = selectors.list_receivers(request.user, team).order_by(*table.ordering)
+    rows = numbered_page(found, request.GET.get("page"))
     administered = {r.team_id for r in rows if may(request.user, Action.ADMINISTER, r.team)}
-    context = {"page": rows, "administered": administered}
+    context = {"page": rows, "table": table, "administered": administered}
     return _tab(request, "receivers", "alerts/receivers.html", context, rest_address("api:alert-receivers", team=team))
 
 
@@ -211,8 +215,14 @@ def history(request: PageRequest) -> HttpResponse:
     found = selectors.list_events(request.user, wanted)
     if filters.chosen("kind"):
         found = found.filter(kind=filters.chosen("kind"))
-    rows = keyset_page(found, ["-id"], request.GET.get("cursor"))
-    context = {"filters": filters, "page": rows, "asked": any(request.GET.get(name) for name in filters.fields)}
+    table = tables.HISTORY.asked(request.GET)
+    context = {
+        "filters": filters,
+        "filtered": any(request.GET.get(name) for name in filters.fields),
+        "clear": reverse("frontend:alert-history"),
+        "table": table,
+        "page": keyset_page(found, table.order, request.GET.get("cursor")),
+    }
     rest = rest_address("api:alert-history", team=team, event=wanted.event, subject=wanted.subject)
     return _tab(request, "history", "alerts/history.html", context, rest)
 
@@ -221,8 +231,10 @@ def history(request: PageRequest) -> HttpResponse:
 def silences(request: PageRequest) -> HttpResponse:
     """Those that hold, and with ``ended`` those that are over."""
     team, ended = reach_of(request).team, bool(request.GET.get("ended"))
-    rows = numbered_page(selectors.list_silences(request.user, team, ended=ended), request.GET.get("page"))
-    context = {"page": rows, "ended": ended, "operated": _teams_operated(request, list(rows))}
+    table = tables.SILENCES.asked(request.GET)
+    found = selectors.list_silences(request.user, team, ended=ended).order_by(*table.ordering)
+    rows = numbered_page(found, request.GET.get("page"))
+    context = {"page": rows, "table": table, "ended": ended, "operated": _teams_operated(request, list(rows))}
     return _tab(request, "silences", "alerts/silences.html", context, rest_address("api:alert-silences", team=team))
 
 

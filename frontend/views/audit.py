@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
 
 from controlplane.common.errors import NotAllowed
 from controlplane.common.streaming import download
@@ -15,21 +16,41 @@ from controlplane.teams.permissions import is_site_admin
 from controlplane.teams.selectors import teams_administered
 from frontend.audit_form import AuditForm
 from frontend.paging import keyset_page
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, rest_address
 
 EVERYTHING = {"": "Everything", SITE_ALONE: "The site alone"}
+MANY = "There may be too many entries to be sorted by this: filter"
+TABLE = Shape(
+    "audit",
+    (
+        Column("when", "When", sorts="id", falls=True, fixed=True),
+        Column("team", "Team", why=MANY),
+        Column("who", "Who", why=MANY),
+        Column("what", "What", why=MANY),
+        Column("to", "To", why=MANY),
+        Column("detail", "Detail"),
+    ),
+    default="-when",
+    last=("-id",),
+)
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
-    """Who did what, the latest first; of one team at a time, for a site's administrator of all together."""
+    """Who did what; of one team at a time, for a site's administrator of all together."""
     filters, team = _asked(request)
-    rows = keyset_page(_entries(request, filters, team), ["-id"], request.GET.get("cursor"))
+    table = (TABLE.without("team") if team else TABLE).asked(request.GET)
+    rows = keyset_page(_entries(request, filters, team), table.order, request.GET.get("cursor"))
     asked = request.GET.copy()
-    asked.pop("cursor", None)
+    for name in ("cursor", "sort"):
+        asked.pop(name, None)
     of_site = {"team": filters.wanted.team} if team is None else {}
     context = {
         "filters": filters,
+        "filtered": bool(asked),
+        "clear": reverse("frontend:audit"),
+        "table": table,
         "page": rows,
         "team": team,
         "title": f"Audit trail of {team.name}" if team else "Audit trail of the site",

@@ -6,30 +6,48 @@ from dataclasses import replace
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
 from controlplane.segments.selectors.causes import CauseFilter, list_causes
 from controlplane.tasks.causes import described
 from frontend.forms import CausesFilterForm
 from frontend.paging import keyset_page
 from frontend.reach import reach_of
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, rest_address
 
 PER_PAGE = 50
-ORDER = ["-last_at", "datasource_id", "cause"]
+TABLE = Shape(
+    "causes",
+    (
+        Column("cause", "Cause", fixed=True, why="Its words are its newest record's, and can't be sorted by"),
+        Column("datasource", "Datasource", sorts="datasource_name"),
+        Column("waiting", "Waiting", sorts="kept", number=True, falls=True),
+        Column("records", "In quarantine", sorts="records", number=True, falls=True),
+        Column("trend", "Last 24 hours"),
+        Column("first", "First seen", sorts="first_at", falls=True),
+        Column("last", "Last seen", sorts="last_at", falls=True),
+        Column("spec", "Spec then"),
+    ),
+    default="-last",
+    last=("datasource_id", "cause", "reason"),
+)
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
-    """Why records are in quarantine, the cause seen last first."""
-    reach = reach_of(request)
+    """Why records are in quarantine."""
+    reach, table = reach_of(request), TABLE.asked(request.GET)
     filters = CausesFilterForm(request.GET, teams=reach.teams)
     wanted = replace(filters.wanted, team=filters.wanted.team or reach.team)
-    rows = keyset_page(list_causes(request.user, wanted), ORDER, request.GET.get("cursor"), PER_PAGE)
+    rows = keyset_page(list_causes(request.user, wanted), table.order, request.GET.get("cursor"), PER_PAGE)
     context = {
         "filters": filters,
+        "table": table,
         "page": rows,
         "causes": described(request.user, rows.rows),
-        "asked": any(request.GET.get(name) for name in filters.fields),
+        "filtered": any(request.GET.get(name) for name in filters.fields),
+        "clear": reverse("frontend:quarantine"),
         "rest": _rest(wanted),
     }
     return render(request, "quarantine/causes.html", context)

@@ -4,41 +4,79 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
-from controlplane.common.errors import Unavailable
+from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.connections import browsing
+from controlplane.connections.models import Connection
 from controlplane.connections.newest import newest_records
 from controlplane.connections.selectors import get_cluster
 from controlplane.teams.models import User
-from frontend.forms import NameFilter
+from frontend.forms import NameFilter, TopicFilter
+from frontend.paging import numbered_page
 from frontend.payload import Payload, payload_as, payload_of
+from frontend.tables import Column, Shape, Table
 from frontend.views.common import PageRequest, page
 from frontend.views.connections import frame
 from ingestion.specs.newest import MOST_ROWS, SHOWN_BYTES, NewestRecord
 from ingestion.specs.sampling import Bytes
 
+TOPICS = Shape(
+    "topics",
+    (
+        Column("name", "Topic", sorts="name", fixed=True),
+        Column("partitions", "Partitions", sorts="partitions", number=True, falls=True),
+        Column("records", "Records", sorts="records", number=True, falls=True),
+        Column("rate", "Records/s", number=True, why="Known of topics alone that were looked at before"),
+    ),
+    default="name",
+    last=("name",),
+)
+GROUPS = Shape(
+    "groups",
+    (
+        Column("name", "Group", sorts="name", fixed=True),
+        Column("state", "State", sorts="state"),
+        Column("type", "Protocol", sorts="type"),
+    ),
+    default="name",
+    last=("name",),
+)
 ROWS = 20
 FORMS = ("text", "json", "hexadecimal")
 
 
 @page
 def topics(request: PageRequest, team: str, name: str) -> HttpResponse:
-    """The cluster's topics, by name."""
+    """The cluster's topics."""
     connection = get_cluster(request.user, team, name)
-    filters = NameFilter(request.GET)
-    internal = request.GET.get("internal") == "1"
-    asked = {"search": filters.chosen("search"), "internal": "true" if internal else ""}
+    filters, table = TopicFilter(request.GET), TOPICS.asked(request.GET)
+    search, internal = filters.chosen("search"), filters.chosen("internal") == "1"
+    asked = {"search": search, "internal": "true" if internal else ""}
     shown = frame(request, connection, "topics", "connection-topics", **asked)
-    context = {**shown, "filters": filters, "internal": internal}
+    context = {**shown, "filters": filters, "internal": internal, "filtered": bool(search)}
+    context["clear"] = reverse("frontend:connection-topics", args=[team, name])
     try:
-        context["listing"] = browsing.list_topics(
-            connection, search=filters.chosen("search"), after=request.GET.get("after", ""), internal=internal
-        )
+        context |= _topics(request, connection, table, search, internal)
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/topics.html", context)
+
+
+def _topics(request: PageRequest, connection: Connection, table: Table, search: str, internal: bool) -> dict[str, Any]:
+    """By name where there are too many to be sorted as the address asks."""
+    number, by_records = request.GET.get("page"), table.sort.removeprefix("-") == "records"
+    try:
+        page = browsing.topics_by(
+            connection, table.arranged, number=number, search=search, internal=internal, by_records=by_records
+        )
+    except InvalidInput as error:
+        messages.warning(request, f"{error.detail} They are shown by name: search for a part of it first.")
+        return _topics(request, connection, TOPICS.asked({}), search, internal)
+    return {"page": page, "table": table}
 
 
 @page
@@ -102,15 +140,16 @@ def _payload(data: Bytes | None, form: str) -> Payload:
 
 @page
 def groups(request: PageRequest, team: str, name: str) -> HttpResponse:
-    """The cluster's consumer groups, by name."""
+    """The cluster's consumer groups."""
     connection = get_cluster(request.user, team, name)
-    filters = NameFilter(request.GET)
-    shown = frame(request, connection, "groups", "connection-groups", search=filters.chosen("search"))
-    context = {**shown, "filters": filters}
+    filters, table = NameFilter(request.GET), GROUPS.asked(request.GET)
+    search = filters.chosen("search")
+    shown = frame(request, connection, "groups", "connection-groups", search=search)
+    context = {**shown, "filters": filters, "filtered": bool(search), "table": table}
+    context["clear"] = reverse("frontend:connection-groups", args=[team, name])
     try:
-        context["listing"] = browsing.list_groups(
-            connection, search=filters.chosen("search"), after=request.GET.get("after", "")
-        )
+        found = table.arranged(browsing.all_groups(connection, search=search))
+        context["page"] = numbered_page(found, request.GET.get("page"))
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/groups.html", context)

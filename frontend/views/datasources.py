@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, QuerySet
-from django.db.models.expressions import OrderBy
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -68,11 +67,11 @@ def index(request: PageRequest) -> HttpResponse:
     table = LIST.asked(request.GET)
     wanted = {"search": filters.chosen("search"), "team": reach_of(request).team}
     found = list_datasources(request.user, **wanted)
-    fields = table.order
-    if fields[0].removeprefix("-") == BY_FRESHNESS:
-        ordered: list[Datasource] | QuerySet[Datasource] = _by_freshness(list(found.order_by("name")), fields[0])
+    by = table.order[0]
+    if by.removeprefix("-") == BY_FRESHNESS:
+        ordered: list[Datasource] | QuerySet[Datasource] = _by_freshness(list(found.order_by("name")), by)
     else:
-        ordered = found.order_by(*nulls_last(fields))
+        ordered = found.order_by(*table.ordering)
     rows = numbered_page(ordered, request.GET.get("page"))
     context = {
         "filters": filters,
@@ -108,11 +107,6 @@ def _by_freshness(datasources: list[Datasource], field: str) -> list[Datasource]
     known = [(at, d) for d in datasources if (at := until[d.pk]) is not None]
     known.sort(key=lambda pair: pair[0], reverse=field.startswith("-"))
     return [d for _, d in known] + [d for d in datasources if until[d.pk] is None]
-
-
-def nulls_last(order: list[str]) -> list[OrderBy]:
-    """What has no value comes last, whichever way the list is sorted."""
-    return [F(f[1:]).desc(nulls_last=True) if f.startswith("-") else F(f).asc(nulls_last=True) for f in order]
 
 
 @page

@@ -16,12 +16,25 @@ from controlplane.teams.models import Team
 from controlplane.teams.permissions import Action, may, require
 from controlplane.teams.roles import Role
 from frontend.actions import PageAction
-from frontend.paging import keyset_page
+from frontend.paging import numbered_page
+from frontend.tables import Column, Shape
 from frontend.team_forms import InviteByLinkForm, InviteForm, RoleForm
 from frontend.views.common import PageRequest, act, page, rest_address
 from frontend.views.team_tabs import team_page
 
 MEMBERS = "frontend:team"
+TABLE = Shape(
+    "members",
+    (
+        Column("name", "Name", sorts="username", fixed=True),
+        Column("role", "Role", sorts="role"),
+        Column("since", "Since", sorts="since", falls=True),
+        Column("login", "Last login", sorts="user__last_login", falls=True),
+        Column("remove", "Remove", fixed=True, silent=True),
+    ),
+    default="name",
+    last=("username",),
+)
 
 
 @page
@@ -31,9 +44,12 @@ def index(request: PageRequest, name: str) -> HttpResponse:
 
 
 def _page(request: PageRequest, team: Team, status: int = 200, **more: Any) -> HttpResponse:
-    found = keyset_page(selectors.list_members(team), ["user__username"], request.GET.get("cursor"))
-    context = {"page": found, "roles": Role.values, "rest": rest_address("api:members", team.name), "me": request.user}
-    if may(request.user, Action.ADMINISTER, team):
+    administers = may(request.user, Action.ADMINISTER, team)
+    table = (TABLE if administers else TABLE.without("remove")).asked(request.GET)
+    found = numbered_page(selectors.list_members(team).order_by(*table.ordering), request.GET.get("page"))
+    context = {"page": found, "table": table, "roles": Role.values, "me": request.user}
+    context["rest"] = rest_address("api:members", team.name)
+    if administers:
         context |= {
             "invitations": selectors.list_invitations(request.user, team),
             "links": links.list_links(request.user, team).select_related("invited_by"),

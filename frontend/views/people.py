@@ -31,7 +31,7 @@ TABLE = Shape(
         Column("email", "E-mail address", sorts="email"),
         Column("teams", "Teams"),
         Column("state", "State"),
-        Column("login", "Last login"),
+        Column("login", "Last login", sorts="last_seen", falls=True),
         Column("joined", "Since", sorts="date_joined", falls=True, shown=False),
     ),
     default="name",

@@ -32,6 +32,7 @@ from frontend.forms import ChosenForm, QuarantineFilterForm
 from frontend.paging import keyset_page
 from frontend.payload import json_of, payload_as, payload_of
 from frontend.tree import tree_html
+from frontend.views.causes import TABLE as CAUSES
 from frontend.views.common import PageRequest, page, rest_address, told
 from frontend.views.datasources import frame
 
@@ -91,6 +92,7 @@ def index(request: PageRequest, name: str) -> HttpResponse:
         list_quarantined(request.user, datasource, filters.wanted), ["-id"], request.GET.get("cursor"), PER_PAGE
     )
     shown = CauseFilter(datasource=datasource.name, cause=filters.wanted.cause)
+    table = CAUSES.without("datasource").asked(request.GET)
     context = {
         **frame(request, datasource, "quarantine", **filters.of_address),
         "filters": filters,
@@ -98,7 +100,8 @@ def index(request: PageRequest, name: str) -> HttpResponse:
         "found": matching(filtered(datasource, filters.wanted)),
         "asked": _filter_text(request.GET),
         "kept": QuarantinedRecord.State.KEPT,
-        "causes": described(request.user, list(list_causes(request.user, shown)[:MOST_CAUSES])),
+        "causes": described(request.user, list(list_causes(request.user, shown).order_by(*table.order)[:MOST_CAUSES])),
+        "table": table,
         "all_causes": f"{reverse('frontend:quarantine')}?{urlencode({'datasource': datasource.name, 'show': 'all'})}",
     }
     return render(request, "datasources/quarantine.html", context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -52,6 +52,25 @@ LIST = Shape(
     default="-interval",
     last=("-partition_num", "-id"),
 )
+INTERVALS = Shape(
+    "intervals",
+    (
+        Column("from", "From (UTC)", sorts="start", fixed=True, falls=True),
+        Column("to", "To (UTC)"),
+        Column("intervals", "Intervals", sorts="intervals", number=True, falls=True),
+        Column("rows", "Rows", sorts="rows", number=True, falls=True),
+        Column("segments", "Segments", sorts="segments", number=True, falls=True),
+        Column("size", "Size", sorts="size_bytes", number=True, falls=True),
+        Column("average", "Of a segment", sorts="average_bytes", number=True, falls=True),
+        Column("state", "State", sorts="state"),
+        Column("first", "First row", sorts="min_time", falls=True),
+        Column("last", "Last row", sorts="max_time", falls=True),
+        Column("version", "Version", sorts="version", falls=True),
+    ),
+    default="-from",
+    last=("-start",),
+)
+LAYERS_AFTER = 7  # columns
 NARROWEST, WIDEST = 100, 4000
 LAYER_LABELS = {"unused": "Not in use", "merged": "Merged", "late": "Late"}
 
@@ -104,28 +123,32 @@ class IntervalLine:
     layers: list[tuple[str, int | None]]  # name, segments; None where there are too many
     gap: Gap | None  # that ends where it begins
 
-    @property
-    def average_bytes(self) -> int:
-        """Of its segments."""
-        return self.bar.size_bytes // max(1, self.bar.segments)
-
 
 @page
 def intervals(request: PageRequest, name: str) -> HttpResponse:
     """The timeline as a table, with the layers that stand in the address."""
     datasource = get_datasource(request.user, name)
     timeline = segment_timeline(datasource, ongoing=ongoing(datasource))
-    rows = numbered_page(timeline.bars[::-1], request.GET.get("page"), INTERVALS_PER_PAGE)
     asked = [layer for layer in LAYERS if layer in _asked_layers(request)]
+    table = _intervals_table(timeline, asked).asked(request.GET)
+    rows = numbered_page(table.arranged(timeline.bars), request.GET.get("page"), INTERVALS_PER_PAGE)
     context = {
         **frame(request, datasource, "intervals"),
         "page": rows,
         "lines": _interval_lines(datasource, list(rows), asked, timeline.gaps),
         "timeline": timeline,
         "layers": [(layer, LAYER_LABELS[layer], layer in asked) for layer in LAYERS],
-        "asked": [LAYER_LABELS[layer] for layer in asked],
+        "table": table,
     }
     return render(request, "datasources/intervals.html", context)
+
+
+def _intervals_table(timeline: Timeline, asked: list[str]) -> Shape:
+    """With a column for each layer that is asked for."""
+    before, after = INTERVALS.columns[:LAYERS_AFTER], INTERVALS.columns[LAYERS_AFTER:]
+    layers = [Column(layer, LAYER_LABELS[layer], number=True, why="Counted for this page alone") for layer in asked]
+    shape = replace(INTERVALS, columns=(*before, *layers, *after))
+    return shape if timeline.merged else shape.without("intervals")
 
 
 def _interval_lines(datasource: Datasource, bars: list[Bar], asked: list[str], gaps: list[Gap]) -> list[IntervalLine]:

@@ -258,7 +258,7 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
         "topics": topics,
         "topic_standings": standings(request.user, topics),
         "current": tasks_now,
-        "table": TASKS.asked({}),
+        "table": TASKS.still,
         "runs": _runs(supervisor),
         "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
         "progress": seen,

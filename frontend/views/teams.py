@@ -16,18 +16,35 @@ from controlplane.teams import selectors, services
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, is_site_admin, require, require_site_admin
 from controlplane.teams.teams import create_team, delete_team, describe_team, rename_team
-from frontend.paging import keyset_page
+from frontend.paging import numbered_page
 from frontend.reach import reach_of
+from frontend.tables import Column, Shape
 from frontend.team_forms import AboutForm, TeamForm
 from frontend.views.common import PageRequest, act, page, told
 from frontend.views.team_tabs import team_actions, team_page
+
+TABLE = Shape(
+    "teams",
+    (
+        Column("name", "Team", sorts="name", fixed=True),
+        Column("role", "Your role", sorts="role"),
+        Column("members", "Members", sorts="member_count", number=True, falls=True),
+        Column("made", "Made", sorts="created_at", falls=True),
+        Column("leave", "Leave", fixed=True, silent=True),
+    ),
+    default="name",
+    last=("name",),
+)
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
     """Which teams the user is in (all for the site's administrators), and which have invited them."""
+    table = TABLE.asked(request.GET)
+    found = selectors.list_teams(request.user).order_by(*table.ordering)
     context = {
-        "page": keyset_page(selectors.list_teams(request.user), ["name"], request.GET.get("cursor")),
+        "page": numbered_page(found, request.GET.get("page")),
+        "table": table,
         "mine": {membership.team.name for membership in reach_of(request).memberships},
         "invitations": selectors.my_invitations(request.user),
         "may_make": is_site_admin(request.user),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import uuid
 from typing import Any
 
@@ -59,6 +60,37 @@ def test_topics_are_listed_and_searched_page_by_page(cluster: Connection, topic:
             break
     assert names == [row.name for row in everything.rows][: len(names)]
     assert not any(row.name.startswith("__") for row in everything.rows)
+
+
+def test_the_page_sorts_all_topics_by_what_is_asked_of_the_whole_list(
+    cluster: Connection, topic: str, cast: Cast, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = f"sorted-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": house.kafka.bootstrap})
+    names = {f"{prefix}-a": 1, f"{prefix}-b": 3, f"{prefix}-c": 2}
+    for future in admin.create_topics([NewTopic(name, partitions) for name, partitions in names.items()]).values():
+        future.result(30)
+    producer = Producer({"bootstrap.servers": house.kafka.bootstrap})
+    for name, count in ((f"{prefix}-a", 5), (f"{prefix}-c", 7)):
+        for _ in range(count):
+            producer.produce(name, b"x", partition=0)
+    assert producer.flush(30) == 0
+    client, address = browsing_as(cast, "owner"), "/connections/alpha/house/topics/"
+
+    def shown(sort: str, **more: str) -> list[str]:
+        text = client.get(address, {"search": prefix, "sort": sort, **more}).content.decode()
+        return [name.removeprefix(f"{prefix}-") for name in re.findall(r'data-topic="([^"]+)"', text)]
+
+    assert shown("name") == ["a", "b", "c"]
+    assert shown("-partitions") == ["b", "c", "a"]
+    assert shown("-records") == ["c", "a", "b"]
+    monkeypatch.setattr(browsing, "PAGE", 2)
+    assert shown("-records") == ["c", "a"]
+    assert shown("-records", page="2") == ["b"]
+    monkeypatch.setattr(browsing, "MOST_PARTITIONS", 5)
+    answer = client.get(address, {"search": prefix, "sort": "-records"}).content.decode()
+    assert "can&#x27;t be sorted by their records" in answer
+    assert 'aria-sort="ascending"' in answer
 
 
 def test_a_rate_is_told_at_the_second_look(cluster: Connection, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:

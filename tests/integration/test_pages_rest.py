@@ -6,11 +6,9 @@ import html
 import re
 
 import pytest
-from django.test import Client
 
 from tests.support.django_cast import Cast, browsing_as
-from tests.support.permission_table import arguments
-from tests.support.routes import all_routes
+from tests.support.every_page import all_pages
 
 CURL = re.compile(
     r'id="page-curl"[^>]*>curl -H &quot;Authorization: Bearer \$HEADGATE_TOKEN&quot; (?P<address>[^<]*)</pre>'
@@ -27,25 +25,10 @@ def _address(page: str) -> str:
     return html.unescape(found["address"]).strip("'").removeprefix("http://testserver") if found else ""
 
 
-def _pages(cast: Cast, client: Client) -> dict[str, str]:
-    """By route, the text of every page that this reader gets."""
-    found = {}
-    for route in all_routes():
-        if not getattr(route.view, "__module__", "").startswith("frontend."):
-            continue
-        values = {**arguments(cast, route.pattern), "number": cast.quarantined.pk}
-        answer = client.get(route.path(**values))
-        if answer.status_code == 200 and answer["Content-Type"].startswith("text/html"):
-            text = answer.content.decode()
-            if "<h1" in text:
-                found[route.pattern] = text
-    return found
-
-
 @pytest.mark.parametrize("role", ["owner", "superuser"])
 def test_every_page_has_a_rest_address_that_answers(cast: Cast, role: str) -> None:
     client = browsing_as(cast, role)
-    pages = {route: text for route, text in _pages(cast, client).items() if not WITHOUT.search(route)}
+    pages = {route: text for route, (_, text) in all_pages(cast, client).items() if not WITHOUT.search(route)}
     assert len(pages) > 40
     lacking = [route for route, text in pages.items() if not _address(text) and route != "records/"]
     assert lacking == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,30 @@ def test_a_head_leads_to_the_other_direction() -> None:
         ("-made", ""),
         ("", ""),
     ]
+
+
+def test_heads_of_a_table_that_cannot_be_sorted_lead_nowhere() -> None:
+    assert [(h.sort, h.now) for h in SHAPE.still.heads] == [("", ""), ("", "descending"), ("", "")]
+    assert SHAPE.still.order == SHAPE.asked({}).order
+
+
+@dataclass(frozen=True)
+class Thing:
+    id: int
+    created_at: int | None
+
+
+def test_rows_of_no_query_are_arranged_as_a_query_would() -> None:
+    rows = [Thing(1, 5), Thing(2, None), Thing(3, 7), Thing(4, 5)]
+    assert [thing.id for thing in SHAPE.asked({}).arranged(rows)] == [3, 4, 1, 2]
+    assert [thing.id for thing in SHAPE.asked({"sort": "made"}).arranged(rows)] == [4, 1, 3, 2]
+
+
+def test_a_column_can_be_left_out_and_no_longer_sorted_by() -> None:
+    shape = SHAPE.without("name")
+    assert [head.column.name for head in shape.asked({}).heads] == ["made", "n"]
+    with pytest.raises(InvalidInput):
+        shape.asked({"sort": "name"})
 
 
 def test_every_icon_in_use_is_in_the_sprite() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import QuerySet, Sum
+from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 
 from controlplane.common.database import cursor
@@ -46,7 +46,7 @@ class CauseFilter:
 
 
 def list_causes(user: User, wanted: CauseFilter) -> QuerySet[QuarantineCause]:
-    """The causes that match, the one seen last first, with their datasources and teams."""
+    """The causes that match, the one seen last first, with their datasources (``datasource_name``) and teams."""
     texts = {
         "datasource__team__name": wanted.team,
         "datasource__name": wanted.datasource,
@@ -57,7 +57,8 @@ def list_causes(user: User, wanted: CauseFilter) -> QuerySet[QuarantineCause]:
         return QuarantineCause.objects.none()
     # By datasources that are known first, so that the database adds up theirs alone.
     mine = Datasource.objects.visible_to(user).values("pk")
-    found = QuarantineCause.objects.filter(datasource__in=mine, **{name: t for name, t in texts.items() if t})
+    found = QuarantineCause.objects.annotate(datasource_name=F("datasource__name"))
+    found = found.filter(datasource__in=mine, **{name: t for name, t in texts.items() if t})
     if wanted.since is not None:
         found = found.filter(last_at__gte=wanted.since)
     if wanted.waiting:

@@ -67,6 +67,11 @@ class Bar:
     state: BarState
     compacting: bool  # at least one of its intervals is
 
+    @property
+    def average_bytes(self) -> int:
+        """Of its segments."""
+        return self.size_bytes // max(1, self.segments)
+
 
 @dataclass(frozen=True)
 class Timeline:
