@@ -7,6 +7,7 @@ from typing import Any
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.connections.browsing import Listing, list_topics
 from controlplane.connections.selectors import get_cluster
+from controlplane.connections.topic_size import TopicSize, size_of
 from controlplane.datasources.sampling import check_masks, take_sample
 from controlplane.loading import samples
 from controlplane.loading.documents import Document, nested, put, value_at
@@ -52,6 +53,13 @@ def records_of(user: User, draft: Draft) -> Sample:
     document = draft.document["spec"]
     check_masks(user, value_at(draft.document, ("spec", "dataSchema", "dataSource")), document["ioConfig"].get("topic"))
     return samples.kept(draft) or read_records(user, draft)
+
+
+def size_of_topic(user: User, draft: Draft) -> TopicSize | None:
+    """By the sizes of its sample's records; how many it holds is asked where it names a connection."""
+    name, topic = (value_at(draft.document, ("spec", "ioConfig", field)) for field in ("connection", "topic"))
+    cluster = get_cluster(user, draft.team.name, name) if name else None
+    return size_of(cluster, topic, [record.size for record in records_of(user, draft).records])
 
 
 def formats_of(user: User, draft: Draft) -> list[FormatGuess]:

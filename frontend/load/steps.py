@@ -44,7 +44,7 @@ def _records(user: User, draft: Draft) -> dict[str, Any]:
     spec, answer = looking.rows_of(user, draft, raw)
     sample = looking.records_of(user, draft)
     preview = with_headers(_shortened(preview_of(spec, answer), answer), sample.records)
-    return {"sample": sample, "preview": preview}
+    return {"sample": sample, "size": looking.size_of_topic(user, draft), "preview": preview}
 
 
 def _formats(user: User, draft: Draft) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from controlplane.connections import browsing
 from controlplane.connections.models import Connection
 from controlplane.connections.newest import newest_records
 from controlplane.connections.selectors import get_cluster
+from controlplane.connections.topic_size import size_of
 from controlplane.teams.models import User
 from frontend.forms import NameFilter, TopicFilter
 from frontend.paging import numbered_page
@@ -117,6 +118,7 @@ def _shown(user: User, connection: Any, topic: str, form: str, earliest: bool) -
         "lines": [_line(record, form) for record in answer.records],
         "stopped_by": answer.stopped_by,
         "most": min(ROWS, MOST_ROWS),
+        "size": size_of(connection, topic, [record.size for record in answer.records]),
     }
 
 

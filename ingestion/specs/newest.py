@@ -35,6 +35,12 @@ class NewestRecord(Message):
     payload: Bytes | None
     headers: list[tuple[str, Bytes | None]]
 
+    @property
+    def size(self) -> int:
+        """Of key, payload and headers, whole."""
+        held = [self.key, self.payload, *(value for _, value in self.headers)]
+        return sum(data.size for data in held if data is not None) + sum(len(name) for name, _ in self.headers)
+
 
 class NewestAnswer(Message):
     """The records by time, newest first; or why there are none."""

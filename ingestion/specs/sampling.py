@@ -41,6 +41,12 @@ class KeptRecord(Message):
     headers: list[tuple[str, Base64Bytes | None]] = Field(default_factory=list)
     payload: Base64Bytes | None = None
 
+    @property
+    def size(self) -> int:
+        """Of key, payload and headers."""
+        held = [self.key, self.payload, *(value for _, value in self.headers)]
+        return sum(len(data) for data in held if data is not None) + sum(len(name) for name, _ in self.headers)
+
 
 class SampleOrder(Message):
     """What to sample and how to read it."""

@@ -163,6 +163,8 @@ def test_the_pages_show_them_as_text(cluster: Connection, topic: str, cast: Cast
     assert "&quot;connection&quot;: &quot;house&quot;" in owner.content.decode()
     assert f"&quot;topic&quot;: &quot;{topic}&quot;" in owner.content.decode()
     records = client.get(f"{start}topics/{topic}/records/").content.decode()
+    # Three keys of 2 bytes with payloads of 8; a payload of 256 with headers of 5 + 3 and 4 bytes.
+    assert "74 B a record on average of these, so about 298 B in 4 records of the topic" in records
     assert 'data-place="1:0"' in records and "&lt;b&gt;" in records and "<b>" not in records
     first = {"form": "json", "from": "first"}
 

@@ -1,0 +1,38 @@
+"""How much a topic holds, as far as some of its records tell. Kafka's client has no call that asks brokers for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controlplane.connections import kafka
+from controlplane.connections.models import Connection
+from controlplane.connections.named import properties_of
+from controlplane.connections.resolving import PropertyProblem
+
+
+@dataclass(frozen=True)
+class TopicSize:
+    """Keys, payloads and headers as readers get them; on the brokers' disks they may be compressed."""
+
+    average_bytes: float  # of the records that were looked at
+    records: int | None  # from first to end; None: not known
+
+    @property
+    def about_bytes(self) -> int | None:
+        return None if self.records is None else round(self.records * self.average_bytes)
+
+
+def size_of(connection: Connection | None, topic: str, sizes: Sequence[int]) -> TopicSize | None:
+    """By the sizes of some records; None without any. Without a connection the number of records is not asked for."""
+    if not sizes:
+        return None
+    return TopicSize(sum(sizes) / len(sizes), None if connection is None else _records(connection, topic))
+
+
+def _records(connection: Connection, topic: str) -> int | None:
+    try:
+        found = kafka.topic_offsets(properties_of(connection), topic)
+    except (kafka.KafkaProblem, PropertyProblem):
+        return None
+    return None if found is None else sum(end - found.starts.get(p, end) for p, end in found.ends.items())
