@@ -41,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_parser("run", help="the launcher itself, in the foreground")
     sub.add_parser("jars", help="download Kafka and make the file of Spark's classes, unless they are there")
     demo = sub.add_parser("demo", help="start it, load real data, ingest it, show the result")
+    demo.add_argument("--topics", action="store_true", help="write its topics alone: the rest is done on the pages")
     demo.add_argument("--exit", action="store_true", help="stop at the end; exit code 0 only if every count is right")
     demo.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     demo.add_argument(
@@ -89,7 +90,13 @@ def run(options: argparse.Namespace, home: Home) -> int:
         case _:
             from controlplane.embedded.demo import run_demo  # not at the top: it loads Arrow, for no other command
 
-            return run_demo(stack, stop_at_end=options.exit, report_file=options.json, deadline_s=options.deadline)
+            return run_demo(
+                stack,
+                topics_alone=options.topics,
+                stop_at_end=options.exit,
+                report_file=options.json,
+                deadline_s=options.deadline,
+            )
 
 
 def manage(home: Home, state: StackState, command: list[str]) -> int:

@@ -6,14 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.alerts.selectors import count_firing
+from controlplane.loading.demo import TOPIC, demo_topic
 from controlplane.segments.models import SourceEvent
 from controlplane.segments.selectors import DayPoint
 from controlplane.supervisors.hours import SupervisorRow, rows_of
@@ -38,7 +39,7 @@ def index(request: PageRequest) -> HttpResponse:
     team = reach_of(request).team
     shown = overview(request.user, team)
     if shown.is_empty:
-        return render(request, "home/first_steps.html", {"has_kafka": bool(settings.DEFAULT_BOOTSTRAP)})
+        return render(request, "home/first_steps.html", _first_steps(request))
     rows = rows_of(shown, SUPERVISORS_SHOWN)
     operated = _operated(request, shown)
     context = {
@@ -59,6 +60,13 @@ def index(request: PageRequest) -> HttpResponse:
         "most_behind": _most_behind(rows),
     }
     return render(request, "home/index.html", context)
+
+
+def _first_steps(request: PageRequest) -> dict[str, Any]:
+    """Kafka is asked for the demo's topic only for whom the page offers it."""
+    if not reach_of(request).may_submit_supervisors:
+        return {}
+    return {"demo": demo_topic().value, "topic": TOPIC}
 
 
 @dataclass(frozen=True)

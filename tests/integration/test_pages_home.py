@@ -6,12 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
+from controlplane.loading.demo import TOPIC
+from controlplane.loading.models import Draft
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors import services
 from controlplane.supervisors.models import State, Supervisor
@@ -19,6 +23,7 @@ from controlplane.tasks.models import Task
 from tests.integration.test_overview import quarantine
 from tests.integration.test_standings import COARSE_S, one_of_everything, sample
 from tests.support.django_cast import Cast, browsing_as
+from tests.support.house import House
 from tests.support.html import Element, parsed
 
 
@@ -101,6 +106,44 @@ def test_first_steps(cast: Cast, role: str, says: str, leads_on: bool) -> None:
     main = parsed(browsing_as(cast, role).get("/")).one("main")
     assert says in main.text
     assert ("Load data" in [a.text for a in main.all("a")]) == leads_on
+
+
+def _emptied(settings: Any, bootstrap: str) -> None:
+    Supervisor.objects.all().delete()
+    Task.objects.all().delete()
+    Datasource.objects.all().delete()
+    settings.DEFAULT_BOOTSTRAP = bootstrap
+    cache.clear()
+
+
+def test_one_click_begins_with_the_demos_topic(cast: Cast, house: House, settings: Any) -> None:
+    admin = AdminClient({"bootstrap.servers": house.kafka.bootstrap})
+    if TOPIC not in admin.list_topics(timeout=10).topics:
+        admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(30)
+    _emptied(settings, house.kafka.bootstrap)
+    owner = browsing_as(cast, "owner")
+    form = parsed(owner.get("/")).one("main").one("form")
+    fields = {
+        e.attributes["name"]: e.attributes["value"] for e in form.all("input") if e.attributes["type"] == "hidden"
+    }
+    begun = owner.post(form.attributes["action"], fields)
+    assert begun["Location"].endswith("/topic/")
+    draft = Draft.objects.get()
+    assert draft.document["spec"]["ioConfig"]["topic"] == TOPIC
+    assert draft.document["spec"]["ioConfig"]["consumerProperties"] == {"bootstrap.servers": house.kafka.bootstrap}
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "says"),
+    [("127.0.0.1:1", "does not answer now"), ("", "Any topic of a Kafka that Headgate can reach")],
+)
+def test_without_the_demos_topic_the_page_says_what_is_missing(
+    cast: Cast, settings: Any, bootstrap: str, says: str
+) -> None:
+    _emptied(settings, bootstrap)
+    main = parsed(browsing_as(cast, "owner").get("/")).one("main")
+    assert says in main.text
+    assert main.all("form") == []
 
 
 def test_many_cost_as_many_statements_as_a_few(owner: Client, cast: Cast, settings: Any) -> None:

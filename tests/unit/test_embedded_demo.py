@@ -13,7 +13,8 @@ import pytest
 
 from controlplane.embedded.demo.records import EXAMPLE_RECORDS, FLIGHTS, as_json, flights
 from controlplane.embedded.demo.report import DatasourceReport, report_table
-from controlplane.embedded.demo.specs import example_task, flights_supervisor
+from controlplane.embedded.demo.specs import FLIGHTS_TOPIC, example_task, flights_supervisor
+from controlplane.loading.demo import TOPIC
 from ingestion.specs.counters import Counts
 
 # The first line of the data set as it is published.
@@ -38,6 +39,10 @@ FIRST_FLIGHT = {
     "minute": 15,
     "time_hour": "2013-01-01T10:00:00Z",
 }
+
+
+def test_the_first_steps_name_the_demos_topic() -> None:
+    assert TOPIC == FLIGHTS_TOPIC
 
 
 def test_flights_have_numbers_texts_and_hours_in_utc() -> None:
