@@ -1,25 +1,28 @@
 """Every page of the site: what can be sent or pressed there is in ``control_table``, axe finds nothing wrong in either
-theme, and no page is wider than its screen.
+theme, no page is wider than its screen, and its line for curl answers when it is pasted into a shell.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from playwright.sync_api import Page
 
 from controlplane.tasks.models import Indexer
+from controlplane.teams.models import ApiToken
 from tests.browser.conftest import Quiet
 from tests.browser.control_table import GROUPS, places
 from tests.browser.crawl import EVERYWHERE, Control, Stop, controls, fits, route_of, stops, violations
-from tests.browser.site import Site, Visit
+from tests.browser.site import CLUSTER, Site, Visit
 from tests.support.django_cast import browsing_as
 from tests.support.permission_table import arguments
 from tests.support.routes import all_routes
 
+NOBODY = f"/connections/alpha/{CLUSTER}/"  # no Kafka answers there
 SCREENSHOTS = os.environ.get("HEADGATE_SCREENSHOTS")
 # The browser runs it before a page's own; its policy for scripts of pages does not hold for that.
 AXE = (Path(__file__).parent / "vendor" / "axe-core" / "axe.min.js").read_text()
@@ -32,6 +35,7 @@ class Seen:
     routes: set[str] = field(default_factory=set)
     controls: set[tuple[str, Control]] = field(default_factory=set)
     faults: dict[str, list[str]] = field(default_factory=dict)
+    lines: dict[tuple[str, str], str] = field(default_factory=dict)  # for curl, by role and address of the page
 
 
 def test_every_page_has_what_the_table_says_and_axe_finds_nothing(visit: Visit, quiet: Quiet) -> None:
@@ -42,6 +46,26 @@ def test_every_page_has_what_the_table_says_and_axe_finds_nothing(visit: Visit, 
     assert known - seen.controls == set(), "these are gone, or on no page that is looked at"
     assert _pages_of(visit.site) - seen.routes == set(), "look at these pages in tests/browser/crawl.py"
     assert seen.faults == {}
+    assert len(seen.lines) > 50
+    assert _refused(visit.site, seen.lines) == {}
+
+
+def _refused(site: Site, lines: dict[tuple[str, str], str]) -> dict[str, str]:
+    """What the lines answer that do not work, by the pages' addresses. Where nobody listens, Kafka can't be shown."""
+    tokens = {role: ApiToken.objects.create(user=site.cast.users[role], name="paste")[1] for role, _ in lines}
+    told = {address: _pasted(line, tokens[role]) for (role, address), line in lines.items()}
+    return {
+        address: status
+        for address, status in told.items()
+        if status != "200" and not (status == "503" and address.startswith(NOBODY))
+    }
+
+
+def _pasted(line: str, token: str) -> str:
+    """The status that a shell gets for it."""
+    asked = f"{line} --silent --output /dev/null --write-out '%{{http_code}}'"
+    environment = {**os.environ, "HEADGATE_TOKEN": token}
+    return subprocess.run(["sh", "-c", asked], env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def everything(visit: Visit) -> Seen:
@@ -71,6 +95,9 @@ def _go(visit: Visit, stop: Stop) -> None:
 
 
 def _look(page: Page, stop: Stop, seen: Seen) -> None:
+    line = page.locator("#page-curl")
+    if line.count():
+        seen.lines[stop.role, f"{stop.address} {stop.press}"] = line.text_content() or ""
     if stop.role != "outsider":
         mine = stop.role in ("", "owner")  # the menus of others have other names
         here = {(route, one) for route, here in controls(page).items() for one in here}
