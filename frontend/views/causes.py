@@ -25,11 +25,11 @@ TABLE = Shape(
         Column("waiting", "Waiting", sorts="kept", number=True, falls=True),
         Column("records", "In quarantine", sorts="records", number=True, falls=True),
         Column("trend", "Last 24 hours"),
-        Column("first", "First seen", sorts="first_at", falls=True),
-        Column("last", "Last seen", sorts="last_at", falls=True),
+        Column("first_seen", "First seen", sorts="first_at", falls=True),
+        Column("last_seen", "Last seen", sorts="last_at", falls=True),
         Column("spec", "Spec then"),
     ),
-    default="-last",
+    default="-last_seen",
     last=("datasource_id", "cause", "reason"),
 )
 
