@@ -58,7 +58,7 @@ def topics(request: PageRequest, team: str, name: str) -> HttpResponse:
     search, internal = filters.chosen("search"), filters.chosen("internal") == "1"
     asked = {"search": search, "internal": "true" if internal else ""}
     shown = frame(request, connection, "topics", "connection-topics", **asked)
-    context = {**shown, "filters": filters, "internal": internal, "filtered": bool(search)}
+    context = {**shown, "filters": filters, "internal": internal, "filtered": bool(search), "table": table}
     context["clear"] = reverse("frontend:connection-topics", args=[team, name])
     try:
         context |= _topics(request, connection, table, search, internal)

@@ -65,7 +65,7 @@ INTERVALS = Shape(
         Column("state", "State", sorts="state"),
         Column("first_row", "First row", sorts="min_time", falls=True),
         Column("last_row", "Last row", sorts="max_time", falls=True),
-        Column("version", "Version", sorts="version", falls=True),
+        Column("version", "Version", sorts="version", falls=True, shown=False),
     ),
     default="-from",
     last=("-start",),
