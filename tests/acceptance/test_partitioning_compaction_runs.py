@@ -19,7 +19,7 @@ _USED = """
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.used ORDER BY s.interval_start
 """
 _LONG_AGO = """
-    UPDATE segments_segment s SET created_at = created_at - interval '1 hour' FROM datasources_datasource d
+    UPDATE segments_segment s SET created_at = s.created_at - interval '1 hour' FROM datasources_datasource d
     WHERE d.id = s.datasource_id AND d.name = %s AND s.used RETURNING s.id
 """
 _TASKS = """
@@ -60,7 +60,7 @@ def quiet(house: House, datasource: str) -> None:
     assert house.sql(_LONG_AGO, datasource)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 def test_intervals_are_partitioned_once_and_a_late_append_makes_one_pending_again(house: House) -> None:
     topic = house.topic()
     spec = house.kafka_spec(topic)

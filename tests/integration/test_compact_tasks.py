@@ -112,10 +112,10 @@ def test_intervals_that_need_nothing_are_not_asked_one_by_one(
 ) -> None:
     """Each has two small segments, of tasks with different metrics, which are not merged with each other."""
     a_writer(source, "task-2", metricsSpec=[{"type": "count", "name": "n"}], granularitySpec={"rollup": True})
-    for writer in (TASK, "task-2"):
+    for first, writer in ((0, TASK), (500, "task-2")):
         epoch = start(source, task=writer)
         for day in range(30):
-            records = {0: [(1000 * day + 5 * len(writer), 1000 * day + 5 * len(writer) + 5)]}
+            records = {0: [(1000 * day + first, 1000 * day + first + 5)]}
             send(request(epoch, segments=[segment(records, DAY + day * timedelta(days=1))]), task=writer)
     with CaptureQueriesContext(connection) as one:
         assert submitted(root, id="one", **OF_A_DAY).status == "SUCCESS"
