@@ -106,9 +106,12 @@ class HeadgateView(APIView):
         return name or None
 
     def flag(self, name: str) -> bool:
-        """A Druid-style flag: given without a value, or with one other than false."""
-        value = self.request.query_params.get(name)
-        return value is not None and value.lower() not in ("false", "0")
+        """A Druid-style flag: it is given, with whatever value. Those that are ``true`` or not: ``is_true``."""
+        return name in self.request.query_params
+
+    def is_true(self, name: str) -> bool:
+        """A parameter that Druid reads as a boolean: anything but ``true`` is false, no value too."""
+        return self.request.query_params.get(name, "").lower() == "true"
 
 
 def _measure_chunked(request: Request) -> None:

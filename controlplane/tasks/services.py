@@ -182,12 +182,16 @@ def create_replay(
     return task
 
 
+class EndedAlready(Conflict):
+    """It can't be told to end any more."""
+
+
 def stop_task(*, user: User, task: Task, finish: bool = False) -> Task:
-    """Ask a task to end: with ``finish`` it publishes what it holds, else it releases it. Raises ``Conflict``."""
+    """Ask a task to end: with ``finish`` it publishes what it holds, else it releases it. Raises ``EndedAlready``."""
     require(user, Action.OPERATE, task.datasource.team)
     with transaction.atomic():
         if not set_goal(task, Goal.FINISH if finish else Goal.STOP):
-            raise Conflict(f"Task {task.pk} has ended already.")
+            raise EndedAlready(f"Task {task.pk} has ended already.")
         _record(user, task, "finish" if finish else "stop")
     task.refresh_from_db()
     return task

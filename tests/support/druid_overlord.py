@@ -44,7 +44,11 @@ _SPEC: dict[str, Any] = {
 
 def asked(overlord: str, path: str, body: Any = None, method: str = "") -> dict[str, Any]:
     """Status, media type and body, as text where it is no JSON."""
-    data = None if body is None else json.dumps(body).encode()
+    return sent(overlord, path, None if body is None else json.dumps(body).encode(), method)
+
+
+def sent(overlord: str, path: str, data: bytes | None, method: str = "") -> dict[str, Any]:
+    """The same of a body as it stands."""
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{overlord}{path}", data, headers, method=method or None)
     try:
@@ -146,16 +150,19 @@ def fits(ours: Any, theirs: Any, where: str = "") -> list[str]:
     if ours is None or theirs is None:
         return []
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        if not where.endswith(_BY_NAME) and set(ours) != set(theirs):
+        if where.endswith(_BY_NAME):
+            one, other = ([*shape.values()] for shape in (ours, theirs))
+            return fits(merged(one), merged(other), f"{where}/*") if one and other else []
+        if set(ours) != set(theirs):
             return [f"{where}: {sorted(set(ours) ^ set(theirs))}"]
-        pairs = [(merged(list(ours.values())), merged(list(theirs.values())))] if where.endswith(_BY_NAME) else []
-        named = pairs if pairs or not ours or not theirs else [(ours[n], theirs[n]) for n in ours]
-        names = ["*"] * len(pairs) or list(ours)
-        return [f for (a, b), n in zip(named, names, strict=True) for f in fits(a, b, f"{where}/{n}")]
+        return [fault for name in ours for fault in fits(ours[name], theirs[name], f"{where}/{name}")]
     if isinstance(ours, list) and isinstance(theirs, list):
         return fits(ours[0], theirs[0], f"{where}/0") if ours and theirs else []
     return [] if ours == theirs else [f"{where}: {ours} is no {theirs}"]
 
 
 # Objects whose fields are names that differ from one installation to the next.
-_BY_NAME = ("taskStatus", "lockedIntervals/v2", "currCapacityUsedByTaskType", "/status/properties")
+_BY_NAME = (
+    *("taskStatus", "lockedIntervals/v2", "currCapacityUsedByTaskType", "/status/properties", "/loadstatus"),
+    *("/loadstatus?simple", "/loadstatus?full", "/loadstatus?full/*", "/v1/rules", "/minimumLag"),
+)

@@ -3,10 +3,10 @@
 The address is an Overlord's, whose sampler reads records and evaluates transforms and filters. The answers go to
 ``tests/golden`` with Druid's version in them: ``druid_expressions.json`` has few expressions with values of every kind,
 ``druid_sampler.json`` what it answers to each body of ``druid_corpus``. Tests hold ours against them and need no Druid.
-``druid_overlord.json`` has what the Overlord says of itself and of its tasks, ``druid_specs.json`` what its GET shows
-of specs, ``druid_supervisors.json`` its list of supervisors. The name of one of them behind the address
-(``expressions``, ``sampler``, ``overlord``, ``specs``, ``list``) records that one alone; the name of a section behind
-``sampler`` that section, and what was not recorded before.
+``druid_overlord.json`` has what the Overlord says of itself and of its tasks, ``druid_walk.json`` what a client's calls
+get, ``druid_specs.json`` what its GET shows of specs, ``druid_supervisors.json`` its list of supervisors. The name of
+one of them behind the address (``expressions``, ``sampler``, ``overlord``, ``walk``, ``specs``, ``list``) records that
+one alone; the name of a section behind ``sampler`` that section, and what was not recorded before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support import druid_overlord, druid_specs
+from tests.support import druid_overlord, druid_specs, druid_walk
 from tests.support.druid_corpus import GOLDEN as SAMPLER
 from tests.support.druid_corpus import cases
 
@@ -196,6 +196,7 @@ def main(overlord: str, wanted: str = "", section: str = "") -> None:
         "sampler": _record_sampler,
         "expressions": _record_expressions,
         "overlord": druid_overlord.record,
+        "walk": druid_walk.record,
         "specs": druid_specs.record,
         "list": druid_specs.record_list,
     }

@@ -16,7 +16,7 @@ from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.tasks import IN_STATE, MOST_TASKS, limit_of, of_type
 from controlplane.common.errors import InvalidInput
 from controlplane.tasks import capacity, selectors
-from controlplane.tasks.models import Status, task_types
+from controlplane.tasks.models import Status
 
 
 class LeaderView(DruidView):
@@ -47,6 +47,16 @@ class IsLeaderView(DruidView):
         return Response({"leader": True})
 
 
+@extend_schema_view(get=extend_schema(operation_id="druid_coordinator_leader"))
+class CoordinatorLeaderView(LeaderView):
+    pass
+
+
+@extend_schema_view(get=extend_schema(operation_id="druid_coordinator_is_leader"))
+class CoordinatorIsLeaderView(IsLeaderView):
+    pass
+
+
 class WorkersView(DruidView):
     @extend_schema(
         operation_id="druid_list_workers",
@@ -69,7 +79,7 @@ class _TasksInState(DruidView):
         tasks = selectors.list_tasks(self.actor).filter(IN_STATE[self.state])
         kind = request.query_params.get("type")
         if kind:
-            tasks = of_type(tasks, kind) if kind in task_types() else tasks.none()
+            tasks = of_type(tasks, kind)
         return Response([shapes.task_status(t) for t in tasks[: limit_of(most)]])
 
 

@@ -2,10 +2,12 @@
 
 from django.urls import path
 
-from controlplane.api.druid import compaction, datasources, marks, metadata, rules
+from controlplane.api.druid import cluster, compaction, datasources, marks, metadata, rules
 
 app_name = "druid-coordinator"
 urlpatterns = [
+    path("leader", cluster.CoordinatorLeaderView.as_view(), name="leader"),
+    path("isLeader", cluster.CoordinatorIsLeaderView.as_view(), name="is-leader"),
     path("datasources", datasources.DatasourcesView.as_view(), name="datasources"),
     path("datasources/<str:name>", datasources.DatasourceView.as_view(), name="datasource"),
     path("datasources/<str:name>/markUnused", marks.MarkUnusedView.as_view(), name="mark-unused"),

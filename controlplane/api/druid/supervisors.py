@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -58,12 +58,12 @@ class SupervisorsView(DruidView):
         responses={(200, "application/json"): described.SUPERVISORS},
     )
     def get(self, request: Request) -> Response:
-        """An array of ids; of objects with `?full` or `?state=true`."""
+        """An array of ids; of objects with `?full`, whatever its value, or `?state=true`."""
         supervisors: list[Any] = list(selectors.list_supervisors(self.actor)[:MOST_SUPERVISORS])
         merging = list(supervision.listed(self.actor)[:MOST_SUPERVISORS])
         if self.flag("full"):
             return Response([*map(shapes.supervisor_full, supervisors), *map(autocompact.full_of, merging)])
-        if self.flag("state"):
+        if self.is_true("state"):
             return Response([*map(shapes.supervisor_state, supervisors), *map(autocompact.state_of, merging)])
         return Response([*(s.pk for s in supervisors), *(supervision.id_of(row.datasource) for row in merging)])
 
@@ -77,7 +77,7 @@ class SupervisorsView(DruidView):
     def post(self, request: Request) -> Response:
         """Create a supervisor or change its spec; answers `{"id": id}`. The type `autocompact` merges segments."""
         if supervision.is_one(request.data):
-            comment, same = request.headers.get(COMMENT, ""), self.flag("skipRestartIfUnmodified")
+            comment, same = request.headers.get(COMMENT, ""), self.is_true("skipRestartIfUnmodified")
             return Response(
                 {
                     "id": supervision.submit(
@@ -89,7 +89,7 @@ class SupervisorsView(DruidView):
             user=self.actor,
             document=request.data,
             team_name=self.team_name,
-            skip_unmodified=self.flag("skipRestartIfUnmodified"),
+            skip_unmodified=self.is_true("skipRestartIfUnmodified"),
         )
         return Response({"id": made.pk})
 
@@ -185,8 +185,11 @@ class ResetOffsetsView(DruidView):
         responses={(200, "application/json"): described.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Set some partitions' stored offsets, by Druid's `partitions.partitionOffsetMap`."""
+        """Set some partitions' stored offsets, by Druid's `partitionOffsetMap`; without a body forget all."""
         supervisor = _active(self.actor, supervisor_id)
+        if not request.body:
+            resetting.reset(user=self.actor, supervisor=supervisor)
+            return Response({"id": supervisor_id})
         topic, offsets = shapes.partition_offsets(request.data)
         resetting.reset_offsets(user=self.actor, supervisor=supervisor, topic=topic, offsets=offsets)
         return Response({"id": supervisor_id})
@@ -288,3 +291,8 @@ class TerminateView(DruidView):
         """Answers `{"id": id}`."""
         services.terminate(user=self.actor, supervisor=_active(self.actor, supervisor_id))
         return Response({"id": supervisor_id})
+
+
+@extend_schema_view(post=extend_schema(operation_id="druid_shut_down_supervisor", deprecated=True))
+class ShutdownView(TerminateView):
+    """What Druid called it before: older scripts do."""

@@ -58,4 +58,5 @@ urlpatterns = [
     path("supervisor/<str:supervisor_id>/suspend", supervisors.SuspendView.as_view(), name="supervisor-suspend"),
     path("supervisor/<str:supervisor_id>/resume", supervisors.ResumeView.as_view(), name="supervisor-resume"),
     path("supervisor/<str:supervisor_id>/terminate", supervisors.TerminateView.as_view(), name="supervisor-terminate"),
+    path("supervisor/<str:supervisor_id>/shutdown", supervisors.ShutdownView.as_view(), name="supervisor-shutdown"),
 ]
