@@ -54,7 +54,7 @@ class Shape:
 
     @property
     def still(self) -> Table:
-        """As part of a page that can't sort it: its heads lead nowhere."""
+        """Without links in its heads, for a page that can't sort it."""
         return Table(self, self.default, still=True)
 
     def asked(self, query: Mapping[str, str]) -> Table:

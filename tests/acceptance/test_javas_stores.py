@@ -17,7 +17,7 @@ __all__ = ["secured"]  # a fixture
 
 @pytest.fixture
 def properties(house: House, secured: Secured, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """As in a spec of Druid, where JKS is what no type means; the folder is one that web and worker may read."""
+    """Those of a spec of Druid, where JKS is what no type means; the folder is one that web and worker may read."""
     stores = {n: v for n, v in in_folder(secured, tmp_path, "JKS").items() if not n.endswith(".type")}
     with house.set_up_with(HEADGATE_KEY_FOLDER=str(tmp_path)):
         yield mutual(secured, **stores)

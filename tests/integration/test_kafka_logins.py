@@ -70,7 +70,7 @@ def test_stores_in_the_operators_folder(secured: Secured, tmp_path: Path, settin
 def test_a_supervisor_whose_stores_are_javas_own(
     secured: Secured, tmp_path: Path, settings: Any, cast: Cast, house: House
 ) -> None:
-    """As a spec of Druid has them: no type is named, as JKS is what Kafka takes a store for."""
+    """Those of a spec of Druid: no type is named, since JKS is what Kafka takes a store for."""
     settings.KEY_FOLDER = str(tmp_path)
     stores = {n: v for n, v in in_folder(secured, tmp_path, "JKS").items() if not n.endswith(".type")}
     spec = house.kafka_spec(secured.topic)

@@ -56,7 +56,7 @@ def test_programs_make_fields_of_a_record() -> None:
     ],
 )
 def test_what_finds_a_place_takes_a_part_or_counts(program: str, value: Any, made: str) -> None:
-    """As of what Druid's library has them, in Java's characters."""
+    """Answers of the library that Druid has, in characters of Java."""
     assert found(program, {"v": value}) == made
 
 
