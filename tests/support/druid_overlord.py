@@ -48,7 +48,7 @@ def asked(overlord: str, path: str, body: Any = None, method: str = "") -> dict[
 
 
 def sent(overlord: str, path: str, data: bytes | None, method: str = "") -> dict[str, Any]:
-    """The same of a body as it stands."""
+    """What it answers to a body that is sent as it stands."""
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{overlord}{path}", data, headers, method=method or None)
     try:
