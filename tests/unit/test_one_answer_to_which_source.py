@@ -21,6 +21,7 @@ APART = ("controlplane/embedded/", "/migrations/")
 OF_DOCUMENTS = {
     "controlplane/connections/admission.py",
     "controlplane/connections/named.py",
+    "controlplane/compaction/rewrites.py",  # of the task that it submits
     "controlplane/supervisors/importing.py",
     "controlplane/tasks/diagnosis.py",  # which options a spec sets
     "controlplane/tasks/batch_places.py",
