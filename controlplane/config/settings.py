@@ -325,6 +325,8 @@ LAG_RETENTION = env.duration("HEADGATE_LAG_RETENTION", "P30D")
 EVENT_RETENTION = env.duration("HEADGATE_EVENT_RETENTION", "P90D")
 # What is older is purged from the quarantine, and of each datasource the oldest payloads beyond this size.
 QUARANTINE_RETENTION = env.duration("HEADGATE_QUARANTINE_RETENTION", "P90D")
+# How many records of files that can't be read a batch task puts there at most.
+BATCH_QUARANTINED = env.number("HEADGATE_BATCH_QUARANTINED", 10_000, least=0)
 QUARANTINE_BYTES = env.number("HEADGATE_QUARANTINE_MEBIBYTES", 1024) * 1024 * 1024
 # A test's file that makes one datasource's applications fail at named places. Never set in production.
 FAILPOINTS_FILE = env.text("HEADGATE_FAILPOINTS", "")

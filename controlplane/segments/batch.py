@@ -29,9 +29,10 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource, append_version
 from controlplane.segments.fence import LockedFence, PublishRefused
 from controlplane.segments.marking import Chosen, mark_unused
-from controlplane.segments.models import IndexerFence, Interval, Segment
+from controlplane.segments.models import IndexerFence, Interval, QuarantinedRecord, Segment
 from controlplane.segments.registering import Registration, keep_schemas
 from ingestion.specs.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest
+from ingestion.specs.causes import cause_of
 from ingestion.specs.protocol import PublishRequest, Refusal
 
 MOST_INPUTS = 20_000  # segments that a task reads
@@ -108,6 +109,7 @@ def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPubli
         place.task_id, NUMBER, _as_publish(request), _versioned(fence, place, version), {}, timezone.now()
     ).register([])
     _note_partitions(place, request)
+    _keep_quarantined(place, request)
     return BatchPublishAnswer(segment_ids=registered, replaced=replaced)
 
 
@@ -122,10 +124,40 @@ def _note_partitions(place: BatchPlace, request: BatchPublishRequest) -> None:
         c.execute(_PARTITIONED, {**given, "starts": starts, "ends": ends})
 
 
+def _keep_quarantined(place: BatchPlace, request: BatchPublishRequest) -> None:
+    """Once, as the publish is, however often Spark has read them."""
+    now = timezone.now()
+    QuarantinedRecord.objects.bulk_create(
+        (
+            QuarantinedRecord(
+                place=record.place,
+                datasource=place.datasource,
+                task_id=place.task_id,
+                partition=0,
+                offset=record.position,
+                delivery_count=0,
+                reason=record.reason,
+                error=record.error,
+                cause=cause_of(record.reason, record.error).fingerprint,
+                payload=record.payload,
+                publish_id=request.publish_id,
+                created_at=now,
+            )
+            for record in request.quarantined
+        ),
+        batch_size=1_000,
+    )
+
+
 def _check(request: BatchPublishRequest) -> None:
     said, files = request.counters, request.segments
     if said.published != sum(f.rows for f in files):
         raise InvalidInput(f"The counters say {said.published} rows, the segments {sum(f.rows for f in files)}.")
+    if not said.quarantined == len(request.quarantined) <= said.unparseable:
+        raise InvalidInput(
+            f"The counters say {said.quarantined} quarantined of {said.unparseable} unparseable records, and "
+            f"{len(request.quarantined)} came."
+        )
     if sum(len(f.columns) for f in files) > MOST_COLUMNS:
         raise InvalidInput(f"The segments have more than {MOST_COLUMNS:,} columns in all.")
     for file in files:

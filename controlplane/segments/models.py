@@ -281,7 +281,9 @@ class QuarantinedRecord(models.Model):
         THROWN_AWAY = "thrown_away", "thrown away by a replay"
         PRODUCED = "produced", "produced again"
 
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="quarantined")
+    # None for a record of a file: which file, and where in it, says ``place``; the byte or row is the offset, too.
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="quarantined")
+    place = models.TextField(default="", db_default="")
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="quarantined")
     task_id = models.CharField(max_length=300)
     partition = models.IntegerField()
@@ -331,6 +333,7 @@ class FaultyRecord(models.Model):
     """A record that was stored although a field of it was no good: as many of a task as its report shows."""
 
     reason = "processed_with_error"
+    place = ""  # of topics alone: what files have of these, their task's row keeps
 
     source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="faulty")
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="faulty")

@@ -23,7 +23,7 @@ from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors.quarantine import Choice, QuarantineFilter, chosen, matching
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.replays import Started, reader_of, replay
+from controlplane.supervisors.replays import OF_FILES, Started, reader_of, replay
 from controlplane.supervisors.services import submit_supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
@@ -129,6 +129,8 @@ def try_spec(*, user: User, datasource: Datasource, cause: str, document: Any) -
     records = _newest(user, _waiting(datasource, cause))
     if not records:
         raise NotFound(f"No record of cause {cause!r} waits in this quarantine.")
+    if any(record.source is None for record in records):
+        raise Conflict(OF_FILES)
     asked = {**document, "samplerConfig": {"numRows": TRIED}} if isinstance(document, dict) else document
     spec, answer = take_sample(user=user, document=asked, kept=[_as_kept(record) for record in records])
     _check_datasource(spec.datasource, datasource)

@@ -24,6 +24,12 @@ from controlplane.teams.permissions import Action, require
 from ingestion.specs import IOConfig, parse_supervisor_spec
 from ingestion.specs import secrets as spec_secrets
 
+OF_FILES = (
+    "These records, or some of them, are of files, which have no topic: they are not replayed. Mend the file or the "
+    "spec, and submit a batch task that reads the file again; or export the records, mend them, and submit a task with "
+    "appendToExisting that reads these."
+)
+
 
 @dataclass(frozen=True)
 class Started:
@@ -46,9 +52,10 @@ def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Rep
     if known.get(pk=datasource.pk).deleted_at is not None:
         raise Conflict(f"The datasource {datasource.name} is deleted: submit a spec that names it first.")
     found = chosen(datasource, choice)
-    sources = Source.objects.filter(
-        pk__in=found.filter(state=QuarantinedRecord.State.KEPT).order_by().values("source").distinct()
-    ).select_related("datasource__team")
+    kept = found.filter(state=QuarantinedRecord.State.KEPT).order_by()
+    if kept.filter(source=None).exists():
+        raise Conflict(OF_FILES)
+    sources = Source.objects.filter(pk__in=kept.values("source").distinct()).select_related("datasource__team")
     started, records = [], 0
     for source in sources.order_by("pk"):
         identifier = task_id("replay", datasource.name, timezone.now())
@@ -77,8 +84,10 @@ def _record(user: User, datasource: Datasource, choice: Choice, mode: Task.Repla
     )
 
 
-def reader_of(source: Source) -> dict[str, Any]:
+def reader_of(source: Source | None) -> dict[str, Any]:
     """Spec and secrets: of the supervisor that reads the source, else of the last that did. Raises ``Conflict``."""
+    if source is None:
+        raise Conflict(OF_FILES)
     for supervisor in Supervisor.objects.filter(datasource=source.datasource_id).order_by("-created_at"):
         version = supervisor.current
         if _reads(source, version.io_config, supervisor.owner):

@@ -34,9 +34,11 @@ from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.batch import BatchSpec, BatchTaskSpec, parse_batch_spec
 from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest, Reachable
 from ingestion.specs.compaction import InputSegment
+from ingestion.specs.counters import Counters
 from ingestion.specs.input_source import DruidInputSource
 from ingestion.specs.intervals import interval_ms
 from ingestion.specs.partitions import effect_of
+from ingestion.specs.publish_limits import MOST_QUARANTINED
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -150,6 +152,7 @@ def _assignment(task: Task) -> BatchAssignment:
             locations=settings.INPUT_LOCATIONS,
             address_policy=settings.ADDRESS_POLICY,
         ),
+        most_quarantined=min(settings.BATCH_QUARANTINED, MOST_QUARANTINED),
         failpoints=_failpoints(task),
     )
 
@@ -181,10 +184,22 @@ def _prepared_and_published(task: Task, place: BatchPlace, request: BatchPublish
 def _published(task: Task, place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
     answer = publish_batch(place, request)
     said = f"Published {len(answer.segment_ids):,} segments; {answer.replaced:,} were overwritten."
+    said += _unkept(request.counters)
     Task.objects.filter(pk=task.pk).update(message=said, unread=[one.model_dump() for one in request.unread])
     if not end_task(task):
         raise Conflict(f"Task {task.pk} has ended already.")
     return answer
+
+
+def _unkept(counters: Counters) -> str:
+    """How many records could not be read and are not in quarantine either: nothing where all are."""
+    beyond = counters.unparseable - counters.quarantined
+    if not beyond:
+        return ""
+    return (
+        f" {counters.unparseable:,} records could not be read: {counters.quarantined:,} are in quarantine, and "
+        f"{beyond:,} beyond HEADGATE_BATCH_QUARANTINED, or 16 MiB, are not kept."
+    )
 
 
 def _span(text: str) -> tuple[datetime, datetime]:

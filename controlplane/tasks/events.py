@@ -62,12 +62,16 @@ def _is_time(task: Task) -> bool:
 
 def _quarantined(task: Task, records: int) -> str:
     last = (
-        QuarantinedRecord.objects.filter(task_id=task.pk).only("partition", "offset", "error").order_by("-id").first()
+        QuarantinedRecord.objects.filter(task_id=task.pk)
+        .only("place", "partition", "offset", "error")
+        .order_by("-id")
+        .first()
     )
     many = "1 record was" if records == 1 else f"{records} records were"
     if last is None:  # purged already
         return f"{many} quarantined."
-    return f"{many} quarantined. The last, partition {last.partition}, offset {last.offset}: {_shortened(last.error)}"
+    place = last.place or f"partition {last.partition}, offset {last.offset}"
+    return f"{many} quarantined. The last, {place}: {_shortened(last.error)}"
 
 
 def _add(task: Task, kind: SourceEvent.Kind, detail: str, alarm: bool = False) -> None:

@@ -221,6 +221,8 @@ def _indexer_rows(task: Task) -> list[IndexerRow]:
 
 
 def _parse_exceptions(user: User, task: Task) -> list[QuarantinedRecord | FaultyRecord]:
+    if task.is_batch:
+        return []  # its row keeps those that are shown, with their faulty fields: see ``Task.unread``
     most = _saved_exceptions(task)
     records: list[QuarantinedRecord | FaultyRecord] = [
         *list_quarantined_by(user, task.pk)[:most],

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ingestion.batch.containers import rows_in
 from ingestion.batch.inputs import Inputs
+from ingestion.batch.kept import Kept, Room
 from ingestion.batch.lines import Line, format_in, lines_of, opened
 from ingestion.batch.rows import rows_of
 from ingestion.batch.splits import Part, Split
@@ -76,6 +77,7 @@ class Told:
     outside: int = 0  # of the spec's intervals
     unparseable: int = 0
     unread: list[UnreadRecord] = field(default_factory=list)  # the first of them
+    kept: Kept = field(default_factory=Kept)  # of the unparseable ones
 
     @property
     def parse_exceptions(self) -> int:
@@ -85,11 +87,13 @@ class Told:
 class Reader:
     """Reads splits, one after the other. Close it.
 
-    ``careful``: in a child process, since a record may have killed the process that tried before.
+    ``room``: for what of a split goes into quarantine. ``careful``: in a child process, since a record may have killed
+    the process that tried before.
     """
 
-    def __init__(self, spec: BatchSpec, inputs: Inputs, storage: DeepStorage, *, careful: bool) -> None:
+    def __init__(self, spec: BatchSpec, inputs: Inputs, storage: DeepStorage, room: Room, *, careful: bool) -> None:
         self._spec = spec
+        self._room = room
         self._inputs = inputs
         self._storage = storage
         self._careful = careful
@@ -177,6 +181,8 @@ class Reader:
         for index, error in sorted({**lost, **faulty}.items()):
             if len(told.unread) < MOST_UNREAD:
                 told.unread.append(_unread(lines[index], error, stored=index in faulty))
+        for index, error in sorted(lost.items()):
+            told.kept.add(lines[index], error, self._room, crashed=index in decoded.crashed)
         check_parse_exceptions(self._spec, told.parse_exceptions, told.unread)
         return rows
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pyspark import TaskContext
 
 from ingestion.batch.inputs import Inputs
+from ingestion.batch.kept import Room
 from ingestion.batch.reading import Chunk, Reader, Told
 from ingestion.batch.splits import Split
 from ingestion.batch.writing import Written, write
@@ -50,10 +51,10 @@ class Failed:
     unread: tuple[UnreadRecord, ...] = ()
 
 
-def read(assignment: str) -> Callable[[Iterable[Split]], Iterator[tuple[int, Chunk | Told | Failed]]]:
+def read(assignment: str, room: Room) -> Callable[[Iterable[Split]], Iterator[tuple[int, Chunk | Told | Failed]]]:
     """For ``mapPartitions``: chunks, and after those of a split what became of its records. By the split's number.
 
-    ``assignment``: JSON of ``BatchAssignment``.
+    ``assignment``: JSON of ``BatchAssignment``; ``room``: for what of a split goes into quarantine.
     """
 
     def of_splits(splits: Iterable[Split]) -> Iterator[tuple[int, Chunk | Told | Failed]]:
@@ -62,7 +63,7 @@ def read(assignment: str) -> Callable[[Iterable[Split]], Iterator[tuple[int, Chu
         context = TaskContext.get()
         again = context is not None and context.attemptNumber() > 0
         storage = open_deep_storage(told.deep_storage)
-        reader = Reader(told.spec, Inputs(told.reachable), storage, careful=again)
+        reader = Reader(told.spec, Inputs(told.reachable), storage, room, careful=again)
         try:
             for split in splits:
                 yield from _read(reader, split, Failpoints(told.failpoints))

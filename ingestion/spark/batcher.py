@@ -20,6 +20,7 @@ from pyspark import RDD, SparkContext, StorageLevel
 from ingestion.batch.bins import bins_of
 from ingestion.batch.errors import InputChanged
 from ingestion.batch.inputs import Inputs
+from ingestion.batch.kept import Room, of_all
 from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Chunk, Place, Told, check_parse_exceptions
 from ingestion.batch.splits import Split, splits_of
@@ -31,7 +32,13 @@ from ingestion.spark.batch_work import Failed, Order, read, written
 from ingestion.spark.dealing import dealt_by_keys, dealt_by_rows, samples_of
 from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
-from ingestion.specs.batch_protocol import MOST_COLUMNS, MOST_SEGMENTS, BatchAssignment, BatchPublishRequest
+from ingestion.specs.batch_protocol import (
+    MOST_COLUMNS,
+    MOST_SEGMENTS,
+    BatchAssignment,
+    BatchPublishRequest,
+    FileRecord,
+)
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import EndRequest, HeartbeatRequest, SegmentFile, UnreadRecord
 from ingestion.task.ending import Ending
@@ -74,6 +81,7 @@ class Batcher:
         self._message = "Looking for what there is to read."
         self._phase, self._parts = "", 0
         self._unread: list[UnreadRecord] = []
+        self._quarantined: list[FileRecord] = []
         self._over = threading.Event()  # the control plane has no use for it any more
         self._done = threading.Event()
         self._stopped = False
@@ -127,11 +135,13 @@ class Batcher:
         slots = self._assignment.slots
         splits = splits_of(spec, Inputs(self._assignment.reachable), slots, self._assignment.inputs)
         self._begin("Reading", len(splits), "splits")
-        chunks = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain))
+        room = Room.of_split(self._assignment.most_quarantined, len(splits))
+        chunks = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain, room))
         found = chunks.persist(StorageLevel.DISK_ONLY)
         rows, held, told = self._read(found, splits)
+        self._quarantined = of_all((t.kept for t in told), self._assignment.most_quarantined)
         if not rows:
-            return [], _counters(told, 0)
+            return [], _counters(told, 0, len(self._quarantined))
         dealt, count = self._dealt(found, rows, held)
         self._begin("Writing", count, "parts")
         done = self._collected(dealt.mapPartitions(written(Order(plain, self._url, self._token))))
@@ -141,7 +151,7 @@ class Batcher:
         found.unpersist()
         files = sorted((f for w in done for f in w.files), key=lambda f: (f.interval_start, f.interval_end, f.path))
         _check_size(files)
-        return files, _counters(told, sum(f.rows for f in files))
+        return files, _counters(told, sum(f.rows for f in files), len(self._quarantined))
 
     def _dealt(self, found: RDD[Any], rows: Counter[Place], held: Sequence[pa.Schema]) -> tuple[RDD[Any], int]:
         """What each writer gets, a Spark partition each, and how many these are."""
@@ -215,6 +225,7 @@ class Batcher:
             counters=counters,
             read=[s.id for s in self._assignment.inputs],
             unread=self._unread,
+            quarantined=self._quarantined,
         )
         # Without an answer it is sent again; one that was taken has ended the task.
         answer = until_answered(lambda: self._client.publish_batch(request), LONGEST_S, self._silence.met)
@@ -262,7 +273,7 @@ def _without_rows(item: tuple[int, Chunk | Told | Failed]) -> tuple[Place, int, 
     return (found.place, found.rows, found.held) if isinstance(found, Chunk) else found
 
 
-def _counters(told: Sequence[Told], rows: int) -> Counters:
+def _counters(told: Sequence[Told], rows: int, quarantined: int) -> Counters:
     """Of the whole task; ``rows``: in segments."""
     processed = sum(t.processed for t in told)
     filtered, outside = sum(t.filtered for t in told), sum(t.outside for t in told)
@@ -275,6 +286,7 @@ def _counters(told: Sequence[Told], rows: int) -> Counters:
         outside_window=outside,
         unparseable=sum(t.unparseable for t in told),
         processed_with_error=sum(t.with_error for t in told),
+        quarantined=quarantined,
         input_bytes=sum(t.input_bytes for t in told),
     )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Base64Bytes, Field
 
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.base import Message
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.compaction import InputSegment
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import MOST_UNREAD, SegmentFile, UnreadRecord
+from ingestion.specs.protocol import MOST_UNREAD, SegmentFile, Told, UnreadRecord
+from ingestion.specs.publish_limits import MOST_QUARANTINED
 
 MOST_SEGMENTS = 20_000  # of one task: all are registered in one transaction
 MOST_COLUMNS = 500_000  # of all of them together: each lists its own
@@ -25,6 +27,16 @@ class Reachable(Message):
     address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
 
 
+class FileRecord(Message):
+    """A record of a file that could not be read, for the quarantine."""
+
+    place: Told = Field(min_length=1, max_length=2_000)  # the file, and the byte or row where it begins
+    position: int = Field(ge=0)  # that byte or row
+    reason: Literal["unparseable", "decoder_crash"]
+    error: Told = Field(max_length=2_000)
+    payload: Base64Bytes  # of a file without lines: its row as JSON
+
+
 class BatchAssignment(Message):
     """What a driver is to do. Asking for it takes a new epoch: whoever asked before may publish no more."""
 
@@ -36,6 +48,7 @@ class BatchAssignment(Message):
     version: str  # in the files' paths; the publish decides under which one they are registered
     reachable: Reachable
     inputs: list[InputSegment] = Field(default_factory=list)  # of the input source druid
+    most_quarantined: int = Field(default=0, ge=0, le=MOST_QUARANTINED)  # records that can't be read, with payloads
     failpoints: dict[str, str] = Field(default_factory=dict)
 
 
@@ -48,6 +61,7 @@ class BatchPublishRequest(Message):
     counters: Counters
     read: list[UUID] = Field(default_factory=list)  # the segments of the assignment's ``inputs``
     unread: list[UnreadRecord] = Field(default_factory=list, max_length=MOST_UNREAD)
+    quarantined: list[FileRecord] = Field(default_factory=list, max_length=MOST_QUARANTINED)
 
 
 class BatchPublishAnswer(Message):

@@ -1,4 +1,4 @@
-"""How far a batch task is, and which records it could not read: on its page, in its reports, and nowhere else."""
+"""How far a batch task is, and which records it could not read: on its page, and in its reports."""
 
 from __future__ import annotations
 

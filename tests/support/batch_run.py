@@ -12,6 +12,7 @@ import pandas as pd
 
 from ingestion.batch.bins import bins_of
 from ingestion.batch.inputs import Inputs
+from ingestion.batch.kept import MOST_BYTES, Room
 from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.splits import dealt_out, splits_of
@@ -25,6 +26,7 @@ from ingestion.specs.protocol import SegmentFile
 from tests.support.column_ids import some_ids
 
 START_MS, DAY_MS = 1_735_689_600_000, 86_400_000  # 2025-01-01
+ROOM = Room(100, MOST_BYTES)
 JSON, CSV = {"type": "json"}, {"type": "csv", "findColumnsFromHeader": True}
 
 
@@ -65,6 +67,7 @@ class Run:
         deep: Path | None = None,
         segments: Sequence[InputSegment] = (),
         reachable: Reachable | None = None,
+        room: Room = ROOM,
     ) -> None:
         inputs = Inputs(reachable or Reachable(local_folders=[str(folder)]))
         whole = [p for s in splits_of(spec, inputs, 1, segments) for p in s.parts]
@@ -72,7 +75,7 @@ class Run:
         self.spec, self.told = spec, [Told(s.number) for s in self.splits]
         self.chunks: list[tuple[int, Chunk]] = []
         storage = LocalStorage((deep or folder) / "deep", fsync=False)
-        reader = Reader(spec, inputs, storage, careful=careful)
+        reader = Reader(spec, inputs, storage, room, careful=careful)
         try:
             for split, told in zip(self.splits, self.told, strict=True):
                 self.chunks += [(split.number, chunk) for chunk in reader.chunks(split, told)]

@@ -119,10 +119,7 @@ def export_chunks(records: QuerySet[QuarantinedRecord]) -> Iterator[bytes]:
 def _line(record: QuarantinedRecord) -> bytes:
     values = {
         "id": record.pk,
-        "topic": record.source.topic,
-        "topic_id": record.source.topic_id,
-        "partition": record.partition,
-        "offset": record.offset,
+        **_place(record),
         "timestamp_ms": record.timestamp_ms,
         **_bytes_as("key", record.key),
         **_bytes_as("payload", record.payload),
@@ -135,6 +132,17 @@ def _line(record: QuarantinedRecord) -> bytes:
         "quarantined_at": record.created_at.isoformat(),
     }
     return json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _place(record: QuarantinedRecord) -> dict[str, Any]:
+    if record.source is None:
+        return {"place": record.place, "position": record.offset}
+    return {
+        "topic": record.source.topic,
+        "topic_id": record.source.topic_id,
+        "partition": record.partition,
+        "offset": record.offset,
+    }
 
 
 def _bytes_as(name: str, value: bytes | memoryview | None) -> dict[str, str | None]:

@@ -227,9 +227,10 @@ class QuarantinedSerializer(serializers.Serializer[Any]):
     """A poison record, or in a task's report one with a faulty field, with the beginning of its payload."""
 
     id = serializers.SerializerMethodField(help_text="Its number in the quarantine; null for one that is not there.")
-    source = SourceSerializer()  # type: ignore[assignment]  # the stubs know Field.source only
+    source = SourceSerializer(allow_null=True, help_text="Null: it is of a file.")  # type: ignore[assignment]  # the stubs know Field.source only
+    place = serializers.CharField(help_text="Of a record of a file: which, and the byte or row where it begins.")
     partition = serializers.IntegerField()
-    offset = serializers.IntegerField()
+    offset = serializers.IntegerField(help_text="Of a record of a file: that byte or row.")
     timestamp = serializers.SerializerMethodField(help_text="The record's own, from Kafka.")
     delivery_count = serializers.IntegerField()
     reason = serializers.CharField()

@@ -1,0 +1,65 @@
+"""Records of files that can't be read, for the quarantine: so many of a split at most, and so many of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ingestion.batch.lines import Line
+from ingestion.specs.batch_protocol import FileRecord
+
+MOST_BYTES = 16 * 1024 * 1024  # of payloads of a task: they are published in one message
+_READ_BYTES = 64 * 1024 * 1024  # that the driver holds of all splits together, about
+_LEAST_BYTES = 16 * 1024  # of a split
+_LONGEST_ERROR, _LONGEST_PLACE = 2_000, 2_000
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much of it is kept."""
+
+    records: int
+    size_bytes: int
+
+    @classmethod
+    def of_split(cls, records: int, splits: int) -> Room:
+        return cls(records, min(MOST_BYTES, max(_LEAST_BYTES, _READ_BYTES // max(1, splits))))
+
+
+@dataclass
+class Kept:
+    """The first of a split that have room. A payload that has not enough of it is cut, and its error says so."""
+
+    records: list[FileRecord] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, line: Line, error: str, room: Room, *, crashed: bool) -> None:
+        left = room.size_bytes - self.size_bytes
+        if len(self.records) >= room.records or left <= 0:
+            return
+        payload = line.payload[:left]
+        if len(payload) < len(line.payload):
+            what_is_cut = f" (Only the first {left:,} of its {len(line.payload):,} bytes are kept.)"
+            error = error[: _LONGEST_ERROR - len(what_is_cut)] + what_is_cut
+        self.size_bytes += len(payload)
+        self.records.append(
+            FileRecord.model_construct(
+                place=line.place[-_LONGEST_PLACE:],
+                position=line.at,
+                reason="decoder_crash" if crashed else "unparseable",
+                error=error[:_LONGEST_ERROR],
+                payload=payload,
+            )
+        )
+
+
+def of_all(splits: Iterable[Kept], most: int) -> list[FileRecord]:
+    """The first of these, in their order, as many as one message may carry."""
+    taken: list[FileRecord] = []
+    size = 0
+    for record in (r for kept in splits for r in kept.records):
+        size += len(record.payload)
+        if len(taken) >= most or size > MOST_BYTES:
+            break
+        taken.append(record)
+    return taken

@@ -1,0 +1,147 @@
+"""Records of files in quarantine, on a real PostgreSQL: with the publish of their task, once, seen, and taken out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import IntegrityError
+from django.test import Client
+
+from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.segments.models import IndexerFence, QuarantineCause, QuarantinedRecord, SourceEvent
+from controlplane.segments.receipts import make_receipt_partitions
+from controlplane.supervisors import mending
+from controlplane.tasks import batches
+from controlplane.tasks.models import Task
+from ingestion.specs.batch_protocol import BatchPublishRequest, FileRecord
+from tests.support.batch_tasks import document, file, outcome
+from tests.support.django_cast import Cast, browsing_as
+from tests.support.html import parsed
+
+PLACE = "/data/<b>.json, byte 17"
+
+
+def bad(position: int, error: str = "not JSON: <i>", place: str = PLACE, **more: Any) -> FileRecord:
+    values = {"reason": "unparseable", "payload": b'{"a": <b>\x00', **more}
+    return FileRecord.model_construct(place=place, position=position, error=error, **values)
+
+
+@pytest.fixture
+def task(cast: Cast) -> Task:
+    make_receipt_partitions()
+    QuarantinedRecord.objects.all().delete()
+    return batches.submit_batch(user=cast.users["operator"], document=document(cast.datasource.name))
+
+
+def asked(task: Task, *records: FileRecord, unparseable: int | None = None) -> BatchPublishRequest:
+    lost = len(records) if unparseable is None else unparseable
+    done = outcome(batches.start(task).epoch, file(), unparseable=lost)
+    counters = done.counters.model_copy(update={"quarantined": len(records)})
+    request = done.model_copy(update={"counters": counters, "quarantined": list(records)})
+    return BatchPublishRequest.model_validate_json(request.model_dump_json())  # as it travels
+
+
+def test_they_come_with_the_publish_and_once(cast: Cast, task: Task) -> None:
+    request = asked(task, bad(17), bad(3, "no time", place="/data/b.parquet, row 3", reason="decoder_crash"))
+    batches.publish(task, request)
+    with pytest.raises(IntegrityError):  # its files are registered already; over HTTP its task has ended
+        batches.publish(task, request)
+    found = QuarantinedRecord.objects.order_by("id")
+    assert [(r.place, r.offset, r.reason, r.source, r.task_id) for r in found] == [
+        (PLACE, 17, "unparseable", None, task.pk),
+        ("/data/b.parquet, row 3", 3, "decoder_crash", None, task.pk),
+    ]
+    assert bytes(found[0].payload or b"") == b'{"a": <b>\x00'
+    assert sum(c.records for c in QuarantineCause.objects.filter(datasource=cast.datasource)) == 2
+    fence = IndexerFence.objects.get(task_id=task.pk)
+    assert (fence.unparseable, fence.quarantined) == (2, 2)
+    [event] = SourceEvent.objects.filter(task_id=task.pk, kind="quarantined")
+    assert event.detail == "2 records were quarantined. The last, /data/b.parquet, row 3: no time"
+    task.refresh_from_db()
+    assert "could not be read" not in task.message
+
+
+def test_what_is_beyond_the_cap_is_counted_and_said(cast: Cast, task: Task, settings: LazySettings) -> None:
+    settings.BATCH_QUARANTINED = 1
+    assert batches.start(task).most_quarantined == 1
+    batches.publish(task, asked(task, bad(17), unparseable=1_500))
+    task.refresh_from_db()
+    assert "1,500 records could not be read: 1 are in quarantine, and 1,499 beyond" in task.message
+    assert "HEADGATE_BATCH_QUARANTINED" in task.message
+    assert QuarantinedRecord.objects.count() == 1
+
+
+def test_counters_that_say_something_else_are_refused(cast: Cast, task: Task) -> None:
+    for request in (
+        asked(task, bad(17), bad(18), unparseable=1),
+        asked(task, bad(17)).model_copy(update={"quarantined": []}),
+    ):
+        with pytest.raises(InvalidInput, match="quarantined"):
+            batches.publish(task, request)
+    assert not QuarantinedRecord.objects.exists()
+
+
+def test_a_task_that_fails_leaves_none(cast: Cast, task: Task) -> None:
+    request = asked(task, bad(17))
+    batches.start(task)  # another attempt
+    with pytest.raises(Exception, match="is over"):
+        batches.publish(task, request)
+    assert not QuarantinedRecord.objects.exists()
+
+
+def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str, Client], task: Task) -> None:
+    batches.publish(task, asked(task, bad(17), bad(40, place="/data/c.json, byte 40")))
+    name = cast.datasource.name
+    record = QuarantinedRecord.objects.get(offset=17)
+    viewer, base = browsing_as(cast, "viewer"), f"/datasources/{name}/quarantine/"
+    assert "2 in quarantine" in parsed(viewer.get(f"/tasks/{task.pk}/")).text
+    report = clients["viewer"].get(f"/druid/indexer/v1/task/{task.pk}/reports").json()
+    assert report["ingestionStatsAndErrors"]["payload"]["unparseableEvents"]["buildSegments"] == []
+    listed = viewer.get(base)
+    assert listed.status_code == 200
+    page = parsed(listed)
+    assert PLACE in page.text and "What became of it" not in page.text and b"<b>.json" not in listed.content
+    alone = viewer.get(f"{base}{record.pk}/")
+    assert PLACE in parsed(alone).text and "have no topic" in parsed(alone).text
+    assert "Written to Kafka" not in parsed(alone).text
+    operators = parsed(browsing_as(cast, "operator").get(f"{base}{record.pk}/"))
+    assert not operators.all("button", value="produce") and not operators.all("button", value="ingest")
+    assert viewer.get(f"{base}?cause={record.cause}").status_code == 200
+    assert viewer.get("/quarantine/").status_code == 200
+
+    rest = f"/api/v1/datasources/{name}/quarantine/"
+    told = clients["viewer"].get(f"{rest}?task={task.pk}").json()["results"]
+    assert [(r["place"], r["offset"], r["source"]) for r in told] == [
+        ("/data/c.json, byte 40", 40, None),
+        (PLACE, 17, None),
+    ]
+    assert clients["viewer"].get(f"{rest}{record.pk}/").json()["payload_text"] == '{"a": <b>\x00'
+    assert clients["viewer"].get("/api/v1/quarantine/causes/").status_code == 200
+    lines = clients["viewer"].get(f"{rest}export/?task={task.pk}").getvalue().decode().splitlines()
+    first = json.loads(lines[0])
+    assert (first["place"], first["position"], first["payload"]) == (PLACE, 17, '{"a": <b>\x00')
+    assert "topic" not in first
+    purged = clients["owner"].post(f"{rest}purge/", {"ids": [record.pk]}, content_type="application/json")
+    assert purged.json() == {"records": 1} and QuarantinedRecord.objects.count() == 1
+
+
+def test_replays_are_refused_with_what_to_do_instead(cast: Cast, clients: dict[str, Client], task: Task) -> None:
+    batches.publish(task, asked(task, bad(17)))
+    name, record = cast.datasource.name, QuarantinedRecord.objects.get()
+    path = f"/api/v1/datasources/{name}/quarantine/replay/"
+    for mode in ("ingest", "produce"):
+        body = {"mode": mode, "ids": [record.pk]}
+        answer = clients["operator"].post(path, body, content_type="application/json")
+        assert answer.status_code == 409 and "submit a batch task that reads the file again" in answer.content.decode()
+    fix = browsing_as(cast, "operator").get(f"/datasources/{name}/quarantine/fix/?cause={record.cause}")
+    assert "which have no topic" in fix.content.decode() and fix.status_code < 500
+    operator = cast.users["operator"]
+    with pytest.raises(Conflict, match="which have no topic"):
+        mending.try_spec(user=operator, datasource=cast.datasource, cause=record.cause, document={})
+    with pytest.raises(Conflict, match="which have no topic"):
+        mending.read_by_spec(user=operator, record=record)
+    record.refresh_from_db()
+    assert record.state == "kept"
