@@ -34,7 +34,7 @@ def delete(request: PageRequest, name: str) -> HttpResponse:
         "datasource": datasource,
         "seen": outlook(request.user, datasource),
         "form": form,
-        "rest": rest_address("api:datasource-delete", name),
+        "rest": rest_address("api:datasource", name),
         "crumbs": [
             ("Datasources", reverse("frontend:datasources")),
             (name, reverse("frontend:datasource", args=[name])),
