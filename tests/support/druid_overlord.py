@@ -23,23 +23,27 @@ READS = (
     "/status/none",
 )
 PROPERTIES = ("druid.service", "druid.host", "druid.plaintextPort")  # the others say how that installation is set up
-_SPEC: dict[str, Any] = {
-    "type": "kafka",
-    "suspended": True,
-    "spec": {
-        "dataSchema": {
-            "dataSource": SUPERVISOR,
-            "timestampSpec": {"column": "t"},
-            "dimensionsSpec": {"dimensions": []},
-            "granularitySpec": {},
+
+
+def suspended(datasource: str) -> dict[str, Any]:
+    """A supervisor's spec that reads nothing."""
+    return {
+        "type": "kafka",
+        "suspended": True,
+        "spec": {
+            "dataSchema": {
+                "dataSource": datasource,
+                "timestampSpec": {"column": "t"},
+                "dimensionsSpec": {"dimensions": []},
+                "granularitySpec": {},
+            },
+            "ioConfig": {
+                "topic": "t",
+                "consumerProperties": {"bootstrap.servers": "localhost:1"},
+                "inputFormat": {"type": "json"},
+            },
         },
-        "ioConfig": {
-            "topic": "t",
-            "consumerProperties": {"bootstrap.servers": "localhost:1"},
-            "inputFormat": {"type": "json"},
-        },
-    },
-}
+    }
 
 
 def asked(overlord: str, path: str, body: Any = None, method: str = "") -> dict[str, Any]:
@@ -120,7 +124,7 @@ def _log(overlord: str, task: str) -> dict[str, int]:
 def _history(overlord: str) -> list[Any]:
     """Oldest first: the type of each entry's spec, and whether it is suspended."""
     path = f"{V1}/supervisor/{SUPERVISOR}"
-    asked(overlord, f"{V1}/supervisor", _SPEC)
+    asked(overlord, f"{V1}/supervisor", suspended(SUPERVISOR))
     for action in ("resume", "suspend", "resume"):
         assert asked(overlord, f"{path}/{action}", method="POST")["status"] == 200, action
     assert asked(overlord, f"{path}/terminate", method="POST")["status"] == 200

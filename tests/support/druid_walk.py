@@ -9,29 +9,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.druid_overlord import V1, sent, shape_of
+from tests.support.druid_overlord import V1, sent, shape_of, suspended
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "druid_walk.json"
 COORDINATOR = "/druid/coordinator/v1"
 NAME = "walked"
 _OF_SPECS = ("spec", "dataSchema", "ioConfig", "tuningConfig", "context")
-SPEC: dict[str, Any] = {
-    "type": "kafka",
-    "suspended": True,
-    "spec": {
-        "dataSchema": {
-            "dataSource": NAME,
-            "timestampSpec": {"column": "t"},
-            "dimensionsSpec": {"dimensions": []},
-            "granularitySpec": {},
-        },
-        "ioConfig": {
-            "topic": "t",
-            "consumerProperties": {"bootstrap.servers": "localhost:1"},
-            "inputFormat": {"type": "json"},
-        },
-    },
-}
+SPEC = suspended(NAME)
 _OFFSETS = '{"type": "kafka", "partitions": {"type": "end", "stream": "%s", "partitionOffsetMap": {"0": 1}}}'
 # A call each line: method, address under the first one's root, and a body if one is sent.
 _OVERLORD = f"""
