@@ -109,7 +109,8 @@ def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str
     assert "Written to Kafka" not in parsed(alone).text
     operators = parsed(browsing_as(cast, "operator").get(f"{base}{record.pk}/"))
     assert not operators.all("button", value="produce") and not operators.all("button", value="ingest")
-    assert viewer.get(f"{base}?cause={record.cause}").status_code == 200
+    of_cause = parsed(viewer.get(f"{base}?cause={record.cause}"))
+    assert "This cause" in of_cause.text and "Fix the spec" not in of_cause.text
     assert viewer.get("/quarantine/").status_code == 200
 
     rest = f"/api/v1/datasources/{name}/quarantine/"
