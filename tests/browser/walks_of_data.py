@@ -90,10 +90,10 @@ def find_a_cause(visit: Visit) -> None:
     """From all causes to the records of one of them."""
     _kept_again()
     visit.open("/quarantine/")
-    visit.page.get_by_label("Datasource", exact=True).fill("nowhere")
+    visit.page.get_by_role("searchbox", name="Datasource").fill("nowhere")
     visit.press("Filter")
     expect(visit.page.get_by_text("No cause is like that.")).to_be_visible()
-    visit.page.get_by_label("Datasource", exact=True).fill("flights")
+    visit.page.get_by_role("searchbox", name="Datasource").fill("flights")
     visit.press("Filter")
     cause = visit.page.locator("tr[data-cause]").last
     fingerprint = str(cause.get_attribute("data-cause"))

@@ -55,6 +55,8 @@ class Server:
                 self.ended.set()  # the client has hung up
 
     def close(self) -> None:
+        """The thread ends, too: an accept that is under way would go on with whatever has the descriptor next."""
+        self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 
