@@ -85,7 +85,7 @@ def log_of(task_id: str) -> Path:
 def _start(task: Task, token: str) -> None:
     plain = task.kind in PLAIN
     command = [sys.executable, "-m", PLAIN[task.kind]] if plain else _spark_command(task)
-    _run(task.pk, command, _environment(task.pk, token, plain))
+    _run(task.pk, command, _environment(task.pk, token, plain, _WORKING_JAVA if task.is_batch else _JAVA))
 
 
 def start_resident(resident: Resident, script: str, token: str) -> None:
@@ -126,11 +126,13 @@ def _submitted(slots: int, conf: Mapping[str, str], application: Path) -> list[s
     return [*command, str(Path(settings.BASE_DIR) / application)]
 
 
-# The driver's JVM starts jobs and waits: what it would compile well it does not run for long.
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# The driver's JVM starts jobs and waits: what it would compile well it does not run for long. That of a batch task
+# encrypts and carries all that was read, which takes several times as long unless it is compiled well.
+_WORKING_JAVA = "-XX:+UseSerialGC"
+_JAVA = f"-XX:TieredStopAtLevel=1 {_WORKING_JAVA}"
 
 
-def _environment(name: str, token: str, plain: bool) -> dict[str, str]:
+def _environment(name: str, token: str, plain: bool, java: str = _JAVA) -> dict[str, str]:
     return {
         **passed_on(),
         "HEADGATE_TASK_ID": name,
@@ -138,7 +140,7 @@ def _environment(name: str, token: str, plain: bool) -> dict[str, str]:
         "HEADGATE_URL": settings.INTERNAL_URL,
         "HEADGATE_SCRATCH": str(scratch_of(name)),
         "HEADGATE_STOP_TIMEOUT": str(settings.STOP_TIMEOUT),
-        "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", _JAVA),
+        "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", java),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": str(settings.BASE_DIR),

@@ -28,15 +28,16 @@ _CONSUMER_MB = 16  # fetched ahead, and in its hands
 _DECODER = 4  # times maxBytesInMemory, beside the rows: see ingestion.task.decoding
 _CHUNKS_MB = 384  # of a batch task, on their way from those that read to those that write
 _MERGE_MB = 1024  # what a merge sorts in memory, and what it reads and writes beside it: see ingestion.compaction
+_PACKED = {"spark.shuffle.compress": "false"}  # a batch task's chunks are compressed before Spark has them
 SECRET = "HEADGATE_SPARK_SECRET"  # noqa: S105 - the variable's name
 
 
 def conf_of(task: Task) -> dict[str, str]:
     """The properties to give to ``spark-submit``. Raises ``OSError`` when the executors' Python can't be packed."""
     own = operators()
-    asked = _preferred({} if is_local() else _size(task, own))
+    asked = _preferred({} if is_local() else _size(task, own)) | (_PACKED if task.is_batch else {})
     preferred = {name: value for name, value in asked.items() if name not in own}
-    return {**preferred, **_required(task.pk, _failures(task)), **_files(own)}
+    return {**preferred, **_required(task.pk, _failures(task), reuse=task.is_batch), **_files(own)}
 
 
 def _failures(task: Task) -> int:
@@ -75,11 +76,12 @@ def ships() -> bool:
     return not is_local() and settings.SPARK_PYTHON == "shipped"
 
 
-def _required(name: str, failures: int = 1) -> dict[str, str]:
+def _required(name: str, failures: int = 1, *, reuse: bool = False) -> dict[str, str]:
+    """``reuse``: of the executors' Python processes, for many short Spark tasks. An indexer's ends with it."""
     return {
         "spark.app.name": name,
         "spark.speculation": "false",
-        "spark.python.worker.reuse": "false",
+        "spark.python.worker.reuse": str(reuse).lower(),
         "spark.task.maxFailures": str(failures),
         "spark.task.cpus": "1",
         "spark.scheduler.mode": "FAIR",
@@ -151,7 +153,7 @@ def _size_of_batch(task: Task, cores: int) -> dict[str, str]:
     return {
         "spark.executor.cores": str(cores),
         "spark.executor.memory": f"{memory_mb}m",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
         "spark.cores.max": str(max(task.slots, cores)),
     }
 

@@ -12,9 +12,12 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple, cast
+
+import numpy as np
 
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.inputs import Inputs
@@ -23,13 +26,14 @@ from ingestion.specs.file_format import LineFormat
 from ingestion.specs.input_format import CsvInputFormat, JsonInputFormat
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
+_MOST_LINES, _MOST_BYTES = 8_192, 4 * 1024 * 1024  # of what is decoded at once
 INLINE = "inputSource inline"
 _BOM = b"\xef\xbb\xbf"
 _DECOMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 class Line(NamedTuple):
-    """One record, and where it stands: ``name`` ends with what ``at`` counts. There are millions: a tuple is cheap."""
+    """One record, and where it stands: ``name`` ends with what ``at`` counts."""
 
     name: str
     at: int
@@ -39,6 +43,54 @@ class Line(NamedTuple):
     @property
     def place(self) -> str:
         return f"{self.name} {self.at}"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Records that are decoded together. There are millions: they are ``Line`` only where somebody asks for one."""
+
+    name: str
+    at: Sequence[int]
+    payloads: Sequence[bytes]
+    extents: Sequence[tuple[int, ...]] | None = None
+
+    @classmethod
+    def of(cls, lines: Sequence[Line]) -> Lines:
+        """Those of one name."""
+        extents = [line.extents for line in lines if line.extents is not None]
+        return cls(lines[0].name, [line.at for line in lines], [line.payload for line in lines], extents or None)
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def __getitem__(self, index: int) -> Line:
+        return Line(self.name, int(self.at[index]), self.payloads[index], self.extents and self.extents[index])
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.payloads))
+
+    def halves(self) -> tuple[Lines, Lines]:
+        """Two of about as many lines."""
+        middle = len(self) // 2
+        return self._cut(slice(middle)), self._cut(slice(middle, None))
+
+    def _cut(self, chosen: slice) -> Lines:
+        return Lines(self.name, self.at[chosen], self.payloads[chosen], self.extents and self.extents[chosen])
+
+
+def together(lines: Iterator[Line]) -> Iterator[Lines]:
+    """As many as are decoded at once, of one name."""
+    held: list[Line] = []
+    size = 0
+    for line in lines:
+        if held and (len(held) >= _MOST_LINES or size >= _MOST_BYTES or line.name != held[0].name):
+            yield Lines.of(held)
+            held, size = [], 0
+        held.append(line)
+        size += len(line.payload)
+    if held:
+        yield Lines.of(held)
 
 
 @contextmanager
@@ -91,7 +143,7 @@ def _header(written: Any, name: str, line: bytes) -> list[str]:
     return named
 
 
-def lines_of(part: Part, name: str, stream: BinaryIO, begins: int, end: int | None) -> Iterator[Line]:
+def lines_of(part: Part, name: str, stream: BinaryIO, begins: int, end: int | None) -> Iterator[Lines]:
     """``begins``: where a file's lines do; see ``format_in``. Raises ``InputRefused`` for a line that is too long."""
     at = max(part.start, begins)
     if at > begins:
@@ -99,19 +151,46 @@ def lines_of(part: Part, name: str, stream: BinaryIO, begins: int, end: int | No
         at += len(_line(name, stream)) - 1
     else:
         stream.seek(at)
-    called = f"{name}, byte"
     while end is None or at < end:
-        line = _line(name, stream)
-        if not line:
+        block = stream.read(_MOST_BYTES if end is None else min(_MOST_BYTES, end - at))
+        if not block:
             return
-        payload = line.rstrip(b"\r\n")
-        if payload:
-            yield Line(called, at, payload)
-        at += len(line)
+        if not block.endswith(b"\n"):
+            block += _line(name, stream)
+        yield from _within(_lines_in(name, at, block))
+        at += len(block)
+
+
+def _lines_in(name: str, start: int, block: bytes) -> Lines:
+    """Those of whole lines, of which the first begins at byte ``start``; what ends with a line break ends with none."""
+    payloads = block.removesuffix(b"\n").split(b"\n")
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads)) + 1
+    if lengths.max() > MOST_LINE_BYTES:
+        raise _too_long(name)
+    at = start + np.cumsum(lengths) - lengths
+    if b"\r" in block:
+        payloads = [payload.rstrip(b"\r") for payload in payloads]
+    if b"" in payloads:
+        at = at[[bool(payload) for payload in payloads]]
+        payloads = [payload for payload in payloads if payload]
+    return Lines(f"{name}, byte", cast("Sequence[int]", at), payloads)
+
+
+def _within(lines: Lines) -> Iterator[Lines]:
+    """In parts that are decoded at once."""
+    if len(lines) > _MOST_LINES:
+        for half in lines.halves():
+            yield from _within(half)
+    elif lines:
+        yield lines
 
 
 def _line(name: str, stream: BinaryIO) -> bytes:
     line = stream.readline(MOST_LINE_BYTES)
     if len(line) == MOST_LINE_BYTES and not line.endswith(b"\n"):
-        raise InputRefused(f"{name} has a line of more than {MOST_LINE_BYTES // (1 << 20)} MiB.")
+        raise _too_long(name)
     return line
+
+
+def _too_long(name: str) -> InputRefused:
+    return InputRefused(f"{name} has a line of more than {MOST_LINE_BYTES // (1 << 20)} MiB.")

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ingestion.batch.containers import rows_in
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import Kept, Room
-from ingestion.batch.lines import Line, format_in, lines_of, opened
+from ingestion.batch.lines import Line, Lines, format_in, lines_of, opened, together
 from ingestion.batch.rows import rows_of
 from ingestion.batch.splits import Part, Split
 from ingestion.batch.windows import TakenTimes
@@ -29,8 +29,6 @@ from ingestion.specs.intervals import interval_ms
 from ingestion.specs.protocol import MOST_UNREAD, UnreadRecord
 from ingestion.task.errors import TooManyParseExceptions
 
-_BATCH_RECORDS = 8_192
-_BATCH_BYTES = 4 * 1024 * 1024
 _CHUNK_ROWS = 65_536  # gathered before they are dealt out to intervals
 _CHUNK_BYTES = 8 * 1024 * 1024
 _LONGEST_ERROR = 300
@@ -130,23 +128,22 @@ class Reader:
     def _of_part(self, part: Part, told: Told) -> Iterator[pa.Table]:
         source, written = self._spec.ioConfig.inputSource, self._spec.ioConfig.line_format
         if part.segment is not None and isinstance(source, DruidInputSource):
-            yield from self._rows(
-                rows_of(part.segment, self._storage, interval_ms(source.interval), self._spec.dataSchema), written, told
-            )
+            lines = rows_of(part.segment, self._storage, interval_ms(source.interval), self._spec.dataSchema)
+            yield from self._rows(together(lines), written, told)
             return
         container = self._spec.ioConfig.inputFormat
         if part.file is not None and isinstance(container, CONTAINERS):
             with self._inputs.opened_again(part.file) as stream:
-                yield from self._rows(rows_in(part, part.file.path, stream, container), written, told)
+                yield from self._rows(together(rows_in(part, part.file.path, stream, container)), written, told)
             return
         with opened(part, self._inputs) as (name, stream, end):
             written, begins = format_in(written, name, stream)
             yield from self._rows(lines_of(part, name, stream, begins, end), written, told)
 
-    def _rows(self, lines: Iterator[Line], written: LineFormat, told: Told) -> Iterator[pa.Table]:
+    def _rows(self, batches: Iterator[Lines], written: LineFormat, told: Told) -> Iterator[pa.Table]:
         decoder = self._decoder_for(written)
-        for some in _batched(lines):
-            for part, decoded in _decoded(decoder, some):
+        for lines in batches:
+            for part, decoded in _decoded(decoder, lines):
                 rows = self._kept(part, decoded, told)
                 if len(rows):
                     yield rows
@@ -163,7 +160,7 @@ class Reader:
             self._decoder = written, made
         return self._decoder[1]
 
-    def _kept(self, lines: Sequence[Line], decoded: Decoded, told: Told) -> pa.Table:
+    def _kept(self, lines: Lines, decoded: Decoded, told: Told) -> pa.Table:
         """The rows that are taken; everything is counted."""
         taken = self._taken.holding(int64s(decoded.rows.column(1).cast(pa.int64())))
         found = _with_extents(decoded.rows, lines)
@@ -172,7 +169,7 @@ class Reader:
         faulty = {i: e for i, e in decoded.processed_with_error.items() if i in stored}
         lost = {**decoded.unparseable, **decoded.crashed}
         told.polled += len(lines)
-        told.input_bytes += sum(len(line.payload) for line in lines)
+        told.input_bytes += lines.size_bytes
         told.processed += len(rows)
         told.with_error += len(faulty)
         told.filtered += len(decoded.filtered)
@@ -195,11 +192,11 @@ class Reader:
             yield (place[0], place[1]), chosen
 
 
-def _with_extents(rows: pa.Table, lines: Sequence[Line]) -> pa.Table:
+def _with_extents(rows: pa.Table, lines: Lines) -> pa.Table:
     """Those of the lines, for the rows that were made of them."""
-    if not lines or lines[0].extents is None:
+    if lines.extents is None:
         return rows
-    held = np.array([line.extents for line in lines], np.int64)[row_indexes(rows)]
+    held = np.array(lines.extents, np.int64)[row_indexes(rows)]
     for number, name in enumerate(EXTENTS):
         rows = rows.append_column(name, pa.array(held[:, number]))
     return rows
@@ -221,30 +218,16 @@ def check_parse_exceptions(spec: BatchSpec, seen: int, unread: Sequence[UnreadRe
         )
 
 
-def _batched(lines: Iterator[Line]) -> Iterator[list[Line]]:
-    held: list[Line] = []
-    size = 0
-    for line in lines:
-        held.append(line)
-        size += len(line.payload)
-        if len(held) >= _BATCH_RECORDS or size >= _BATCH_BYTES:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
-
-
-def _decoded(decoder: JsonDecoder | IsolatedDecoder, lines: Sequence[Line]) -> Iterator[tuple[Sequence[Line], Decoded]]:
+def _decoded(decoder: JsonDecoder | IsolatedDecoder, lines: Lines) -> Iterator[tuple[Lines, Decoded]]:
     """In parts where together they would be too wide a table."""
     try:
-        yield lines, decoder.decode([line.payload for line in lines])
+        yield lines, decoder.decode(lines.payloads)
         return
     except TooWide:
         if len(lines) < 2:
             raise
-    middle = len(lines) // 2
-    yield from _decoded(decoder, lines[:middle])
-    yield from _decoded(decoder, lines[middle:])
+    for half in lines.halves():
+        yield from _decoded(decoder, half)
 
 
 def _packed(rows: pa.Table) -> bytes:

@@ -117,9 +117,9 @@ class ExpressionRunner:
         if not self.fields or not len(table):
             return self._results(table, most, (NULL,) * len(self.fields))
         kinds = np.stack([_kinds(t) for t in texts], axis=1)
+        if (kinds == kinds[0]).all():
+            return self._results(table, most, tuple(kinds[0].tolist()))
         combinations, which, sizes = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
-        if len(combinations) == 1:
-            return self._results(table, most, tuple(combinations[0].tolist()))
         frequent = set(np.argsort(-sizes)[:_MOST_COMBINATIONS].tolist())
         parts, places = [], []
         for number, kind in enumerate(combinations.tolist()):

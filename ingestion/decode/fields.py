@@ -11,19 +11,18 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.engine import RECORDS, Engine, pointer
+from ingestion.decode.suspects import Suspects
 
 Mask = npt.NDArray[np.bool_]
 MOST_DISCOVERED = 1000  # of one record, and read at once
 LONGEST_NAME = 1000  # characters; every segment lists its columns in the metadata store
 _WHAT_TO_DO = "name the dimensions, or exclude some"
-_SUSPICIOUS_BATCHES = 50
 _JSON_KEYS = "SELECT json_keys(j) AS keys FROM records"
 
 
@@ -59,24 +58,13 @@ class FieldReader:
         self._discovers = discovers
         self._unlimited = unlimited
         self._sql = self._checking_sql = ""
-        self._suspicious = 0
+        self._texts = Suspects(engine, RECORDS)
         self.names: list[str] = []
         self._use(self._fixed)
 
     def read(self, texts: pa.Array) -> Fields:
-        """The fields of every text, in the same order.
-
-        The query fails on a text that is no JSON. Looking first costs one more parse of every record: that is done
-        for some batches after one with such a text.
-        """
-        table = pa.table({"j": texts})
-        if not self._suspicious:
-            try:
-                return self._fields(self._engine.run(self._sql, RECORDS, table))
-            except duckdb.InvalidInputException:
-                self._suspicious = _SUSPICIOUS_BATCHES
-        self._suspicious -= 1
-        return self._fields(self._engine.run(self._checking_sql, RECORDS, table))
+        """The fields of every text, in the same order."""
+        return self._fields(self._texts.run(self._sql, self._checking_sql, pa.table({"j": texts})))
 
     def _fields(self, table: pa.Table) -> Fields:
         is_object = table.column("is_object").to_numpy().astype(np.bool_, copy=False)

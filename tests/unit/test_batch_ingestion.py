@@ -39,7 +39,8 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: 
         part = Part(file, start, min(start + size, file.size))
         with opened(part, inputs) as (name, stream, end):
             _, begins = format_in(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream)
-            found += [(line.at, line.payload.decode()) for line in lines_of(part, name, stream, begins, end)]
+            batches = lines_of(part, name, stream, begins, end)
+            found += [(line.at, line.payload.decode()) for lines in batches for line in lines]
     assert [line for _, line in found] == lines
     assert all(text.encode()[at:].startswith(line.encode()) for at, line in found)
 

@@ -19,6 +19,7 @@ from ingestion.decode.envelope import Envelope
 from ingestion.decode.fields import flat
 from ingestion.decode.formats import jq, path_values
 from ingestion.decode.formats.base import Reader, Texts
+from ingestion.decode.suspects import Suspects
 from ingestion.specs.flatten_spec import FlattenField, FlattenSpec
 from ingestion.specs.jq import Node, parse_jq
 from ingestion.specs.json_path import JsonPath, Step, parse_json_path
@@ -40,7 +41,10 @@ class FlatteningReader:
         self._searched = {path: f"p{number}" for number, path in enumerate(paths)}
         self._programs = [(f.name, parse_jq(f.expr or "")) for f in spec.fields if f.type == "jq"]
         made: dict[JsonPath | str, str] = {name: f"q{number}" for number, (name, _) in enumerate(self._programs)}
-        self._sql = _query(spec, made | dict(self._searched.items()))
+        self._sql, self._checking_sql = (
+            _query(spec, made | dict(self._searched.items()), check) for check in (False, True)
+        )
+        self._texts = Suspects(engine, _SEARCHED)
         names = ("j", *self._searched.values(), *made.values())
         engine.register(_SEARCHED, pa.schema([(name, pa.string()) for name in names]))
 
@@ -52,7 +56,8 @@ class FlatteningReader:
             columns |= {f"q{number}": pa.array(column, pa.string()) for number, column in enumerate(made)}
             texts = pa.array([None if i in failed else text for i, text in enumerate(texts.to_pylist())], pa.string())
             errors = errors | failed
-        return flat(self._engine.run(self._sql, _SEARCHED, pa.table({"j": texts, **columns})).column(0)), errors
+        table = pa.table({"j": texts, **columns})
+        return flat(self._texts.run(self._sql, self._checking_sql, table).column(0)), errors
 
     def _made(self, texts: pa.Array) -> tuple[list[list[str | None]], dict[int, str]]:
         """What each program finds, and why records are unparseable with which one fails."""
@@ -92,10 +97,12 @@ def _path(field: FlattenField) -> JsonPath:
     return parse_json_path(field.expr or "")
 
 
-def _query(spec: FlattenSpec, searched: Mapping[JsonPath | str, str]) -> str:
-    objects = r"CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{') AND json_valid(j) THEN j END"
+def _query(spec: FlattenSpec, searched: Mapping[JsonPath | str, str], check: bool) -> str:
+    """``check``: look first whether a text is JSON; else the query fails where it reads one that is not."""
     places = dict.fromkeys(place for f in spec.fields if (place := _place(f, searched)))
     numbers = {place: number for number, place in enumerate(places, 1)}
+    valid = "AND json_valid(j)" if check or not numbers else ""
+    objects = rf"CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{{') {valid} THEN j END"
     members = ", ',', ".join(
         f"{literal(json.dumps(f.name) + ':')}, coalesce({_value(f, searched, numbers)}, 'null')" for f in spec.fields
     )
