@@ -134,11 +134,24 @@ def replace(application: str, job_id: str, request: ReplaceRequest) -> list[uuid
     are no longer those in use. Raises ``InvalidInput`` for what does not add up.
     """
     try:
+        _prepare(application, job_id, request)
         return _replace(application, job_id, request)
     except PublishRefused as refused:
         if refused.refusal.code == "changed":
             _end_if_open(job_id, request.attempt, State.REFUSED, refused.refusal.detail)
         raise
+
+
+def _prepare(application: str, job_id: str, request: ReplaceRequest) -> None:
+    """Nothing where it will be refused, or answered as the first time."""
+    mine = Job.objects.filter(pk=job_id, application=application, attempt=request.attempt, state=State.RUNNING)
+    job = mine.select_related("datasource").first()
+    if job is not None:
+        replacing.prepare(_place(job), request)
+
+
+def _place(job: Job) -> replacing.Place:
+    return replacing.Place(job.datasource, job.interval_start, job.interval_end, job.pk, job.rollup)
 
 
 @transaction.atomic
@@ -149,8 +162,7 @@ def _replace(application: str, job_id: str, request: ReplaceRequest) -> list[uui
         return answered
     if job is None or (job.application_id, job.attempt, job.state) != (application, request.attempt, State.RUNNING):
         raise PublishRefused(Refusal(code="fenced", detail=f"Attempt {request.attempt} of {job_id} is over."))
-    place = replacing.Place(job.datasource, job.interval_start, job.interval_end, job.pk, job.rollup)
-    made = replacing.replace(place, request)
+    made = replacing.replace(_place(job), request)
     job.rows_after = sum(f.rows for f in request.segments)
     job.bytes_after = sum(f.size_bytes for f in request.segments)
     job.segments_after = len(made)

@@ -38,13 +38,21 @@ class Place:
     rollup: bool
 
 
+def prepare(place: Place, request: ReplaceRequest) -> None:
+    """What comes before ``replace``, in no transaction: whoever has the same new schema does not wait for it.
+
+    Raises ``InvalidInput`` for what will never be taken: rows that do not add up, another interval, a file elsewhere.
+    """
+    _check(place, request)
+    for columns, extents in {(tuple(f.columns), f.extents) for f in request.segments}:
+        SegmentSchema.of(place.datasource, plain(columns), extents)
+
+
 def replace(place: Place, request: ReplaceRequest) -> list[uuid.UUID]:
     """The ids of the new segments, in the order of the request. Sent again, it answers as the first time.
 
-    Raises ``PublishRefused`` (changed): what was read is not what there is any more, plan anew; and ``InvalidInput``
-    for what will never be taken: rows that do not add up, another interval, a file elsewhere.
+    Raises ``PublishRefused`` (changed): what was read is not what there is any more, plan anew.
     """
-    _check(place, request)
     with transaction.atomic():
         interval = _locked_interval(place)
         done = answered(request.replace_id)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.db import connection, connections, transaction
+from django.db import connections
 from django.test import Client
 
 from controlplane.common.errors import InvalidInput
@@ -41,7 +41,7 @@ from tests.support.batch_tasks import (
     streamed,
 )
 from tests.support.django_cast import Cast
-from tests.support.house import wait_for
+from tests.support.locks import held_up
 from tests.support.publishes import DAY, make_source
 
 __all__ = ["root", "source"]  # fixtures
@@ -208,20 +208,8 @@ def test_whoever_has_the_same_new_schema_does_not_wait_for_its_publish(root: Use
     task = a_task(root)
     what = outcome(batches.start(task).epoch, file())
 
-    def publish() -> None:
-        batches.publish(task, what)
-        connections.close_all()
-
-    publishing = threading.Thread(target=publish)
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    with transaction.atomic():
-        Interval.objects.select_for_update().get()
-        publishing.start()
-        with connection.cursor() as cursor:
-            wait_for("the publish waits for the interval", lambda: cursor.execute(waiting) or cursor.fetchone()[0], 60)
-            cursor.execute("SET LOCAL lock_timeout = '5s'")
+    with held_up(lambda: batches.publish(task, what), Interval):
         keep_schemas(task.pk, 0, what.segments)
-    publishing.join(60)
     assert in_use(source) == [(0, task.pk, 10)]
 
 

@@ -15,14 +15,17 @@ from controlplane.compaction import configs, jobs, planning, selectors
 from controlplane.compaction.models import Configured, Job, State
 from controlplane.compaction.schemas import written_by
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import Interval, Segment, Source
+from controlplane.segments.models import Interval, Replacement, Segment, Source
+from controlplane.segments.registering import keep_schemas
 from controlplane.segments.selectors import list_segments
 from controlplane.tasks.models import Resident, Task
 from controlplane.teams.audit import AuditEntry
 from controlplane.teams.models import User
 from ingestion.specs import parse_task_spec
 from ingestion.specs.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest
+from ingestion.specs.protocol import Column
 from tests.support.django_cast import spec_for
+from tests.support.locks import held_up
 from tests.support.publishes import DAY, TASK, make_source, request, segment, send, start
 
 ROOT = User(username="root", is_superuser=True)
@@ -134,6 +137,20 @@ def test_of_two_attempts_the_newer_one_counts(source: Source) -> None:
     assert jobs.work(first, WorkRequest(running={old.job_id: 1}, free=0)).dropped == [old.job_id]
     jobs.replace(second, new.job_id, outcome(new))
     assert Interval.objects.get().segments == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_has_the_same_new_schema_does_not_wait_for_the_replace(source: Source) -> None:
+    published(source, 20)
+    planning.plan()
+    application = an_application()
+    [job] = asked(application)
+    what = outcome(job)
+    new = [f.model_copy(update={"columns": [Column(name="new", type="long")]}) for f in what.segments]
+    what = what.model_copy(update={"segments": new})
+    with held_up(lambda: jobs.replace(application, job.job_id, what), Replacement):
+        keep_schemas(TASK, 0, new)
+    assert [s.schema.columns for s in list_segments(source.datasource)] == [[{"name": "new", "type": "long"}]]
 
 
 def test_only_who_has_the_job_is_told_ids_of_columns(source: Source) -> None:
