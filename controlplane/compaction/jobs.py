@@ -23,6 +23,7 @@ from controlplane.segments.models import Segment
 from controlplane.tasks import residents
 from controlplane.tasks.models import Resident
 from ingestion.specs import DataSchema, IndexSpec
+from ingestion.specs.batch import parse_batch_spec
 from ingestion.specs.compaction import (
     CompactionJob,
     FailedRequest,
@@ -105,6 +106,7 @@ def _told(job: Job) -> CompactionJob | None:
         ],
         schemas=[[Column.model_validate(column) for column in columns] for columns in schemas.values()],
         max_rows_per_segment=job.max_rows_per_segment,
+        anew=parse_batch_spec(job.anew).spec if job.anew else None,
         deep_storage=settings.DEEP_STORAGE,
         failpoints=_failpoints(job),
     )
@@ -151,7 +153,7 @@ def _prepare(application: str, job_id: str, request: ReplaceRequest) -> None:
 
 
 def _place(job: Job) -> replacing.Place:
-    return replacing.Place(job.datasource, job.interval_start, job.interval_end, job.pk, job.rollup)
+    return replacing.Place(job.datasource, job.interval_start, job.interval_end, job.pk, job.rollup, job.partitioned_by)
 
 
 @transaction.atomic

@@ -43,6 +43,9 @@ class Job(models.Model):
     index_spec = models.JSONField(default=dict)
     rollup = models.BooleanField()
     max_rows_per_segment = models.IntegerField()
+    # Of one that writes its interval anew: as which batch task, and how that deals out the rows.
+    anew = models.JSONField(null=True)
+    partitioned_by = models.TextField(blank=True, default="", db_default="")
     rows_before = models.BigIntegerField()
     bytes_before = models.BigIntegerField()
     rows_after = models.BigIntegerField(null=True)

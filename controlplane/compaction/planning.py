@@ -12,6 +12,7 @@ from django.db.models import F, Max, QuerySet, Value
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
+from controlplane.common.errors import InvalidInput
 from controlplane.common.ids import task_id
 from controlplane.compaction import rewrites
 from controlplane.compaction.configs import Policy, policies
@@ -22,11 +23,13 @@ from controlplane.compaction.schemas import Written, written_by
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.models import Task
+from ingestion.specs import SpecError
 
 LOOKED_AT, PASSED = 50, 5_000  # intervals a round: looked at, and passed over as nothing was due there a moment ago
 RESTS = timedelta(seconds=30)
 Span = tuple[datetime, datetime]
 WAITING = 16  # jobs at most that no application has taken up
+WAITING_ANEW = 12  # of which write intervals anew: merges find room beside them
 FAILURES = 20  # of late, that a back-off looks at
 FIRST_PAUSE, LONGEST_PAUSE, FOR_GOOD = timedelta(seconds=30), timedelta(hours=1), timedelta(hours=6)
 
@@ -67,6 +70,7 @@ class Looked:
     choice: Choice
     written: dict[str, Written]
     rests: bool = False  # until something is added, or time has passed
+    segments: Sequence[Seen] = ()  # where all of it is to be written anew
 
 
 def plan() -> int:
@@ -89,14 +93,14 @@ def plan() -> int:
 
 
 def plan_anew() -> int:
-    """Make tasks of intervals that are to be partitioned, as many as have places; returns how many."""
+    """Make jobs and tasks of intervals that are to be partitioned, as many as have room; returns how many."""
     on, now = {pk: p for pk, p in policies().items() if p.partitioning}, timezone.now()
-    room = rewrites.places_left() if on else 0
+    room = _Room.now() if on else _Room(0, 0)
     made = looked_at = 0
-    for interval in _not_partitioned(on) if room > 0 else ():
+    for interval in _not_partitioned(on) if room else ():
         policy = on[interval.datasource_id]
         wanted = policy.partitioning
-        if wanted is None or rewrites.places_of(wanted) > room or _resting_whole.has(interval, policy, now):
+        if wanted is None or not room.has(interval, wanted) or _resting_whole.has(interval, policy, now):
             continue
         if looked_at >= LOOKED_AT:
             break
@@ -104,10 +108,37 @@ def plan_anew() -> int:
         if not looked.choice.anew:
             _resting_whole.add(interval, policy, now)
             continue
-        room, made = room - rewrites.begin(interval, wanted).slots, made + 1
-        if room <= 0:
+        made += room.take(looked, policy, wanted)
+        if not room:
             break
     return made
+
+
+@dataclass
+class _Room:
+    """For what writes intervals anew: how many jobs may wait, and places of the pool for tasks."""
+
+    jobs: int
+    places: int
+
+    @classmethod
+    def now(cls) -> _Room:
+        return cls(WAITING_ANEW - Job.objects.filter(state=State.WAITING).count(), rewrites.places_left())
+
+    def __bool__(self) -> bool:
+        return self.jobs > 0 or self.places > 0
+
+    def has(self, interval: Interval, wanted: Partitioning) -> bool:
+        return self.jobs > 0 if rewrites.is_small(interval) else rewrites.places_of(wanted) <= self.places
+
+    def take(self, looked: Looked, policy: Policy, wanted: Partitioning) -> int:
+        """1 when something was made."""
+        if not rewrites.is_small(looked.interval):
+            self.places -= rewrites.begin(looked.interval, wanted).slots
+            return 1
+        made = make_anew(looked, policy, wanted)
+        self.jobs -= made
+        return made
 
 
 def _not_partitioned(on: dict[int, Policy]) -> Iterable[Interval]:
@@ -152,8 +183,9 @@ def look_at(interval: Interval, policy: Policy, now: datetime | None = None) -> 
         taken={i for j in open_jobs for i in j.inputs},
     )
     if choice.anew and policy.partitioning:
-        waiting = rewrites.why_not(interval, policy.partitioning, now)
-        return Looked(interval, Choice(reason=waiting) if waiting else choice, written, rests=True)
+        failing = _backs_off([j for j in jobs if j.tier == REST], now)
+        waiting = failing or rewrites.why_not(interval, policy.partitioning, now)
+        return Looked(interval, Choice(reason=waiting) if waiting else choice, written, rests=True, segments=segments)
     waits = {tier: why for tier in range(REST + 1) if (why := _backs_off([j for j in jobs if j.tier == tier], now))}
     groups = tuple(g for g in choice.groups if g.tier not in waits)
     if choice.groups and not groups:
@@ -246,11 +278,42 @@ def make_job(
     index_spec: dict[str, Any] | None = None,
 ) -> int:
     """1 for a job made; 0 when there is one already. ``task``: that has asked for it, with its own ``index_spec``."""
-    interval = looked.interval
-    datasource: Datasource = interval.datasource
+    written, extents = _newest(looked, group)
+    how = {
+        "data_schema": written.data_schema,
+        "index_spec": written.index_spec if index_spec is None else index_spec,
+        "rollup": written.rolls_up(extents),
+    }
+    return _make(looked.interval, group, policy, task=task, **how)
+
+
+def make_anew(looked: Looked, policy: Policy, wanted: Partitioning) -> int:
+    """1 for a job made that writes all of it anew; 0 when there is one already, or its segments have just changed."""
+    whole = Group(REST, "", tuple(sorted(looked.segments, key=lambda s: s.created_at)))
+    try:
+        anew = rewrites.anew_of(looked.interval, wanted, [s.id for s in whole.segments])
+    except (InvalidInput, SpecError, ValueError):
+        return 0  # the next round says why
+    schema, rollup = _newest(looked, whole)[0].data_schema, anew.spec.dataSchema.granularitySpec.rollup
+    how = {
+        "data_schema": {**schema, "granularitySpec": {**schema.get("granularitySpec", {}), "rollup": rollup}},
+        "index_spec": anew.spec.tuningConfig.indexSpec.model_dump(mode="json", exclude_defaults=True),
+        "rollup": rollup,
+        "anew": anew.canonical(),
+        "partitioned_by": wanted.effect,
+    }
+    return _make(looked.interval, whole, policy, **how)
+
+
+def _newest(looked: Looked, group: Group) -> tuple[Written, bool]:
+    """How its newest segment was written, and whether it has extents."""
     newest = max(group.segments, key=lambda s: s.created_at)
     by, extents = Segment.objects.values_list("task_id", "schema__extents").get(pk=newest.id)
-    written = looked.written[by]
+    return looked.written[by], extents
+
+
+def _make(interval: Interval, group: Group, policy: Policy, **how: Any) -> int:
+    datasource: Datasource = interval.datasource
     now = timezone.now()
     try:
         with transaction.atomic():
@@ -260,16 +323,13 @@ def make_job(
                 interval_start=interval.start,
                 interval_end=interval.end,
                 tier=group.tier,
-                task=task,
                 priority=policy.priority,
                 inputs=[s.id for s in group.segments],
-                data_schema=written.data_schema,
-                index_spec=written.index_spec if index_spec is None else index_spec,
-                rollup=written.rolls_up(extents),
                 max_rows_per_segment=policy.limits.target_rows,
                 rows_before=sum(s.rows for s in group.segments),
                 bytes_before=sum(s.size_bytes for s in group.segments),
                 created_at=now,
+                **how,
             )
     except IntegrityError:
         return 0

@@ -85,7 +85,7 @@ def choose(
 ) -> Choice:
     """``busy``: tiers that have a job already; ``taken``: the segments of those jobs."""
     if REST in busy:
-        return Choice(reason="A job is merging what there is.")
+        return Choice(reason="A job writes it anew." if limits.anew else "A job is merging what there is.")
     if limits.anew and segments and not busy and _is_quiet(segments, now):
         return Choice(anew=True)
     free = [s for s in segments if s.id not in taken]

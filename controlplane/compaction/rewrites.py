@@ -1,13 +1,17 @@
-"""Intervals that are written anew, by the partitions that a datasource's config says: one ``compact`` task for each.
+"""Intervals that are written anew, by the partitions that a datasource's config says.
 
-Such a task is what an operator could submit; it runs as all batch tasks do, and its publish says of the interval how
-its rows are dealt out. Here: whether an interval may have one now, and that it gets one.
+One that a Spark task can take has a job of the compaction application; a larger one a ``compact`` task, which is what
+an operator could submit, and runs as all batch tasks do. What has been done says of the interval how its rows are dealt
+out. Here: whether an interval may be written anew now, how, and that it gets its task.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
+from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
@@ -16,6 +20,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.common.ids import task_id
 from controlplane.compaction.models import Rewrite
 from controlplane.compaction.partitioning import Partitioning
+from controlplane.compaction.policy import MOST_INPUTS
 from controlplane.compaction.reindexing import written_anew
 from controlplane.segments.models import Interval
 from controlplane.tasks import residents
@@ -23,6 +28,7 @@ from controlplane.tasks.batches import inputs_of
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.segment_tasks import create_segment_task
 from ingestion.specs import SpecError
+from ingestion.specs.batch import BatchTaskSpec
 from ingestion.specs.segment_tasks import CompactTaskSpec, parse_compact_task
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=6)
@@ -41,6 +47,11 @@ def places_left() -> int:
     return 0 if residents.must_give_way() else residents.slots() - places_taken()
 
 
+def is_small(interval: Interval) -> bool:
+    """Whether a job can take it."""
+    return interval.size_bytes <= settings.COMPACTION_JOB_BYTES and interval.segments <= MOST_INPUTS
+
+
 def places_of(partitioning: Partitioning) -> int:
     """How many one of them has: as its config says, within compaction's share."""
     return min(partitioning.subtasks, residents.slots())
@@ -57,6 +68,11 @@ def why_not(interval: Interval, partitioning: Partitioning, now: datetime) -> st
     if partitioning.most_input_bytes < interval.size_bytes:
         return "It is larger than inputSegmentSizeInBytes."
     return _pause(interval, now) or _refusal(interval, partitioning)
+
+
+def anew_of(interval: Interval, partitioning: Partitioning, segments: Collection[UUID]) -> BatchTaskSpec:
+    """What a job is to do with these, which are all that it has. Raises what ``written_anew`` does."""
+    return written_anew(_spec(interval, partitioning), segments)
 
 
 def begin(interval: Interval, partitioning: Partitioning) -> Task:

@@ -45,8 +45,8 @@ class Written:
 def written_by(task_ids: Iterable[str]) -> dict[str, Written]:
     """By task or job, of those that are still known."""
     wanted = set(task_ids)
-    jobs = Job.objects.filter(pk__in=wanted).values_list("pk", "data_schema", "index_spec")
-    found = {pk: Written(schema, index) for pk, schema, index in jobs}
+    jobs = Job.objects.filter(pk__in=wanted).values_list("pk", "data_schema", "index_spec", "partitioned_by")
+    found = {pk: Written(*how) for pk, *how in jobs}
     tasks = Task.objects.filter(pk__in=wanted - found.keys())
     for pk, spec, batch_spec in tasks.values_list("pk", "spec", "batch_spec"):
         known = _of_spec(batch_spec or spec)

@@ -293,6 +293,8 @@ TOPICS_PER_SUPERVISOR = env.number("HEADGATE_TOPICS_PER_SUPERVISOR", 50)
 # cores where that has no limit, compaction may take.
 AUTO_COMPACTION = env.flag("HEADGATE_AUTO_COMPACTION", default=True)
 COMPACTION_PERCENT = env.number("HEADGATE_COMPACTION_PERCENT", 25, least=1)
+# Up to this size an interval is partitioned by a job of its application, a larger one by a task of its own.
+COMPACTION_JOB_BYTES = env.number("HEADGATE_COMPACTION_JOB_MEBIBYTES", 128, least=0) * 1024 * 1024
 # How long its application waits for more work before it ends.
 COMPACTION_IDLE = env.duration("HEADGATE_COMPACTION_IDLE", "PT60S")
 # How long a supervisor's next task waits for room before the one that still reads must make it.

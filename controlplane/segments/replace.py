@@ -29,13 +29,16 @@ from ingestion.specs.protocol import Refusal, SegmentFile
 
 @dataclass(frozen=True)
 class Place:
-    """Whose segments are replaced, of which interval, by whom; and whether rows may have become fewer."""
+    """Whose segments are replaced, of which interval, by whom; whether rows may have become fewer; and how they were
+    dealt out, if they were.
+    """
 
     datasource: Datasource
     interval_start: datetime
     interval_end: datetime
     task_id: str
     rollup: bool
+    partitioned_by: str = ""
 
 
 def prepare(place: Place, request: ReplaceRequest) -> None:
@@ -63,6 +66,8 @@ def replace(place: Place, request: ReplaceRequest) -> list[uuid.UUID]:
         made = _register(place, interval, request.segments, now)
         _retire(read, request.replace_id, now)
         _count(interval, read, made)
+        if place.partitioned_by:
+            _note_partitions(interval, place.partitioned_by, len(made))
         _keep(place, request.replace_id, read, made, now)
         return [s.pk for s in made]
 
@@ -154,6 +159,12 @@ def _count(interval: Interval, read: Sequence[Segment], made: Sequence[Segment])
         rows=F("rows") + sum(s.rows for s in made) - sum(s.rows for s in read),
         size_bytes=F("size_bytes") + sum(s.size_bytes for s in made) - sum(s.size_bytes for s in read),
     )
+
+
+def _note_partitions(interval: Interval, by: str, made: int) -> None:
+    """If it has no other segments than these."""
+    alone = Interval.objects.filter(pk=interval.pk, segments=made)
+    alone.update(partitioned_by=by, partitioned_revision=F("revision"))
 
 
 def _keep(

@@ -6,6 +6,6 @@ that were written and never registered are orphans, those that were replaced sta
 """
 
 from ingestion.compaction.merging import Merged, merge
-from ingestion.compaction.work import run
+from ingestion.compaction.work import Work, run
 
-__all__ = ["Merged", "merge", "run"]
+__all__ = ["Merged", "Work", "merge", "run"]

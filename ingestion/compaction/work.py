@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from ingestion.client.compaction import CompactionControlPlane
 from ingestion.client.patience import until_answered
-from ingestion.compaction.merging import merge
-from ingestion.segments import ColumnIds, open_deep_storage
+from ingestion.compaction.merging import Merged, merge
+from ingestion.segments import ColumnIds, DeepStorage, open_deep_storage
 from ingestion.specs.compaction import CompactionJob, ReplaceAnswer, ReplaceRequest
 from ingestion.task.failpoints import Failpoints
 
 LONGEST_S = 300.0  # without an answer; the files are orphans then, unless it was taken
+Work = Callable[[CompactionJob, DeepStorage, Path, ColumnIds], Merged]
 
 
-def run(job: CompactionJob, client: CompactionControlPlane, scratch: Path) -> ReplaceAnswer:
-    """Raises what a merge does, and ``ClientError``: ``PublishRefused`` when others were quicker."""
+def run(job: CompactionJob, client: CompactionControlPlane, scratch: Path, work: Work = merge) -> ReplaceAnswer:
+    """Raises what ``work`` does, and ``ClientError``: ``PublishRefused`` when others were quicker."""
     failpoints = Failpoints(job.failpoints)
     failpoints.reach("taken")
     ids = ColumnIds(lambda request: until_answered(lambda: client.columns(job.job_id, request), LONGEST_S))
-    merged = merge(job, open_deep_storage(job.deep_storage), scratch, ids)
+    merged = work(job, open_deep_storage(job.deep_storage), scratch, ids)
     failpoints.reach("written")
     request = ReplaceRequest(
         replace_id=uuid.uuid4(),

@@ -1,4 +1,4 @@
-"""The driver of compaction: asks for jobs once a second, and runs each as a Spark task of its own.
+"""The driver of compaction: asks for jobs once a second and when one has ended; each is a Spark task of its own.
 
 A job that fails takes no other with it, and is told to the control plane, which decides when to try again. The task
 itself has its segments replaced: of a driver that dies at that time nothing is needed.
@@ -11,14 +11,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark import SparkContext
 
+from ingestion.batch.whole import write_anew
 from ingestion.client import ClientError, PublishRefused, TaskOver
 from ingestion.client.compaction import CompactionControlPlane
-from ingestion.compaction import run
+from ingestion.compaction import Merged, Work, merge, run
 from ingestion.errors import IngestionError
+from ingestion.segments import ColumnIds, DeepStorage
 from ingestion.spark.restarts import python_said
+from ingestion.specs.batch import BatchSpec
 from ingestion.specs.compaction import CompactionJob, DepartureRequest, FailedRequest, WorkAnswer, WorkRequest
 from ingestion.task.ending import Ending
 from ingestion.task.log import Trouble, configure, logger_for
@@ -66,6 +70,7 @@ class Compactor:
         self._token = token
         self._ending = ending
         self._running: dict[str, tuple[int, threading.Thread]] = {}
+        self._ended = threading.Event()  # a job has, and there is room for the next
         self._log = logger_for(task=name)
         self._silence = Trouble(self._log, "the control plane does not answer")
         self._heard_at = time.monotonic()
@@ -74,6 +79,7 @@ class Compactor:
         """Take up jobs until there is nothing more to do; those that run are waited for."""
         while True:
             began = time.monotonic()
+            self._ended.clear()
             self._running = {j: held for j, held in self._running.items() if held[1].is_alive()}
             try:
                 answer = self._ask()
@@ -86,7 +92,7 @@ class Compactor:
             if self._ending.overdue or (finish and not self._running):
                 self._say_end()
                 return
-            time.sleep(max(0.0, BEAT_S - (time.monotonic() - began)))
+            self._ended.wait(max(0.0, BEAT_S - (time.monotonic() - began)))
 
     def _ask(self) -> WorkAnswer | None:
         """None without an answer. Raises ``TaskOver``, also after too long a silence."""
@@ -114,6 +120,12 @@ class Compactor:
             thread.start()
 
     def _work(self, job: CompactionJob) -> None:
+        try:
+            self._come_to_an_end(job)
+        finally:
+            self._ended.set()
+
+    def _come_to_an_end(self, job: CompactionJob) -> None:
         began = time.monotonic()
         self._log.info("a job begins", job=job.job_id, attempt=job.attempt, segments=len(job.segments))
         outcome = self._spark_job(job)
@@ -149,6 +161,16 @@ class Compactor:
                 time.sleep(BEAT_S)
 
 
+def _anew(spec: BatchSpec) -> Work:
+    """Instead of a merge: rows are dealt out as a batch task deals them out, in one process."""
+
+    def anew(job: CompactionJob, storage: DeepStorage, scratch: Path, ids: ColumnIds) -> Merged:
+        files = write_anew(spec, job.segments, job.version, storage, scratch, ids)
+        return Merged(files, {s.id: s.rows for s in job.segments}, {})
+
+    return anew
+
+
 def work(order: Order) -> Callable[[Iterable[int]], Iterable[Outcome]]:
     """The function for ``mapPartitions``: yields how the job ended."""
 
@@ -164,7 +186,7 @@ def _merged(order: Order) -> Outcome:
     client = CompactionControlPlane(order.url, order.application, order.token)
     try:
         with scratch_folder() as scratch:
-            run(job, client, scratch)
+            run(job, client, scratch, merge if job.anew is None else _anew(job.anew))
     except (PublishRefused, TaskOver) as over:
         logger_for(job=job.job_id).info("somebody else has the job, or was quicker", reason=str(over))
     except IngestionError as error:

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from ingestion.specs.base import Message
+from ingestion.specs.batch import BatchSpec
 from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.protocol import Column, Directive, SegmentFile, Told
@@ -30,7 +31,7 @@ class InputSegment(Message):
 
 
 class CompactionJob(Message):
-    """What to merge, and into what."""
+    """What to merge, and into what. With ``anew`` the rows are dealt out and written as that says."""
 
     job_id: str
     attempt: int
@@ -43,6 +44,7 @@ class CompactionJob(Message):
     segments: list[InputSegment] = Field(min_length=1, max_length=MOST_INPUTS)
     schemas: list[list[Column]]  # that any of them has, the time first
     max_rows_per_segment: int = Field(gt=0)
+    anew: BatchSpec | None = None
     deep_storage: str
     failpoints: dict[str, str] = Field(default_factory=dict)
 

@@ -22,9 +22,9 @@ _LONG_AGO = """
     UPDATE segments_segment s SET created_at = s.created_at - interval '1 hour' FROM datasources_datasource d
     WHERE d.id = s.datasource_id AND d.name = %s AND s.used RETURNING s.id
 """
-_TASKS = """
-    SELECT t.id, t.status, t.error FROM tasks_task t JOIN compaction_rewrite r ON r.task_id = t.id
-    JOIN datasources_datasource d ON d.id = r.datasource_id WHERE d.name = %s ORDER BY t.created_at
+_JOBS = """
+    SELECT j.id, j.state, j.error FROM compaction_job j JOIN datasources_datasource d ON d.id = j.datasource_id
+    WHERE d.name = %s AND j.anew IS NOT NULL ORDER BY j.created_at
 """
 
 
@@ -74,20 +74,20 @@ def test_intervals_are_partitioned_once_and_a_late_append_makes_one_pending_agai
     house.api("POST", CONFIG, {"dataSource": topic, "tuningConfig": {"partitionsSpec": ranges}}, expect=200)
     assert awaiting(house, topic) == 3
     quiet(house, topic)
-    wait_for("all is partitioned", lambda: awaiting(house, topic) == 0, 420, lambda: str(house.sql(_TASKS, topic)))
-    tasks = house.sql(_TASKS, topic)
-    assert len(tasks) == 3 and {status for _, status, _ in tasks} == {"SUCCESS"}
-    assert sorted(next(iter(by)) for by in written_by(house, topic).values()) == sorted(task for task, *_ in tasks)
+    wait_for("all is partitioned", lambda: awaiting(house, topic) == 0, 420, lambda: str(house.sql(_JOBS, topic)))
+    jobs = house.sql(_JOBS, topic)
+    assert len(jobs) == 3 and {state for _, state, _ in jobs} == {"done"}
+    assert sorted(next(iter(by)) for by in written_by(house, topic).values()) == sorted(job for job, *_ in jobs)
     check_disjoint(house, topic, "n", RECORDS)
 
     quiet(house, topic)  # and still there is nothing to do
     house.api("POST", f"/druid/indexer/v1/supervisor/{topic}/resume")
     house.produce(topic, numbered(RECORDS, LATE))
-    published(house, topic, RECORDS + LATE)  # the tasks' rows count as well
+    published(house, topic, LATE)
     house.api("POST", f"/druid/indexer/v1/supervisor/{topic}/suspend")
     assert awaiting(house, topic) == 1
-    assert house.sql(_TASKS, topic) == tasks
+    assert house.sql(_JOBS, topic) == jobs
     quiet(house, topic)
-    wait_for("it is partitioned again", lambda: awaiting(house, topic) == 0, 240, lambda: str(house.sql(_TASKS, topic)))
-    assert len(house.sql(_TASKS, topic)) == 4
+    wait_for("it is partitioned again", lambda: awaiting(house, topic) == 0, 240, lambda: str(house.sql(_JOBS, topic)))
+    assert len(house.sql(_JOBS, topic)) == 4
     check_disjoint(house, topic, "n", LATE)

@@ -37,6 +37,7 @@ RANGE = {"type": "range", "partitionDimensions": ["item"], "targetRowsPerSegment
 def _nothing_rests(settings: LazySettings) -> None:
     settings.AUTO_COMPACTION = True
     settings.WORKER_CAPACITY, settings.COMPACTION_PERCENT = 20, 10
+    settings.COMPACTION_JOB_BYTES = 0  # each interval is too large for a job
     planning.forget_resting()
 
 
