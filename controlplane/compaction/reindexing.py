@@ -121,10 +121,15 @@ def _columns(segments: Iterable[Segment]) -> dict[str, str]:
 def _metrics(schemas: Sequence[DataSchema], changes: Changes) -> list[Metric]:
     """All that there are, by name."""
     found = {m.name: m for schema in schemas for m in schema.metricsSpec}
-    held = {tuple(sorted((m.name, m.how, m.kind) for m in schema.metricsSpec)) for schema in schemas}
+    held = {tuple(sorted((m.name, _added(m), m.kind) for m in schema.metricsSpec)) for schema in schemas}
     if changes.metrics is None and len(held) > 1:
         raise _refused("the segments were written with different metrics: give metricsSpec")
     return list(found.values())
+
+
+def _added(metric: Metric) -> str:
+    """How values become one: counts are added up, and so are they in what has been written anew."""
+    return "sum" if metric.how == "count" else metric.how
 
 
 def _length(segments: Iterable[Segment], schemas: Sequence[DataSchema]) -> AnyGranularity:

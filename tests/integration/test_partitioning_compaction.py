@@ -120,6 +120,18 @@ def test_each_interval_is_written_anew_once_and_again_after_a_late_append(source
     assert not Job.objects.exists()
 
 
+def test_counts_that_come_late_are_added_to_those_that_a_task_has_written(source: Source, root: User) -> None:
+    a_writer(source, TASK, metricsSpec=[{"type": "count", "name": "n"}], granularitySpec={"rollup": True})
+    streamed(source)
+    post(root, source, config())
+    quiet()
+    done(planned()[0])
+    streamed(source, at=500)
+    quiet()
+    [again] = planned()
+    assert [m.type for m in reindexing.start(again).spec.dataSchema.metricsSpec] == ["longSum"]
+
+
 def test_what_is_appended_while_a_task_runs_leaves_its_interval_unfinished(source: Source, root: User) -> None:
     a_writer(source, TASK)
     streamed(source)
