@@ -29,6 +29,7 @@ class SeenTask:
     ready: bool = False  # it reads, or would if its predecessor did not
     expired: bool = False  # it, or the first of its group, has read for as long as one task is to, or is to hand off
     expires_at: datetime | None = None  # when it will have; None: never, or it does not read yet
+    to_hand_off: bool = False  # it is expired because somebody asked for that
     crowded_out: bool = False  # there is room for it only when its predecessor has ended
     group: str = ""  # that of its replicas; empty for a task that has none
     well: bool = False  # it has read for ``HEALTHY_AFTER``

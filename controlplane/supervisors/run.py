@@ -21,7 +21,7 @@ from controlplane.common.changes import Change, tell
 from controlplane.common.database import only_one
 from controlplane.common.ids import task_id
 from controlplane.segments.models import IndexerFence, SourceEvent
-from controlplane.supervisors import following, scaling, streams
+from controlplane.supervisors import following, scaling, streams, turns
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import (
     HEALTHY_AFTER,
@@ -179,7 +179,7 @@ def observe(supervisor: Supervisor) -> Observed:
     io_config = version.io_config
     tasks = _tasks(supervisor)
     _keep_partitions(supervisor, tasks)
-    seen = _seen(tasks, supervisor.handoff_asked_at)
+    seen = _in_turn(supervisor, tasks, _seen(tasks, supervisor.handoff_asked_at))
     in_force = _in_force(supervisor, seen)
     return Observed(
         now=timezone.now(),
@@ -272,6 +272,14 @@ def _seen(tasks: list[Task], handoff_asked_at: datetime | None) -> list[SeenTask
     ]
 
 
+def _in_turn(supervisor: Supervisor, tasks: list[Task], seen: list[SeenTask]) -> list[SeenTask]:
+    """What has read for as long as it is to is not expired as long as it waits for its turn."""
+    due = {t.id for t in seen if t.expired and not t.to_hand_off}
+    if not due or not turns.waits(supervisor, tasks):
+        return seen
+    return [replace(t, expired=False) if t.id in due else t for t in seen]
+
+
 def _first_of_group(moments: Iterable[tuple[Task, datetime | None]]) -> dict[str, datetime | None]:
     """By task: the first moment of its group's, its own where it is in none."""
     moments = list(moments)
@@ -301,6 +309,7 @@ def _seen_task(task: Task, reads_since: datetime | None, group_since: datetime |
         ready=bool(states & {"reading", "waiting"}),
         expired=not task.ended and (_before(expires_at, timezone.now()) or to_hand_off),
         expires_at=expires_at,
+        to_hand_off=to_hand_off,
         crowded_out=capacity.crowded_out(task, timezone.now()),
         lacks=capacity.lacks_room(task, timezone.now()),
         failed=task.status == Status.FAILED and not _taken_back(task),

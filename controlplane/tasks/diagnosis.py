@@ -177,8 +177,11 @@ def _waiting(facts: Facts) -> list[Reason]:
     ]
 
 
-def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list[str]:
-    """What the spec sets that cannot apply here, by path and with the reason."""
+def options_without_effect(spec: Mapping[str, Any], *, supervised: bool, of_pattern: bool = False) -> list[str]:
+    """What the spec sets that cannot apply here, by path and with the reason.
+
+    ``of_pattern``: its supervisor reads one of the topics of a pattern.
+    """
     io_config = _io_config(spec)
     properties, source = io_config.get("consumerProperties", {}), io_config_of(spec)
     unread = without_effect(source.traits)
@@ -202,6 +205,8 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool) -> list
     options += [f"tuningConfig.{name}: {why}" for name, why in _OF_DRUID.items() if tuning.get(name) is not None]
     options += _index_options(tuning, source.traits.keeps_offsets)
     options += [f"ioConfig.{name}: {why}" for name, why in _OF_DRUIDS_READING.items() if io_config.get(name)]
+    if io_config.get("stopTaskCount") and not (of_pattern or io_config.get("topicPattern")):
+        options.append(f"ioConfig.stopTaskCount: {_ONE_GROUP}")
     if (io_config.get("headerBasedFilterConfig") or {}).get("stringDecodingCacheSize"):
         options.append("ioConfig.headerBasedFilterConfig.stringDecodingCacheSize: headers are decoded as they come")
     schema = _part(spec, "dataSchema")
@@ -278,7 +283,6 @@ _OF_DRUID = {
 }
 _ONE_GROUP = "a supervisor's indexers are one group, and hand over together"
 _OF_DRUIDS_READING = {
-    "stopTaskCount": _ONE_GROUP,
     "serverPriorityToReplicas": "tasks answer no queries",
     "emitTimeLagMetrics": "lag is counted in records",
 }

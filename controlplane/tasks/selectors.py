@@ -23,6 +23,7 @@ from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
 from controlplane.tasks.segment_specs import segment_spec
+from controlplane.tasks.sources import OF_TOPIC
 from controlplane.teams.models import User
 from ingestion.specs import batch
 from ingestion.specs.secrets import masked
@@ -146,7 +147,8 @@ def _without_effect(task: Task) -> list[str]:
         return segment_spec(task).options_without_effect()
     if task.is_batch:
         return batch.options_without_effect(task.spec)
-    return diagnosis.options_without_effect(task.spec, supervised=bool(task.supervisor_id))
+    supervisor = task.supervisor_id or ""
+    return diagnosis.options_without_effect(task.spec, supervised=bool(supervisor), of_pattern=OF_TOPIC in supervisor)
 
 
 def why_nothing(task: Task) -> list[Reason]:

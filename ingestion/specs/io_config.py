@@ -315,8 +315,8 @@ class KafkaIOConfig(IOConfig):
     startDelay: Span = Field(default=timedelta(seconds=5), ge=timedelta())
     taskDuration: timedelta = Field(default=timedelta(hours=1), gt=timedelta())
     completionTimeout: timedelta = Field(default=timedelta(minutes=30), gt=timedelta())
-    # The first three are Druid's, without effect: see ``options_without_effect``.
-    stopTaskCount: int | None = Field(default=None, ge=1)
+    stopTaskCount: int | None = Field(default=None, ge=1)  # of a pattern's topics: how many change tasks at a time
+    # The next two are Druid's, without effect: see ``options_without_effect``.
     serverPriorityToReplicas: dict[str, int] | None = None
     emitTimeLagMetrics: bool | None = None
     headerBasedFilterConfig: HeaderBasedFilterConfig | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group
-from tests.integration.test_supervisor_iterations import reads, states
+from tests.integration.test_supervisor_iterations import began_to_read, reads, states
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.house import House, wait_for
 from tests.support.html import parsed
@@ -142,6 +143,39 @@ def test_what_is_done_to_it_is_done_to_all_of_its_topics(cast: Cast, house: Hous
     rounds()
     assert (states(supervisor), states(child)) == (("STOPPING", "TERMINATED"), ("STOPPING", "TERMINATED"))
     assert child.terminations[-1]["by"] == owner.username
+
+
+@pytest.mark.parametrize("most", [None, 2, 1])
+def test_no_more_topics_change_tasks_at_a_time_than_stop_task_count_says(
+    cast: Cast, house: House, stem: str, most: int | None
+) -> None:
+    """Those whose tasks have read for long enough; a handoff that is asked for waits for nobody."""
+    for last in "abc":
+        house.make_topic(f"{stem}-{last}", partitions=1)
+    supervisor = submitted(cast, house, stem, taskDuration="PT1H", stopTaskCount=most)
+    iterate()
+    iterate()
+    children = list(topics_of(supervisor).values())
+    for child in children:
+        [task] = tasks_of(child)
+        reads(task)
+        began_to_read(task, timezone.now() - timedelta(minutes=61))
+
+    def changing() -> list[Supervisor]:
+        rounds()
+        return [c for c in children if len(Task.objects.active().filter(supervisor_id=c.pk)) == 2]
+
+    assert len(changing()) == (most or 3)
+    waiting = [c for c in children if c not in changing()]
+    for child in changing():
+        newer, older = sorted(tasks_of(child), key=lambda t: t.created_at, reverse=True)
+        reads(newer)
+        began_to_read(newer, timezone.now())
+        end_task(older)
+    assert changing() == waiting[:most]
+    for child in waiting[most:]:
+        resetting.hand_off(user=cast.users["operator"], supervisor=child)
+    assert changing() == waiting
 
 
 def test_a_new_spec_is_taken_up_by_its_topics(cast: Cast, house: House, stem: str) -> None:

@@ -134,6 +134,7 @@ def test_texts_hold_the_numbers_and_names() -> None:
         (["ioConfig.idleConfig"], spec(idleConfig={"enabled": True}, useEarliestOffset=False), True),
         ([], spec(idleConfig={"inactiveAfterMillis": 5000}, useEarliestOffset=False), True),
         ([], of_offsets(idleConfig={"enabled": True}, useEarliestOffset=False), True),
+        (["ioConfig.stopTaskCount"], of_offsets(stopTaskCount=1), True),
         (["context"], {**spec(), "context": {"priority": 1}}, False),
         ([], spec(consumerProperties=POLLING), False),
         (["ioConfig.consumerProperties['max.poll.records']"], of_offsets(consumerProperties=POLLING), False),
@@ -152,6 +153,10 @@ def test_texts_hold_the_numbers_and_names() -> None:
 def test_options_without_effect(paths: list[str], document: dict[str, Any], supervised: bool) -> None:
     named = options_without_effect(document, supervised=supervised)
     assert [text.partition(":")[0] for text in named] == paths
+
+
+def test_what_bounds_the_topics_of_a_pattern_has_an_effect_in_each() -> None:
+    assert options_without_effect(of_offsets(stopTaskCount=1), supervised=True, of_pattern=True) == []
 
 
 def test_tuning_options_that_nothing_reads_are_named() -> None:

@@ -96,6 +96,7 @@ SUPERVISOR: dict[str, Any] = {
     "ioConfig/taskCount": 3,
     "ioConfig/taskDuration": "PT30M",
     "ioConfig/startDelay": "PT10S",
+    "ioConfig/stopTaskCount": 1,
     "ioConfig/period": "PT1M",
     "ioConfig/useEarliestOffset": True,
     "ioConfig/completionTimeout": "PT45M",
@@ -142,7 +143,6 @@ UNUSED: dict[str, Any] = {
     "tuningConfig/maxColumnsToMerge": 100,
     "tuningConfig/basePersistDirectory": "/tmp/persist",
     "tuningConfig/buildV9Directly": True,
-    "ioConfig/stopTaskCount": 1,
     "ioConfig/serverPriorityToReplicas": {"0": 1},
     "ioConfig/emitTimeLagMetrics": True,
     "ioConfig/autoScalerConfig/stopTaskCountRatio": 0.5,
@@ -167,12 +167,19 @@ TASK: dict[str, Any] = {
 }
 
 
+# What a spec with this option does not have, or has to have.
+_OF_PATTERNS: dict[str, list[tuple[str, Any]]] = {
+    "ioConfig/topicPattern": [("ioConfig/topic", None)],
+    "ioConfig/stopTaskCount": [("ioConfig/topic", None), ("ioConfig/topicPattern", "metrics.*")],
+}
+
+
 @pytest.mark.parametrize("path", [*SUPERVISOR, *UNUSED])
 def test_every_option_of_a_supervisor_is_taken_and_has_an_effect_or_is_named(path: str) -> None:
     parent: list[tuple[str, Any]] = [
         (p, v) for p, v in SUPERVISOR.items() if path.startswith(f"{p}/") and isinstance(v, dict)
     ]
-    parent += [("ioConfig/topic", None)] if path == "ioConfig/topicPattern" else []
+    parent += _OF_PATTERNS.get(path, [])
     document = changed(*parent, (path, {**SUPERVISOR, **UNUSED}[path]), of=SAMPLE)
     named = options_without_effect(parse_supervisor_spec(document).canonical(), supervised=True)
     assert [text.partition(":")[0] for text in named] == ([path.replace("/", ".")] if path in UNUSED else [])
@@ -200,6 +207,7 @@ def test_all_options_of_a_supervisor_together() -> None:
     """But for one of each two that exclude each other."""
     options = {**SUPERVISOR, **UNUSED}
     del options["ioConfig/lateMessageRejectionStartDateTime"], options["ioConfig/topicPattern"]
+    del options["ioConfig/stopTaskCount"]  # of a pattern alone
     spec = parse_supervisor_spec(changed(*options.items(), of=SAMPLE))
     assert len(options_without_effect(spec.canonical(), supervised=True)) == len(UNUSED)
 
