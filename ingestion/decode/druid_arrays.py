@@ -166,6 +166,8 @@ def array_to_string(value: Value, between: Value) -> Value:
     found = as_array(value)
     if found is None or (len(found.values) == 1 and found.values[0] is None):
         return None
+    if any(isinstance(v, Array) for v in found.values):
+        raise Fails  # Java has no text for it that says anything
     texts = ["null" if v is None else str(as_text(v)) for v in found.values]
     made = (as_text(between) or "").join(texts)
     bounded(len(made))
@@ -181,6 +183,12 @@ def of_texts(value: Value) -> Value:
     """``mv_to_array`` and the like: an array of texts."""
     found = as_array(value)
     return None if found is None else Array("STRING", tuple(as_text(v) for v in _plain(found).values))
+
+
+def of_texts_or_null(value: Value) -> Value:
+    """``mv_harmonize_nulls``: no value is a null."""
+    found = of_texts(value)
+    return found if isinstance(found, Array) and found.values else Array("STRING", (None,))
 
 
 def cast_to(value: Value, kind: Value) -> Value:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -28,10 +28,12 @@ from ingestion.decode.druid_values import (
     unwrapped,
     whole_text,
 )
+from ingestion.decode.field_uses import plain_uses
 
 _MOST_CALLS = 10_000
 Names = dict[str, Value]
 Evaluated = Callable[[Names], Value]
+_MAPS = ("map", "cartesian_map")
 _APPLIED = {"map": 1, "filter": 1, "any": 1, "all": 1, "fold": 2}
 
 
@@ -79,6 +81,7 @@ class Evaluator:
         self._calls = 0
         self._made = self._of(tree)
         self._condition = condition
+        self.plain = plain_uses(tree) if condition else frozenset()
 
     def text(self, fields: dict[str, str | None], ms: int) -> str | None:
         """The result for a record's fields (JSON texts) as JSON text. Raises ``Fails``."""
@@ -88,14 +91,34 @@ class Evaluator:
                 n: None if t is None else of_json(json.loads(t, parse_constant=_unknown)) for n, t in fields.items()
             }
             names["__time"] = ms
-            value = self._made(names)
             if self._condition:
-                if isinstance(value, Array | Nested):
-                    raise Fails
-                return "true" if truth(value) else None if value is None else "false"
+                return self._said(names)
+            value = self._made(names)
             return None if value is None else _json_text(unwrapped(value))
         except (RecursionError, ArithmeticError, MemoryError, ValueError):
             raise Fails from None
+
+    def _said(self, names: Names) -> str | None:
+        """Whether a condition is true.
+
+        Where a plain value is meant, Druid looks at each value of a list, or at the list as one, by what it has seen
+        in the field before: only what is true, or not, in both ways is known.
+        """
+        lists = {n: v for n in self.plain if isinstance(v := names.get(n), Array) and v.values}
+        whole = _word(self._made(names))
+        if lists and self._of_each(names, lists) != whole:
+            raise Fails
+        return whole
+
+    def _of_each(self, names: Names, lists: Mapping[str, Array]) -> str | None:
+        """Whether it is true of one of the values."""
+        told: set[str | None] = set()
+        for chosen in product(*(v.values for v in lists.values())):
+            self._calls += 1
+            if self._calls > _MOST_CALLS:
+                raise Fails
+            told.add(_word(self._made(names | dict(zip(lists, chosen, strict=True)))))
+        return "true" if "true" in told else None if None in told else "false"
 
     def _of(self, node: Node) -> Evaluated:
         if isinstance(node, Literal):
@@ -137,8 +160,14 @@ class Evaluator:
                 raise Fails
             return body({**names, **dict(zip(written.names, values, strict=True))})
 
-        apply = _APPLY[node.name]
+        apply = _mapped_with_texts if node.name in _MAPS and _chooses(written) else _APPLY[node.name]
         return lambda names: apply(lambda values: call(names, values), [o(names) for o in others])
+
+
+def _word(value: Value) -> str | None:
+    if isinstance(value, Array | Nested):
+        raise Fails
+    return "true" if truth(value) else None if value is None else "false"
 
 
 def _unknown(name: str) -> Any:
@@ -240,6 +269,38 @@ def _mapped(call: Applied, lists: list[Value]) -> Value:
     if any(isinstance(v, Array) and len(v.values) == 1 for v in found):
         raise Fails
     return array_of(found) if found or not lists or not isinstance(lists[0], Array) else Array(lists[0].element, ())
+
+
+def _mapped_with_texts(call: Applied, lists: list[Value]) -> Value:
+    """A null that a field holds is a text to Druid, and makes texts of the numbers beside it."""
+    found = _mapped(call, lists)
+    if isinstance(found, Array) and found.element != "STRING" and None in found.values:
+        raise Fails
+    return found
+
+
+def _chooses(written: Lambda) -> bool:
+    """Whether a field of the record may be its result."""
+    return any(
+        _is_choice(node) and any(_is_foreign(a, written) for a in node.arguments) for node in _calls(written.body)
+    )
+
+
+def _is_choice(node: Call) -> bool:
+    return node.name in _LAZY and node.name not in ("&&", "||")
+
+
+def _is_foreign(node: Node, written: Lambda) -> bool:
+    return isinstance(node, Field) and node.name not in written.names
+
+
+def _calls(node: Node) -> Iterator[Call]:
+    if isinstance(node, Lambda):
+        yield from _calls(node.body)
+    elif isinstance(node, Call):
+        yield node
+        for argument in node.arguments:
+            yield from _calls(argument)
 
 
 def _filtered(call: Applied, lists: list[Value]) -> Value:

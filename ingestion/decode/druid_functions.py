@@ -278,7 +278,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "array_slice": Function(arrays.array_slice, 2, 3),
     "array_to_mv": Function(arrays.of_texts, 1, 1),
     "array_to_string": Function(arrays.array_to_string, 2, 2),
-    "mv_harmonize_nulls": Function(arrays.of_texts, 1, 1),
+    "mv_harmonize_nulls": Function(arrays.of_texts_or_null, 1, 1),
     "mv_to_array": Function(arrays.of_texts, 1, 1),
     "scalar_in_array": Function(arrays.scalar_in_array, 2, 2),
     "string_to_array": Function(arrays.string_to_array, 2, 2, {1: patterns.pattern}),

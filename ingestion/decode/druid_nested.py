@@ -77,12 +77,11 @@ def json_query(value: Value, text: Value) -> Value:
 
 
 def json_query_array(value: Value, text: Value) -> Value:
+    """A plain value is a list of one; null of an object."""
     found = _found(unwrapped(value), text)
-    if found is None:
+    if found is None or isinstance(found, dict):
         return None
-    if not isinstance(found, list):
-        raise Fails
-    return Nested(found)
+    return Nested(found if isinstance(found, list) else [int(found) if isinstance(found, bool) else found])
 
 
 def json_object(*values: Value) -> Value:

@@ -8,6 +8,7 @@ record fail.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -54,7 +55,7 @@ class Pattern:
         """All matches; ``by`` is Java's: ``$1``, ``${name}``, and a backslash before what means itself."""
         self._check(text)
         made, end = [], 0
-        for match in self.compiled.finditer(text):
+        for match in self._found(text):
             made += [text[end : match.start()], self._expanded(match, by)]
             end = match.end()
         return "".join([*made, text[end:]])
@@ -63,7 +64,7 @@ class Pattern:
         """Parts, as Java makes them without a limit: no empty texts at the end, none before a match of nothing."""
         self._check(text)
         parts, end = [], 0
-        for match in self.compiled.finditer(text):
+        for match in self._found(text):
             if match.end() == 0:
                 continue
             if match.start() == match.end() == len(text):
@@ -76,6 +77,18 @@ class Pattern:
         while parts and not parts[-1]:
             parts.pop()
         return parts
+
+    def _found(self, text: str) -> Iterator[Any]:
+        """All matches. RE2 tells of one of nothing twice at the end; Java finds some in the middle of a character."""
+        empty = -1
+        for match in self.compiled.finditer(text):
+            if match.start() == match.end():
+                if match.start() == empty:
+                    continue
+                empty = match.start()
+                if text[empty : empty + 1] > "\uffff":
+                    raise Fails
+            yield match
 
     def _expanded(self, match: Any, by: str) -> str:
         def put(found: re.Match[str]) -> str:

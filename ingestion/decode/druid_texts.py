@@ -25,7 +25,7 @@ from ingestion.decode.druid_values import (
 )
 
 MOST_LETTERS = 1_000_000
-_CONVERSION = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
+_CONVERSION = re.compile(r"%(\d+\$|<)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 
 
 def bounded(size: int) -> None:
@@ -207,13 +207,16 @@ def icontains(value: Value, wanted: Value) -> Value:
     return int(_folded(_text(wanted) or "") in _folded(text))
 
 
+_LONE_LOWER = {"\u0130": "i"}  # letters of which Java has a lower one and Python two
+
+
 def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     if _YOUNG.search(text):
         raise Fails
     raised = "".join(u if len(u := c.upper()) == 1 else c for c in text)
-    return "".join(low if len(low := c.lower()) == 1 else c for c in raised)
+    return "".join(low if len(low := c.lower()) == 1 else _LONE_LOWER.get(c, c) for c in raised)
 
 
 def like_(value: Value, written: Value, escape: Value = None) -> Value:
@@ -255,11 +258,13 @@ def parse_long(value: Value, radix: Value = 10) -> Value:
         return None
     if base == 16 and text[:2] in ("0x", "0X"):
         text = text[2:]
-    if not text or "_" in text or text.strip() != text:
-        return None
+    digits = text[1:] if text[:1] in ("-", "+") else text
     try:
-        found = int(text, base)
+        # Digit by digit: Python alone takes blanks, _ and the prefix of a base.
+        found = int(text, base) if digits and all(int(digit, base) >= 0 for digit in digits) else None
     except ValueError:
+        return None
+    if found is None:
         return None
     return found if LEAST_LONG <= found <= GREATEST_LONG else None
 
@@ -289,6 +294,7 @@ class _Formatter:
     def __init__(self, values: tuple[Value, ...]) -> None:
         self._values = values
         self._next = 0
+        self._last = -1  # that of the conversion before
 
     def text(self, template: str) -> str:
         if _CONVERSION.sub("", template).count("%"):
@@ -309,8 +315,9 @@ class _Formatter:
         return made if not width else made.ljust(int(width)) if "-" in flags else made.rjust(int(width))
 
     def _value(self, place: str | None) -> Value:
-        number = self._next if place is None else int(place) - 1
+        number = self._next if place is None else self._last if place == "<" else int(place[:-1]) - 1
         self._next += place is None
+        self._last = number
         if not 0 <= number < len(self._values):
             raise _Unfit
         return self._values[number]

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from ingestion.decode.druid_moments import BadTime, granularity, iso_ms, local_ms, milliseconds, moment, zone
-from ingestion.decode.druid_values import Fails, Value, as_long, as_text, to_long
+from ingestion.decode.druid_values import Array, Fails, Nested, Value, as_long, as_text, to_long
 from ingestion.decode.joda_patterns import reader, writer
 
 _PERIOD = re.compile(r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
@@ -88,8 +88,8 @@ def period_parts(text: str) -> tuple[int, timedelta]:
 
 def timestamp_shift(value: Value, period: Value, step: Value, zone_name: Value = None) -> Value:
     """Months and days are the zone's; each part is added by itself."""
-    ms, times = _time(value), as_long(step)
-    if ms is None or times is None:
+    ms, times = _time(value), _steps(step)
+    if ms is None:
         return None
     months, rest = period_parts(str(period))
     where = zone(_name(zone_name))
@@ -104,6 +104,11 @@ def timestamp_shift(value: Value, period: Value, step: Value, zone_name: Value =
         return milliseconds(moment(ms) + clock * times)
     except (OverflowError, ValueError):
         raise Fails from None
+
+
+def _steps(value: Value) -> int:
+    """What holds no number is 0."""
+    return 0 if isinstance(value, Array | Nested) else as_long(value) or 0
 
 
 def _months_later(local: datetime, months: int) -> datetime:
@@ -124,7 +129,7 @@ _UNITS: dict[str, Callable[[datetime], int | float]] = {
     "MONTH": lambda t: t.month,
     "QUARTER": lambda t: (t.month - 1) // 3 + 1,
     "YEAR": lambda t: t.year,
-    "ISOYEAR": lambda t: t.isocalendar().year,
+    "ISOYEAR": lambda t: t.year,  # so it is in Druid
     "DECADE": lambda t: t.year // 10,
     "CENTURY": lambda t: float(-(-t.year // 100)),
     "MILLENNIUM": lambda t: float(-(-t.year // 1000)),

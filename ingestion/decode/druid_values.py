@@ -16,6 +16,7 @@ WIDE = Context(prec=700)  # for the digits of any double
 LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
 Element = Literal["LONG", "DOUBLE", "STRING", "ARRAY", "COMPLEX<json>"]
 _MANY_DIGITS = 400  # no long has them
+_HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d{1,9}[fFdD]?", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
@@ -83,14 +84,28 @@ def array_of(values: Iterable[Value]) -> Array:
     if "COMPLEX<json>" in kinds:
         return Array("COMPLEX<json>", every)
     if "ARRAY" in kinds:
-        if len(kinds) > 1:
-            raise Fails
-        return Array("ARRAY", every)
+        return _array_of_arrays(every)
     if "STRING" in kinds or not kinds:
         return Array("STRING", tuple(as_text(v) for v in every))
     if "DOUBLE" in kinds:
         return Array("DOUBLE", tuple(as_double(v) for v in every))
     return Array("LONG", every)
+
+
+def _array_of_arrays(every: tuple[Value, ...]) -> Array:
+    """All of one kind: of numbers and texts what each can be taken for; a plain value is an array of one."""
+    inner = [v if isinstance(v, Array) else Array(kind_of(v), (v,)) for v in every if v is not None]
+    kinds = {v.element for v in inner}
+    if len(kinds) > 1:
+        if kinds - {"LONG", "DOUBLE", "STRING"}:
+            raise Fails
+        made: Element = "STRING" if "STRING" in kinds else "DOUBLE"
+        taken = as_text if made == "STRING" else as_double
+        inner = [Array(made, tuple(taken(i) for i in v.values)) for v in inner]
+    if len({i.element for v in inner for i in v.values if isinstance(i, Array)}) > 1:
+        raise Fails
+    held = iter(inner)
+    return Array("ARRAY", tuple(None if v is None else next(held) for v in every))
 
 
 def kind_of(value: Value) -> Element:
@@ -127,8 +142,17 @@ def number_in(text: str) -> int | float | None:
         return whole if LEAST_LONG <= whole <= GREATEST_LONG else float(text)
     if _DECIMAL.fullmatch(text):
         return float(text.rstrip("fFdD") if not text.endswith("Infinity") else text)
+    if _HEXADECIMAL.fullmatch(text):
+        return _of_hexadecimal(text.rstrip("fFdD"))
     folded = text.lower()
     return 1 if folded == "true" else 0 if folded == "false" else None
+
+
+def _of_hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return float("-inf" if text.startswith("-") else "inf")
 
 
 def number(value: Value) -> int | float | None:

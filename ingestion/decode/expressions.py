@@ -33,7 +33,7 @@ from ingestion.decode import druid_language, druid_meaning
 from ingestion.decode.druid_evaluator import Evaluator, check
 from ingestion.decode.engine import Engine, literal
 from ingestion.decode.expression_size import Measured, TooLarge, measured
-from ingestion.decode.kinds import BEYOND, BOOLEAN, LONG, NULL, STRING, TYPED
+from ingestion.decode.kinds import BEYOND, BOOLEAN, JSON, LONG, NULL, STRING, TYPED
 from ingestion.decode.scalar_functions import ALLOWED
 from ingestion.rows import TIME
 
@@ -140,7 +140,7 @@ class DruidExpression:
         return BEYOND  # there is no SQL for it then
 
     def form(self, kinds: Mapping[str, int]) -> Form | None:
-        if BEYOND in kinds.values():
+        if BEYOND in kinds.values() or any(kinds.get(name) == JSON for name in self.evaluator.plain):
             return None
         places = {name: f"c{i}" for i, name in enumerate(self.columns)}
         try:

@@ -3,8 +3,8 @@
 
 The meaning is that of Druid 33. Of null a filter that compares says nothing, so that neither it nor its ``not``
 matches; ``bound`` and ``null`` say something always. A field is missing or null alike. A list matches where one of its
-values does. Values are compared as text (a number in its shortest form: 1.50 is 1.5); objects as their JSON text.
-``__time`` is the row's time in milliseconds.
+values does; a null in it is the text ``null``. Values are compared as text, a number in its shortest form: 1.50 is 1.5;
+objects as their JSON text. ``__time`` is the row's time in milliseconds.
 
 - ``bound`` sorts null below everything: without ``lower`` it matches null. With ``ordering: numeric`` what is no
   number sorts below all numbers, as in Druid.
@@ -119,7 +119,7 @@ class _Compiler:
         if not lists:
             return f"SELECT {texts}, ms FROM candidates"
         values = "CASE WHEN json_type(x) = 'ARRAY' THEN CASE WHEN json_array_length(x) > 0 THEN " + (
-            "json_extract_string(x, '$[*]') ELSE [NULL] END END"
+            "[coalesce(v, 'null') for v in json_extract_string(x, '$[*]')] ELSE [NULL] END END"
         )
         return f"SELECT {texts}, [{values} for x in json_extract(j, [{paths}])] AS l, ms FROM candidates"
 

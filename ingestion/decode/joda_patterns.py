@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
 from ingestion.decode.druid_moments import BadTime, local_ms, milliseconds, offset, zone
@@ -14,6 +14,10 @@ _PARTS = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z']+)|(')")
 _MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
 _MONTHS += ["August", "September", "October", "November", "December"]
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+
+class NotMade(Fails):
+    """Joda makes a time of these parts, and it is not known which."""
 
 
 def _tokens(pattern: str) -> list[tuple[str, str]]:
@@ -36,6 +40,12 @@ def _shown_offset(time: datetime, colon: bool, utc_as_z: bool) -> str:
     return f"{'-' if seconds < 0 else '+'}{hours:02}{':' * colon}{minutes:02}"
 
 
+def _zone_id(time: datetime) -> str:
+    """Its name; of an offset that has none the offset."""
+    fixed = isinstance(time.tzinfo, timezone) and time.tzinfo is not UTC
+    return _shown_offset(time, True, utc_as_z=False) if fixed else str(time.tzinfo)
+
+
 _SHOWN: dict[str, Callable[[datetime, int], str]] = {
     "y": lambda t, n: f"{t.year % 100:02}" if n == 2 else f"{t.year:0{n}}",
     "Y": lambda t, n: f"{t.year % 100:02}" if n == 2 else f"{t.year:0{n}}",
@@ -56,7 +66,7 @@ _SHOWN: dict[str, Callable[[datetime, int], str]] = {
     "m": lambda t, n: f"{t.minute:0{n}}",
     "s": lambda t, n: f"{t.second:0{n}}",
     "S": lambda t, n: f"{t.microsecond // 1000:03}"[:n].ljust(n, "0"),
-    "Z": lambda t, n: str(t.tzinfo) if n > 2 else _shown_offset(t, n == 2, utc_as_z=False),
+    "Z": lambda t, n: _zone_id(t) if n > 2 else _shown_offset(t, n == 2, utc_as_z=False),
 }
 
 
@@ -126,6 +136,8 @@ def reader(pattern: str, zone_name: str | None) -> Callable[[str], int | None]:
             return None
         try:
             return _assembled(dict(zip(names, found.groups(), strict=True)), where)
+        except NotMade:
+            raise
         except (ValueError, OverflowError, Fails):
             return None
 
@@ -150,21 +162,40 @@ def _read(run: str, after: str, pattern: str) -> str:
     raise BadTime(f"{run!r} in the pattern {pattern!r} is not taken")
 
 
+def letters(pattern: str) -> set[str]:
+    """Of which parts of a time it is made. Raises ``BadTime``."""
+    return {run[0] for run, _ in _tokens(pattern) if run}
+
+
+def _day(by: dict[str, str]) -> datetime:
+    """Without a year that of 2000; without any part of a date the first day of 1970."""
+    year = int(by.get("y", by.get("Y", "2000" if {"M", "d", "D", "w"} & set(by) else "1970")))
+    if {"x", "w", "e"} & set(by):
+        return _day_of_week(by, year)
+    if "D" not in by:
+        return datetime(year, _month(by.get("M", "1")), int(by.get("d", "1")))
+    day = datetime(year, 1, 1) + timedelta(days=int(by["D"]) - 1)
+    if day.year != year:
+        raise ValueError
+    return day
+
+
+def _day_of_week(by: dict[str, str], year: int) -> datetime:
+    """What Joda makes of weeks beside parts of another calendar, or of a weekday alone, is not made here."""
+    week = int(by.get("w", "1"))
+    of_year = "x" not in by
+    if {"M", "d", "D"} & set(by) or (of_year and ("w" not in by or not 1 < week < 52)) or not (of_year or year == 1970):
+        raise NotMade
+    found = datetime.fromisocalendar(year if of_year else int(by["x"]), week, int(by.get("e", "1")))
+    return datetime(found.year, found.month, found.day)
+
+
 def _assembled(parts: dict[str, str], where: tzinfo) -> int:
     """Of what the pattern's letters were read as."""
     by = {run[0]: text for run, text in parts.items()}
-    if {"x", "w", "e"} & set(by):
-        week = datetime.fromisocalendar(int(by.get("x", "1970")), int(by.get("w", "1")), int(by.get("e", "1")))
-        day = datetime(week.year, week.month, week.day)
-    elif "D" in by:
-        year = int(by.get("y", by.get("Y", "1970")))
-        day = datetime(year, 1, 1) + timedelta(days=int(by["D"]) - 1)
-        if day.year != year:
-            raise ValueError
-    else:
-        day = datetime(int(by.get("y", by.get("Y", "1970"))), _month(by.get("M", "1")), int(by.get("d", "1")))
+    day = _day(by)
     if "E" in by and not {"d", "D"} & set(by):
-        raise ValueError
+        raise NotMade
     if "E" in by:  # it counts last: another day is that one of the same week
         names = [name[:3].lower() for name in _DAYS]
         day += timedelta(days=names.index(by["E"][:3].lower()) - day.weekday())

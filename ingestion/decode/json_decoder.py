@@ -247,7 +247,6 @@ class _Parts:
         self._reader = reader_of(input_format, Tools.of(self._engine, schema, access))
         # Of other formats, and flattened, a field that stands twice is one that hides another.
         self._tells_doubles = isinstance(input_format, JsonInputFormat) and input_format.flattenSpec is None
-        self._needs_value = input_format.type != "kafka"  # that has fields of the record's own
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
         self._numbers = MetricExpressions(self._engine, schema.metricsSpec)
@@ -269,7 +268,9 @@ class _Parts:
         )
         self._times = TimeReader(self._engine, schema.timestampSpec, self._granularity.segmentGranularity)
         self._time_made = TIME in self._transforms.names
-        made_spec = TimestampSpec(column=TIME)
+        # Druid's expressions make numbers alone.
+        in_sql = any(t.name == TIME and t.language == "sql" for t in schema.transformSpec.transforms)
+        made_spec = TimestampSpec(column=TIME, format="auto" if in_sql else "millis")
         self._made_times = TimeReader(self._engine, made_spec, self._granularity.segmentGranularity)
         self._diagnosis = Diagnosis(self._engine)
 
@@ -292,7 +293,7 @@ class _Parts:
     def decode(self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None) -> Decoded:
         self._engine.uninterrupted()
         decoded = self._decoded(self._reader.read(payloads, envelope), window)
-        if not self._needs_value or None not in payloads:
+        if None not in payloads:
             return decoded
         without_value = [i for i, payload in enumerate(payloads) if payload is None]
         errors = {i: error for i, error in decoded.unparseable.items() if payloads[i] is not None}
@@ -364,7 +365,8 @@ class _Parts:
         masks = {name: pa.array(matching.kept[kept]) for name, matching in counted.items()}
         kept_ms = ms if whole else ms[kept]
         numbers = self._numbers.apply(columns, kept_ms, masks)
-        made = self._maker.make(RowFields({**columns, **numbers.columns}, len(index), masks))
+        alone = frozenset(n for n in made_fields.columns if _is_nowhere(fields.columns.get(n)))
+        made = self._maker.make(RowFields({**columns, **numbers.columns}, len(index), masks, alone))
         if self._discovers:
             self._fields.forget_all_but(made.discovered)
         cut = truncated(kept_ms, self._granularity.queryGranularity, self._granularity.segmentGranularity)
@@ -378,6 +380,11 @@ class _Parts:
 
 def _as_time(ms: npt.NDArray[np.int64]) -> pa.Array:
     return pa.array(ms, pa.int64()).view(TIME_TYPE)
+
+
+def _is_nowhere(texts: pa.Array | None) -> bool:
+    """Of a field as records have it."""
+    return texts is None or texts.null_count == len(texts)
 
 
 def _inside(ms: npt.NDArray[np.int64], window: MessageWindow) -> Mask:

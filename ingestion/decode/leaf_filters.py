@@ -45,6 +45,7 @@ class LeafRunner:
         self.fields = [name for name in dict.fromkeys(named) if name != TIME]
         try:
             self._says = _MADE[type(condition)](condition)
+            self._texts = _texts if isinstance(condition, ColumnComparisonFilter) else _written_texts
         except BadPattern as error:
             raise BadExpression(str(error)) from None
 
@@ -56,7 +57,7 @@ class LeafRunner:
         for place, time in enumerate(ms.tolist()):
             self._engine.check_interrupted()
             try:
-                fields: list[Texts] = [[str(time)] if n == TIME else _texts(values[n][place]) for n in self._names]
+                fields = [_one(str(time)) if n == TIME else self._texts(values[n][place]) for n in self._names]
                 told.append(_WORDS[self._says(fields)])
             except (Fails, ValueError, RecursionError):
                 told.append(None)
@@ -64,10 +65,24 @@ class LeafRunner:
         return Results.of(pa.array(told, pa.string()), failed, most)
 
 
+def _one(text: str) -> Texts:
+    return [text]
+
+
 def _texts(text: str | None) -> Texts:
     """A list's values, or the one that there is."""
     value = None if text is None else json.loads(text)
     return [_text(v) for v in value] or [None] if isinstance(value, list) else [_text(value)]
+
+
+def _written_texts(text: str | None) -> Texts:
+    """A null in a list is written as one, but where columns are compared."""
+    found = _texts(text)
+    return (
+        ["null" if v is None else v for v in found]
+        if text is not None and text[:1] == "[" and json.loads(text)
+        else found
+    )
 
 
 def _text(value: Any) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,19 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.druid_language import Call, Field, Lambda, Node, read
+from ingestion.decode.druid_language import read
+from ingestion.decode.field_uses import uses
 from ingestion.decode.fields import Mask
 from ingestion.decode.java_texts import UNREADABLE
 from ingestion.decode.transforms import Columns
-
-# Which arguments of these functions are lists; of others with a function as their first argument all further ones are.
-_LISTS = {
-    **dict.fromkeys(("array_concat", "array_overlap", "array_set_add_all"), (0, 1)),
-    **dict.fromkeys(("array_append", "array_length", "array_offset", "array_offset_of", "array_ordinal"), (0,)),
-    **dict.fromkeys(("array_ordinal_of", "array_set_add", "array_slice", "array_to_string", "array_contains"), (0,)),
-    **dict.fromkeys(("array_prepend", "scalar_in_array"), (1,)),
-    **dict.fromkeys(("mv_to_array", "array_to_mv", "mv_harmonize_nulls"), (0,)),
-}
 
 
 @dataclass(frozen=True)
@@ -44,8 +35,8 @@ class ListUses:
     @classmethod
     def of(cls, expression: str) -> ListUses:
         """Of one that can be read."""
-        uses = [*_uses(read(expression, lambda name, arguments: None))]
-        return cls(frozenset(n for n, listed in uses if listed), frozenset(n for n, listed in uses if not listed))
+        found = [*uses(read(expression, lambda name, arguments: None))]
+        return cls(frozenset(n for n, listed in found if listed), frozenset(n for n, listed in found if not listed))
 
     def unwrapped(self, columns: Columns) -> tuple[Columns, Lists | None]:
         """The fields, lists of one value as that value; and where longer ones stand. None: nowhere is a list."""
@@ -73,15 +64,3 @@ def _elements(text: str) -> list[Any]:
         return list(json.loads(text))
     except UNREADABLE:
         return [[]]
-
-
-def _uses(node: Node, listed: bool = False) -> Iterator[tuple[str, bool]]:
-    """Each field where it stands, and whether a list is meant there."""
-    if isinstance(node, Field):
-        yield node.name, listed
-    elif isinstance(node, Lambda):
-        yield from ((name, listed) for name, listed in _uses(node.body) if name not in node.names)
-    elif isinstance(node, Call):
-        applied = bool(node.arguments) and isinstance(node.arguments[0], Lambda)
-        for number, argument in enumerate(node.arguments):
-            yield from _uses(argument, applied or number in _LISTS.get(node.name, ()))

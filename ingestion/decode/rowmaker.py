@@ -33,6 +33,7 @@ class RowFields:
     counted: Mapping[str, pa.Array] = field(
         default_factory=dict
     )  # of which records alone a metric is made, by its name
+    made_alone: frozenset[str] = frozenset()  # fields that transforms made and no record has: they are not discovered
 
 
 @dataclass
@@ -91,7 +92,8 @@ class RowMaker:
 
     def _discover(self, made: Made, fields: RowFields) -> None:
         """Discovered dimensions in the order they were first met."""
-        others = {name: Values(texts) for name, texts in fields.texts.items() if name not in self._undiscovered}
+        hidden = self._undiscovered | fields.made_alone
+        others = {name: Values(texts) for name, texts in fields.texts.items() if name not in hidden}
         for name, values in others.items():
             if values.total:
                 made.discovered.append(name)

@@ -17,7 +17,6 @@ be in the years 1 to 9999 and early enough that its segment's interval ends befo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -77,7 +76,7 @@ _NUMBERS = {
     **{name: f"n // {per}" for name, per in _PER_MILLI.items()},
 }
 _STRPTIME = "(us - ((us % 1000) + 1000) % 1000) // 1000"
-_ONE_BY_ONE = re.compile("[DE]")  # letters of Joda's with which strptime reads times that Joda does not, or others
+_ONE_BY_ONE = set("DEewx")  # letters of Joda's with which strptime reads times that Joda does not, or others
 
 
 def query(time_format: str) -> str | None:
@@ -91,7 +90,8 @@ def query(time_format: str) -> str | None:
         return _query_of_iso(time_format, source)
     if "%" in time_format:
         return _query_of_strptime(f"try_strptime(t, [{literal(time_format)}])", source)
-    if _ONE_BY_ONE.search(time_format):
+    letters = joda_patterns.letters(time_format)
+    if letters & _ONE_BY_ONE or not letters & {"y", "Y"}:
         return None
     shape = literal(f"(?i){joda_patterns.shape(time_format)}")
     patterns = ", ".join(map(literal, strptime_patterns(time_format)))

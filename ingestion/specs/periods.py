@@ -37,6 +37,19 @@ class _Buckets(BaseModel):
 
     origin: datetime | None = None
 
+    @field_validator("origin", mode="before")
+    @classmethod
+    def _of_milliseconds(cls, value: Any) -> Any:
+        """A number is one of milliseconds, as in Druid."""
+        if isinstance(value, str) and value.lstrip("+-").isdigit():
+            raise ValueError("must be a time in ISO 8601, or a number of milliseconds since 1970")
+        if isinstance(value, int) and not isinstance(value, bool):
+            try:
+                return _EPOCH + value * _MILLISECOND
+            except OverflowError:
+                raise ValueError("must be of the years 1 to 9999") from None
+        return value
+
     @field_validator("origin")
     @classmethod
     def _in_utc(cls, value: datetime | None) -> datetime | None:
@@ -95,7 +108,7 @@ class PeriodGranularity(_Buckets):
     @property
     def fixed_ms(self) -> tuple[int, int] | None:
         """Origin and width of the buckets in milliseconds if all are equally long, else None."""
-        if self._months or (self._days and not _is_utc(self._zone)):
+        if self._months or (self._days and not _is_utc(self._zone)) or self._of_odd_hours:
             return None
         width = self._time + timedelta(days=self._days)
         return _milliseconds(_utc(self._origin, self._zone)), width // _MILLISECOND
@@ -105,12 +118,32 @@ class PeriodGranularity(_Buckets):
         fixed = self.fixed_ms
         if fixed is not None:
             return _fixed_bucket(time, *fixed)
+        if self._of_odd_hours:
+            return self._hours(time)
         number = self._estimate(time)
         while self._edge(number) > time:
             number -= 1
         while self._edge(number + 1) <= time:
             number += 1
         return self._edge(number), self._edge(number + 1)
+
+    @cached_property
+    def _of_odd_hours(self) -> bool:
+        """Whole hours of a zone whose clock was once moved by less than an hour, counted by that clock."""
+        hours_alone = self._time and not self._time % timedelta(hours=1) and not self._days
+        return bool(hours_alone) and self.origin is None and not _is_utc(self._zone) and _moved_by_parts(self._zone)
+
+    def _hours(self, time: datetime) -> tuple[datetime, datetime]:
+        """One hour by the clock; several by those that have passed since 1970, from that hour by either clock."""
+        width = self._time // timedelta(hours=1)
+        passed = int((time - _utc(self._origin, self._zone)) // timedelta(hours=1))
+        if width == 1:
+            offset = time.astimezone(self._zone).utcoffset() or timedelta(0)
+            start = time - (time + offset - _EPOCH) % timedelta(hours=1)
+            return start, start + self._time
+        since = timedelta(hours=passed - passed % width)
+        start = min(_utc(self._origin + since, self._zone), _utc(self._origin, self._zone) + since)
+        return start, start + self._time
 
     def _estimate(self, time: datetime) -> int:
         """Which bucket it is, give or take one."""
@@ -199,6 +232,12 @@ def zone_of(name: str | None) -> tzinfo:
         shift = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
         return timezone(-shift if offset[1] == "-" else shift)
     return UTC if name in (None, "UTC", "Etc/UTC", "Z", "GMT") else ZoneInfo(str(name))
+
+
+def _moved_by_parts(zone: tzinfo) -> bool:
+    moments = (datetime(year, month, 1, tzinfo=UTC) for year in range(1900, 2038) for month in (1, 7))
+    first = _EPOCH.astimezone(zone).utcoffset() or timedelta(0)
+    return any(((m.astimezone(zone).utcoffset() or timedelta(0)) - first) % timedelta(hours=1) for m in moments)
 
 
 def _is_utc(zone: tzinfo) -> bool:

@@ -76,6 +76,10 @@ def renewed(house: House, kind: str, topic: str) -> dict[str, Any]:
     spec = spec_of(house, kind, topic, taskCount=2)
     half = {"type": "expression", "name": "half", "expression": "n // 2", "language": "sql"}
     spec["dataSchema"]["transformSpec"] = {"transforms": [half]}
+    spec["dataSchema"]["dimensionsSpec"] = {
+        "dimensions": [{"type": "long", "name": "half"}],
+        "useSchemaDiscovery": True,
+    }
     return spec
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from ingestion.decode import Decoded, JsonDecoder, UnusableSchema, row_indexes
+from ingestion.decode import Decoded, Envelope, JsonDecoder, UnusableSchema, row_indexes
 from ingestion.decode.druid_values import Fails
 from ingestion.decode.engine import Engine
 from ingestion.decode.expression_runner import ExpressionRunner
@@ -34,6 +34,7 @@ from ingestion.task.sampler.answering import answer_to
 from ingestion.task.sampler.values import json_rows
 from tests.support.druid_corpus import GOLDEN, RECORD, Case, cases
 from tests.support.druid_jq import RECORD as OF_JQ
+from tests.support.druid_kafka import TOPIC, Record
 from tests.support.sketches import with_contents
 
 Verdict = Literal["same", "told", "refused", "alone", "other"]
@@ -51,6 +52,8 @@ def ours(case: Case) -> Any:
         return _expression(order.data_schema.transformSpec.transforms[0])
     if case.section == "jq":
         return _of_jq(order)
+    if case.records:
+        return _of_topic(order, case.records)
     return _rolled_up(order) if order.data_schema.granularitySpec.rollup else _decoded(order)
 
 
@@ -101,6 +104,19 @@ def _decoded(order: SampleOrder) -> Any:
         return "refused"
     # Druid shows each row by itself, before the columns of a segment get the types that hold all their values.
     return [entry for record in order.records or [] for entry in _rows_of(decoder.decode([record]))]
+
+
+def _of_topic(order: SampleOrder, records: tuple[Record, ...]) -> Any:
+    schema, input_format = order.data_schema.model_dump_json(), order.io_config.inputFormat.model_dump_json()
+    try:
+        decoder = _decoder(schema, input_format)
+    except UnusableSchema:
+        return "refused"
+    told = []
+    for record in records:
+        said = Envelope(TOPIC, [record.key], [record.time_ms], [record.headers])
+        told += _rows_of(decoder.decode([record.value], envelope=said))
+    return told
 
 
 def _rows_of(decoded: Decoded) -> list[dict[str, Any]]:

@@ -15,9 +15,13 @@ from typing import Any
 
 from tests.support.druid_jq import RECORD as OF_JQ
 from tests.support.druid_jq import programs
+from tests.support.druid_kafka import Record, asked_of_kafka, body_of
 from tests.support.druid_metrics import asked_of_expressions
 from tests.support.druid_paths import SEARCHED, SEARCHES
+from tests.support.druid_records import TIMES as MORE_TIMES
+from tests.support.druid_records import asked_of_records
 from tests.support.druid_sketches import asked as asked_of_sketches
+from tests.support.druid_texts import EXPRESSIONS as MORE_EXPRESSIONS
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "druid_sampler.json"
 
@@ -29,6 +33,7 @@ class Case:
     section: str
     name: str
     body: dict[str, Any]
+    records: tuple[Record, ...] = ()  # in a topic; without any they are in the body
 
 
 # The record that expressions see. It has a value of each kind that JSON has.
@@ -192,7 +197,7 @@ def _body(
 
 
 def _expressions() -> Iterator[Case]:
-    for section, texts in EXPRESSIONS.items():
+    for section, texts in (EXPRESSIONS | MORE_EXPRESSIONS).items():
         written = [e.strip() for line in texts.strip().splitlines() for e in line.split(" | ")]
         for text in dict.fromkeys(written):
             transform = {"type": "expression", "name": "r", "expression": text}
@@ -417,7 +422,7 @@ def _times() -> Iterator[Case]:
     """A body for each value: so one that is refused does not hide the others."""
     time: dict[str, Any]
     dims = {"dimensions": [{"type": "long", "name": "i"}]}
-    for written, values in TIMES.items():
+    for written, values in (TIMES | MORE_TIMES).items():
         for value in _values(values):
             data = f'{{"i": 1, "t": {value}}}'
             time = {"column": "t", "format": written}
@@ -851,6 +856,16 @@ def _metrics_by_expression() -> Iterator[Case]:
         yield Case("metrics by expression", name, body)
 
 
+def _records() -> Iterator[Case]:
+    for section, name, asked in asked_of_records():
+        yield Case(section, name, _body(**asked))
+
+
+def _of_kafka() -> Iterator[Case]:
+    for asked in asked_of_kafka():
+        yield Case("kafka", asked[0], body_of(asked), asked[1])
+
+
 @cache
 def cases() -> tuple[Case, ...]:
     """All of them, in order."""
@@ -865,6 +880,8 @@ def cases() -> tuple[Case, ...]:
         *_rollup(),
         *_sketches(),
         *_metrics_by_expression(),
+        *_records(),
+        *_of_kafka(),
     )
     seen = {(c.section, c.name) for c in every}
     assert len(seen) == len(every)

@@ -111,6 +111,8 @@ has("a")  has("q")  .a as [$x] | $x  ?  .?  .[]?  .[-1]?  .s as $s | .i  @text "
 [{"m":1,"k":"x"},{"m":1,"k":"y"}] | max_by(.m)  [{"m":1,"k":"x"},{"m":1,"k":"y"}] | min_by(.m)  [{"m":1,"k":"x"},{"m":1,"k":"y"}] | sort_by(.m)
 [{"m":1,"k":"x"},{"m":1,"k":"y"}] | unique_by(.m)  [{"m":1,"k":"x"},{"m":1,"k":"y"}] | group_by(.m)  [3,1,3,2] | unique  [1.0, 1] | unique  [1, 1.0] | sort
 [{"key":1,"value":2}] | from_entries  [{"key":"a"}] | from_entries  [{"name":"a","value":1}] | from_entries  [{"k":"a","v":1}] | from_entries
+[{"Key":"a","Value":1}] | from_entries  [{"Name":"a","v":1}] | from_entries  [{"key":"a","name":"b","value":null,"Value":1,"more":2}] | from_entries
+[{"key":null,"name":"b"}] | from_entries  [["a"]] | from_entries  ["a"] | from_entries  [{"K":"a"}] | from_entries  [{}] | from_entries
 [{"key":null,"value":2}] | from_entries  [{"key":true,"value":2}] | from_entries  [{"key":"a","value":1},{"key":"a","value":2}] | from_entries  .z | with_entries(select(.value > 1))
 .nums | to_entries  .n | to_entries  .s | to_entries  .z | with_entries({key: .key, value: 1})  .e | from_entries  .n | from_entries
 "\u001f\u007f\u0080\u2028\t\"" | tojson  [1e-5, 0.001, 1e7, 123456.7, 1e21, 100.0] | tojson  1e7 | tostring  0.001 | tostring  [1, 1.0, -0.0] | tojson

@@ -6,7 +6,8 @@ The address is an Overlord's, whose sampler reads records and evaluates transfor
 ``druid_overlord.json`` has what the Overlord says of itself and of its tasks, ``druid_walk.json`` what a client's calls
 get, ``druid_specs.json`` what its GET shows of specs, ``druid_supervisors.json`` its list of supervisors. The name of
 one of them behind the address (``expressions``, ``sampler``, ``overlord``, ``walk``, ``specs``, ``list``) records that
-one alone; the name of a section behind ``sampler`` that section, and what was not recorded before.
+one alone; the name of a section behind ``sampler`` that section, and what was not recorded before. Of the section
+``kafka`` records are in topics: a broker's address comes last.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from typing import Any
 
 from tests.support import druid_overlord, druid_specs, druid_walk
 from tests.support.druid_corpus import GOLDEN as SAMPLER
-from tests.support.druid_corpus import cases
+from tests.support.druid_corpus import Case, cases
+from tests.support.druid_kafka import BROKER, TOPIC
+from tests.support.druid_topics import written
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "druid_expressions.json"
 # What stands in the field x, as JSON; the fields s, l, d are "a", 3 and 2.5 in every record, and there is no field n.
@@ -142,6 +145,15 @@ def _kept(overlord: str, fields: list[str], condition: str) -> list[int]:
     return [row["parsed"]["i"] for row in answer if row.get("parsed")]
 
 
+def _asked_of(overlord: str, case: Case, broker: str) -> Any:
+    """Of records that are in a topic, from the topic."""
+    if not case.records:
+        return _asked(overlord, case.body)
+    topic = written(broker, case.records)
+    body = json.loads(json.dumps(case.body).replace(f'"{TOPIC}"', f'"{topic}"').replace(f'"{BROKER}"', f'"{broker}"'))
+    return json.loads(json.dumps(_asked(overlord, body)).replace(topic, TOPIC))
+
+
 def _asked(overlord: str, body: Any) -> Any:
     """What the sampler answers, errors too."""
     request = urllib.request.Request(
@@ -169,12 +181,12 @@ def sampled(answer: Any) -> Any:
     return [_row(entry) for entry in answer["data"]]
 
 
-def _record_sampler(overlord: str, version: str, wanted: str = "") -> None:
+def _record_sampler(overlord: str, version: str, wanted: str = "", broker: str = "") -> None:
     answers: dict[str, dict[str, Any]] = {}
     before = json.loads(SAMPLER.read_text(encoding="utf-8")) if wanted else {}
     for case in cases():
         known = before.get(case.section, {}).get(case.name) if case.section != wanted else None
-        found = sampled(_asked(overlord, case.body)) if known is None else known
+        found = sampled(_asked_of(overlord, case, broker)) if known is None else known
         answers.setdefault(case.section, {})[case.name] = found
     parts = []
     for section, found in answers.items():
@@ -189,7 +201,7 @@ def _text(value: Any) -> str:
     return text if text.isprintable() and not re.search("[\ud800-\udfff]", text) else json.dumps(value)
 
 
-def main(overlord: str, wanted: str = "", section: str = "") -> None:
+def main(overlord: str, wanted: str = "", section: str = "", broker: str = "") -> None:
     with urllib.request.urlopen(f"{overlord}/status") as answer:
         version = json.load(answer)["version"]
     recorders = {
@@ -201,7 +213,7 @@ def main(overlord: str, wanted: str = "", section: str = "") -> None:
         "list": druid_specs.record_list,
     }
     if section:
-        _record_sampler(overlord, version, section)
+        _record_sampler(overlord, version, section, broker)
         return
     for name in [wanted] if wanted else recorders:
         recorders[name](overlord, version)

@@ -103,8 +103,9 @@ def test_keys(key_format: dict[str, Any], key: bytes | None, expected: Any) -> N
     assert one({**DOCUMENTED, "keyFormat": key_format}, b"{}", key).get("kafka.key") == expected
 
 
-def test_records_without_a_value_are_rows_too() -> None:
-    assert one(DOCUMENTED, None, b"k") == {"kafka.timestamp": 5, "kafka.topic": "wiki-edits", "kafka.key": "k"}
+def test_records_without_a_value_are_tombstones() -> None:
+    found = decoded(DOCUMENTED, [None, b'{"a":1}'], envelope((b"k", 5, []), (b"k", 5, [])))
+    assert (found.tombstones, found.unparseable, len(rows(found))) == ([0], {}, 1)
 
 
 def test_bad_values_and_bad_keys() -> None:

@@ -95,9 +95,10 @@ def test_expressions(expression: str, record: dict[str, Any], expected: Any) -> 
 
 def test_a_transform_shadows_a_field_and_others_see_the_records_own() -> None:
     """Druid: transforms refer to fields of the input, not to other transforms."""
-    schema = schema_of({"a": "a * 10", "b": "a + 1", "gone": "NULL"})
+    dimensions = {"dimensions": [{"type": "long", "name": "b"}], "useSchemaDiscovery": True}
+    schema = schema_of({"a": "a * 10", "b": "a + 1", "gone": "NULL", "new": "a"}, dimensions=dimensions)
     rows = decoded_with(schema, {"a": 1, "gone": "x"}, {"a": 2}).rows
-    assert rows.column_names[2:] == ["a", "b"]
+    assert rows.column_names[2:] == ["b", "a"], "what no record has is not discovered"
     assert (rows.column("a").to_pylist(), rows.column("b").to_pylist()) == ([10, 20], [2, 3])
 
 

@@ -31,8 +31,8 @@ from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat
 
 _VALUE = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\n|\r|\Z)')
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_LONG = re.compile(r"[+-]?\d{1,400}")
-_DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_LONG = re.compile(r"-?\d{1,400}", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?[fFdD]?", re.ASCII)
 Values = list[str | None]
 
 
@@ -95,7 +95,7 @@ class DelimitedReader:
         if columns is None:
             if not rows:
                 raise BadRecord("there is no header row")
-            columns = [name or "" for name in rows.pop(0)]
+            columns = [name or f"column_{number}" for number, name in enumerate(rows.pop(0), 1)]
         if len(rows) != 1:
             raise BadRecord(f"there are {len(rows)} rows, and not one" if rows else "there is no row of values")
         return columns, rows[0]
@@ -105,7 +105,7 @@ class DelimitedReader:
         return {
             name: value
             if value is None
-            else [typed(part) if part else None for part in value.split(delimiter)]
+            else [typed(part) for part in value.split(delimiter)]
             if delimiter in value
             else typed(value)
             for name, value in zip(columns, values, strict=False)
@@ -157,4 +157,4 @@ def _csv_rows(text: str) -> list[Values]:
 def _number(value: str) -> Any:
     if _LONG.fullmatch(value):
         return int(value)
-    return float(value) if _DOUBLE.fullmatch(value) else value
+    return float(value.rstrip("fFdD")) if _DOUBLE.fullmatch(value) else value

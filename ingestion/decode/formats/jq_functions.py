@@ -166,9 +166,10 @@ def _to_entries(value: Any) -> list[Any]:
 def _from_entries(value: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for entry in _listed(value):
-        if not isinstance(entry, dict) or not entry.keys() <= {"key", "value"} or "key" not in entry:
-            raise Fails
-        found[_text(entry["key"])] = entry.get("value")
+        if not isinstance(entry, dict):
+            raise JqError
+        key = next((entry[name] for name in ("key", "Key", "name", "Name") if name in entry), None)
+        found[_text(key)] = entry["value"] if "value" in entry else entry.get("Value")
     return found
 
 

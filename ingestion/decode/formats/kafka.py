@@ -1,7 +1,7 @@
 """``kafka``: another format's fields, and beside them what Kafka says of the record.
 
 As in Druid: a field of the value hides one of the record's with the same name; among the record's own headers win over
-time, topic and key, and of several headers of one name the last; a record without a value has these fields alone. Of
+time, topic and key, and of several headers of one name the last; a record without a value is a tombstone. Of
 the key the first field is taken, or the first column, under the key's name. A key that can't be read makes the record
 unparseable.
 """
@@ -9,6 +9,7 @@ unparseable.
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, lookup
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -44,12 +45,9 @@ class KafkaReader:
             raise DecodeError("the input format kafka needs keys, headers and times of the records")
         texts, errors = self._value.read(payloads, envelope)
         keys, bad_keys = self._keys(envelope)
-        without_value = [i for i, p in enumerate(payloads) if p is None]
-        for index in without_value:
-            errors.pop(index, None)
         errors |= {i: f"the key: {e}" for i, e in bad_keys.items() if i not in errors}
         own = as_array(self._own_fields(envelope, keys), errors)
-        opened = pc.if_else(_at(without_value, len(texts)), "{", self._opened(texts))
+        opened = self._opened(texts)
         comma = pc.if_else(pc.equal(opened, "{"), "", ",")
         # What is no JSON object is left to the next stage, which says why.
         blended = pc.coalesce(pc.binary_join_element_wise(opened, comma, own, "}", ""), texts)
@@ -84,7 +82,7 @@ class KafkaReader:
         if text is None:
             encoding = self._spec.headerFormat.encoding if self._spec.headerFormat else "utf-8"
             fields = {
-                self._spec.headerColumnPrefix + name: None if value is None else value.decode(encoding, "replace")
+                self._spec.headerColumnPrefix + name: None if value is None else _header(value, encoding)
                 for name, value in headers
             }
             text = known[headers] = self._encode(fields)[1:-1]
@@ -111,6 +109,13 @@ class KafkaReader:
 
     def _member(self, text: str) -> str:
         return "," + self._encode({self._spec.keyColumnName: _first_field(text)})[1:-1]
+
+
+def _header(value: bytes, encoding: str) -> str:
+    """In UTF-16 the higher byte comes first, unless a mark says otherwise, as in Java."""
+    if lookup(encoding).name == "utf-16" and value[:2] not in (BOM_UTF16_LE, BOM_UTF16_BE):
+        encoding = "utf-16-be"
+    return value.decode(encoding, "replace")
 
 
 def _first_field(text: str) -> Any:
