@@ -7,33 +7,35 @@ from typing import Any
 from django import forms
 
 from controlplane.teams.audit import ACTIONS, AuditFilter
-from frontend.forms import _Filter, _moment, _offer, _select, _text, _Window
+from frontend.filters import Filter, Window, choice_input, offer, text_input, time_input
 
 _ACTIONS = sorted({action for actions in ACTIONS.values() for action in actions})
 
 
-class AuditForm(_Filter, _Window):
+class AuditForm(Filter, Window):
     """Its values are those of an ``AuditFilter``, and the team."""
 
-    team = forms.ChoiceField(required=False, widget=_select())
-    user = forms.CharField(required=False, max_length=150, widget=_text("Name"))
+    team = forms.ChoiceField(required=False, widget=choice_input())
+    user = forms.CharField(required=False, max_length=150, widget=text_input("Name"))
     target = forms.ChoiceField(
         required=False,
         label="What",
         choices=[("", "Any"), *((name, name.replace("_", " ")) for name in ACTIONS)],
-        widget=_select(),
+        widget=choice_input(),
     )
-    target_id = forms.CharField(required=False, max_length=300, label="Its id", widget=_text("Id"))
+    target_id = forms.CharField(required=False, max_length=300, label="Its id", widget=text_input("Id"))
     action = forms.ChoiceField(
-        required=False, choices=[("", "Any"), *((name, name.replace("_", " ")) for name in _ACTIONS)], widget=_select()
+        required=False,
+        choices=[("", "Any"), *((name, name.replace("_", " ")) for name in _ACTIONS)],
+        widget=choice_input(),
     )
-    text = forms.CharField(required=False, max_length=200, label="With the text", widget=_text("Anywhere"))
-    since = forms.DateTimeField(required=False, label="From (UTC)", widget=_moment())
-    until = forms.DateTimeField(required=False, label="to (UTC)", widget=_moment())
+    text = forms.CharField(required=False, max_length=200, label="With the text", widget=text_input("Anywhere"))
+    since = forms.DateTimeField(required=False, label="From (UTC)", widget=time_input())
+    until = forms.DateTimeField(required=False, label="to (UTC)", widget=time_input())
 
     def __init__(self, *args: Any, teams: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _offer(self, "team", teams)
+        offer(self, "team", teams)
 
     @property
     def wanted(self) -> AuditFilter:

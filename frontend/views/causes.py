@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from controlplane.segments.selectors.causes import CauseFilter, list_causes
 from controlplane.tasks.causes import described
-from frontend.forms import CausesFilterForm
 from frontend.paging import keyset_page
+from frontend.quarantine_forms import CausesFilterForm
 from frontend.reach import reach_of
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, rest_address

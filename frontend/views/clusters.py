@@ -16,7 +16,7 @@ from controlplane.connections.newest import newest_records
 from controlplane.connections.selectors import get_cluster
 from controlplane.connections.topic_size import size_of
 from controlplane.teams.models import User
-from frontend.forms import NameFilter, TopicFilter
+from frontend.filters import NameFilter, TopicFilter
 from frontend.paging import numbered_page
 from frontend.payload import Payload, payload_as, payload_of
 from frontend.tables import Column, Shape, Table

@@ -20,7 +20,7 @@ from controlplane.teams.permissions import Action, may, require, require_somewhe
 from controlplane.teams.selectors import get_team
 from frontend.actions import ConnectionActions
 from frontend.connection_forms import FORMS, ConnectionForm
-from frontend.forms import ConnectionFilter
+from frontend.filters import ConnectionFilter
 from frontend.paging import numbered_page
 from frontend.reach import reach_of
 from frontend.tables import Column, Shape

@@ -28,7 +28,7 @@ from controlplane.tasks.datasources import get_datasource, list_datasources
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.counters import Sum, sum_of
-from frontend.forms import DatasourceFilter
+from frontend.filters import DatasourceFilter
 from frontend.freshness import Freshness, freshness_of
 from frontend.live.shared import shared
 from frontend.paging import keyset_page, numbered_page

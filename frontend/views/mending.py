@@ -18,8 +18,8 @@ from controlplane.supervisors.mending import SHOWN, Mendable, Tried, mendable, s
 from controlplane.tasks.causes import get_cause
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, may, require
-from frontend.forms import MendForm
 from frontend.payload import payload_of
+from frontend.quarantine_forms import MendForm
 from frontend.views.common import PageRequest, page, refused
 from frontend.views.datasources import frame
 

@@ -28,9 +28,9 @@ from controlplane.tasks.causes import described
 from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.models import Task
 from controlplane.teams.permissions import Action, may, require
-from frontend.forms import ChosenForm, QuarantineFilterForm
 from frontend.paging import keyset_page
 from frontend.payload import json_of, payload_as, payload_of
+from frontend.quarantine_forms import ChosenForm, QuarantineFilterForm
 from frontend.tree import tree_html
 from frontend.views.causes import TABLE as CAUSES
 from frontend.views.common import PageRequest, page, rest_address, told

@@ -27,7 +27,7 @@ from controlplane.segments.selectors import (
 from controlplane.segments.selectors import timeline as segment_timeline
 from controlplane.supervisors.completeness import ongoing
 from controlplane.tasks.datasources import get_datasource
-from frontend.forms import SegmentFilter
+from frontend.filters import SegmentFilter
 from frontend.paging import keyset_page, numbered_page
 from frontend.tables import Column, Shape, Table
 from frontend.views.common import PageRequest, asked_time, page

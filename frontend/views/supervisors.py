@@ -32,7 +32,8 @@ from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.actions import SupervisorActions
 from frontend.counters import sum_of
-from frontend.forms import ResetForm, ScaleForm, SupervisorFilter
+from frontend.filters import SupervisorFilter
+from frontend.forms import ResetForm, ScaleForm
 from frontend.live.shared import shared
 from frontend.paging import numbered_page
 from frontend.progress import Progress, progress_of

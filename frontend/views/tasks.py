@@ -23,7 +23,7 @@ from controlplane.tasks.selectors import Report, get_task, list_tasks, task_log_
 from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
 from frontend.counters import sum_of
-from frontend.forms import LogFilter, TaskFilter
+from frontend.filters import LogFilter, TaskFilter
 from frontend.live.shared import shared
 from frontend.paging import keyset_page
 from frontend.phases import bars_of
