@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict
@@ -43,8 +44,9 @@ class Started:
 def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Replay) -> Started:
     """Start tasks that ingest the chosen records with their source's present spec, or produce them to its topic again.
 
-    Only records in the state kept are taken, each by one replay at a time. Raises ``NotAllowed``, ``InvalidInput`` and
-    ``Conflict`` (there is none, or nothing says how to read them).
+    Only records in the state kept are taken, each by one replay at a time; of all that match a filter only those of
+    topics. Raises ``NotAllowed``, ``InvalidInput`` and ``Conflict`` (there is none, one of those with the ids is of a
+    file, or nothing says how to read them).
     """
     require(user, Action.OPERATE, datasource.team)
     # Locked: who deletes the datasource sees these tasks, or is seen here.
@@ -53,11 +55,11 @@ def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Rep
         raise Conflict(f"The datasource {datasource.name} is deleted: submit a spec that names it first.")
     found = chosen(datasource, choice)
     kept = found.filter(state=QuarantinedRecord.State.KEPT).order_by()
-    if kept.filter(source=None).exists():
+    of_files = kept.filter(source=None)
+    if of_files.exists() and (choice.ids is not None or not kept.exclude(source=None).exists()):
         raise Conflict(OF_FILES)
-    sources = Source.objects.filter(pk__in=kept.values("source").distinct()).select_related("datasource__team")
     started, records = [], 0
-    for source in sources.order_by("pk"):
+    for source in _sources(kept):
         identifier = task_id("replay", datasource.name, timezone.now())
         held = replaying.hold(found.filter(source=source), identifier)
         if held:
@@ -71,6 +73,17 @@ def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Rep
         )
     _record(user, datasource, choice, mode, Started(started, records))
     return Started(started, records)
+
+
+def check_read(records: QuerySet[QuarantinedRecord]) -> None:
+    """Raise the ``Conflict`` of a replay for records that nothing says how to decode."""
+    for source in _sources(records):
+        reader_of(source)
+
+
+def _sources(records: QuerySet[QuarantinedRecord]) -> QuerySet[Source]:
+    of = records.order_by().values("source").distinct()
+    return Source.objects.filter(pk__in=of).select_related("datasource__team").order_by("pk")
 
 
 def _record(user: User, datasource: Datasource, choice: Choice, mode: Task.Replay, started: Started) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -22,8 +23,9 @@ from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors import get_quarantined, list_quarantined
 from controlplane.segments.selectors.causes import CauseFilter, list_causes
-from controlplane.segments.selectors.quarantine import Choice, chosen, filtered, matching
+from controlplane.segments.selectors.quarantine import Choice, Matching, chosen, filtered, matching
 from controlplane.supervisors import mending, replays
+from controlplane.supervisors.replays import check_read
 from controlplane.tasks.causes import described
 from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.models import Task
@@ -31,6 +33,7 @@ from controlplane.teams.permissions import Action, may, require
 from frontend.paging import keyset_page
 from frontend.payload import json_of, payload_as, payload_of
 from frontend.quarantine_forms import ChosenForm, QuarantineFilterForm
+from frontend.record_tables import QUARANTINED
 from frontend.tree import tree_html
 from frontend.views.causes import TABLE as CAUSES
 from frontend.views.common import PageRequest, page, rest_address, told
@@ -88,23 +91,48 @@ def index(request: PageRequest, name: str) -> HttpResponse:
     """Poison records, the last first, filtered."""
     datasource = get_datasource(request.user, name)
     filters = QuarantineFilterForm(request.GET)
-    rows = keyset_page(
-        list_quarantined(request.user, datasource, filters.wanted), ["-id"], request.GET.get("cursor"), PER_PAGE
-    )
-    shown = CauseFilter(datasource=datasource.name, cause=filters.wanted.cause)
-    table = CAUSES.without("datasource").asked(request.GET)
+    offered = _offered(request, datasource, matching(filtered(datasource, filters.wanted)))
+    table = (QUARANTINED if offered["deeds"] else QUARANTINED.without("choose")).asked(request.GET)
+    records = list_quarantined(request.user, datasource, filters.wanted)
+    rows = keyset_page(records, table.order, request.GET.get("cursor"), PER_PAGE)
     context = {
         **frame(request, datasource, "quarantine", **filters.of_address),
+        **offered,
+        **_causes(request, datasource, filters.wanted.cause),
         "filters": filters,
+        "asked": (asked := _filter_text(request.GET)),
+        "filtered": bool(asked),
+        "clear": reverse("frontend:datasource-quarantine", args=[name]),
         "page": rows,
-        "found": matching(filtered(datasource, filters.wanted)),
-        "asked": _filter_text(request.GET),
-        "kept": QuarantinedRecord.State.KEPT,
-        "causes": described(request.user, list(list_causes(request.user, shown).order_by(*table.order)[:MOST_CAUSES])),
+        "choosable": [record.pk for record in rows.rows if _takes(offered["deeds"], record)],
         "table": table,
-        "all_causes": f"{reverse('frontend:quarantine')}?{urlencode({'datasource': datasource.name, 'show': 'all'})}",
     }
     return render(request, "datasources/quarantine.html", context)
+
+
+def _causes(request: PageRequest, datasource: Datasource, cause: str) -> dict[str, Any]:
+    """The latest of them, or the one that is asked for."""
+    wanted, table = CauseFilter(datasource=datasource.name, cause=cause), CAUSES.without("datasource").still
+    return {
+        "causes": described(request.user, list(list_causes(request.user, wanted).order_by(*table.order)[:MOST_CAUSES])),
+        "causes_table": table,
+        "all_causes": f"{reverse('frontend:quarantine')}?{urlencode({'datasource': datasource.name, 'show': 'all'})}",
+    }
+
+
+def _offered(request: PageRequest, datasource: Datasource, found: Matching) -> dict[str, Any]:
+    """What is found, and by name what the user may do to any of it now."""
+    replayable = 0 if datasource.deleted_at else found.replayable
+    records = {"ingest": replayable, "produce": replayable, "purge": found.purgeable}
+    may_do = [name for name, deed in DEEDS.items() if records[name] and may(request.user, deed.needs, datasource.team)]
+    return {"found": found, "deeds": {name: DEEDS[name] for name in may_do}}
+
+
+def _takes(deeds: Mapping[str, Deed], record: QuarantinedRecord) -> bool:
+    """Whether any of these can be done to it."""
+    states = QuarantinedRecord.State
+    replayable = record.source is not None and record.state == states.KEPT
+    return (replayable and "ingest" in deeds) or (record.state != states.REPLAYING and "purge" in deeds)
 
 
 def _filter_text(values: QueryDict) -> str:
@@ -136,18 +164,24 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
     deed = DEEDS[action]
     require(request.user, deed.needs, datasource.team)
     try:
-        found = matching(_meant(datasource, form.choice(_wanted(request)), action))
+        records = chosen(datasource, form.choice(_wanted(request)))
+        meant = _meant(records, action)
+        if action != "purge":
+            check_read(meant)
     except HeadgateError as error:
         return _back(request, datasource, told(error))
-    if not found.records and form.cleaned_data["scope"] == "ticked":
-        return _back(request, datasource, "None of the ticked records can be treated so now.")
+    found, ticked = matching(meant), form.cleaned_data["scope"] == "ticked"
+    if not found.records:
+        return _back(request, datasource, "None of these records can be treated so now.")
     context = {
         **frame(request, datasource, "quarantine"),
         "deed": deed,
         "action": action,
         "found": found,
         "question": deed.question.format(_records(found.records)),
-        "form": form.cleaned_data,
+        "scope": form.cleaned_data["scope"],
+        "ticked": meant.values_list("pk", flat=True) if ticked else [],
+        "of_files": 0 if action == "purge" else matching(records).of_files,
         "upto": found.upto,
         "asked": _filter_text(QueryDict(request.POST.get("filter", ""))),
         "url": reverse(f"frontend:{deed.url_name}", args=[name]),
@@ -156,11 +190,12 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
     return render(request, "datasources/quarantine_confirm.html", context)
 
 
-def _meant(datasource: Datasource, choice: Choice, action: str) -> Any:
+def _meant(records: QuerySet[QuarantinedRecord], action: str) -> QuerySet[QuarantinedRecord]:
     """What an action would take of the chosen."""
-    records = chosen(datasource, choice)
     states = QuarantinedRecord.State
-    return records.exclude(state=states.REPLAYING) if action == "purge" else records.filter(state=states.KEPT)
+    if action == "purge":
+        return records.exclude(state=states.REPLAYING)
+    return records.filter(state=states.KEPT, source__isnull=False)
 
 
 @require_POST
@@ -233,16 +268,17 @@ def quarantined(request: PageRequest, name: str, number: int) -> HttpResponse:
     record = get_quarantined(request.user, datasource, number)
     form = request.GET.get("as", "text")
     form = form if form in FORMS and not record.concealed_for else "text"
+    may_read = record.source is not None and may(request.user, Action.OPERATE, datasource.team)
     context = {
         **frame(request, datasource, "quarantine"),
         "rest": rest_address("api:quarantined", name, str(number)),
         "record": record,
         "payload": payload_as(form, record.payload, WHOLE_BYTES),
         "form": form,
-        "forms": FORMS.items() if may(request.user, Action.OPERATE, datasource.team) else list(FORMS.items())[:-1],
+        "forms": FORMS.items() if may_read else list(FORMS.items())[:-1],
         **_read(request, record, form),
         "headers": [(header, payload_of(value)) for header, value in unpacked(record.headers)],
-        "kept": record.state == QuarantinedRecord.State.KEPT,
+        **_offered(request, datasource, matching(chosen(datasource, Choice(ids=(record.pk,))))),
     }
     return render(request, "datasources/quarantined.html", context)
 

@@ -29,6 +29,7 @@ from frontend.paging import keyset_page
 from frontend.phases import bars_of
 from frontend.progress import progress_of
 from frontend.reach import reach_of
+from frontend.record_tables import FAULTY, QUARANTINED
 from frontend.tables import Column, Shape
 from frontend.taskname import short_name
 from frontend.views.common import PageRequest, act, page, rest_address
@@ -104,11 +105,12 @@ def errors(request: PageRequest, task_id: str) -> HttpResponse:
     records: QuerySet[Any] = (
         list_faulty(request.user, task.id) if faulty else list_quarantined_by(request.user, task.id)
     )
-    rows = keyset_page(records, ["-id"], request.GET.get("cursor"), ERRORS_PER_PAGE)
+    table = (FAULTY if faulty else QUARANTINED).without("choose").asked(request.GET)
+    rows = keyset_page(records, table.order, request.GET.get("cursor"), ERRORS_PER_PAGE)
     crumbs = [("Tasks", reverse("frontend:tasks")), (short_name(task.id), _url(task))]
     quarantine = rest_address("api:quarantine", task.datasource.name, task=task.id)
     rest = rest_address("api:report", task.id) if faulty else quarantine
-    context = {"task": task, "page": rows, "faulty": faulty, "crumbs": crumbs, "rest": rest}
+    context = {"task": task, "page": rows, "table": table, "faulty": faulty, "crumbs": crumbs, "rest": rest}
     return render(request, "tasks/errors.html", context)
 
 

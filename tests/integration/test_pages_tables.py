@@ -15,7 +15,7 @@ from tests.support.django_cast import Cast, browsing_as
 from tests.support.every_page import all_pages
 
 HEAD = re.compile(r'<th scope="col" data-col="(?P<column>[^"]+)"[^>]*>(?:<a href="(?P<link>[^"]+)")?')
-SORTED = re.compile(r'<th scope="col" data-col="([^"]+)"[^>]* aria-sort="(\w+)"')
+SORTED = re.compile(r'<th scope="col" data-col="([^"]+)"[^>]* aria-sort="(\w+)"[^>]*><a ')
 LISTS = {
     "alerts/rules/",
     "alerts/receivers/",

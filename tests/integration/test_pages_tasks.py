@@ -202,6 +202,10 @@ def make_faulty(cast: Cast, offset: int) -> FaultyRecord:
     )
 
 
+def _rows(page: Element) -> list[Element]:
+    return [row for row in page.all("tr") if "data-record" in row.attributes]
+
+
 def test_records_with_a_faulty_field_are_behind_their_number(viewer: Client, cast: Cast) -> None:
     IndexerFence.objects.filter(task_id=cast.task.pk, number=0).update(processed_with_error=30)
     for offset in range(30):
@@ -212,11 +216,11 @@ def test_records_with_a_faulty_field_are_behind_their_number(viewer: Client, cas
     assert all(a.text != "Whole record" for a in shown[0].all("a"))
     tile = page.one("div", data_counter="processed_with_error")
     behind = parsed(viewer.get(tile.one("a").attributes["href"]))
-    records = behind.all("article")
+    records = _rows(behind)
     assert [r.attributes["data-record"] for r in records] == [f"2:{n}" for n in range(29, 9, -1)]
     assert records[0].one("pre").raw_text == '{"n": "<b>"}'
     rest = parsed(viewer.get(f"/tasks/{cast.task.pk}/errors/" + behind.one("a", rel="next").attributes["href"]))
-    assert [r.attributes["data-record"] for r in rest.all("article")] == [f"2:{n}" for n in range(9, -1, -1)]
+    assert [r.attributes["data-record"] for r in _rows(rest)] == [f"2:{n}" for n in range(9, -1, -1)]
 
 
 def test_many_parse_errors_have_pages_of_their_own(viewer: Client, cast: Cast) -> None:
@@ -237,10 +241,12 @@ def test_many_parse_errors_have_pages_of_their_own(viewer: Client, cast: Cast) -
     shown = parsed(viewer.get(f"/tasks/{cast.task.pk}/")).one(id="parse-errors").all("article")
     assert [e.attributes["data-record"] for e in shown] == ["1:29", "0:7"], "an example of each cause"
     first = parsed(viewer.get(f"/tasks/{cast.task.pk}/errors/"))
-    assert len(first.all("article")) == 20
+    assert len(_rows(first)) == 20
     [following] = first.all("a", rel="next")
     second = parsed(viewer.get(f"/tasks/{cast.task.pk}/errors/{following.attributes['href']}"))
-    assert len(second.all("article")) == 11
+    assert len(_rows(second)) == 11
+    oldest = _rows(parsed(viewer.get(f"/tasks/{cast.task.pk}/errors/?sort=since")))[0]
+    assert oldest.attributes["data-record"] == "0:7"
 
 
 def test_the_progress_bar(viewer: Client, cast: Cast) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
 from django.db import IntegrityError
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.segments.models import IndexerFence, QuarantineCause, QuarantinedRecord, SourceEvent
@@ -109,6 +111,7 @@ def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str
     assert "Written to Kafka" not in parsed(alone).text
     operators = parsed(browsing_as(cast, "operator").get(f"{base}{record.pk}/"))
     assert not operators.all("button", value="produce") and not operators.all("button", value="ingest")
+    assert "as the spec reads it" not in operators.text
     of_cause = parsed(viewer.get(f"{base}?cause={record.cause}"))
     assert "This cause" in of_cause.text and "Fix the spec" not in of_cause.text
     assert viewer.get("/quarantine/").status_code == 200
@@ -146,3 +149,62 @@ def test_replays_are_refused_with_what_to_do_instead(cast: Cast, clients: dict[s
         mending.read_by_spec(user=operator, record=record)
     record.refresh_from_db()
     assert record.state == "kept"
+
+
+def test_a_list_of_files_alone_offers_no_replay_and_says_what_to_do(cast: Cast, task: Task) -> None:
+    batches.publish(task, asked(task, bad(17)))
+    path = f"/datasources/{cast.datasource.name}/quarantine/"
+    for role, purges in (("operator", 0), ("owner", 1)):
+        page = parsed(browsing_as(cast, role).get(path))
+        assert not page.all("button", value="ingest") and not page.all("button", value="produce"), role
+        assert len(page.all("button", value="purge")) == purges, role
+        assert len(page.all("input", name="record")) == purges, role
+        told = page.one("p", data_of_files="1")
+        assert "submit a batch task that reads it again" in told.text
+        assert told.one("a").attributes["href"] == "/tasks/-/new/"
+
+
+def test_of_files_and_topics_those_of_topics_are_replayed(cast: Cast, task: Task) -> None:
+    batches.publish(task, asked(task, bad(17)))
+    of_topic = _of_topic(cast)
+    of_file = QuarantinedRecord.objects.get(source=None)
+    client, path = browsing_as(cast, "operator"), f"/datasources/{cast.datasource.name}/quarantine/"
+    page = parsed(client.get(path))
+    assert page.all("button", value="ingest") and "1 of them is of files" in page.one("p", data_of_files="1").text
+    assert [box.attributes["value"] for box in page.all("input", name="record")] == [str(of_topic.pk)]
+    for chosen in ({"scope": "matching"}, {"scope": "ticked", "record": [of_topic.pk, of_file.pk]}):
+        question = parsed(client.post(f"{path}confirm/", {"action": "ingest", **chosen}))
+        assert "Ingest 1 record with the present spec?" in question.text
+        assert "1 more is of a file, which has no topic, and stays in quarantine." in question.text
+    sent = {i.attributes["name"]: i.attributes["value"] for i in question.one("main").all("input", type="hidden")}
+    answer = client.post(f"{path}replay/", sent)
+    assert answer["Location"].startswith("/tasks/replay_"), answer.content
+    assert list(QuarantinedRecord.objects.order_by("pk").values_list("pk", "state")) == [
+        (of_file.pk, "kept"),
+        (of_topic.pk, "replaying"),
+    ]
+
+
+def test_over_rest_a_filter_means_those_of_topics_and_an_id_of_a_file_is_refused(
+    cast: Cast, clients: dict[str, Client], task: Task
+) -> None:
+    batches.publish(task, asked(task, bad(17)))
+    path = f"/api/v1/datasources/{cast.datasource.name}/quarantine/replay/"
+    everything = {"mode": "ingest", "filter": {}}
+    refused = clients["operator"].post(path, everything, content_type="application/json")
+    assert refused.status_code == 409 and "which have no topic" in refused.content.decode()
+    of_topic = _of_topic(cast)
+    both = {"mode": "ingest", "ids": list(QuarantinedRecord.objects.values_list("pk", flat=True))}
+    assert clients["operator"].post(path, both, content_type="application/json").status_code == 409
+    started = clients["operator"].post(path, everything, content_type="application/json")
+    assert started.status_code == 202, started.content
+    of_topic.refresh_from_db()
+    assert of_topic.state == "replaying"
+    assert QuarantinedRecord.objects.get(source=None).state == "kept"
+
+
+def _of_topic(cast: Cast) -> QuarantinedRecord:
+    return QuarantinedRecord.objects.create(
+        source=cast.source, datasource=cast.datasource, task_id=cast.task.pk, partition=0, offset=7, delivery_count=1,
+        reason="unparseable", error="bad", payload=b"{", created_at=timezone.now(), publish_id=uuid.uuid4(),
+    )  # fmt: skip

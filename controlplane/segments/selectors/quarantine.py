@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, Func, IntegerField, Max, QuerySet, Sum
+from django.db.models import Count, F, Func, IntegerField, Max, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from controlplane.common.errors import InvalidInput
@@ -72,6 +72,13 @@ class Matching:
     records: int
     size_bytes: int  # payloads
     upto: int  # the highest id, 0 when there is none
+    replayable: int  # kept, and of a topic
+    of_files: int  # kept, and never replayed: they have no topic
+    held: int  # by a replay, and not purged
+
+    @property
+    def purgeable(self) -> int:
+        return self.records - self.held
 
 
 def filtered(datasource: Datasource, wanted: QuarantineFilter) -> ConcealingQuerySet[QuarantinedRecord]:
@@ -104,8 +111,17 @@ def chosen(datasource: Datasource, choice: Choice) -> ConcealingQuerySet[Quarant
 def matching(records: QuerySet[QuarantinedRecord]) -> Matching:
     """How many they are, and how large."""
     size = Func(F("payload"), function="octet_length", output_field=IntegerField())
-    sums = records.aggregate(n=Count("pk"), size=Coalesce(Sum(size), 0), upto=Coalesce(Max("pk"), 0))
-    return Matching(sums["n"], sums["size"], sums["upto"])
+    states = QuarantinedRecord.State
+    return Matching(
+        **records.aggregate(
+            records=Count("pk"),
+            size_bytes=Coalesce(Sum(size), 0),
+            upto=Coalesce(Max("pk"), 0),
+            replayable=Count("pk", filter=Q(state=states.KEPT, source__isnull=False)),
+            of_files=Count("pk", filter=Q(state=states.KEPT, source=None)),
+            held=Count("pk", filter=Q(state=states.REPLAYING)),
+        )
+    )
 
 
 def export_chunks(records: QuerySet[QuarantinedRecord]) -> Iterator[bytes]:
