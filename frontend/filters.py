@@ -7,6 +7,7 @@ from typing import Any, cast
 from django import forms
 
 from controlplane.connections.models import Connection
+from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.models import State
 from controlplane.tasks.models import Status, task_kinds
 
@@ -116,6 +117,22 @@ class DatasourceFilter(Filter):
     search = forms.CharField(
         required=False, max_length=200, label="Name contains", widget=text_input("Part of the name")
     )
+
+
+class EventFilter(Filter):
+    """Which events of a datasource to list."""
+
+    kind = forms.ChoiceField(
+        required=False, label="What", choices=[("", "Any"), *SourceEvent.Kind.choices], widget=choice_input()
+    )
+    alarm = forms.ChoiceField(
+        required=False, choices=[("", "Any"), ("true", "With an alarm"), ("false", "Without")], widget=choice_input()
+    )
+
+    @property
+    def alarms(self) -> bool | None:
+        """None for both."""
+        return {"true": True, "false": False}.get(self.chosen("alarm"))
 
 
 class SegmentFilter(Window):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.connections.browsing import Listing, list_topics
+from controlplane.connections.models import Connection
 from controlplane.connections.selectors import get_cluster
 from controlplane.connections.topic_size import TopicSize, size_of
 from controlplane.datasources.sampling import check_masks, take_sample
@@ -23,13 +23,10 @@ from ingestion.specs.sampling import FormatGuess, SampleAnswer, TimeGuess, Wante
 READ_MS = 8_000
 
 
-def topics_of(user: User, draft: Draft) -> Listing | None:
-    """The first topics of the connection that it names, to choose from; None if it names none.
-
-    Raises ``NotFound`` (the connection was deleted), ``Unavailable``, ``SecretsLost``.
-    """
+def cluster_of(user: User, draft: Draft) -> Connection | None:
+    """The connection that it names, None if it names none. Raises ``NotFound``: it was deleted."""
     name = value_at(draft.document, ("spec", "ioConfig", "connection"))
-    return list_topics(get_cluster(user, draft.team.name, name)) if name else None
+    return get_cluster(user, draft.team.name, name) if name else None
 
 
 def read_records(user: User, draft: Draft) -> Sample:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from controlplane.common.errors import HeadgateError, InvalidInput
+from controlplane.connections.models import Connection
 from controlplane.loading import looking
 from controlplane.loading.documents import put, value_at
 from controlplane.loading.models import Draft
 from controlplane.loading.profile import NestedField, nested_fields, profiles
 from controlplane.teams.models import User
+from frontend import topic_list
 from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm, with_topic
 from frontend.load.parse_form import ParseForm, flatten_choice, flatten_field, with_format
 from frontend.load.row_forms import ReadingForm, ReviewForm, SchemaForm, TimeForm, TransformForm
 from frontend.preview import Preview, preview_of, with_headers
+from frontend.tables import Column
 from ingestion.specs.sampling import STORED, SampleAnswer
 
+TOPICS = replace(
+    topic_list.TOPICS,
+    name="topics-to-load",
+    columns=(*topic_list.TOPICS.columns, Column("use", "Use", fixed=True, silent=True)),
+)
 MOST_LINES = 30  # of records that are shown, and as many of those that have faults
-Look = Callable[[User, Draft], dict[str, Any]]
+Query = Mapping[str, str]  # of the address
+Look = Callable[[User, Draft, Query], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -32,14 +41,14 @@ class Step:
     look: Look  # what its page shows beside the form; it may raise what the sampler raises
 
 
-def _nothing(user: User, draft: Draft) -> dict[str, Any]:
+def _nothing(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     return {}
 
 
-def _records(user: User, draft: Draft) -> dict[str, Any]:
+def _records(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """Kafka's own, without any spec."""
     if not value_at(draft.document, (*IO, "topic")):
-        return {"topics": looking.topics_of(user, draft), "cluster": value_at(draft.document, (*IO, "connection"))}
+        return _topics(looking.cluster_of(user, draft), query)
     raw = put(put(draft.document, (*IO, "inputFormat"), None), SCHEMA, {})
     spec, answer = looking.rows_of(user, draft, raw)
     sample = looking.records_of(user, draft)
@@ -47,16 +56,22 @@ def _records(user: User, draft: Draft) -> dict[str, Any]:
     return {"sample": sample, "size": looking.size_of_topic(user, draft), "preview": preview}
 
 
-def _formats(user: User, draft: Draft) -> dict[str, Any]:
+def _topics(cluster: Connection | None, query: Query) -> dict[str, Any]:
+    """To choose from, where the draft names a connection."""
+    return {} if cluster is None else {"cluster": cluster, "topics": topic_list.found(cluster, query, TOPICS)}
+
+
+def _formats(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     found: dict[str, Any] = {"formats": looking.formats_of(user, draft)}
-    return found | (_rows(user, draft) if value_at(draft.document, (*IO, "inputFormat")) else _records(user, draft))
+    look = _rows if value_at(draft.document, (*IO, "inputFormat")) else _records
+    return found | look(user, draft, query)
 
 
-def _times(user: User, draft: Draft) -> dict[str, Any]:
-    return {"times": looking.times_of(user, draft)} | _rows(user, draft)
+def _times(user: User, draft: Draft, query: Query) -> dict[str, Any]:
+    return {"times": looking.times_of(user, draft)} | _rows(user, draft, query)
 
 
-def _rows(user: User, draft: Draft) -> dict[str, Any]:
+def _rows(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """Left as they came, right as they would be stored."""
     spec, answer = looking.rows_of(user, draft)
     return {
@@ -80,7 +95,7 @@ def _choice(nested: NestedField) -> tuple[str, str]:
     return flatten_choice(nested.nodes, f"{'.'.join(nested.nodes)} ({nested.share:.0%}): {nested.example}")
 
 
-def _review(user: User, draft: Draft) -> dict[str, Any]:
+def _review(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     spec, answer = looking.rows_of(user, draft)
     found = _offered(answer) | {"outlook": looking.outlook_from(user, draft, spec, answer)}
     return found | ({"dry_run": looking.dry_run_of(user, draft)} if draft.supervisor is not None else {})
@@ -127,10 +142,10 @@ def before(step: Step) -> Step | None:
     return STEPS[place - 1] if place else None
 
 
-def looked(step: Step, user: User, draft: Draft) -> dict[str, Any]:
+def looked(step: Step, user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """What its page shows of the records, or why it can show nothing."""
     try:
-        return step.look(user, draft)
+        return step.look(user, draft, query)
     except HeadgateError as error:
         return {"look_problem": error}
 

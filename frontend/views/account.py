@@ -38,6 +38,7 @@ from controlplane.teams.models import User
 from frontend import throttle
 from frontend.account_forms import AgainForm, EmailForm, NameForm, NewPasswordForm
 from frontend.team_forms import TokenForm
+from frontend.token_tables import TOKENS_OF_ONE
 from frontend.views.common import P, PageRequest, PageView, act, page, told
 
 FRESH_S = 600
@@ -73,6 +74,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 def _index(request: PageRequest, status: int = 200, **more: Any) -> HttpResponse:
     factors = second_factors.list_factors(request.user)
+    table = TOKENS_OF_ONE.asked(request.GET) if request.method == "GET" else TOKENS_OF_ONE.still
     shown = {
         "name_form": NameForm(instance=request.user),
         "email_form": EmailForm(initial={"email": request.user.email}),
@@ -82,7 +84,8 @@ def _index(request: PageRequest, status: int = 200, **more: Any) -> HttpResponse
         "factors": factors,
         "has_app": any(f.kind == "totp" for f in factors),
         "sessions": sessions.list_sessions(request.user, request.session.session_key),
-        "tokens": selectors.list_tokens(request.user),
+        "table": table,
+        "tokens": selectors.list_tokens(request.user).order_by(*table.ordering),
         "mail_works": mail.configured(),
     }
     return render(request, "accounts/account.html", {**shown, **more}, status=status)

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from controlplane.common.errors import InvalidInput, Unavailable
+from controlplane.common.errors import Unavailable
 from controlplane.connections import browsing
-from controlplane.connections.models import Connection
 from controlplane.connections.newest import newest_records
 from controlplane.connections.selectors import get_cluster
 from controlplane.connections.topic_size import size_of
 from controlplane.teams.models import User
-from frontend.filters import NameFilter, TopicFilter
+from frontend import topic_list
+from frontend.filters import NameFilter
 from frontend.paging import numbered_page
 from frontend.payload import Payload, payload_as, payload_of
-from frontend.tables import Column, Shape, Table
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page
 from frontend.views.connections import frame
 from ingestion.specs.newest import MOST_ROWS, SHOWN_BYTES, NewestRecord
 from ingestion.specs.sampling import Bytes
 
-TOPICS = Shape(
-    "topics",
-    (
-        Column("name", "Topic", sorts="name", fixed=True),
-        Column("partitions", "Partitions", sorts="partitions", number=True, falls=True),
-        Column("records", "Records", sorts="records", number=True, falls=True),
-        Column("rate", "Records/s", number=True, why="Known of topics alone that were looked at before"),
-    ),
-    default="name",
-    last=("name",),
-)
 GROUPS = Shape(
     "groups",
     (
@@ -54,30 +42,15 @@ FORMS = ("text", "json", "hexadecimal")
 def topics(request: PageRequest, team: str, name: str) -> HttpResponse:
     """The cluster's topics."""
     connection = get_cluster(request.user, team, name)
-    filters, table = TopicFilter(request.GET), TOPICS.asked(request.GET)
-    search, internal = filters.chosen("search"), filters.chosen("internal") == "1"
-    asked = {"search": search, "internal": "true" if internal else ""}
-    shown = frame(request, connection, "topics", "connection-topics", **asked)
-    context = {**shown, "filters": filters, "internal": internal, "filtered": bool(search), "table": table}
+    asked = topic_list.asked_for(request.GET)
+    rest = {"search": asked["search"], "internal": "true" if asked["internal"] else ""}
+    context = {**frame(request, connection, "topics", "connection-topics", **rest), **asked}
     context["clear"] = reverse("frontend:connection-topics", args=[team, name])
     try:
-        context |= _topics(request, connection, table, search, internal)
+        context |= topic_list.found(connection, request.GET)
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/topics.html", context)
-
-
-def _topics(request: PageRequest, connection: Connection, table: Table, search: str, internal: bool) -> dict[str, Any]:
-    """By name where there are too many to be sorted as the address asks."""
-    number, by_records = request.GET.get("page"), table.sort.removeprefix("-") == "records"
-    try:
-        page = browsing.topics_by(
-            connection, table.arranged, number=number, search=search, internal=internal, by_records=by_records
-        )
-    except InvalidInput as error:
-        messages.warning(request, f"{error.detail} They are shown by name: search for a part of it first.")
-        return _topics(request, connection, TOPICS.asked({}), search, internal)
-    return {"page": page, "table": table}
 
 
 @page

@@ -28,7 +28,7 @@ from controlplane.tasks.datasources import get_datasource, list_datasources
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.counters import Sum, sum_of
-from frontend.filters import DatasourceFilter
+from frontend.filters import DatasourceFilter, EventFilter
 from frontend.freshness import Freshness, freshness_of
 from frontend.live.shared import shared
 from frontend.paging import keyset_page, numbered_page
@@ -55,6 +55,37 @@ LIST = Shape(
     default="name",
     last=("name",),
 )
+MANY = "There may be too many events to be sorted by this: filter"
+EVENTS = Shape(
+    "events",
+    (
+        Column("when", "When", sorts="id", falls=True, fixed=True),
+        Column("what", "What", why=MANY),
+        Column("detail", "Detail"),
+        Column("topic", "Topic", why=MANY),
+        Column("task", "Task", why=MANY),
+    ),
+    default="-when",
+    last=("-id",),
+)
+PROGRESS = Shape(
+    "progress",
+    (
+        Column("topic", "Topic", sorts="source.topic", fixed=True),
+        Column("reader", "Reader", sorts="source.group"),
+        Column("partition", "Partition", sorts="partition", number=True, fixed=True),
+        Column("settled", "Settled", sorts="settled", number=True, falls=True),
+        Column("upto", "Up to", sorts="settled_upto", number=True, falls=True),
+        Column("open", "Open", sorts="open_offsets", number=True, falls=True),
+        Column("start", "Log start", sorts="log_start_offset", number=True, falls=True),
+        Column("end", "Log end", sorts="end_offset", number=True, falls=True),
+        Column("lag", "Lag", sorts="lag", number=True, falls=True),
+        Column("looked", "Looked at", sorts="observed_at", falls=True),
+    ),
+    default="topic",
+    last=("source.topic", "-source.current", "source.group", "-source.pk", "partition"),
+)
+PARTITIONS_PER_PAGE = 100
 ALARMS_SHOWN = 5
 TASKS_SHOWN = 5
 
@@ -152,9 +183,17 @@ def _readers(request: PageRequest, datasource: Datasource) -> list[tuple[Supervi
 def events(request: PageRequest, name: str) -> HttpResponse:
     """What an operator must know: topics made again, gaps, repairs."""
     datasource = get_datasource(request.user, name)
-    rows = keyset_page(list_events(request.user, datasource), ["-id"], request.GET.get("cursor"))
-    may_operate = may(request.user, Action.OPERATE, datasource.team)
-    context = {**frame(request, datasource, "events"), "page": rows, "may_operate": may_operate}
+    filters, table = EventFilter(request.GET), EVENTS.asked(request.GET)
+    found = list_events(request.user, datasource, kind=filters.chosen("kind"), alarm=filters.alarms)
+    asked = {name: filters.chosen(name) for name in filters.fields}
+    context = {
+        **frame(request, datasource, "events", **asked),
+        "filters": filters,
+        "filtered": any(asked.values()),
+        "clear": reverse("frontend:datasource-events", args=[name]),
+        "table": table,
+        "page": keyset_page(found, table.order, request.GET.get("cursor")),
+    }
     return render(request, "datasources/events.html", context)
 
 
@@ -162,7 +201,9 @@ def events(request: PageRequest, name: str) -> HttpResponse:
 def progress_by_partition(request: PageRequest, name: str) -> HttpResponse:
     """How far each partition has come."""
     datasource = get_datasource(request.user, name)
-    context = {**frame(request, datasource, "progress"), "partitions": progress(datasource)}
+    table = PROGRESS.asked(request.GET)
+    found = numbered_page(table.arranged(progress(datasource)), request.GET.get("page"), PARTITIONS_PER_PAGE)
+    context = {**frame(request, datasource, "progress"), "table": table, "page": found}
     return render(request, "datasources/progress.html", context)
 
 

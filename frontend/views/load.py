@@ -29,10 +29,25 @@ from frontend.load.parse_form import ParseForm
 from frontend.load.parts import Part, parts_of
 from frontend.load.row_forms import TransformForm
 from frontend.load.steps import BY_NAME, STEPS, Step, before, looked, next_of, step_of, with_guess
+from frontend.paging import numbered_page
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, told
 from ingestion.specs.connection import Kind
 
 LIST = "frontend:load"
+DRAFTS = Shape(
+    "drafts",
+    (
+        Column("draft", "Draft", sorts="name", fixed=True),
+        Column("topic", "Topic", sorts="topic"),
+        Column("step", "Step", sorts="place"),
+        Column("team", "Team", sorts="draft.team.name"),
+        Column("changed", "Changed", sorts="draft.updated_at", falls=True),
+        Column("delete", "Throw away", fixed=True, silent=True),
+    ),
+    default="-changed",
+    last=("-draft.updated_at", "pk"),
+)
 
 
 @page
@@ -41,18 +56,20 @@ def index(request: PageRequest) -> HttpResponse:
     asked = {name: request.GET.get(name, "") for name in ("supervisor", "connection", "topic", "servers")}
     if request.method == "POST":
         return _begun(request)
-    drafts = [_Listed(draft) for draft in drafts_of(request.user)]
-    return render(request, "load/index.html", {"drafts": drafts, "asked": asked, "rest": reverse("api:drafts")})
+    table = DRAFTS.asked(request.GET)
+    drafts = numbered_page(table.arranged(map(_Listed, drafts_of(request.user))), request.GET.get("page"))
+    context = {"page": drafts, "table": table, "asked": asked, "rest": reverse("api:drafts")}
+    return render(request, "load/index.html", context)
 
 
 class _Listed:
     """A draft in the list."""
 
     def __init__(self, draft: Draft) -> None:
-        self.draft = draft
+        self.draft, self.pk = draft, str(draft.pk)
         self.topic = value_at(draft.document, (*IO, "topic")) or ""
-        self.datasource = value_at(draft.document, (*SCHEMA, "dataSource")) or ""
-        self.step, self.label = step_of(draft).name, step_of(draft).label
+        self.name = _title(draft, unnamed="No name yet")
+        self.step, self.place = step_of(draft), STEPS.index(step_of(draft))
 
 
 def _begun(request: PageRequest) -> HttpResponse:
@@ -178,7 +195,7 @@ def _shown(
     problem: HeadgateError | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    found = looked(chosen, request.user, draft)
+    found = looked(chosen, request.user, draft, request.GET)
     form = form or _form(request, draft, chosen, None, found.get("nested"))
     context: dict[str, Any] = {
         "draft": draft,
@@ -204,10 +221,10 @@ def _shown(
     return render(request, "load/step.html", context, status=status)
 
 
-def _title(draft: Draft) -> str:
+def _title(draft: Draft, unnamed: str = "Load data") -> str:
     if draft.supervisor_id is not None:
         return f"Change of {draft.supervisor_id}"
-    return str(value_at(draft.document, (*SCHEMA, "dataSource")) or "Load data")
+    return str(value_at(draft.document, (*SCHEMA, "dataSource")) or unnamed)
 
 
 def _review_context(

@@ -16,8 +16,9 @@ from controlplane.teams import service_accounts as accounts
 from controlplane.teams.models import Team
 from controlplane.teams.permissions import Action, require
 from frontend.actions import PageAction
-from frontend.paging import keyset_page
+from frontend.paging import numbered_page
 from frontend.team_forms import AccountForm, TokenForm
+from frontend.token_tables import ACCOUNTS, MEMBERS_TOKENS, TOKENS_OF_ONE
 from frontend.views.common import PageRequest, act, page, rest_address, told
 from frontend.views.team_tabs import team_page
 
@@ -42,8 +43,12 @@ def index(request: PageRequest, name: str) -> HttpResponse:
             form.add_error("name", told(error))
         else:
             return redirect(ONE, name, form.cleaned_data["name"])
+    table = ACCOUNTS.asked(request.GET)
+    rows = numbered_page(accounts.list_accounts(request.user, team).order_by(*table.ordering), request.GET.get("page"))
     context = {
-        "accounts": [(accounts.short_name(one), one) for one in accounts.list_accounts(request.user, team)],
+        "page": rows,
+        "accounts": [(accounts.short_name(one), one) for one in rows],
+        "table": table,
         "form": form,
         "rest": rest_address("api:service-accounts", name),
     }
@@ -67,9 +72,12 @@ def detail(request: PageRequest, name: str, account: str) -> HttpResponse:
             form = TokenForm(datasources=names)
         except (InvalidInput, Conflict) as error:
             form.add_error(None, told(error))
+    table = TOKENS_OF_ONE.asked(request.GET)
+    tokens = accounts.list_account_tokens(request.user, team, account).order_by(*table.ordering)
     context = {
         "account": account,
-        "tokens": accounts.list_account_tokens(request.user, team, account),
+        "page": numbered_page(tokens, request.GET.get("page")),
+        "table": table,
         "form": form,
         "rest": rest_address("api:service-account-tokens", name, account),
         **more,
@@ -113,9 +121,11 @@ def revoke(request: PageRequest, name: str, account: str, token_id: str) -> Http
 def member_tokens(request: PageRequest, name: str) -> HttpResponse:
     """The tokens of the team's members."""
     team = _team(request, name)
-    tokens = selectors.list_member_tokens(request.user, team)
+    table = MEMBERS_TOKENS.asked(request.GET)
+    tokens = selectors.list_member_tokens(request.user, team).order_by(*table.ordering)
     context = {
-        "page": keyset_page(tokens, ["-created", "digest"], request.GET.get("cursor")),
+        "page": numbered_page(tokens, request.GET.get("page")),
+        "table": table,
         "rest": rest_address("api:member-tokens", name),
     }
     return team_page(request, team, "tokens", "teams/tokens.html", context)

@@ -27,6 +27,8 @@ from tests.browser.site import Visit
 
 Walk = Callable[[Visit], None]
 
+TIMELINE = ("Earlier", "Zoom in", "Zoom out", "Later", "Whole", "Height of a bar")
+
 
 @dataclass(frozen=True)
 class Row:
@@ -57,7 +59,7 @@ def question(pages: tuple[str, ...], route: str, opener: str, label: str, walk: 
 
 CONNECTION, LOAD = "connections/<str:team>/<str:name>/", walks_of_drafts.LOAD
 DS, SV, TASK = "datasources/<str:name>/", "supervisors/<str:supervisor_id>/", "tasks/<str:task_id>/"
-SEGMENTS, GUIDE = f"{DS}segments/", "-/styleguide/"
+SEGMENTS, INTERVALS, EVENTS, GUIDE = f"{DS}segments/", f"{DS}intervals/", f"{DS}events/", "-/styleguide/"
 QUARANTINE, RECORD = f"{DS}quarantine/", f"{DS}quarantine/<int:number>/"
 ASK, ASK_TASK = f"{SV}confirm/<str:action>/", f"{TASK}confirm/<str:action>/"
 CHOOSE = f"POST {DS}quarantine/confirm/"
@@ -305,13 +307,10 @@ SPECS = [
     row(walks_of_imports.PAGE, walks_of_imports.import_supervisors, *walks_of_imports.CONTROLS),
 ]
 DATA = [
-    row(
-        (DS, GUIDE),
-        walks_of_data.move_the_timeline,
-        *(("", label) for label in ("Earlier", "Zoom in", "Zoom out", "Later", "Whole", "Height of a bar")),
-    ),
-    row(f"{DS}intervals/", walks_of_data.switch_layers, (f"GET {DS}intervals/", "Show these")),
+    row((DS, GUIDE), walks_of_data.move_the_timeline, *(("", label) for label in TIMELINE)),
+    row(INTERVALS, walks_of_data.switch_layers, (f"GET {INTERVALS}", "Show these")),
     row(SEGMENTS, walks_of_data.filter_segments, (f"GET {SEGMENTS}", "Filter")),
+    row(EVENTS, walks_of_data.filter_events, (f"GET {EVENTS}", "Filter")),
     row(QUARANTINE, walks_of_data.filter_the_quarantine, (f"GET {QUARANTINE}", "Filter")),
     row(QUARANTINE, walks_of_data.ingest_ticked, (CHOOSE, "Ingest…")).and_on(
         ASKED, (f"POST {QUARANTINE}replay/", "Ingest")

@@ -79,6 +79,17 @@ def filter_segments(visit: Visit) -> None:
     expect(visit.page.locator("tbody tr").first).to_be_visible()
 
 
+def filter_events(visit: Visit) -> None:
+    visit.open("/datasources/flights/events/")
+    rows = visit.page.locator("tr[data-event]")
+    expect(rows.first).to_be_visible()
+    visit.page.get_by_label("What", exact=True).select_option("quota")
+    visit.press("Filter")
+    expect(visit.page.get_by_text("No event is like that.")).to_be_visible()
+    visit.page.get_by_role("link", name="Clear").click()
+    expect(rows.first).to_be_visible()
+
+
 def filter_the_quarantine(visit: Visit) -> None:
     visit.open(QUARANTINE)
     visit.page.get_by_label("Partition", exact=True).fill("9")

@@ -196,6 +196,30 @@ def test_a_page_of_a_cluster_that_is_away_says_why(cast: Cast) -> None:
         assert page.status_code == 200 and "refuses the connection" in page.content.decode(), path
 
 
+def test_the_wizard_reaches_every_topic_of_its_connection(
+    cast: Cast, cluster: Connection, topic: str, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = f"many-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": house.kafka.bootstrap})
+    names = [f"{prefix}-{n}" for n in range(5)]
+    for future in admin.create_topics([NewTopic(name, 1) for name in names]).values():
+        future.result(30)
+    monkeypatch.setattr(browsing, "PAGE", 2)
+    owner = browsing_as(cast, "owner")
+    address = owner.post("/load/", {"connection": "house"})["Location"].replace("/connection/", "/topic/")
+
+    def shown(**query: str) -> list[str]:
+        return re.findall(r'data-topic="([^"]+)"', owner.get(address, {"search": prefix, **query}).content.decode())
+
+    assert [name for number in "123" for name in shown(page=number)] == names
+    assert shown(sort="-name") == names[:-3:-1]
+    assert "No topic is like that." in owner.get(address, {"search": f"{prefix}-none"}).content.decode()
+    assert "can&#x27;t be sorted by" in owner.get(address, {"sort": "rate"}).content.decode()
+    asked = f"{address}?search={prefix}&page=3"
+    assert owner.post(asked, {"guess": json.dumps({"topic": names[4]})})["Location"] == address
+    assert Draft.objects.get().document["spec"]["ioConfig"]["topic"] == names[4]
+
+
 def test_the_wizard_offers_the_topics_of_its_connection(cast: Cast, cluster: Connection, topic: str) -> None:
     owner = browsing_as(cast, "owner")
     begun = owner.post("/load/", {"connection": "house"})

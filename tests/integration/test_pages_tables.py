@@ -9,14 +9,24 @@ from datetime import timedelta
 from django.utils import timezone
 
 from controlplane.alerts.models import Receiver, Rule
-from controlplane.segments.models import QuarantinedRecord
-from controlplane.teams.models import AuditEntry, Membership, Role, User
+from controlplane.loading import services as loading
+from controlplane.segments.models import QuarantinedRecord, SourceEvent
+from controlplane.teams.models import ApiToken, AuditEntry, Membership, Role, Scope, User
+from controlplane.teams.services import new_token
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.every_page import all_pages
 
 HEAD = re.compile(r'<th scope="col" data-col="(?P<column>[^"]+)"[^>]*>(?:<a href="(?P<link>[^"]+)")?')
 SORTED = re.compile(r'<th scope="col" data-col="([^"]+)"[^>]* aria-sort="(\w+)"[^>]*><a ')
 LISTS = {
+    "account/",
+    "load/",
+    "datasources/<str:name>/events/",
+    "datasources/<str:name>/progress/",
+    "tasks/<str:task_id>/errors/",
+    "teams/<str:name>/service-accounts/",
+    "teams/<str:name>/service-accounts/<str:account>/",
+    "teams/<str:name>/tokens/",
     "alerts/rules/",
     "alerts/receivers/",
     "audit/",
@@ -47,6 +57,7 @@ def _column(text: str, name: str) -> list[str]:
 def test_every_head_that_can_be_clicked_sorts_up_and_down(cast: Cast) -> None:
     Rule.objects.create(team=cast.alpha, name="late", kind="unhealthy")
     Receiver.objects.create(team=cast.alpha, name="mail", kind="email", addresses=["a@example.org"])
+    _make_tokens_and_a_draft(cast)
     client = browsing_as(cast, "superuser")
     pages = {route: page for route, page in all_pages(cast, client).items() if 'data-table="' in page[1]}
     assert LISTS - set(pages) == set()
@@ -57,6 +68,67 @@ def test_every_head_that_can_be_clicked_sorts_up_and_down(cast: Cast) -> None:
                 answer = client.get(address, {"sort": sort})
                 assert answer.status_code == 200, (address, sort)
                 assert SORTED.findall(answer.content.decode()) == [(name, now)], (address, sort)
+
+
+def _make_tokens_and_a_draft(cast: Cast) -> None:
+    month, admin = timedelta(days=30), cast.users["superuser"]
+    for who in ("superuser", "viewer", "service"):
+        new_token(cast.users[who], name="ci", lifetime=month, scope=Scope.READ, datasources=[])
+    loading.begin_draft(user=admin, team_name="alpha")
+
+
+def test_tokens_of_members_are_sorted_across_pages_and_those_never_used_come_last(cast: Cast) -> None:
+    now = timezone.now()
+    for n in range(60):
+        token, _ = new_token(
+            cast.users["viewer"], name="", lifetime=timedelta(days=30), scope=Scope.READ, datasources=[]
+        )
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now - timedelta(hours=n) if n < 55 else None)
+    client, seen = browsing_as(cast, "owner"), []
+    for number in (1, 2):
+        seen += _column(
+            client.get("/teams/alpha/tokens/", {"sort": "-used", "page": str(number)}).content.decode(), "used"
+        )
+    assert len(seen) == 60 and seen[55:] == ["–"] * 5
+    assert seen[:55] == sorted(seen[:55], reverse=True)
+
+
+def test_drafts_are_sorted_by_their_step_as_the_wizard_has_them(cast: Cast) -> None:
+    user = cast.users["operator"]
+    for step in ("review", "connection", "time", "topic"):
+        draft = loading.begin_draft(user=user, team_name="alpha")
+        loading.change_draft(user=user, draft=draft, document=draft.document, step=step)
+    text = browsing_as(cast, "operator").get("/load/", {"sort": "step"}).content.decode()
+    assert _column(text, "step") == ["Connection", "Topic", "Time", "Review"]
+
+
+def test_events_are_filtered_and_read_from_either_end(cast: Cast) -> None:
+    SourceEvent.objects.all().delete()
+    kinds = SourceEvent.Kind
+    for n in range(60):
+        SourceEvent.objects.create(
+            datasource=cast.datasource, kind=kinds.GAP if n % 2 else kinds.REPAIRED, alarm=n % 2 == 1, detail=f"e{n:02}"
+        )
+    client = browsing_as(cast, "viewer")
+    for query, found in (
+        ({"sort": "when"}, [f"e{n:02}" for n in range(50)]),
+        ({"sort": "-when", "alarm": "true"}, [f"e{n:02}" for n in range(59, 0, -2)]),
+        ({"kind": "repaired", "alarm": "false"}, [f"e{n:02}" for n in range(58, -1, -2)]),
+    ):
+        assert _column(client.get("/datasources/flights/events/", query).content.decode(), "detail") == found
+    nothing = client.get("/datasources/flights/events/", {"kind": "repaired", "alarm": "true"}).content.decode()
+    assert "No event is like that." in nothing and ">Clear</a>" in nothing
+    assert client.get("/datasources/flights/events/", {"sort": "topic"}).status_code == 400
+
+
+def test_partitions_are_sorted_across_pages(cast: Cast) -> None:
+    cast.source.bounds = {str(n): [0, 0, (n * 37) % 151] for n in range(151)}
+    cast.source.save()
+    client, seen = browsing_as(cast, "viewer"), []
+    for number in (1, 2):
+        query = {"sort": "-end", "page": str(number)}
+        seen += _column(client.get("/datasources/flights/progress/", query).content.decode(), "end")
+    assert seen == [str(n) for n in range(150, -1, -1)]
 
 
 def test_a_team_of_more_than_a_page_is_shown_whole_as_it_is_sorted(cast: Cast) -> None:

@@ -1,0 +1,47 @@
+"""The tables of tokens, and of the accounts that programs have them from."""
+
+from __future__ import annotations
+
+from frontend.tables import Column, Shape
+
+_LAST_USED = Column("used", "Last used", sorts="last_used_at", falls=True)
+_ENDS = Column("ends", "Ends", sorts="expiry")
+_MADE = Column("made", "Made", sorts="created", falls=True)
+_REVOKE = Column("revoke", "Revoke", fixed=True, silent=True)
+_LIFE = (_LAST_USED, _ENDS, _MADE, _REVOKE)
+_LAST = ("-created", "digest")
+_SCOPE = Column("scope", "Scope", sorts="scope")
+MEMBERS_TOKENS = Shape(
+    "member-tokens",
+    (
+        Column("member", "Member", sorts="username", fixed=True),
+        Column("token", "Token", why="A token for other teams, too, has its name for itself"),
+        _SCOPE,
+        *_LIFE,
+    ),
+    default="-made",
+    last=_LAST,
+)
+TOKENS_OF_ONE = Shape(
+    "tokens",
+    (
+        Column("token", "Token", sorts="name", fixed=True),
+        _SCOPE,
+        Column("datasources", "Datasources"),
+        *_LIFE,
+    ),
+    default="-made",
+    last=_LAST,
+)
+ACCOUNTS = Shape(
+    "service-accounts",
+    (
+        Column("name", "Name", sorts="username", fixed=True),
+        Column("audit", "In the audit trail"),
+        Column("tokens", "Tokens", sorts="token_count", number=True, falls=True),
+        _LAST_USED,
+        Column("made", "Made", sorts="date_joined", falls=True),
+    ),
+    default="name",
+    last=("username",),
+)

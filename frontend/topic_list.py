@@ -1,0 +1,62 @@
+"""A cluster's topics as a list: searched, sorted and in pages as the address asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controlplane.common.errors import InvalidInput
+from controlplane.connections import browsing
+from controlplane.connections.models import Connection
+from frontend.filters import TopicFilter
+from frontend.tables import Column, Shape, Table
+
+TOPICS = Shape(
+    "topics",
+    (
+        Column("name", "Topic", sorts="name", fixed=True),
+        Column("partitions", "Partitions", sorts="partitions", number=True, falls=True),
+        Column("records", "Records", sorts="records", number=True, falls=True),
+        Column("rate", "Records/s", number=True, why="Known of topics alone that were looked at before"),
+    ),
+    default="name",
+    last=("name",),
+)
+
+
+def asked_for(query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]:
+    """What the address asks for, whether Kafka answers or not. Raises ``InvalidInput`` for a sort that there is not."""
+    filters = TopicFilter(query)
+    internal, search = filters.chosen("internal") == "1", filters.chosen("search")
+    return {
+        "filters": filters,
+        "search": search,
+        "internal": internal,
+        "filtered": bool(search),
+        "table": shape.asked(query),
+    }
+
+
+def found(connection: Connection, query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]:
+    """A page of them; by name, and with ``unsorted`` that says why, where they are too many to be sorted otherwise.
+
+    Raises ``Unavailable``.
+    """
+    asked = asked_for(query, shape)
+    try:
+        return {**asked, "page": _page(connection, query, asked, asked["table"])}
+    except InvalidInput as error:
+        table = shape.asked({})
+        told = f"{error.detail} They are shown by name: search for a part of it first."
+        return {**asked, "table": table, "page": _page(connection, query, asked, table), "unsorted": told}
+
+
+def _page(connection: Connection, query: Mapping[str, str], asked: Mapping[str, Any], table: Table) -> Any:
+    return browsing.topics_by(
+        connection,
+        table.arranged,
+        number=query.get("page"),
+        search=asked["search"],
+        internal=asked["internal"],
+        by_records=table.sort.removeprefix("-") == "records",
+    )
