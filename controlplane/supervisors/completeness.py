@@ -14,7 +14,7 @@ from datetime import datetime
 from django.db.models import F, Max
 from django.utils import timezone
 
-from controlplane.compaction.models import Job, State
+from controlplane.compaction.models import OPEN, Job, State
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors import Ongoing
@@ -86,9 +86,15 @@ def completeness(datasource: Datasource) -> Completeness:
 
 def ongoing(datasource: Datasource) -> Ongoing:
     """What still changes its intervals, for its timeline. The caller has made sure that the user may see it."""
-    merging = Job.objects.filter(datasource=datasource, state=State.RUNNING).order_by()
-    compacting = list(merging.values_list("interval_start", "interval_end").distinct())
-    return Ongoing(completeness(datasource).complete_until, compacting)
+    known = completeness(datasource)
+    jobs = Job.objects.filter(datasource=datasource, state__in=OPEN).order_by().distinct()
+    merges = list(jobs.values_list("state", "interval_start", "interval_end"))
+    return Ongoing(
+        known.complete_until,
+        followed=bool(known.readers),
+        compacting=[(start, end) for state, start, end in merges if state == State.RUNNING],
+        awaiting=[(start, end) for state, start, end in merges if state == State.WAITING],
+    )
 
 
 def completeness_of(datasources: Iterable[Datasource]) -> dict[int, Completeness]:

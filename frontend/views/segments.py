@@ -104,7 +104,7 @@ def _marks(layer: Layer) -> list[list[int]] | None:
 
 def _as_json(timeline: Timeline) -> dict[str, Any]:
     bars = [
-        [_ms(b.start), _ms(b.end), b.rows, b.segments, b.size_bytes, b.intervals, b.state, b.compacting]
+        [_ms(b.start), _ms(b.end), b.rows, b.segments, b.size_bytes, b.intervals, b.state, b.compacting, b.awaiting]
         for b in timeline.bars
     ]
     gaps = [[_ms(gap.start), _ms(gap.end)] for gap in timeline.gaps]

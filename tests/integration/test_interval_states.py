@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from controlplane.compaction.models import Job, State
 from controlplane.segments.models import Source
+from controlplane.supervisors.models import Supervisor
 from tests.support.django_cast import DAY, Cast, browsing_as, make_segment
 from tests.support.html import parsed
 
@@ -47,6 +48,13 @@ def merging(cast: Cast, day: int, state: State = State.RUNNING) -> None:
     )
 
 
+def intervals_table(client: Client) -> list[str]:
+    """What the table says of each state, the latest first."""
+    page = parsed(client.get("/datasources/flights/intervals/"))
+    place = [th.text for th in page.one("thead").all("th")].index("State") - 1  # the row's head is no cell
+    return [tr.all("td")[place].text for tr in page.one("tbody").all("tr")]
+
+
 def test_each_interval_says_whether_it_is_complete(cast: Cast, clients: dict[str, Client]) -> None:
     viewer = clients["viewer"]
     assert {state for _, state, _ in stated(viewer)} == {"unknown"}
@@ -60,10 +68,28 @@ def test_each_interval_says_whether_it_is_complete(cast: Cast, clients: dict[str
     assert [state for _, state, _ in stated(viewer)] == ["complete", "filling", "filling"]
 
 
-def test_what_is_merged_now_is_being_compacted(cast: Cast, clients: dict[str, Client]) -> None:
+def test_what_is_merged_now_is_being_compacted_and_what_is_planned_waits(
+    cast: Cast, clients: dict[str, Client]
+) -> None:
     merging(cast, 1)
     merging(cast, 2, State.WAITING)
-    assert [compacting for _, _, compacting in stated(clients["viewer"])] == [False, True, False]
+    merging(cast, 0, State.DONE)
+    bars = clients["viewer"].get(REST).json()["bars"]
+    assert [bar["compacting"] for bar in bars] == [False, True, False]
+    assert [bar["awaiting"] for bar in bars] == [False, False, True]
+    states = intervals_table(browsing_as(cast, "viewer"))
+    assert ["waits to be compacted" in state for state in states] == [True, False, False]
+    assert ["being compacted" in state for state in states] == [False, True, False]
+
+
+def test_what_no_supervisor_fills_is_by_hand(cast: Cast, clients: dict[str, Client]) -> None:
+    viewer = browsing_as(cast, "viewer")
+    assert set(intervals_table(viewer)) == {"completeness not known"}
+    page = viewer.get("/datasources/flights/intervals/").content.decode()
+    assert f'title="{cast.supervisor.pk}: Its topic has not been looked at' in page
+    Supervisor.objects.update(terminated_at=timezone.now())
+    assert {state for _, state, _ in stated(clients["viewer"])} == {"by_hand"}
+    assert set(intervals_table(viewer)) == {"by hand"}
 
 
 def test_a_gap_lies_between_segments_and_within_the_window(cast: Cast, clients: dict[str, Client]) -> None:
@@ -81,16 +107,14 @@ def test_the_drawing_and_the_table_say_it_too(cast: Cast) -> None:
     make_segment(cast.datasource, cast.task.pk, DAY + timedelta(days=6), 0, 10)
     viewer = browsing_as(cast, "viewer")
     drawn = viewer.get("/datasources/flights/timeline.json").json()
-    assert [(state, compacting) for *_, state, compacting in drawn["bars"]] == [
+    assert [(state, compacting) for *_, state, compacting, _ in drawn["bars"]] == [
         ("complete", False),
         ("complete", False),
         ("filling", True),
         ("filling", False),
     ]
     assert len(drawn["gaps"]) == 1
-    page = parsed(viewer.get("/datasources/flights/intervals/"))
-    place = [th.text for th in page.one("thead").all("th")].index("State") - 1  # the row's head is no cell
-    states = [tr.all("td")[place].text for tr in page.one("tbody").all("tr")]
+    states = intervals_table(viewer)
     assert [state.split()[0] for state in states] == ["filling", "filling", "complete", "complete"]
     assert "gap before, since 2013-01-04" in states[0]
     assert "being compacted" in states[1]

@@ -14,6 +14,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.selectors.gaps import Gap
 from controlplane.segments.selectors.sums import DAY, Selection, by_days, one_by_one, window_sums
 
+Window = tuple[datetime, datetime]  # half-open
 MOST_BARS = 5000
 MOST_LOOKED_AT = 50_000  # intervals; of more, whole days are taken together, however few those are
 
@@ -23,13 +24,15 @@ class BarState(StrEnum):
 
     COMPLETE = "complete"
     FILLING = "filling"
+    BY_HAND = "by_hand"
     UNKNOWN = "unknown"
 
 
 STATES = {
     BarState.COMPLETE: "All that Kafka held when it ended has been stored, thrown away or quarantined.",
     BarState.FILLING: "It ends after what the datasource is complete until: records of it may still come.",
-    BarState.UNKNOWN: "Until when the datasource is complete is not known.",
+    BarState.BY_HAND: "No supervisor fills the datasource: its rows change when somebody submits a task.",
+    BarState.UNKNOWN: "Until when the datasource is complete is not known: see its completeness for why.",
 }
 
 
@@ -38,17 +41,22 @@ class Ongoing:
     """What still changes a datasource's intervals."""
 
     complete_until: datetime | None = None  # None: not known
-    compacting: Sequence[tuple[datetime, datetime]] = ()  # intervals whose segments are merged now
+    followed: bool = True  # a supervisor fills it
+    compacting: Sequence[Window] = ()  # intervals whose segments are merged now
+    awaiting: Sequence[Window] = ()  # those of which a merge is planned, and waits for a place
 
     def state_before(self, end: datetime) -> BarState:
         """That of what ends then."""
+        if not self.followed:
+            return BarState.BY_HAND
         if self.complete_until is None:
             return BarState.UNKNOWN
         return BarState.COMPLETE if end <= self.complete_until else BarState.FILLING
 
-    def compacts(self, start: datetime, end: datetime) -> bool:
-        """Whether an interval that touches ``[start, end)`` is being compacted."""
-        return any(low < end and start < high for low, high in self.compacting)
+
+def _touched(start: datetime, end: datetime, windows: Sequence[Window]) -> bool:
+    """Whether one of them shares time with ``[start, end)``."""
+    return any(low < end and start < high for low, high in windows)
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,9 @@ class Bar:
     min_time: datetime
     max_time: datetime
     state: BarState
-    compacting: bool  # at least one of its intervals is
+    # At least one of its intervals is being compacted; or waits to be.
+    compacting: bool
+    awaiting: bool
 
     @property
     def average_bytes(self) -> int:
@@ -173,7 +183,8 @@ def _read(statement: str, selection: Selection, width: int, ongoing: Ongoing) ->
                 min_time=first,
                 max_time=last,
                 state=ongoing.state_before(end),
-                compacting=ongoing.compacts(start, end),
+                compacting=_touched(start, end, ongoing.compacting),
+                awaiting=_touched(start, end, ongoing.awaiting),
             )
             for start, end, rows, segments, size, intervals, low, high, first, last in cursor.fetchall()
         ]

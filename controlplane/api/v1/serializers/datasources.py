@@ -94,6 +94,7 @@ class BarSerializer(serializers.Serializer[Any]):
         list(STATES), help_text=" ".join(f"`{state}`: {meaning}" for state, meaning in STATES.items())
     )
     compacting = serializers.BooleanField(help_text="Segments of it are being merged now.")
+    awaiting = serializers.BooleanField(help_text="A merge of segments of it is planned, and waits for a place.")
 
 
 class GapSerializer(serializers.Serializer[Any]):

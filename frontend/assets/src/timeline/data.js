@@ -14,7 +14,7 @@ export async function fetchTimeline(url, { from, to, width, layers = [] }, signa
   if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
   const body = await answer.json();
   const marks = Object.entries(body.layers).map(([name, found]) => ({ name, marks: found?.map(([start, end, segments, rows, size]) => ({ start, end, segments, rows, size })) ?? null }));
-  return { ...body, layers: marks, gaps: body.gaps.map(([start, end]) => ({ start, end })), bars: body.bars.map(([start, end, rows, segments, size, intervals, state, compacting]) => ({ start, end, rows, segments, size, intervals, state, compacting })) };
+  return { ...body, layers: marks, gaps: body.gaps.map(([start, end]) => ({ start, end })), bars: body.bars.map(([start, end, rows, segments, size, intervals, state, compacting, awaiting]) => ({ start, end, rows, segments, size, intervals, state, compacting, awaiting })) };
 }
 
 // The range that the axis shows: all bars with room beside them; few bars stay narrow enough to look like bars.
