@@ -8,6 +8,7 @@ from django.forms import Form
 from django.urls import reverse
 
 from controlplane.connections.models import Connection
+from controlplane.supervisors.connections import uses_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.scaling import auto_scaler, task_count
 from controlplane.tasks.models import Goal, Task
@@ -126,7 +127,7 @@ class ConnectionActions:
 
     @classmethod
     def for_user(cls, user: User, connection: Connection) -> dict[str, PageAction]:
-        """By name, only what the role allows."""
+        """By name, only what the role and its uses allow."""
         actions: list[PageAction] = []
         if may(user, Action.OPERATE, connection.team):
             text = (
@@ -134,8 +135,8 @@ class ConnectionActions:
                 "as it is now. Nothing is lost. Those that are suspended read it when they are resumed."
             )
             actions.append(cls._action(connection, "restart", "Restart who uses it", text))
-        if may(user, Action.ADMINISTER, connection.team):
-            text = "Its secrets are gone with it. While a supervisor or a running task names it, it stays."
+        if may(user, Action.ADMINISTER, connection.team) and not uses_of(connection):
+            text = "Its secrets are gone with it."
             actions.append(cls._action(connection, "delete", "Delete", text, "danger"))
         return {action.name: action for action in actions}
 

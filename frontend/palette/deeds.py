@@ -13,6 +13,7 @@ from controlplane.connections.models import Connection
 from controlplane.connections.selectors import list_connections
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import begins_first, datasources_named
+from controlplane.supervisors.connections import uses_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import supervisors_named
 from controlplane.tasks.models import Task
@@ -114,7 +115,8 @@ def _to_connection(user: User, one: Connection) -> list[Deed]:
     if may(user, Action.ADMINISTER, one.team):
         found += [Deed("Change", one.name, asked("connection-change"))]
         found += [Deed("Transfer", one.name, asked("connection-transfer"))]
-        found += [Deed("Delete", one.name, asked("connection-confirm", "delete"))]
+        unused = [] if uses_of(one) else [Deed("Delete", one.name, asked("connection-confirm", "delete"))]
+        found += unused
     return found
 
 

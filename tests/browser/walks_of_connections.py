@@ -114,12 +114,12 @@ def _is_deleted(visit: Visit) -> None:
 
 
 def delete(visit: Visit) -> None:
-    """One that is used stays, and its users are named."""
+    """One that is used is not offered to be deleted, and says why."""
     supervisor = _used(visit)
     visit.open(PAGE)
-    visit.answer("Delete", "Delete")
-    visit.told("is used by supervisor user-of-it")
-    assert Connection.objects.filter(name=CLUSTER).exists()
+    expect(visit.page.locator("[data-use='user-of-it']")).to_be_visible()
+    expect(visit.page.get_by_text("it can't be deleted")).to_be_visible()
+    expect(visit.button("Delete…")).to_have_count(0)
     supervisor.delete()
     visit.open(_to_delete())
     visit.answer("Delete", "Delete")
