@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
-from controlplane.common.errors import FieldError, HeadgateError, InvalidInput, Unavailable
+from controlplane.common.errors import FieldError, HeadgateError, InvalidInput, NotAllowed, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare, spoken_to
@@ -107,8 +107,13 @@ def check_rights(user: User, name: str | None) -> None:
     datasource = None if name is None else Datasource.objects.select_related("team").filter(name=name).first()
     if datasource is None or role_in(user, datasource.team, name) is None:  # another team's is as one that there is not
         require_somewhere(user, Action.OPERATE)
-    else:
+        return
+    try:
         require(user, Action.OPERATE, datasource.team)
+    except NotAllowed as error:
+        raise NotAllowed(
+            f"{error.detail} The datasource {name!r} belongs to that team; another name makes a new one."
+        ) from None
 
 
 def check_masks(user: User, name: str | None, topic: str | None) -> None:

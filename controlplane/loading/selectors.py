@@ -7,14 +7,24 @@ import uuid
 from django.db.models import QuerySet
 
 from controlplane.common.errors import NotFound
+from controlplane.common.text import storable
+from controlplane.datasources.models import Datasource
+from controlplane.loading.documents import Document, value_at
 from controlplane.loading.models import Draft
-from controlplane.teams.models import User
+from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require, visible
 
 
 def drafts_of(user: User) -> QuerySet[Draft]:
     """The user's own, of teams that the user still is in, the latest first."""
     return Draft.objects.filter(visible(user, "team"), owner=user).select_related("team", "supervisor")
+
+
+def names_anothers(user: User, team: Team, document: Document) -> bool:
+    """Whether the datasource that it names is another team's, as far as the user may see."""
+    name = value_at(document, ("spec", "dataSchema", "dataSource"))
+    others = Datasource.objects.visible_to(user).exclude(team=team)
+    return isinstance(name, str) and storable(name) and others.filter(name=name).exists()
 
 
 def get_draft(user: User, draft_id: uuid.UUID) -> Draft:

@@ -18,13 +18,13 @@ from controlplane.common.strictjson import strict_json
 from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.connections.selectors import list_connections
 from controlplane.loading import samples, services
-from controlplane.loading.documents import put, value_at
+from controlplane.loading.documents import Document, put, value_at
 from controlplane.loading.models import Draft
-from controlplane.loading.selectors import drafts_of, get_draft
+from controlplane.loading.selectors import drafts_of, get_draft, names_anothers
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from frontend.forms import SpecForm
-from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm
+from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm
 from frontend.load.parse_form import ParseForm
 from frontend.load.parts import Part, parts_of
 from frontend.load.row_forms import TransformForm
@@ -79,6 +79,8 @@ def _begun(request: PageRequest) -> HttpResponse:
             draft = services.begin_change(user=request.user, supervisor=get_supervisor(request.user, supervisor))
             return redirect("frontend:load-step", draft.pk, "review")
         draft = services.begin_draft(user=request.user, document=_beginning(request))
+        document = _of_its_own(request, draft, draft.document)
+        draft = services.change_draft(user=request.user, draft=draft, document=document)
     except InvalidInput as error:
         messages.error(request, told(error))
         return redirect(LIST)
@@ -122,6 +124,7 @@ def _edited(request: PageRequest, draft: Draft, chosen: Step) -> HttpResponse:
             if not form.is_valid():
                 return _shown(request, draft, chosen, form, status=400)
             document = form.edited()
+        document = _of_its_own(request, draft, document) if chosen.form is TopicForm else document
         draft = services.change_draft(user=request.user, draft=draft, document=document, step=chosen.name)
         if go == "again":
             samples.forget(draft)  # the page that follows reads them anew, or says why it can't
@@ -133,6 +136,14 @@ def _edited(request: PageRequest, draft: Draft, chosen: Step) -> HttpResponse:
         return _shown(request, draft, chosen)
     where = {"next": next_of(chosen), "back": before(chosen) or chosen}.get(go, BY_NAME.get(go, chosen))
     return redirect("frontend:load-step", draft.pk, where.name)
+
+
+def _of_its_own(request: PageRequest, draft: Draft, document: Document) -> Document:
+    """Without the name that its topic gave, if a datasource of another team has it: each step would be refused."""
+    if not names_anothers(request.user, draft.team, document):
+        return document
+    messages.warning(request, "A datasource of another team has the topic's name: name yours in the review.")
+    return put(document, (*SCHEMA, "dataSource"), None)
 
 
 def _form(request: PageRequest, draft: Draft, chosen: Step, data: Any, nested: Any = None) -> StepForm:
