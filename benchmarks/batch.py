@@ -165,7 +165,8 @@ def spec(folder: Path, datasource: str) -> dict[str, Any]:
 
 def _headgate(house: House, datasource: str) -> Cost:
     """From the submission to the publish."""
-    began, cpu_s = time.time(), {}
+    began = time.time()
+    cpu_s: dict[int, float] = {}
     task = house.submit(spec(house.input, datasource))
     while house.status(task) not in ("SUCCESS", "FAILED"):
         cpu_s |= _cpu_s(house.application_pid(task))

@@ -52,19 +52,20 @@ class Lines:
     name: str
     at: Sequence[int]
     payloads: Sequence[bytes]
-    extents: Sequence[tuple[int, ...]] | None = None
+    extents: Sequence[tuple[int, ...]] = ()  # of a segment's rows, where the schema needs them
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> Lines:
         """Those of one name."""
         extents = [line.extents for line in lines if line.extents is not None]
-        return cls(lines[0].name, [line.at for line in lines], [line.payload for line in lines], extents or None)
+        return cls(lines[0].name, [line.at for line in lines], [line.payload for line in lines], extents)
 
     def __len__(self) -> int:
         return len(self.payloads)
 
     def __getitem__(self, index: int) -> Line:
-        return Line(self.name, int(self.at[index]), self.payloads[index], self.extents and self.extents[index])
+        extents = self.extents[index] if self.extents else None
+        return Line(self.name, int(self.at[index]), self.payloads[index], extents)
 
     @property
     def size_bytes(self) -> int:
@@ -76,11 +77,11 @@ class Lines:
         return self._cut(slice(middle)), self._cut(slice(middle, None))
 
     def _cut(self, chosen: slice) -> Lines:
-        return Lines(self.name, self.at[chosen], self.payloads[chosen], self.extents and self.extents[chosen])
+        return Lines(self.name, self.at[chosen], self.payloads[chosen], self.extents[chosen])
 
 
 def together(lines: Iterator[Line]) -> Iterator[Lines]:
-    """As many as are decoded at once, of one name."""
+    """Those of one name, so many as are decoded at once."""
     held: list[Line] = []
     size = 0
     for line in lines:

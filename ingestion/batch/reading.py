@@ -194,7 +194,7 @@ class Reader:
 
 def _with_extents(rows: pa.Table, lines: Lines) -> pa.Table:
     """Those of the lines, for the rows that were made of them."""
-    if lines.extents is None:
+    if not lines.extents:
         return rows
     held = np.array(lines.extents, np.int64)[row_indexes(rows)]
     for number, name in enumerate(EXTENTS):

@@ -29,8 +29,8 @@ from tests.support.batch_run import DAY_MS, JSON, START_MS, Run, a_table, below,
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
 def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: int) -> None:
     dice = random.Random(7)
-    lines = [f'{{"n": {i}, "x": "{"é" * dice.randrange(20)}"}}' for i in range(60)]
-    text = "".join(line + dice.choice(["\n", "\r\n", "\n\n"]) for line in lines).rstrip("\n")
+    written = [f'{{"n": {i}, "x": "{"é" * dice.randrange(20)}"}}' for i in range(60)]
+    text = "".join(line + dice.choice(["\n", "\r\n", "\n\n"]) for line in written).rstrip("\n")
     (tmp_path / "x.json").write_bytes(text.encode())
     inputs = Inputs(Reachable(local_folders=[str(tmp_path)]))
     [file] = inputs.files_of(local(baseDir=str(tmp_path), filter="*"))
@@ -40,8 +40,8 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: 
         with opened(part, inputs) as (name, stream, end):
             _, begins = format_in(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream)
             batches = lines_of(part, name, stream, begins, end)
-            found += [(line.at, line.payload.decode()) for lines in batches for line in lines]
-    assert [line for _, line in found] == lines
+            found += [(at, p.decode()) for lines in batches for at, p in zip(lines.at, lines.payloads, strict=True)]
+    assert [line for _, line in found] == written
     assert all(text.encode()[at:].startswith(line.encode()) for at, line in found)
 
 
