@@ -66,6 +66,18 @@ def test_what_is_read_has_the_form_of_a_real_druid(viewer: Client, tasks: dict[s
     assert fits(shape_of(body_of(answer)), theirs, path) == []
 
 
+def test_a_reports_stats_are_where_a_real_druid_has_them(viewer: Client, tasks: dict[str, str]) -> None:
+    """Of a live task of Druid 33: averages and totals; of one that has ended: the phases."""
+    reports = {state: ask(viewer, f"{V1}/task/{task}/reports").json() for state, task in tasks.items()}
+    stats = {state: r["ingestionStatsAndErrors"]["payload"]["rowStats"] for state, r in reports.items()}
+    assert set(stats["running"]) == {"movingAverages", "totals"}
+    assert set(stats["running"]["movingAverages"]["buildSegments"]) == {"1m", "5m", "15m"}
+    names = {"processed", "processedBytes", "processedWithError", "thrownAway", "unparseable"}
+    assert {*map(frozenset, stats["running"]["movingAverages"]["buildSegments"].values())} == {frozenset(names)}
+    assert set(stats["running"]["totals"]["buildSegments"]) == names
+    assert stats["complete"]["buildSegments"] == stats["complete"]["totals"]["buildSegments"]
+
+
 def test_each_list_has_the_tasks_of_its_state(viewer: Client, tasks: dict[str, str]) -> None:
     found = {state: [t["id"] for t in ask(viewer, f"{V1}/{state}Tasks").json()] for state in tasks}
     assert found == {state: [task] for state, task in tasks.items()}

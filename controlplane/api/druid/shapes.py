@@ -63,8 +63,11 @@ def task_payload(task: Task) -> dict[str, Any]:
     }
 
 
-def task_reports(report: Report) -> dict[str, Any]:
-    """Druid's ingestionStatsAndErrors, and beside it our own counters, which add up."""
+def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | None = None) -> dict[str, Any]:
+    """Druid's ingestionStatsAndErrors, and beside it our own counters, which add up.
+
+    ``averages``: of a task that runs, by window.
+    """
     task, totals = report.task, report.totals
     payload = {
         "ingestionState": _ingestion_state(task),
@@ -74,7 +77,7 @@ def task_reports(report: Report) -> dict[str, Any]:
                 *(_unread(task, one) for one in task.unread),
             ]
         },
-        "rowStats": {"totals": {"buildSegments": row_stats(totals.model_dump())}},
+        "rowStats": _report_stats(row_stats(totals.model_dump()), averages),
         "errorMsg": task.error or None,
         "segmentsPublished": totals.segments,
     }
@@ -91,6 +94,16 @@ def task_reports(report: Report) -> dict[str, Any]:
     )
     kinds = (first, ("headgate", ours))
     return {kind: {"type": kind, "taskId": task.pk, "payload": content} for kind, content in kinds}
+
+
+def _report_stats(
+    counts: dict[str, int], averages: Mapping[str, Mapping[str, float]] | None
+) -> dict[str, dict[str, Any]]:
+    """Of a task that runs with averages, of one that has ended by phase alone; the totals are in both."""
+    totals = {"totals": {"buildSegments": counts}}
+    if averages is None:
+        return {"buildSegments": counts, **totals}
+    return {"movingAverages": {"buildSegments": {window: row_stats(r) for window, r in averages.items()}}, **totals}
 
 
 def _killed(task: Task) -> dict[str, int]:

@@ -19,6 +19,7 @@ from controlplane.api.druid import described, shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.api.v1.tasks import log_response
 from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.segments.selectors import rates
 from controlplane.tasks import capacity, selectors, services
 from controlplane.tasks.models import Status, Task, task_types
 from ingestion.specs.any_task import AnyTaskSpec
@@ -102,7 +103,9 @@ class ReportsView(DruidView):
     @extend_schema(operation_id="druid_get_task_reports", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, task_id: str) -> Response:
         """`ingestionStatsAndErrors`, and our own counters under `headgate`."""
-        return Response(shapes.task_reports(selectors.task_report(self.actor, selectors.get_task(self.actor, task_id))))
+        task = selectors.get_task(self.actor, task_id)
+        averages = None if task.ended else rates([task.pk])[task.pk]
+        return Response(shapes.task_reports(selectors.task_report(self.actor, task), averages))
 
 
 class LogView(DruidView):
