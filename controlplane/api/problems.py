@@ -133,7 +133,9 @@ def _of_drf(error: exceptions.APIException) -> Problem:
     headers = {k: v if isinstance(v, str) else str(int(v) + 1) for k, v in said.items() if v}
     title = HTTPStatus(status).phrase.capitalize() if status in HTTPStatus._value2member_map_ else "Error"
     code = str(getattr(error.detail, "code", ""))
-    return Problem(status, title, str(error.detail), headers=headers, code=code)
+    wait_s = headers.get("Retry-After")
+    detail = f"Too many tries. Wait {wait_s} seconds, then try again." if wait_s else str(error.detail)
+    return Problem(status, title, detail, headers=headers, code=code)
 
 
 def _field_errors(detail: Any) -> list[FieldError]:

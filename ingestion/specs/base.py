@@ -46,9 +46,24 @@ def unbuilt(why: str) -> BeforeValidator:
 
 
 class SpecModel(NullTaking):
-    """Frozen, and an unknown field is an error."""
+    """Frozen. An unknown field is an error, and so is true or false for a number; Jackson, and so Druid, takes none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _booleans_are_no_numbers(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        wrong = {name for name, given in value.items() if isinstance(given, bool) and name in _numbers(cls)}
+        return {**value, **{name: str(value[name]).lower() for name in wrong}} if wrong else value  # a text is refused
+
+
+@cache
+def _numbers(model: type[BaseModel]) -> frozenset[str]:
+    """Fields that hold a number, or null."""
+    kinds = {name: {f.annotation, *get_args(f.annotation)} for name, f in model.model_fields.items()}
+    return frozenset(n for n, kind in kinds.items() if kind & {int, float} and bool not in kind)
 
 
 class Message(BaseModel):

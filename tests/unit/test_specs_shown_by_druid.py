@@ -126,6 +126,8 @@ def test_every_field_but_those_that_are_needed_may_be_null(place: tuple[str, ...
         ("tuningConfig/appendableIndexSpec/type", "offheap", "must be 'onheap'"),
         ("ioConfig/autoScalerConfig", {"enableTaskAutoScaler": True, "autoScalerStrategy": "costBased"}, "costBased"),
         ("ioConfig/stopTaskCount", 0, "must be 1 or more"),
+        ("ioConfig/taskCount", True, "must be a whole number"),
+        ("tuningConfig/maxRowsInMemory", False, "must be a whole number"),
         ("ioConfig/emitTimeLagMetrics", "perhaps", "must be true or false"),
     ],
 )
