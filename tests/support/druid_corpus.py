@@ -19,7 +19,7 @@ from tests.support.druid_kafka import Record, asked_of_kafka, body_of
 from tests.support.druid_metrics import asked_of_expressions
 from tests.support.druid_paths import SEARCHED, SEARCHES
 from tests.support.druid_records import TIMES as MORE_TIMES
-from tests.support.druid_records import asked_of_records
+from tests.support.druid_records import asked_of_records, values_in
 from tests.support.druid_sketches import asked as asked_of_sketches
 from tests.support.druid_texts import EXPRESSIONS as MORE_EXPRESSIONS
 
@@ -405,15 +405,6 @@ TIMES: dict[str, str] = {
 }
 
 
-def _values(text: str) -> list[str]:
-    decoder, found, rest = json.JSONDecoder(), [], text.replace("\n", " ").strip()
-    while rest:
-        end = decoder.raw_decode(rest)[1]
-        found.append(rest[:end])
-        rest = rest[end:].lstrip()
-    return found
-
-
 # Druid's sampler (its tasks do not) fails over rows from before 1970.
 _MOVED = [{"type": "expression", "name": "__time", "expression": "__time + 70000000000000"}]
 
@@ -423,7 +414,7 @@ def _times() -> Iterator[Case]:
     time: dict[str, Any]
     dims = {"dimensions": [{"type": "long", "name": "i"}]}
     for written, values in (TIMES | MORE_TIMES).items():
-        for value in _values(values):
+        for value in values_in(values):
             data = f'{{"i": 1, "t": {value}}}'
             time = {"column": "t", "format": written}
             moved = _MOVED if value.strip('"').startswith("-") else None
@@ -452,11 +443,11 @@ CASTS = ("LONG", "DOUBLE", "FLOAT", "STRING", "ARRAY<LONG>", "ARRAY<STRING>", "C
 def _dimensions() -> Iterator[Case]:
     dims: dict[str, Any]
     for kind in ("string", "long", "double", "float", "json", "auto"):
-        for value in _values(DIMENSION_VALUES):
+        for value in values_in(DIMENSION_VALUES):
             dims = {"dimensions": [{"type": kind, "name": "x"}]}
             yield Case("dimensions", f"{kind}: {value}", _body(f'{{"t": 0, "x": {value}}}', dimensions=dims))
     for kind in CASTS:
-        for value in _values(DIMENSION_VALUES):
+        for value in values_in(DIMENSION_VALUES):
             dims = {"dimensions": [{"type": "auto", "name": "x", "castToType": kind}]}
             yield Case("casts", f"{kind}: {value}", _body(f'{{"t": 0, "x": {value}}}', dimensions=dims))
     for handling in ("SORTED_ARRAY", "SORTED_SET", "ARRAY"):

@@ -391,7 +391,7 @@ def _granularities() -> Iterator[Asked]:
 def _metrics() -> Iterator[Asked]:
     hourly = {"rollup": True, "queryGranularity": "HOUR", "segmentGranularity": "DAY"}
     for kind in METRICS:
-        for value in _values(VALUES):
+        for value in values_in(VALUES):
             metric = {"type": kind, "name": "m"} | ({} if kind == "count" else {"fieldName": "v"})
             data = f'{{"t": 0, "g": "x", "v": {value}}}'
             asked = {"data": data, "dimensions": {"dimensions": ["g"]}, "metrics": [metric], "granularity": hourly}
@@ -409,7 +409,8 @@ def _delimited() -> Iterator[Asked]:
             yield "delimited", f"{kind}: {name}", {"data": data, "input_format": written, "dimensions": dims}
 
 
-def _values(text: str) -> list[str]:
+def values_in(text: str) -> list[str]:
+    """The JSON values that stand one after the other in a text, each as it is written."""
     decoder, found, rest = json.JSONDecoder(), [], text.replace("\n", " ").strip()
     while rest:
         end = decoder.raw_decode(rest)[1]
