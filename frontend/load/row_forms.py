@@ -173,6 +173,8 @@ class SchemaForm(StepForm):
     def edited(self) -> Document:
         data, place = self.cleaned_data, (*SCHEMA, "dimensionsSpec")
         columns = [self._column(name) for name in self._columns()]
+        if data["discover"]:  # beside fields of records, what transforms make is stored only where it is named
+            columns += [{"type": "auto", "name": name} for name in self._made if name not in self._columns()]
         before = dict(value_at(self.document, place) or {})
         # Fields that were discovered as strings stay so.
         as_strings = self.discovers and not before.get("useSchemaDiscovery")
@@ -186,6 +188,13 @@ class SchemaForm(StepForm):
         if self.fields["metrics"].disabled:
             return document
         return put(document, (*SCHEMA, "metricsSpec"), data["metrics"] or None)
+
+    @property
+    def _made(self) -> list[str]:
+        """The columns that transforms make."""
+        transforms = value_at(self.document, (*SCHEMA, "transformSpec", "transforms")) or []
+        names = [t.get("name") for t in transforms if isinstance(t, dict)]
+        return [name for name in names if isinstance(name, str) and name != "__time"]
 
     def _columns(self) -> list[str]:
         return cast(QueryDict, self.data).getlist("column")

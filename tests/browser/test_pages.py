@@ -44,7 +44,7 @@ def test_a_year_is_drawn_and_zoomed(year: Page) -> None:
     segments = 1 + 2 + 3 + 4 + 5 * (YEAR - 4)
     assert (whole.bars, whole.intervals, whole.segments, whole.rows) == (YEAR, YEAR, segments, segments * 10)
     states = year.get_by_role("list", name="States of the intervals in view").get_by_role("listitem")
-    expect(states).to_have_text([f"Completeness not known: {YEAR}"])
+    expect(states).to_have_text([f"By hand: {YEAR}"])
     point_at(year, 0.5)
     tip = year.locator(".timeline-tip")
     expect(tip).to_contain_text("2013-0")
@@ -69,7 +69,7 @@ def test_the_keyboard_goes_from_bar_to_bar_and_into_one(year: Page) -> None:
     for _ in range(3):
         year.keyboard.press("ArrowRight")
     expect(year.locator("[data-timeline-announce]")).to_have_text(
-        "2013-01-03 – 2013-01-04 UTC: 30 rows, 3 segments, not known"
+        "2013-01-03 – 2013-01-04 UTC: 30 rows, 3 segments, by hand"
     )
     year.keyboard.press("+")
     near = changed(year, before)

@@ -83,7 +83,7 @@ def filter_events(visit: Visit) -> None:
     visit.open("/datasources/flights/events/")
     rows = visit.page.locator("tr[data-event]")
     expect(rows.first).to_be_visible()
-    visit.page.get_by_label("What", exact=True).select_option("quota")
+    visit.page.get_by_role("combobox", name="What", exact=True).select_option("quota")
     visit.press("Filter")
     expect(visit.page.get_by_text("No event is like that.")).to_be_visible()
     visit.page.get_by_role("link", name="Clear").click()

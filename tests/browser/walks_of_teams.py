@@ -206,7 +206,8 @@ def make_an_account(visit: Visit) -> None:
 def make_and_revoke_a_token(visit: Visit) -> None:
     visit.open("/teams/alpha/service-accounts/loader/")
     visit.page.get_by_label("What it is for").fill("weekly")
-    visit.page.get_by_label("Datasources").select_option("flights")
+    form = visit.page.get_by_role("region", name="New token")
+    form.get_by_label("Datasources").select_option("flights")
     visit.press("Make token")
     expect(visit.page.get_by_label("Secret of the token")).to_be_visible()
     made = ApiToken.objects.get(name="weekly")

@@ -99,7 +99,7 @@ OTHERS = ("share group", "consumer group", "stored offset", "offset range")
 # Those that offer every source, or say what the installation offers.
 OF_ALL = (
     *("tasks/", "tasks/-/new/", "records/", "supervisors/-/new/", "supervisors/-/schema.json"),
-    *("api/schema/", "api/docs/"),
+    *("api/schema/", "api/docs/", "datasources/<str:name>/events/"),
 )
 
 

@@ -39,10 +39,10 @@ def test_kafkas_own_fields_of_records_that_kill() -> None:
     with IsolatedDecoder(schema_of(), crash_marker=b"KILL", input_format=format_of(DOCUMENTED)) as decoder:
         found = decoder.decode(payloads, envelope=records)
     assert ends(found) == [0, 1, 2, 3, 4]
-    assert (list(found.crashed), list(found.unparseable)) == ([1], [3])
-    assert found.rows.column("kafka.key").to_pylist() == ["k0", "k2", "k4"]
-    assert found.rows.column("kafka.header.h").to_pylist() == ["0", "2", "4"]
-    assert found.rows.column("kafka.timestamp").to_pylist() == [0, 2, 4]
+    assert (list(found.crashed), list(found.tombstones), list(found.unparseable)) == ([1], [2], [3])
+    assert found.rows.column("kafka.key").to_pylist() == ["k0", "k4"]
+    assert found.rows.column("kafka.header.h").to_pylist() == ["0", "4"]
+    assert found.rows.column("kafka.timestamp").to_pylist() == [0, 4]
 
 
 @pytest.fixture

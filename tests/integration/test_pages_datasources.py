@@ -144,9 +144,9 @@ def test_the_timeline_has_a_bar_for_each_interval(viewer: Client) -> None:
     answer = viewer.get(f"{FLIGHTS}timeline.json").json()
     days = [ms(DAY + timedelta(days=n)) for n in range(3)]
     assert answer["bars"] == [
-        [days[0], days[0] + DAY_MS, 900, 2, 9000, 1, "unknown", False],
-        [days[1], days[1] + DAY_MS, 300, 1, 3000, 1, "unknown", False],
-        [days[2], days[2] + DAY_MS, 300, 1, 3000, 1, "unknown", False],
+        [days[0], days[0] + DAY_MS, 900, 2, 9000, 1, "unknown", False, False],
+        [days[1], days[1] + DAY_MS, 300, 1, 3000, 1, "unknown", False, False],
+        [days[2], days[2] + DAY_MS, 300, 1, 3000, 1, "unknown", False, False],
     ]
     assert (answer["rows"], answer["merged"]) == (1500, False)
 

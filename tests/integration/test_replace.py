@@ -16,7 +16,7 @@ from controlplane.segments.manifest import manifest, moment
 from controlplane.segments.models import Interval, Replacement, Segment, Source
 from controlplane.segments.orphans import _orphans
 from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.replace import Place, replace
+from controlplane.segments.replace import Place, prepare, replace
 from controlplane.segments.selectors import (
     count_segments,
     datasource_schema,
@@ -144,7 +144,7 @@ def test_what_does_not_add_up_is_never_taken(
 ) -> None:
     before = published(source, 5, 7)
     with pytest.raises(InvalidInput, match=message):
-        replace(place(source, rollup), asked(before, [merged(before, **changes)]))
+        prepare(place(source, rollup), asked(before, [merged(before, **changes)]))
     assert sorted(s.rows for s in list_segments(source.datasource)) == [5, 7]
 
 
@@ -155,7 +155,7 @@ def test_other_rows_than_were_registered_are_never_taken(source: Source) -> None
         replace(place(source), asked(before).model_copy(update={"read": read}))
     summed = asked(before).model_copy(update={"counted": {"events": (12, 11)}})
     with pytest.raises(InvalidInput, match="sums of counts do not add up"):
-        replace(place(source), summed)
+        prepare(place(source), summed)
 
 
 def test_a_rollup_may_make_rows_fewer(source: Source) -> None:

@@ -23,7 +23,7 @@ SCHEMA = DataSchema.model_validate(
     {
         "dataSource": "d",
         "timestampSpec": {"column": "t"},
-        "dimensionsSpec": {"useSchemaDiscovery": True},
+        "dimensionsSpec": {"useSchemaDiscovery": True, "dimensions": [{"type": "auto", "name": "found"}]},
         "transformSpec": {
             "transforms": [{"type": "expression", "name": "found", "expression": SLOW, "language": "sql"}]
         },
