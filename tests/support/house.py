@@ -141,16 +141,17 @@ class House:
     @contextmanager
     def set_up_with(self, **settings: str) -> Iterator[None]:
         """The control plane's processes with other settings, for a while; nothing runs meanwhile nor afterwards."""
-        self.rest()
         before = dict(self.environment)
         self._start_anew({**before, **settings})
         try:
             yield
         finally:
-            self.rest()
             self._start_anew(before)
 
     def _start_anew(self, environment: dict[str, str]) -> None:
+        self.rest()
+        for application, _ in running_applications(self.home.tasks):  # one that serves all datasources, of a cluster
+            self.kill_application(application)
         self.environment.clear()
         self.environment.update(environment)  # theirs too: they hold this very one
         for app in (self.web, self.worker, self.beat):
