@@ -7,24 +7,20 @@ supervisor's ``period`` a round is an iteration: Kafka was asked before it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.common.changes import Change, tell
 from controlplane.common.database import only_one
 from controlplane.common.ids import task_id
-from controlplane.segments.models import IndexerFence, SourceEvent
-from controlplane.supervisors import following, scaling, streams, turns
+from controlplane.segments.models import SourceEvent
+from controlplane.supervisors import following, scaling, streams
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import (
-    HEALTHY_AFTER,
     Decision,
     LastGood,
     Observed,
@@ -35,6 +31,7 @@ from controlplane.supervisors.decide import (
     unhealthy,
 )
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.seen import seen_of, tasks_of
 from controlplane.supervisors.streams import TopicAnswer
 from controlplane.tasks import capacity
 from controlplane.tasks.lifecycle import set_goal
@@ -45,20 +42,7 @@ from ingestion.specs import parse_supervisor_spec
 from ingestion.specs.stored import but_for_scaling
 
 logger = logging.getLogger(__name__)
-ENDED_LOOKED_AT = 20
 _ITERATION_LOCK = 0x49544552
-_NO_FENCE: tuple[datetime | None, int] = (None, 0)
-_OF_ENDED = (
-    "id",
-    "spec_version",
-    "status",
-    "goal",
-    "indexers_wanted",
-    "created_at",
-    "launched_at",
-    "ended_at",
-    "replica_group",
-)
 _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs=0)  # its first iteration is to come
 
 
@@ -177,9 +161,9 @@ def observe(supervisor: Supervisor) -> Observed:
     """What there is of the supervisor's tasks, and of its iterations."""
     version = supervisor.current
     io_config = version.io_config
-    tasks = _tasks(supervisor)
+    tasks = tasks_of(supervisor)
     _keep_partitions(supervisor, tasks)
-    seen = _in_turn(supervisor, tasks, _seen(tasks, supervisor.handoff_asked_at))
+    seen = seen_of(supervisor, tasks)
     in_force = _in_force(supervisor, seen)
     return Observed(
         now=timezone.now(),
@@ -233,19 +217,6 @@ def _thresholds() -> Thresholds:
     )
 
 
-def _tasks(supervisor: Supervisor) -> list[Task]:
-    """Newest first: all that have not ended, and enough of those that have."""
-    mine = Task.objects.reading().filter(supervisor_id=supervisor.pk)
-    active = mine.active().prefetch_related("indexers")
-    enough = max(
-        ENDED_LOOKED_AT,
-        settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD,
-        settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD,
-    )
-    ended = mine.filter(status__in=[Status.SUCCESS, Status.FAILED]).only(*_OF_ENDED)[:enough]
-    return sorted([*active, *ended], key=lambda t: (t.created_at, t.pk), reverse=True)
-
-
 def _keep_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
     """The watch over a running task sees added partitions before the next iteration does."""
     for task in tasks:
@@ -254,88 +225,6 @@ def _keep_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
             if seen.get("topic_exists"):
                 streams.keep_partitions(supervisor, seen["partitions"])
             return
-
-
-def _seen(tasks: list[Task], handoff_asked_at: datetime | None) -> list[SeenTask]:
-    """A replica has read, and was launched, for as long as the first of its group."""
-    fences = _fences([t.pk for t in tasks])
-    reads_since = _first_of_group((t, fences.get(t.pk, _NO_FENCE)[0]) for t in tasks)
-    launched = _first_of_group((t, t.launched_at) for t in tasks if not t.ended)
-    return [
-        replace(
-            _seen_task(t, began, reads_since[t.pk], _before(launched.get(t.pk), handoff_asked_at)),
-            published=bool(publishes),
-            begun=began is not None,
-        )
-        for t in tasks
-        for began, publishes in [fences.get(t.pk, _NO_FENCE)]
-    ]
-
-
-def _in_turn(supervisor: Supervisor, tasks: list[Task], seen: list[SeenTask]) -> list[SeenTask]:
-    """What has read for as long as it is to is not expired as long as it waits for its turn."""
-    due = {t.id for t in seen if t.expired and not t.to_hand_off}
-    if not due or not turns.waits(supervisor, tasks):
-        return seen
-    return [replace(t, expired=False) if t.id in due else t for t in seen]
-
-
-def _first_of_group(moments: Iterable[tuple[Task, datetime | None]]) -> dict[str, datetime | None]:
-    """By task: the first moment of its group's, its own where it is in none."""
-    moments = list(moments)
-    first: dict[str, datetime] = {}
-    for task, moment in moments:
-        if task.replica_group and moment is not None:
-            first[task.replica_group] = min(moment, first.get(task.replica_group, moment))
-    return {task.pk: first.get(task.replica_group, moment) for task, moment in moments}
-
-
-def _fences(task_ids: list[str]) -> dict[str, tuple[datetime | None, int]]:
-    """Of those whose indexers have started: when the first did, and the most that one has published."""
-    fences = IndexerFence.objects.filter(task_id__in=task_ids).values_list("task_id").order_by()
-    return {pk: (first, most) for pk, first, most in fences.annotate(Min("started_at"), Max("publishes"))}
-
-
-def _seen_task(task: Task, reads_since: datetime | None, group_since: datetime | None, to_hand_off: bool) -> SeenTask:
-    """``to_hand_off``: it was launched before that was asked, by what was in force then."""
-    states = {i.state for i in task.indexers.all()} if task.status == Status.RUNNING else set()
-    reading = "reading" in states
-    expires_at = _expires_at(task, group_since)
-    return SeenTask(
-        id=task.pk,
-        spec_version=task.spec_version or 0,
-        active=not task.ended,
-        reading=reading,
-        ready=bool(states & {"reading", "waiting"}),
-        expired=not task.ended and (_before(expires_at, timezone.now()) or to_hand_off),
-        expires_at=expires_at,
-        to_hand_off=to_hand_off,
-        crowded_out=capacity.crowded_out(task, timezone.now()),
-        lacks=capacity.lacks_room(task, timezone.now()),
-        failed=task.status == Status.FAILED and not _taken_back(task),
-        running_goal=task.goal == Goal.RUN,
-        indexers_wanted=task.indexers_wanted,
-        created_at=task.created_at,
-        ended_at=task.ended_at,
-        group=task.replica_group,
-        well=reading and reads_since is not None and timezone.now() - reads_since > HEALTHY_AFTER,
-    )
-
-
-def _taken_back(task: Task) -> bool:
-    """It was told to stop before it was launched: that says nothing of how the next one does."""
-    return task.goal != Goal.RUN and task.launched_at is None
-
-
-def _before(one: datetime | None, other: datetime | None) -> bool:
-    return one is not None and other is not None and one < other
-
-
-def _expires_at(task: Task, reading_since: datetime | None) -> datetime | None:
-    if task.ended or reading_since is None:
-        return None
-    duration = task.io_config.taskDuration
-    return None if duration is None else reading_since + duration
 
 
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion, tasks: list[Task]) -> frozenset[int]:

@@ -18,7 +18,6 @@ from controlplane.loading.models import Draft
 from controlplane.loading.services import KEPT_FOR, MOST_DRAFTS, drop_old_drafts
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
-from controlplane.teams.models import Membership, Role
 from ingestion.specs.sampling import KeptRecord
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.house import House
@@ -54,24 +53,6 @@ def begin(client: Client, body: Any = None) -> Draft:
     answer = client.post(DRAFTS, {"document": document()} if body is None else body, content_type="application/json")
     assert answer.status_code == 201, answer.content
     return Draft.objects.get(pk=answer.json()["id"])
-
-
-def test_a_topic_gives_no_name_that_is_another_teams(cast: Cast) -> None:
-    Membership.objects.create(user=cast.users["outsider"], team=cast.alpha, role=Role.VIEWER)
-    client = browsing_as(cast, "outsider")
-    begun = client.post("/load/", {"topic": "flights", "servers": "127.0.0.1:1"}, follow=True)
-    assert "A datasource of another team has the topic" in begun.content.decode()
-    draft = Draft.objects.get()
-    assert (draft.team, draft.document["spec"]["ioConfig"]["topic"]) == (cast.beta, "flights")
-    assert "dataSource" not in draft.document["spec"]["dataSchema"]
-    for topic, name in (("orders", "orders"), ("flights", None)):
-        assert client.post(f"/load/{draft.pk}/topic/", {"topic": topic, "go": "back"}).status_code == 302
-        draft.refresh_from_db()
-        assert draft.document["spec"]["dataSchema"].get("dataSource") == name
-    named = json.dumps({**draft.document, "spec": {**draft.document["spec"], "dataSchema": {"dataSource": "flights"}}})
-    client.post(f"/load/{draft.pk}/review/", {"document": named, "go": "stay"})
-    refused = client.get(f"/load/{draft.pk}/topic/").content.decode()
-    assert "belongs to that team; another name makes a new one" in refused
 
 
 def with_records(draft: Draft, payloads: list[bytes | None] = PAYLOADS) -> Draft:
