@@ -8,8 +8,8 @@ are all different fields. Of a field that a record holds twice the first one cou
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -44,19 +44,37 @@ class Fields:
     counts: pa.Array | None
 
 
+@dataclass(frozen=True)
+class Places:
+    """Where in a record DuckDB finds fields that are not read by their names. Such a field is null, never missing."""
+
+    named: Mapping[str, str] = field(default_factory=dict)  # name → a path as an SQL literal
+    others: bool = True  # whether all other fields are those of their names; else there are none
+
+
+BY_NAME = Places()
+
+
 class FieldReader:
     """Reads the ``fixed`` fields, and with ``discovers`` every other field it has met in earlier batches as well.
 
-    ``unlimited`` says which names don't count against the fields that may be discovered.
+    ``unlimited`` says which names don't count against the fields that may be discovered. ``places`` do not go with
+    ``discovers``.
     """
 
     def __init__(
-        self, engine: Engine, fixed: Iterable[str], discovers: bool, unlimited: Callable[[str], bool] = lambda _: False
+        self,
+        engine: Engine,
+        fixed: Iterable[str],
+        discovers: bool,
+        unlimited: Callable[[str], bool] = lambda _: False,
+        places: Places = BY_NAME,
     ) -> None:
         self._engine = engine
         self._fixed = list(dict.fromkeys(fixed))
         self._discovers = discovers
         self._unlimited = unlimited
+        self._places = places
         self._sql = self._checking_sql = ""
         self._texts = Suspects(engine, RECORDS)
         self.names: list[str] = []
@@ -141,8 +159,8 @@ class FieldReader:
         self._engine.forget(self._sql)
         self._engine.forget(self._checking_sql)
         self.names = names
-        self._sql = _query(names, self._discovers, check=False)
-        self._checking_sql = _query(names, self._discovers, check=True)
+        self._sql = _query(names, self._discovers, self._places, check=False)
+        self._checking_sql = _query(names, self._discovers, self._places, check=True)
 
     def _with_more(self, fields: Fields, kept: Mask) -> npt.NDArray[np.int64]:
         """Indexes of kept records that hold more fields than were read."""
@@ -192,13 +210,21 @@ def validity(array: pa.Array) -> Mask:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _query(names: list[str], counts: bool, check: bool) -> str:
+def _query(names: list[str], counts: bool, places: Places, check: bool) -> str:
     opens = r"""CASE WHEN starts_with(j, '{') THEN TRUE ELSE starts_with(ltrim(j, E' \t\r\n'), '{') END"""
-    columns = [f"coalesce({opens}, FALSE) AS is_object", *(f"l[{i + 1}]::VARCHAR AS c{i}" for i in range(len(names)))]
-    paths = ", ".join(pointer(n) for n in names)
-    inner = ["j", f"json_extract(j, [{paths}]) AS l"]
+    paths = {name: places.named.get(name) or pointer(name) for name in names if places.others or name in places.named}
+    numbers = {name: number for number, name in enumerate(paths, 1)}
+    columns = ["is_object", *(f"{_value(name, numbers, places)} AS c{i}" for i, name in enumerate(names))]
+    inner = [f"coalesce({opens}, FALSE) AS is_object", f"json_extract(j, [{', '.join(paths.values())}]) AS l"]
     if counts:
         columns.append("counts")
         inner.append("len(json_keys(j)) AS counts")
     texts = "(SELECT CASE WHEN json_valid(j) THEN j END AS j FROM records)" if check else "records"
     return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner)} FROM {texts})"
+
+
+def _value(name: str, numbers: Mapping[str, int], places: Places) -> str:
+    if name not in numbers:
+        return "NULL::VARCHAR"
+    found = f"l[{numbers[name]}]::VARCHAR"
+    return f"CASE WHEN is_object THEN coalesce({found}, 'null') END" if name in places.named else found

@@ -45,6 +45,7 @@ from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader, Fields, Mask, TooManyFields
 from ingestion.decode.formats import JSON, Access, Tools, reader_of
 from ingestion.decode.formats.base import Texts
+from ingestion.decode.formats.flatten import in_place
 from ingestion.decode.metric_expressions import MetricExpressions
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.rowmaker import RowFields, RowMaker
@@ -244,6 +245,7 @@ class _Parts:
         access: Access,
     ) -> None:
         self._engine = Engine(memory_limit_bytes)
+        input_format, places = in_place(schema, input_format)
         self._reader = reader_of(input_format, Tools.of(self._engine, schema, access))
         # Of other formats, and flattened, a field that stands twice is one that hides another.
         self._tells_doubles = isinstance(input_format, JsonInputFormat) and input_format.flattenSpec is None
@@ -265,6 +267,7 @@ class _Parts:
             ],
             self._discovers,
             schema.undiscovered.union(self._numbers.fields).__contains__,
+            places,
         )
         self._times = TimeReader(self._engine, schema.timestampSpec, self._granularity.segmentGranularity)
         self._time_made = TIME in self._transforms.names
@@ -320,7 +323,8 @@ class _Parts:
             errors |= dict.fromkeys(filtered.undecided, UNDECIDED)
             good[list(filtered.undecided)] = False
         matching = filtered.kept
-        kept = matching & _inside(times.ms, window)
+        inside = window.holds(times.ms)
+        kept = matching & inside
         fields, kept, beyond = self._discover(texts, fields, kept)
         counted = self._counted.by_metric(texts, fields.columns, made, times.ms, kept)
         rows, faults = self._rows(fields, made, times.ms, kept, counted)
@@ -328,7 +332,7 @@ class _Parts:
             rows=rows,
             unparseable=dict(sorted((errors | beyond).items())),
             filtered=np.flatnonzero(good & ~matching).tolist(),
-            outside_window=np.flatnonzero(matching & ~_inside(times.ms, window)).tolist(),
+            outside_window=np.flatnonzero(matching & ~inside).tolist(),
             processed_with_error=faults,
         )
 
@@ -385,15 +389,6 @@ def _as_time(ms: npt.NDArray[np.int64]) -> pa.Array:
 def _is_nowhere(texts: pa.Array | None) -> bool:
     """Of a field as records have it."""
     return texts is None or texts.null_count == len(texts)
-
-
-def _inside(ms: npt.NDArray[np.int64], window: MessageWindow) -> Mask:
-    inside = np.ones(len(ms), np.bool_)
-    if window.earliest_ms is not None:
-        inside &= ms >= window.earliest_ms
-    if window.latest_ms is not None:
-        inside &= ms < window.latest_ms
-    return inside
 
 
 def _filtered(columns: dict[str, pa.Array], kept: pa.Array) -> dict[str, pa.Array]:

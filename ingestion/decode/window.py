@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
+
 from ingestion.specs import IOConfig
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,6 +43,15 @@ class MessageWindow:
     def latest_ms(self) -> int | None:
         """First millisecond since 1970 that is no longer inside."""
         return None if self.latest is None else _ceil_ms(self.latest)
+
+    def holds(self, ms: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of these times, in milliseconds since 1970, are inside."""
+        inside = np.ones(len(ms), np.bool_)
+        if self.earliest_ms is not None:
+            inside &= ms >= self.earliest_ms
+        if self.latest_ms is not None:
+            inside &= ms < self.latest_ms
+        return inside
 
 
 def _moved(time: datetime, by: timedelta) -> datetime | None:

@@ -3,6 +3,7 @@
 
 In front, since of a field that stands twice the first one counts: so a flattened field hides one of the record's with
 its name, as in Druid, without the record being written anew. Texts that are no JSON objects are left as they are.
+Where nobody looks at the record as a whole, no text is made: its fields are read where they are (``in_place``).
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import pyarrow as pa
 from ingestion.decode.druid_values import Fails
 from ingestion.decode.engine import Engine, literal, pointer
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.fields import flat
+from ingestion.decode.fields import BY_NAME, Places, flat
 from ingestion.decode.formats import jq, path_values
 from ingestion.decode.formats.base import Reader, Texts
 from ingestion.decode.suspects import Suspects
+from ingestion.specs import DataSchema, InputFormat
 from ingestion.specs.flatten_spec import FlattenField, FlattenSpec
+from ingestion.specs.input_format import JsonInputFormat
 from ingestion.specs.jq import Node, parse_jq
 from ingestion.specs.json_path import JsonPath, Step, parse_json_path
+from ingestion.specs.metrics import FilteredMetric
 
 Steps = tuple[Step, ...]
 _SEARCHED = "searched"  # j string: one record's text; and what its paths that search, and its jq programs, find
@@ -91,6 +95,25 @@ class FlatteningReader:
     def _found_in(self, text: str | None, path: JsonPath) -> str | None:
         self._engine.check_interrupted()
         return None if text is None else path_values.found(text, path)
+
+
+def in_place(schema: DataSchema, read: InputFormat) -> tuple[InputFormat, Places]:
+    """The format without its flattenSpec, and where the fields of that are; or all as it is.
+
+    In place where DuckDB itself finds each field, and nobody looks at the record as a whole.
+    """
+    flatten = read.flattenSpec if isinstance(read, JsonInputFormat) else None
+    looks = schema.transformSpec.filter is not None or any(isinstance(m, FilteredMetric) for m in schema.metricsSpec)
+    if flatten is None or looks or schema.dimensionsSpec.discovers or not all(map(_is_found, flatten.fields)):
+        return read, BY_NAME
+    places = Places({f.name: _place(f, {}) for f in flatten.fields}, flatten.useFieldDiscovery)
+    return read.model_copy(update={"flattenSpec": None}), places
+
+
+def _is_found(field: FlattenField) -> bool:
+    if field.type != "path":
+        return field.type != "jq"
+    return not (_path(field).function or path_values.is_followed(_path(field)))
 
 
 def _path(field: FlattenField) -> JsonPath:
