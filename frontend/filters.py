@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from django import forms
 
+from controlplane.compaction.models import State as MergeState
 from controlplane.connections.models import Connection
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.models import State
@@ -103,6 +104,28 @@ class NameFilter(Filter):
     search = forms.CharField(
         required=False, max_length=249, label="Name contains", widget=text_input("Part of the name")
     )
+
+
+class OffsetFilter(Filter):
+    """Which topics of a group to list."""
+
+    search = forms.CharField(
+        required=False, max_length=249, label="Topic contains", widget=text_input("Part of the name")
+    )
+
+
+class ColumnFilter(Filter):
+    """Which columns of a datasource to list."""
+
+    search = forms.CharField(
+        required=False, max_length=300, label="Name contains", widget=text_input("Part of the name")
+    )
+
+
+class MergeFilter(Filter):
+    """Which merges of a datasource to list."""
+
+    state = forms.ChoiceField(required=False, choices=[("", "Any"), *MergeState.choices], widget=choice_input())
 
 
 class TopicFilter(NameFilter):

@@ -30,9 +30,9 @@ class Column:
     why: str = ""  # why it can't be sorted by, where somebody would expect it
 
 
-def asked_sort(query: Mapping[str, str], known: Sequence[str], default: str) -> str:
-    """What the address (``sort``) asks for, or the default. Raises ``InvalidInput`` for what is not known."""
-    asked = query.get("sort", "") or default
+def asked_sort(query: Mapping[str, str], known: Sequence[str], default: str, key: str = "sort") -> str:
+    """What the address asks for by ``key``, or the default. Raises ``InvalidInput`` for what is not known."""
+    asked = query.get(key, "") or default
     if asked not in known:
         raise InvalidInput(f"This list can't be sorted by {asked[:100]!r}, but by one of: {', '.join(known)}.")
     return asked
@@ -47,6 +47,7 @@ class Shape:
     default: str  # a column, with ``-`` before it for the largest first
     # Fields that order the rows which are equal in that, the last of them unique.
     last: tuple[str, ...]
+    key: str = "sort"  # in the address; another for the second table of a page
 
     def without(self, *names: str) -> Shape:
         """Without columns that tell nothing this time."""
@@ -58,9 +59,9 @@ class Shape:
         return Table(self, self.default, still=True)
 
     def asked(self, query: Mapping[str, str]) -> Table:
-        """The table as the address (``sort``) asks for it. Raises ``InvalidInput`` for a sort that there is not."""
+        """The table as the address (``key``) asks for it. Raises ``InvalidInput`` for a sort that there is not."""
         named = [column.name for column in self.columns if column.sorts]
-        return Table(self, asked_sort(query, (*named, *(f"-{name}" for name in named)), self.default))
+        return Table(self, asked_sort(query, (*named, *(f"-{name}" for name in named)), self.default, self.key))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The tables of tokens, and of the accounts that programs have them from."""
+"""The tables of sessions, of tokens, and of the accounts that programs have them from."""
 
 from __future__ import annotations
 
@@ -32,6 +32,19 @@ TOKENS_OF_ONE = Shape(
     ),
     default="-made",
     last=_LAST,
+)
+SESSIONS = Shape(
+    "sessions",
+    (
+        Column("where", "Where", sorts="address", fixed=True),
+        Column("browser", "Browser", sorts="browser"),
+        Column("since", "Since", sorts="created_at", falls=True),
+        Column("seen", "Last seen", sorts="seen_at", falls=True),
+        Column("end", "End", fixed=True, silent=True),
+    ),
+    default="-seen",
+    last=("-seen_at", "id"),
+    key="sessions_sort",
 )
 ACCOUNTS = Shape(
     "service-accounts",

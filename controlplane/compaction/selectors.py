@@ -125,9 +125,10 @@ def fragmented(
     return [look_at(interval, policy) for interval in intervals.order_by("-segments", "-start")[:most]]
 
 
-def list_jobs(datasource: Datasource) -> QuerySet[Job]:
-    """The newest first."""
-    return Job.objects.filter(datasource=datasource).order_by("-created_at", "-id")
+def list_jobs(datasource: Datasource, *, state: str = "") -> QuerySet[Job]:
+    """The newest first; those of one state if it is named."""
+    found = Job.objects.filter(datasource=datasource, **({"state": state} if state else {}))
+    return found.order_by("-created_at", "-id")
 
 
 def list_changes(datasource: Datasource) -> QuerySet[ConfigChange]:

@@ -65,6 +65,11 @@ class PartitionRow:
     end: int | None
 
     @property
+    def lacking(self) -> int:
+        """Replicas that are not in sync."""
+        return len(self.replicas) - len(self.in_sync)
+
+    @property
     def records(self) -> int | None:
         return None if self.start is None or self.end is None else max(0, self.end - self.start)
 

@@ -96,6 +96,16 @@ def cell(table: Table, name: str, classes: str = "") -> SafeString:
     )
 
 
+@register.simple_tag(takes_context=True)
+def sorted_by(context: Context, table: Table, sort: str) -> str:
+    """The page's address with this table sorted so, from its first page on."""
+    asked = context["request"].GET.copy()
+    for place in ("page", "cursor"):
+        asked.pop(place, None)
+    asked[table.shape.key] = sort
+    return f"?{asked.urlencode()}"
+
+
 @register.filter
 def words_of(text: str) -> list[str]:
     """The words of a text, to go through in a template."""

@@ -38,7 +38,7 @@ from controlplane.teams.models import User
 from frontend import throttle
 from frontend.account_forms import AgainForm, EmailForm, NameForm, NewPasswordForm
 from frontend.team_forms import TokenForm
-from frontend.token_tables import TOKENS_OF_ONE
+from frontend.token_tables import SESSIONS, TOKENS_OF_ONE
 from frontend.views.common import P, PageRequest, PageView, act, page, told
 
 FRESH_S = 600
@@ -74,7 +74,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 def _index(request: PageRequest, status: int = 200, **more: Any) -> HttpResponse:
     factors = second_factors.list_factors(request.user)
-    table = TOKENS_OF_ONE.asked(request.GET) if request.method == "GET" else TOKENS_OF_ONE.still
+    table, logins = (s.asked(request.GET) if request.method == "GET" else s.still for s in (TOKENS_OF_ONE, SESSIONS))
     shown = {
         "name_form": NameForm(instance=request.user),
         "email_form": EmailForm(initial={"email": request.user.email}),
@@ -83,7 +83,8 @@ def _index(request: PageRequest, status: int = 200, **more: Any) -> HttpResponse
         "has_password": request.user.has_usable_password(),
         "factors": factors,
         "has_app": any(f.kind == "totp" for f in factors),
-        "sessions": sessions.list_sessions(request.user, request.session.session_key),
+        "logins": logins,
+        "sessions": logins.arranged(sessions.list_sessions(request.user, request.session.session_key)),
         "table": table,
         "tokens": selectors.list_tokens(request.user).order_by(*table.ordering),
         "mail_works": mail.configured(),

@@ -15,25 +15,16 @@ from controlplane.connections.selectors import get_cluster
 from controlplane.connections.topic_size import size_of
 from controlplane.teams.models import User
 from frontend import topic_list
-from frontend.filters import NameFilter
+from frontend.cluster_tables import GROUPS, MEMBERS, OFFSETS, PARTITIONS, PARTITIONS_PER_PAGE
+from frontend.filters import NameFilter, OffsetFilter
 from frontend.paging import numbered_page
 from frontend.payload import Payload, payload_as, payload_of
-from frontend.tables import Column, Shape
+from frontend.tables import Table
 from frontend.views.common import PageRequest, page
 from frontend.views.connections import frame
 from ingestion.specs.newest import MOST_ROWS, SHOWN_BYTES, NewestRecord
 from ingestion.specs.sampling import Bytes
 
-GROUPS = Shape(
-    "groups",
-    (
-        Column("name", "Group", sorts="name", fixed=True),
-        Column("state", "State", sorts="state"),
-        Column("type", "Protocol", sorts="type"),
-    ),
-    default="name",
-    last=("name",),
-)
 ROWS = 20
 FORMS = ("text", "json", "hexadecimal")
 
@@ -58,8 +49,11 @@ def topic(request: PageRequest, team: str, name: str, topic: str) -> HttpRespons
     """One topic: its partitions, its configuration, its newest records."""
     connection = get_cluster(request.user, team, name)
     context: dict[str, Any] = {**frame(request, connection, "topics", "connection-topic", topic), "topic": topic}
+    table = PARTITIONS.asked(request.GET)
     try:
-        context["found"] = browsing.get_topic(connection, topic)
+        found = browsing.get_topic(connection, topic)
+        rows = numbered_page(table.arranged(found.partitions), request.GET.get("page"), PARTITIONS_PER_PAGE)
+        context |= {"found": found, "table": table, "page": rows}
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/topic.html", context)
@@ -135,8 +129,19 @@ def group(request: PageRequest, team: str, name: str, group: str) -> HttpRespons
     """One consumer group: its members, and how far it has read."""
     connection = get_cluster(request.user, team, name)
     context: dict[str, Any] = {**frame(request, connection, "groups", "connection-group", group), "group": group}
+    filters, table, members = OffsetFilter(request.GET), OFFSETS.asked(request.GET), MEMBERS.asked(request.GET)
+    context |= {"filters": filters, "filtered": bool(filters.chosen("search")), "table": table, "members": members}
+    context["clear"] = reverse("frontend:connection-group", args=[team, name, group])
     try:
-        context["found"] = browsing.get_group(connection, group)
+        found = browsing.get_group(connection, group)
+        context |= {"found": found, "joined": members.arranged(found.members), "page": _offsets(request, found, table)}
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/group.html", context)
+
+
+def _offsets(request: PageRequest, found: browsing.GroupDetail, table: Table) -> Any:
+    """A page of those of topics whose name contains what is searched for."""
+    search = OffsetFilter(request.GET).chosen("search")
+    rows = table.arranged(row for row in found.offsets if search in row.topic)
+    return numbered_page(rows, request.GET.get("page"), PARTITIONS_PER_PAGE)

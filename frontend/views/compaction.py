@@ -18,11 +18,28 @@ from controlplane.segments.selectors import made_by_task
 from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.residents import running
 from controlplane.teams.permissions import Action, require
+from frontend.filters import MergeFilter
 from frontend.paging import keyset_page
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, act, page
 from frontend.views.datasources import frame
 
 MOST_ROWS = 2**31 - 1
+MANY = "There may be too many merges to be sorted by this: filter"
+MERGES = Shape(
+    "merges",
+    (
+        Column("planned", "Planned", sorts="created_at", falls=True, fixed=True),
+        Column("interval", "Interval (UTC)", why=MANY),
+        Column("state", "State", why=MANY),
+        Column("segments", "Segments", number=True, why=MANY),
+        Column("rows", "Rows", number=True, why=MANY),
+        Column("size", "Size", number=True, why=MANY),
+        Column("took", "Took", why=MANY),
+    ),
+    default="-planned",
+    last=("-id",),
+)
 
 
 class PolicyForm(forms.Form):
@@ -58,7 +75,9 @@ class PolicyForm(forms.Form):
 def compaction(request: PageRequest, name: str) -> HttpResponse:
     """What waits, the most fragmented intervals, and the jobs, newest first; what is tried stands in the address."""
     datasource = get_datasource(request.user, name)
-    jobs = keyset_page(selectors.list_jobs(datasource), ["-created_at", "-id"], request.GET.get("cursor"))
+    filters, table = MergeFilter(request.GET), MERGES.asked(request.GET)
+    found = selectors.list_jobs(datasource, state=filters.chosen("state"))
+    jobs = keyset_page(found, table.order, request.GET.get("cursor"))
     begin = _in_force(datasource)
     tried = any(name in request.GET for name in PolicyForm.base_fields)
     form = PolicyForm.of(datasource, {**begin, **request.GET.dict()} if tried else None, begin)
@@ -70,6 +89,10 @@ def compaction(request: PageRequest, name: str) -> HttpResponse:
         "partitions": policy.partitioning and policy.partitioning.document,
         "application": running(),
         "intervals": selectors.fragmented(datasource),
+        "filters": filters,
+        "filtered": bool(filters.chosen("state")),
+        "clear": reverse("frontend:datasource-compaction", args=[name]),
+        "table": table,
         "page": jobs,
         "made": made_by_task([job.pk for job in jobs.rows]),
         "form": form,

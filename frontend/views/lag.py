@@ -9,17 +9,44 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from controlplane.segments.lag_store import RESOLUTIONS
-from controlplane.segments.selectors import LagSeries, PartitionProgress
+from controlplane.segments.selectors import LagSeries
 from controlplane.supervisors.lag import lag_now, lag_over_time
 from controlplane.supervisors.marks import marks
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from frontend.paging import numbered_page
-from frontend.tables import asked_sort
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page
 from frontend.views.supervisors import frame
 from frontend.windows import WINDOWS, Window, window_named
 
+PARTITIONS = Shape(
+    "lag-by-partition",
+    (
+        Column("partition", "Partition", sorts="partition", number=True, fixed=True),
+        Column("end", "Log end", sorts="end_offset", number=True, falls=True),
+        Column("stored", "Stored offset", sorts="next_offset", number=True, falls=True),
+        Column("settled", "Settled", sorts="settled", number=True, falls=True),
+        Column("upto", "Settled up to", sorts="settled_upto", number=True, falls=True),
+        Column("lag", "Lag", sorts="lag", number=True, falls=True),
+        Column("looked", "Looked at", sorts="observed_at", falls=True),
+    ),
+    default="-lag",
+    last=("partition",),
+)
+SAMPLES = Shape(
+    "lag-over-time",
+    (
+        Column("from", "From", sorts="at", falls=True, fixed=True),
+        Column("lag", "Largest lag", sorts="lag", number=True, falls=True),
+        Column("held", "Held by indexers", sorts="in_flight", number=True, falls=True),
+        Column("rate", "Rows a second", sorts="processed_per_s", number=True, falls=True),
+        Column("again", "Redelivered a second", sorts="redelivered_per_s", number=True, falls=True),
+    ),
+    default="-from",
+    last=("-at",),
+    key="samples_sort",
+)
 PARTITIONS_PER_PAGE = 100
 POINTS_SHOWN = 200
 
@@ -48,14 +75,14 @@ def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """The lag by partition now, and all of it over time."""
     supervisor = get_supervisor(request.user, supervisor_id)
     now, chosen = lag_now(supervisor), window_named(request.GET.get("window"))
-    by_lag = asked_sort(request.GET, ("lag", "partition"), "lag") == "lag"
-    rows = sorted(now.partitions, key=_largest_first) if by_lag else now.partitions
-    points = _series(supervisor, chosen).points[::-1]
+    table, samples = _of_partitions(supervisor).asked(request.GET), SAMPLES.asked(request.GET)
+    points = samples.arranged(_series(supervisor, chosen).points)
     context = {
         **frame(request, supervisor, "lag"),
         "lag": now,
-        "by_lag": by_lag,
-        "partitions": numbered_page(rows, request.GET.get("page"), PARTITIONS_PER_PAGE),
+        "table": table,
+        "samples": samples,
+        "page": numbered_page(table.arranged(now.partitions), request.GET.get("page"), PARTITIONS_PER_PAGE),
         "windows": WINDOWS,
         "chosen": chosen,
         "marks": marks(supervisor, timezone.now() - chosen.length, timezone.now())[::-1],
@@ -76,8 +103,9 @@ def _partition(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else None
 
 
-def _largest_first(row: PartitionProgress) -> tuple[int, int]:
-    return -(row.lag or 0), row.partition
+def _of_partitions(supervisor: Supervisor) -> Shape:
+    """A share group has no stored offsets."""
+    return PARTITIONS if supervisor.io_config.traits.keeps_offsets else PARTITIONS.without("stored")
 
 
 def _ms(time: datetime) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -17,10 +19,50 @@ from controlplane.segments.selectors import datasource_schema
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.models import Role
 from controlplane.teams.permissions import Action, require
+from frontend.filters import ColumnFilter
+from frontend.paging import numbered_page
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, told
 from frontend.views.datasources import frame
 
+COLUMNS = Shape(
+    "columns",
+    (
+        Column("name", "Name", sorts="place", fixed=True),
+        Column("type", "Type", sorts="type"),
+        Column("seen", "Seen by", sorts="masked"),
+        Column("since", "New since (UTC)", sorts="since", falls=True),
+        Column("types", "Types over time", sorts="changes", falls=True),
+        Column("segments", "In segments", sorts="segments", number=True, falls=True),
+    ),
+    default="name",
+    last=("place",),
+)
+PER_PAGE = 100
 ROLES = (Role.OPERATOR.value, Role.ADMIN.value)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A column of ``datasource_schema`` in the list, and the role from which on it is shown."""
+
+    name: str
+    type: str
+    types: list[str]
+    segments: int
+    since: datetime | None
+    history: list[dict[str, Any]]
+    masked: str
+
+    @property
+    def place(self) -> tuple[bool, str]:
+        """By name, the time first."""
+        return self.name != TIME, self.name
+
+    @property
+    def changes(self) -> int:
+        """Of its type."""
+        return len(self.types) - 1
 
 
 @page
@@ -28,12 +70,18 @@ def columns(request: PageRequest, name: str) -> HttpResponse:
     """The columns of its segments, and those that are masked."""
     datasource = get_datasource(request.user, name)
     masks = {mask.column: mask.role for mask in masked_columns(datasource)}
-    known = datasource_schema(datasource)
-    for column in known:
-        column["masked"] = masks.get(column["name"], "")
-    there = {column["name"] for column in known}
+    known = [Listed(**column, masked=masks.get(column["name"], "")) for column in datasource_schema(datasource)]
+    there = {column.name for column in known}
+    filters, table = ColumnFilter(request.GET), COLUMNS.asked(request.GET)
+    search = filters.chosen("search")
+    rows = table.arranged(column for column in known if search.lower() in column.name.lower())
     context = {
         **frame(request, datasource, "columns"),
+        "filters": filters,
+        "filtered": bool(search),
+        "clear": reverse("frontend:datasource-columns", args=[name]),
+        "table": table,
+        "page": numbered_page(rows, request.GET.get("page"), PER_PAGE),
         "columns": known,
         "absent": [(column, role) for column, role in masks.items() if column not in there],
         "masks": masks,

@@ -13,8 +13,23 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.teams.permissions import Action, may
 from frontend.coverage import WORDS, drawing_of
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, act, page
 from frontend.views.supervisors import frame
+
+MEMBERS = Shape(
+    "share-group-members",
+    (
+        Column("indexer", "Indexer", sorts="number", number=True, fixed=True),
+        Column("state", "State", sorts="state"),
+        Column("consumers", "Consumers", sorts="consumers", number=True, falls=True),
+        Column("held", "In flight", sorts="in_flight", number=True, falls=True),
+        Column("partitions", "Partitions just now", sorts="partitions"),
+        Column("heard", "Last heard", sorts="last_heartbeat_at", falls=True),
+    ),
+    default="indexer",
+    last=("number",),
+)
 
 
 @page
@@ -25,11 +40,14 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
         found = share_group.share_group(supervisor)
     except InvalidInput as error:
         raise NotFound(error.detail) from error
+    table = MEMBERS.asked(request.GET)
     drawings = [drawing_of(partition) for partition in found.coverage]
     states = {state for drawing in drawings for state, *_ in drawing.counts}
     context = {
         **frame(request, supervisor, "share-group"),
         "found": found,
+        "table": table,
+        "members": table.arranged(found.members),
         "drawings": drawings,
         "legend": [(state, words) for state, words in WORDS.items() if state in states],
         "deliveries": _bars(found.leases.deliveries),

@@ -111,6 +111,7 @@ SITE = [
     row("teams/", walks.decline_an_invitation, (ANSWER, "Decline the invitation of beta")),
     row("teams/", walks.leave_a_team, (ANSWER, "Leave team alpha")),
     row("records/", walks.find_a_record, ("GET records/", "Find")),
+    row(f"{DS}columns/", walks_of_data.find_a_column, (f"GET {DS}columns/", "Filter")),
     row(f"{DS}columns/", walks_of_data.mask_a_column, (f"POST {DS}columns/mask/", "Mask these columns")),
     row("quarantine/", walks_of_data.find_a_cause, ("GET quarantine/", "Filter")),
     row("tasks/", walks.filter_tasks, ("GET tasks/", "Filter")),
@@ -329,7 +330,7 @@ DATA = [
         FIX, (FIX_SUBMIT, "Submit and replay"), (FIX_SUBMIT, "Change it further")
     ),
 ]
-RULES, MARK = f"{DS}retention/rules/", f"{DS}retention/mark/"
+RULES, MARK, COMPACTION = f"{DS}retention/rules/", f"{DS}retention/mark/", f"{DS}compaction/"
 SEND_RULES, SEND_SITES, SEND_MARK = f"POST {RULES}", "POST retention/", f"POST {MARK}"
 MOVES = ("Move rule 1 down", "Move rule 2 up", "Remove rule 1", "Remove rule 2")
 RETENTION = [
@@ -350,11 +351,12 @@ RETENTION = [
         *((SEND_MARK, label) for label in ("Preview", "Use again", "Take out of use")),
     ),
     row(MARK, walks_of_retention.delete_segments_for_good, (SEND_MARK, "Delete for good")),
+    row(COMPACTION, walks_of_retention.filter_merges, (f"GET {COMPACTION}", "Filter")),
     row(
-        f"{DS}compaction/",
+        COMPACTION,
         walks_of_retention.try_compaction,
-        (f"GET {DS}compaction/", "Simulate"),
-        (f"POST {DS}compaction/apply/", "Apply these settings"),
+        (f"GET {COMPACTION}", "Simulate"),
+        (f"POST {COMPACTION}apply/", "Apply these settings"),
     ),
     row(f"{DS}delete/", walks_of_retention.delete_a_datasource, (f"POST {DS}delete/", "Delete it whole")),
 ]

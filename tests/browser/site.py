@@ -6,7 +6,7 @@ import copy
 import time
 import uuid
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
+from controlplane.compaction.models import Job
 from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
@@ -109,9 +110,21 @@ def make_site(url: str) -> Site:
     _tokens(cast)
     _people(cast)
     _cluster(cast)
+    _merges(cast)
     alerting(cast)
     Client().force_login(cast.users["owner"])  # a session elsewhere
     return Site(cast, url)
+
+
+def _merges(cast: Cast) -> None:
+    """One that was done, and one that failed."""
+    start = datetime(2013, 1, 1, tzinfo=UTC)
+    for n, (state, error) in enumerate((("done", ""), ("failed", "no memory"))):
+        Job.objects.create(
+            id=f"merge-{n}", datasource=cast.datasource, interval_start=start, interval_end=start + timedelta(days=1),
+            tier=n, state=state, inputs=[], data_schema={}, rollup=False, max_rows_per_segment=5_000_000,
+            rows_before=900, bytes_before=9_000, error=error, created_at=timezone.now(),
+        )  # fmt: skip
 
 
 def _cluster(cast: Cast) -> None:

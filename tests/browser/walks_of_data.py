@@ -53,6 +53,17 @@ def switch_layers(visit: Visit) -> None:
     assert "layers=late" in visit.page.url
 
 
+def find_a_column(visit: Visit) -> None:
+    visit.open("/datasources/flights/columns/")
+    visit.page.get_by_label("Name contains").fill("CARR")
+    visit.press("Filter")
+    rows = visit.page.locator("[data-table=columns] tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("carrier")
+    visit.page.get_by_role("link", name="Clear").click()
+    expect(rows).to_have_count(2)
+
+
 def mask_a_column(visit: Visit) -> None:
     visit.open("/datasources/flights/columns/")
     masks = MaskedColumn.objects.filter(datasource__name="flights")

@@ -110,6 +110,18 @@ def delete_segments_for_good(visit: Visit) -> None:
     removed_segment(visit.site.cast)
 
 
+def filter_merges(visit: Visit) -> None:
+    visit.open("/datasources/flights/compaction/")
+    merges = visit.page.locator("[data-merge]")
+    expect(merges).to_have_count(2)
+    visit.page.get_by_role("combobox", name="State").select_option("failed")
+    visit.press("Filter")
+    expect(merges).to_have_count(1)
+    expect(merges).to_contain_text("no memory")
+    visit.page.get_by_role("link", name="Clear").click()
+    expect(merges).to_have_count(2)
+
+
 def try_compaction(visit: Visit) -> None:
     """Settings that are no good are said so; what is tried changes nothing until it is applied."""
     Configured.objects.all().delete()

@@ -153,6 +153,30 @@ def test_groups_with_their_lag(cluster: Connection, topic: str, house: House) ->
     assert (found.lag, found.members) == (2, [])
 
 
+def test_offsets_of_a_group_and_partitions_of_a_topic_are_sorted_in_the_address(
+    cluster: Connection, topic: str, house: House, cast: Cast
+) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    consumer = Consumer({"bootstrap.servers": house.kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1), TopicPartition(topic, 1, 1)], asynchronous=False)
+    consumer.close()
+    client, start = browsing_as(cast, "viewer"), "/connections/alpha/house"
+
+    def column(address: str, name: str, **query: str) -> list[str]:
+        text = client.get(f"{start}/{address}", query).content.decode()
+        cells = re.findall(rf'<t[dh](?: scope="row")? data-col="{name}"[^>]*>(.*?)</t[dh]>', text, re.DOTALL)
+        return [re.sub(r"<[^>]+>", "", cell) for cell in cells]
+
+    assert column(f"groups/{group}/", "lag") == ["2", "0"]
+    assert column(f"groups/{group}/", "lag", sort="lag") == ["0", "2"]
+    assert column(f"groups/{group}/", "partition", search=topic[3:]) == ["0", "1"]
+    assert column(f"groups/{group}/", "partition", search="no topic like it") == []
+    assert column(f"topics/{topic}/", "records") == ["3", "1"]
+    assert column(f"topics/{topic}/", "records", sort="records") == ["1", "3"]
+    for address in (f"groups/{group}/", f"topics/{topic}/"):
+        assert client.get(f"{start}/{address}", {"sort": "nothing"}).status_code == 400
+
+
 def test_the_pages_show_them_as_text(cluster: Connection, topic: str, cast: Cast) -> None:
     client, start = browsing_as(cast, "operator"), "/connections/alpha/house/"
     listed = client.get(f"{start}topics/", {"search": topic}).content.decode()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qsl, urlsplit
 
 from django.utils import timezone
 
 from controlplane.alerts.models import Receiver, Rule
+from controlplane.compaction.models import Job
 from controlplane.loading import services as loading
 from controlplane.segments.models import QuarantinedRecord, SourceEvent
 from controlplane.teams.models import ApiToken, AuditEntry, Membership, Role, Scope, User
@@ -21,6 +23,8 @@ SORTED = re.compile(r'<th scope="col" data-col="([^"]+)"[^>]* aria-sort="(\w+)"[
 LISTS = {
     "account/",
     "load/",
+    "datasources/<str:name>/columns/",
+    "datasources/<str:name>/compaction/",
     "datasources/<str:name>/events/",
     "datasources/<str:name>/progress/",
     "tasks/<str:task_id>/errors/",
@@ -38,14 +42,23 @@ LISTS = {
     "people/",
     "quarantine/",
     "supervisors/",
+    "supervisors/<str:supervisor_id>/lag/",
     "tasks/",
     "teams/",
     "teams/<str:name>/",
 }
 
 
-def _links(text: str) -> list[str]:
-    return [html.unescape(found["link"]) for found in HEAD.finditer(text) if found["link"]]
+def _tables(text: str) -> dict[str, str]:
+    """The tables of a page, by their names."""
+    return {part.split('"')[0]: part for part in text.split(' data-table="')[1:]}
+
+
+def _sorts(table: str) -> list[tuple[str, str]]:
+    """What its heads lead to: by which name the address has it, and the column."""
+    links = [html.unescape(found["link"]) for found in HEAD.finditer(table) if found["link"]]
+    asked = [(key, value) for link in links for key, value in parse_qsl(urlsplit(link).query)]
+    return [(key, value.removeprefix("-")) for key, value in asked if key.endswith("sort")]
 
 
 def _column(text: str, name: str) -> list[str]:
@@ -58,16 +71,62 @@ def test_every_head_that_can_be_clicked_sorts_up_and_down(cast: Cast) -> None:
     Rule.objects.create(team=cast.alpha, name="late", kind="unhealthy")
     Receiver.objects.create(team=cast.alpha, name="mail", kind="email", addresses=["a@example.org"])
     _make_tokens_and_a_draft(cast)
+    _merge(cast, 1)
     client = browsing_as(cast, "superuser")
     pages = {route: page for route, page in all_pages(cast, client).items() if 'data-table="' in page[1]}
     assert LISTS - set(pages) == set()
     for address, text in pages.values():
-        for link in _links(text):
-            name = link.split("sort=")[1].split("&")[0].removeprefix("-")
-            for sort, now in ((name, "ascending"), (f"-{name}", "descending")):
-                answer = client.get(address, {"sort": sort})
-                assert answer.status_code == 200, (address, sort)
-                assert SORTED.findall(answer.content.decode()) == [(name, now)], (address, sort)
+        for table, part in _tables(text).items():
+            for key, name in _sorts(part):
+                for sort, now in ((name, "ascending"), (f"-{name}", "descending")):
+                    answer = client.get(address, {key: sort})
+                    assert answer.status_code == 200, (address, sort)
+                    assert SORTED.findall(_tables(answer.content.decode())[table]) == [(name, now)], (address, sort)
+
+
+def test_the_tables_of_a_page_are_sorted_each_by_itself(cast: Cast) -> None:
+    cast.source.bounds = {"0": [0, 0, 5], "1": [0, 0, 9]}
+    cast.source.save()
+    _make_tokens_and_a_draft(cast)
+    client = browsing_as(cast, "superuser")
+    text = client.get("/account/", {"sort": "token", "sessions_sort": "where"}).content.decode()
+    sorted_by = {name: SORTED.findall(part) for name, part in _tables(text).items()}
+    assert sorted_by == {"sessions": [("where", "ascending")], "tokens": [("token", "ascending")]}
+    assert "?sort=token&amp;sessions_sort=-where" in text, "a head of one keeps how the other is sorted"
+    assert client.get("/account/", {"sessions_sort": "nothing"}).status_code == 400
+
+
+def test_columns_are_found_by_a_part_of_their_name_and_sorted(cast: Cast) -> None:
+    client = browsing_as(cast, "viewer")
+    address, names = "/datasources/flights/columns/", []
+    for sort in ("name", "-name"):
+        names.append(_column(client.get(address, {"sort": sort}).content.decode(), "name"))
+    assert names == [["__time", "carrier"], ["carrier", "__time"]]
+    assert _column(client.get(address, {"search": "ARR"}).content.decode(), "name") == ["carrier"]
+    assert "No column is like that." in client.get(address, {"search": "nothing like it"}).content.decode()
+
+
+def _merge(cast: Cast, n: int, state: str = "done") -> None:
+    start = datetime(2031, 1, 1, tzinfo=UTC)
+    Job.objects.create(
+        id=f"merge-{n:02}", datasource=cast.datasource, interval_start=start, interval_end=start + timedelta(hours=1),
+        tier=n, state=state, inputs=[], data_schema={}, rollup=False, max_rows_per_segment=1, rows_before=n,
+        bytes_before=1, created_at=start + timedelta(seconds=n),
+    )  # fmt: skip
+
+
+def test_merges_are_filtered_by_their_state_and_read_from_either_end(cast: Cast) -> None:
+    for n in range(60):
+        _merge(cast, n, state="done" if n % 2 else "failed")
+    client, address = browsing_as(cast, "viewer"), "/datasources/flights/compaction/"
+    for query, found in (
+        ({"sort": "planned"}, [str(n) for n in range(50)]),
+        ({"sort": "-planned", "state": "done"}, [str(n) for n in range(59, 0, -2)]),
+    ):
+        text = client.get(address, query).content.decode()
+        assert _column(_tables(text)["merges"], "rows") == found
+    nothing = client.get(address, {"state": "refused"}).content.decode()
+    assert "No merge is like that." in nothing and ">Clear</a>" in nothing
 
 
 def _make_tokens_and_a_draft(cast: Cast) -> None:
