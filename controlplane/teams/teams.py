@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -15,6 +17,8 @@ from controlplane.teams import audit
 from controlplane.teams.models import NAME, AuditEntry, Team, User
 from controlplane.teams.permissions import Action, require, require_site_admin
 from controlplane.teams.services import lock_team
+
+NAMED = 20  # of what a team owns
 
 
 def create_team(*, user: User, name: str) -> Team:
@@ -102,8 +106,9 @@ def delete_team(*, user: User, team: Team) -> None:
     """
     require_site_admin(user)
     locked = lock_team(team)  # two at once would name it twice
-    if owned := _owned(locked):
-        raise Conflict(f"Team {team.name} still owns {', '.join(owned)}; delete or transfer them first.")
+    if owned := owned_by(locked):
+        told = ", ".join(one.counted for one in owned)
+        raise Conflict(f"Team {team.name} still owns {told}; delete or transfer them first.")
     name, users = locked.name, list(locked.memberships.values_list("user_id", flat=True))
     locked.memberships.all().delete()
     locked.invitations.all().delete()
@@ -117,8 +122,18 @@ def delete_team(*, user: User, team: Team) -> None:
         tell(Change(user=user_id, urgent=True))
 
 
-def _owned(team: Team) -> list[str]:
-    """What the team owns that nobody may delete with it, counted: whatever points at it and protects it."""
+@dataclass(frozen=True)
+class Owned:
+    """Things of one kind that a team owns."""
+
+    kind: str  # the model's name: datasource, connection
+    counted: str  # such as: 2 datasources
+    names: list[str]  # the first of them
+    more: int  # how many there are besides
+
+
+def owned_by(team: Team) -> list[Owned]:
+    """What the team owns that nobody may delete with it: whatever points at it and protects it."""
     owned = []
     for relation in Team._meta.related_objects:
         if relation.on_delete is not PROTECT or relation.related_model is AuditEntry:
@@ -126,5 +141,7 @@ def _owned(team: Team) -> list[str]:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: team})
         if count := rows.count():
             meta = relation.related_model._meta
-            owned.append(f"{count} {meta.verbose_name if count == 1 else meta.verbose_name_plural}")
+            names = list(rows.order_by("name").values_list("name", flat=True)[:NAMED])
+            counted = f"{count} {meta.verbose_name if count == 1 else meta.verbose_name_plural}"
+            owned.append(Owned(str(meta.model_name), counted, names, count - len(names)))
     return owned

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, is_site_admin, may
+from controlplane.teams.teams import Owned, owned_by
 from frontend.actions import PageAction
 from frontend.views.common import PageRequest, rest_address
 
@@ -55,10 +56,19 @@ def team_page(
     return render(request, template, {**shown, **context}, status=status)
 
 
+def holdings_of(team: Team) -> list[tuple[Owned, list[tuple[str, str]]]]:
+    """What the team owns, and names and addresses of it."""
+    return [(one, [(name, _page_of(team, one.kind, name)) for name in one.names]) for one in owned_by(team)]
+
+
+def _page_of(team: Team, kind: str, name: str) -> str:
+    return reverse(f"frontend:{kind}", args=[team.name, name] if kind == "connection" else [name])
+
+
 def team_actions(user: User, team: Team) -> dict[str, PageAction]:
-    """By name, only what the user may do to the whole team."""
-    if not is_site_admin(user):
+    """By name, only what the user may do to the whole team: one that owns anything stays."""
+    if not is_site_admin(user) or owned_by(team):
         return {}
-    text = "Its members are members no longer and its invitations end. While it owns anything it stays."
+    text = "Its members are members no longer and its invitations end."
     url, ask = (reverse(view, args=[team.name]) for view in ("frontend:team-delete", "frontend:team-delete-confirm"))
     return {"delete": PageAction("delete", "Delete team", f"Delete team {team.name}?", text, url, ask, "danger")}

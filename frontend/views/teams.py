@@ -21,7 +21,7 @@ from frontend.reach import reach_of
 from frontend.tables import Column, Shape
 from frontend.team_forms import AboutForm, TeamForm
 from frontend.views.common import PageRequest, act, page, told
-from frontend.views.team_tabs import team_actions, team_page
+from frontend.views.team_tabs import holdings_of, team_actions, team_page
 
 TABLE = Shape(
     "teams",
@@ -88,7 +88,9 @@ def about(request: PageRequest, name: str) -> HttpResponse:
             messages.success(request, "It is saved.")
             return redirect("frontend:team-about", team.name)
     status = 400 if form.errors else 200
-    return team_page(request, team, "about", "teams/about.html", {"form": form}, status=status)
+    return team_page(
+        request, team, "about", "teams/about.html", {"form": form, "holdings": holdings_of(team)}, status=status
+    )
 
 
 @page

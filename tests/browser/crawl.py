@@ -161,7 +161,10 @@ def _of_teams() -> Iterator[Stop]:
         "/teams/alpha/",
         "/teams/alpha/limits/",
         "/teams/alpha/about/",
-        "/teams/alpha/delete/confirm/",
+        "/teams/vacant/",
+        "/teams/vacant/limits/",
+        "/teams/vacant/about/",
+        "/teams/vacant/delete/confirm/",
     ):
         yield Stop(address, role="superuser")
     for button in ("", "Add a rule", "Preview"):

@@ -111,6 +111,7 @@ def make_site(url: str) -> Site:
     _people(cast)
     _cluster(cast)
     _merges(cast)
+    Team.objects.create(name="vacant")  # owns nothing
     alerting(cast)
     Client().force_login(cast.users["owner"])  # a session elsewhere
     return Site(cast, url)

@@ -29,10 +29,11 @@ def make_a_team(visit: Visit) -> None:
 
 def delete_a_team(visit: Visit) -> None:
     visit.become("superuser")
-    visit.open("/teams/alpha/")
-    visit.answer("Delete team", "Delete team")
-    visit.told("Team alpha still owns")
-    assert _open_team("alpha")
+    visit.open("/teams/alpha/about/")
+    owned = visit.page.locator("[data-owned]")
+    expect(owned.get_by_role("link", name="flights", exact=True)).to_be_visible()
+    expect(owned.get_by_role("link", name="orders-schemas", exact=True)).to_be_visible()
+    expect(visit.button("Delete team…")).to_have_count(0)
     Team.objects.create(name="delta")
     visit.open("/teams/delta/")
     visit.answer("Delete team", "Delete team")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -76,6 +77,18 @@ def test_a_deleted_team_is_gone_and_its_name_is_free(clients: dict[str, Client],
     assert clients["outsider"].get(f"{TEAMS}beta/").status_code == 404, "who was in the old one is not in the new one"
     assert Team.objects.filter(pk=cast.beta.pk, deleted_at__isnull=False).exists()
     assert AuditEntry.objects.filter(team=cast.beta, action="delete", target_id="beta").exists()
+
+
+def test_only_a_team_that_owns_nothing_is_offered_to_be_deleted(cast: Cast) -> None:
+    superuser, owner = browsing_as(cast, "superuser"), browsing_as(cast, "owner")
+    for tab in ("", "limits/", "about/"):
+        assert "Delete team" not in superuser.get(f"/teams/alpha/{tab}").content.decode()
+        assert "Delete team" in superuser.get(f"/teams/beta/{tab}").content.decode()
+    assert superuser.get("/teams/alpha/delete/confirm/").status_code == 404
+    owned = re.findall(r"data-owned>.*?</section>", owner.get("/teams/alpha/about/").content.decode(), re.DOTALL)[0]
+    assert "1 datasource<" in owned and 'href="/datasources/flights/"' in owned
+    assert "1 connection<" in owned and 'href="/connections/alpha/orders-schemas/"' in owned
+    assert "What it owns" not in superuser.get("/teams/beta/about/").content.decode()
 
 
 def test_the_list_and_a_teams_page_show_what_is_ones_own(cast: Cast) -> None:
