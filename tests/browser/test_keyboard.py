@@ -1,51 +1,22 @@
-"""Without a mouse: from the login to an act and its effect, and every focus can be seen."""
+"""Without a mouse: from the login to acts and their effects, and every focus can be seen."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from controlplane.connections.models import Connection
 from controlplane.loading.models import Draft
-from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from tests.browser.crawl import NARROW, WIDE
-from tests.browser.site import Site
-from tests.support.django_cast import PASSWORD
-
-MOST_TABS = 80
-# What is focused: its name as it is read out, and whether a mark around it can be seen.
-FOCUSED = """() => {
-    const e = document.activeElement, s = getComputedStyle(e);
-    const label = e.getAttribute("aria-label") || e.labels?.[0]?.innerText || e.innerText || "";
-    const marked = (s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0) || s.boxShadow !== "none";
-    return [label.trim().replace(/\\s+/g, " "), marked || e === document.body];
-}"""
-
-
-def tab_to(page: Page, name: str) -> None:
-    """Tab by tab until it is focused; each that is passed must show that it has the focus."""
-    passed = []
-    for _ in range(MOST_TABS):
-        page.keyboard.press("Tab")
-        label, marked = page.evaluate(FOCUSED)
-        assert marked, f"nothing shows that {label!r} is focused"
-        if label == name:
-            return
-        passed.append(label)
-    raise AssertionError(f"no way to {name!r} past {passed}")
+from tests.browser.keyboard import FOCUSED, log_in, press, tab_to, write
+from tests.browser.site import CLUSTER, Site
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_an_admin_suspends_a_supervisor(site: Site, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(reduced_motion="reduce")
-    page.goto(site.url)
-    page.get_by_label("Username").focus()  # it has the focus without this where the browser allows it
-    page.keyboard.type("owner")
-    tab_to(page, "Password")
-    page.keyboard.type(PASSWORD)
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Home", level=1)).to_be_visible()
-
+    log_in(page, site, "owner")
     page.keyboard.press("Tab")
     assert page.evaluate(FOCUSED)[0] == "Skip to the content"
     page.keyboard.press("Enter")
@@ -76,12 +47,7 @@ def test_an_admin_suspends_a_supervisor(site: Site, page: Page, width: int) -> N
 
 
 def test_a_draft_is_begun_and_a_list_is_sorted(site: Site, page: Page) -> None:
-    page.emulate_media(reduced_motion="reduce")
-    page.goto(site.url)
-    page.get_by_label("Username").fill("owner")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Home", level=1)).to_be_visible()
+    log_in(page, site, "owner")
     page.keyboard.press("g")
     page.keyboard.press("d")
     page.wait_for_url("**/datasources/")
@@ -101,3 +67,98 @@ def test_a_draft_is_begun_and_a_list_is_sorted(site: Site, page: Page) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url("**/topic/")
     assert Draft.objects.get().document["spec"]["ioConfig"]["consumerProperties"]["bootstrap.servers"] == "127.0.0.1:1"
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_the_wizard_is_gone_through_from_the_time_to_the_submit(site: Site, page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    draft = site.draft()
+    log_in(page, site, "owner")
+    page.goto(f"{site.url}/load/{draft.pk}/time/")
+    with page.expect_navigation():
+        press(page, "Use __time")
+    tab_to(page, "A segment holds")
+    page.keyboard.type("Hour")
+    press(page, "Filter, transform")
+    page.wait_for_url("**/transform/")
+    write(page, "Keep records for which this is true", "amount >= 0")
+    page.keyboard.press("Escape")
+    write(page, "Columns to make, one a line: name = expression", "twice = amount * 2")
+    page.keyboard.press("Escape")
+    press(page, "Columns")
+    page.wait_for_url("**/schema/")
+    tab_to(page, "Cut times down to")
+    page.keyboard.type("Minute")
+    tab_to(page, "Equal rows become one (rollup)")
+    page.keyboard.press("Space")
+    press(page, "Reading")
+    page.wait_for_url("**/reading/")
+    write(page, "Indexers (taskCount)", "2")
+    press(page, "Review")
+    page.wait_for_url("**/review/")
+    press(page, "Submit supervisor")
+    expect(page.locator(".messages")).to_contain_text("Supervisor submitted.")
+    spec = SpecVersion.objects.get(supervisor="drafted").spec["spec"]
+    assert spec["dataSchema"]["granularitySpec"]["segmentGranularity"] == "HOUR"
+    assert spec["dataSchema"]["granularitySpec"]["queryGranularity"] == "MINUTE"
+    assert spec["dataSchema"]["granularitySpec"]["rollup"] is True
+    assert spec["dataSchema"]["transformSpec"]["filter"]["expression"] == "amount >= 0"
+    assert [made["name"] for made in spec["dataSchema"]["transformSpec"]["transforms"]] == ["twice"]
+    assert spec["ioConfig"]["taskCount"] == 2
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_people_are_invited_and_an_invitation_is_accepted(site: Site, page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    log_in(page, site, "owner")
+    page.goto(f"{site.url}/teams/")
+    press(page, "Accept the invitation of beta")
+    expect(page.locator(".messages")).to_contain_text("beta")
+    assert site.cast.beta.memberships.filter(user__username="owner").exists()
+
+    page.goto(f"{site.url}/teams/alpha/")
+    write(page, "E-mail address", "new@example.org")
+    tab_to(page, "Role")
+    page.keyboard.type("operator")
+    press(page, "Make a link")
+    expect(page.locator("#new-link")).to_be_visible()
+    assert site.cast.alpha.link_invitations.get(email="new@example.org").role == "operator"
+    tab_to(page, "Copy the link")
+    press(page, "By user name, for who has a login")
+    write(page, "User name", "outsider")
+    press(page, "Invite")
+    expect(page.locator("[data-invited=outsider]")).to_be_visible()
+    press(page, "Withdraw the invitation of outsider")
+    expect(page.locator("[data-invited=outsider]")).to_have_count(0)
+    press(page, "Withdraw the link of new@example.org")
+    expect(page.locator("[data-link='new@example.org']")).to_have_count(0)
+    assert not site.cast.alpha.link_invitations.filter(email="new@example.org").exists()
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_a_connection_is_made_tested_and_deleted(site: Site, page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    log_in(page, site, "owner")
+    page.goto(f"{site.url}/connections/")
+    press(page, "New Kafka cluster")
+    page.wait_for_url("**/connections/-/new/")
+    write(page, "Name", "typed")
+    write(page, "Bootstrap servers", "127.0.0.1:1")
+    tab_to(page, "Security")
+    page.keyboard.type("SASL_PLAINTEXT")
+    write(page, "User", "me")
+    write(page, "Password", "canary-4711")
+    press(page, "Test")
+    expect(page.locator("[data-verdict=tcp]")).to_contain_text("refuses the connection")
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate(FOCUSED)[0] == "Create"
+    page.keyboard.press("Enter")
+    expect(page.locator(".messages")).to_contain_text("The connection typed is there.")
+    press(page, "Test now")
+    expect(page.locator("[data-verdict=tcp]")).to_contain_text("nothing listens there")
+    page.goto(f"{site.url}/connections/alpha/typed/")
+    press(page, "Delete…")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    press(page, "Delete")
+    expect(page.locator(".messages")).to_contain_text("The connection typed is deleted.")
+    assert list(Connection.objects.filter(kind="kafka").values_list("name", flat=True)) == [CLUSTER]

@@ -1,11 +1,10 @@
 // Editors over fields: of JSON over a textarea[data-json-editor], of expressions over [data-expressions]. The field stays the
 // form's: without this script it just works.
 import { linter, lintGutter, setDiagnostics } from "@codemirror/lint";
-import { indentWithTab } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { HighlightStyle, syntaxHighlighting, syntaxTree, ensureSyntaxTree } from "@codemirror/language";
 import { EditorState } from "@codemirror/state";
-import { EditorView, keymap } from "@codemirror/view";
+import { EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
 import { specCompletion } from "./completion.js";
@@ -58,9 +57,9 @@ function told(textarea) {
   textarea.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
+// Tab leaves it, as any field: who has no mouse must get past. Ctrl ] and Ctrl [ indent, and Enter keeps the depth.
 function mountJson(textarea) {
   const view = mount(textarea, [
-    keymap.of([indentWithTab]),
     json(),
     textarea.dataset.schema ? specCompletion(textarea.dataset.schema) : [],
     linter(quietWhenEmpty(jsonParseLinter())),
