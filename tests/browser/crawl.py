@@ -36,6 +36,21 @@ _CONTROLS = """() => {
     return found;
 }"""
 
+# On a narrow screen: tables that are wider than their frames, save of columns that people named, and cells of cards
+# whose parts would not stand beside the label together.
+_OF_CARDS = """() => {
+    const seen = (node) => node.nodeType === Node.ELEMENT_NODE
+        ? node.checkVisibility() && getComputedStyle(node).position !== "absolute" : node.textContent.trim();
+    const frames = [...document.querySelectorAll(".table-responsive:not(.rows-table)")];
+    const cells = [...document.querySelectorAll(".table-cards > tbody > tr > [data-label]")];
+    return [
+        ...frames.filter((f) => f.scrollWidth > f.clientWidth)
+            .map((f) => `scrolls sideways: ${f.querySelector("caption")?.textContent}`),
+        ...cells.filter((c) => c.checkVisibility() && [...c.childNodes].filter(seen).length > 1)
+            .map((c) => `is in pieces: ${c.dataset.label}`),
+    ];
+}"""
+
 # Its findings without what it found right, which is most of it; style sheets are no concern of a rule that runs.
 _OF_AXE = {"resultTypes": ["violations"], "preload": {"assets": ["media"]}}
 
@@ -274,6 +289,11 @@ def violations(page: Page, **options: Any) -> list[str]:
     """What axe, which is on the page, finds wrong with it, each with the elements."""
     found = page.evaluate("async (options) => (await axe.run(document, options)).violations", _OF_AXE | options)
     return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
+
+
+def cards(page: Page) -> list[str]:
+    """What is wrong with the tables of a page that is as narrow as a phone."""
+    return sorted(set(page.evaluate(_OF_CARDS)))
 
 
 def fits(page: Page, look: Callable[[int], None] | None = None) -> None:

@@ -1,5 +1,5 @@
 """Every page of the site: what can be sent or pressed there is in ``control_table``, axe finds nothing wrong in either
-theme, no page is wider than its screen, and its line for curl answers when it is pasted into a shell.
+theme, no page or table is wider than its screen, and its line for curl answers when it is pasted into a shell.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controlplane.tasks.models import Indexer
 from controlplane.teams.models import ApiToken
 from tests.browser.conftest import Quiet
 from tests.browser.control_table import GROUPS, places
-from tests.browser.crawl import EVERYWHERE, Control, Stop, controls, fits, route_of, stops, violations
+from tests.browser.crawl import EVERYWHERE, NARROW, Control, Stop, cards, controls, fits, route_of, stops, violations
 from tests.browser.site import CLUSTER, Site, Visit
 from tests.support.django_cast import browsing_as
 from tests.support.permission_table import arguments
@@ -109,7 +109,12 @@ def _look(page: Page, stop: Stop, seen: Seen) -> None:
 def _faults(page: Page, name: str) -> list[str]:
     """Of the page in both themes. Of what axe looks at only colours depend on the theme."""
     faults = violations(page)
-    fits(page, lambda width: _keep(page, name, f"light-{width}"))
+
+    def look(width: int) -> None:
+        faults.extend(cards(page) if width == NARROW else [])
+        _keep(page, name, f"light-{width}")
+
+    fits(page, look)
     page.emulate_media(color_scheme="dark")
     faults += violations(page, runOnly=["color-contrast"])
     fits(page, lambda width: _keep(page, name, f"dark-{width}"))
