@@ -14,6 +14,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, Segment
 from controlplane.tasks.models import Status, Task
 from tests.browser.conftest import Quiet
+from tests.browser.crawl import NARROW
 from tests.browser.site import YEAR, log_in_as, make_year
 from tests.browser.site import segment as make_segment
 from tests.browser.timeline import changed, drawn, point_at
@@ -233,3 +234,11 @@ def test_without_scripts_everything_can_be_read_and_done(
     page.goto(f"{live_server.url}/tasks/-/new/")
     expect(page.get_by_label("Spec (JSON)")).to_contain_text("your_datasource")
     context.close()
+
+
+def test_the_chosen_tab_is_seen_when_the_screen_gets_narrow(owner: Page, live_server: LiveServer) -> None:
+    owner.goto(f"{live_server.url}/datasources/flights/retention/")
+    tab = owner.locator(".tab-bar .active")
+    expect(tab).to_be_in_viewport(ratio=1)
+    owner.set_viewport_size({"width": NARROW, "height": 800})
+    expect(tab).to_be_in_viewport(ratio=1)

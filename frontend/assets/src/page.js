@@ -96,6 +96,13 @@ function warnBeforeLeaving() {
   window.addEventListener("beforeunload", (event) => changed && event.preventDefault());
 }
 
+// Which part of a thing is shown can be seen, also where its tabs do not fit and after a phone was turned. Only the tabs move.
+function showTab() {
+  const tab = document.querySelector(".tab-bar .active");
+  const bar = tab?.closest(".tab-bar");
+  if (bar) bar.scrollLeft += tab.getBoundingClientRect().left - bar.getBoundingClientRect().left - (bar.clientWidth - tab.offsetWidth) / 2;
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   document.addEventListener("click", onClick);
   document.addEventListener("submit", onSubmit);
@@ -103,7 +110,8 @@ document.addEventListener("DOMContentLoaded", () => {
   placeTails(document);
   announce();
   warnBeforeLeaving();
-  document.querySelector(".tab-bar .active")?.scrollIntoView({ block: "nearest", inline: "center" });
+  showTab();
+  window.addEventListener("resize", showTab);
   document.body.addEventListener("htmx:beforeSwap", () => {
     rememberTails();
     rememberDetails();
