@@ -11,6 +11,7 @@ from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import PageQuery
+from controlplane.api.v1.serializers.plain import PlainSerializer
 from controlplane.api.v1.serializers.totals import TotalsSerializer
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent
 from controlplane.segments.replaying import unpacked
@@ -80,7 +81,7 @@ class SegmentsQuery(WindowQuery, PageQuery):
     """A page of a window."""
 
 
-class BarSerializer(serializers.Serializer[Any]):
+class BarSerializer(PlainSerializer):
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
     rows = serializers.IntegerField()
@@ -102,7 +103,7 @@ class GapSerializer(serializers.Serializer[Any]):
     end = serializers.DateTimeField()
 
 
-class MarkSerializer(serializers.Serializer[Any]):
+class MarkSerializer(PlainSerializer):
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
     segments = serializers.IntegerField()
