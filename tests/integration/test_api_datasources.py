@@ -207,7 +207,7 @@ def test_a_timeline_of_many_intervals_is_merged_and_sums_exactly(viewer: Client,
     assert sum(b["intervals"] for b in timeline["bars"]) == hours + 3
     assert sum(b["segments"] for b in timeline["bars"]) == hours + 4
     assert all(a["end"] <= b["start"] for a, b in zip(timeline["bars"], timeline["bars"][1:], strict=False))
-    even = viewer.get(f"{FLIGHTS}timeline/", {"from": "2014-02-05", "to": "2014-10-11", "width": 62}).json()
+    even = viewer.get(f"{FLIGHTS}timeline/", {"from": "2014-02-05", "to": "2014-10-11", "width": "62"}).json()
     assert {b["intervals"] for b in even["bars"]} == {96}
     zoomed = viewer.get(f"{FLIGHTS}timeline/", {"from": "2014-02-05", "to": "2014-02-06"}).json()
     assert (len(zoomed["bars"]), zoomed["merged"]) == (24, False)

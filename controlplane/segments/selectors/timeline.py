@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from django.db import connection
 
@@ -171,8 +172,9 @@ _MERGED = """
 
 
 def _read(statement: str, selection: Selection, bar: timedelta, ongoing: Ongoing) -> list[Bar]:
+    values: dict[str, Any] = {**selection.values, "bar": bar}
     with connection.cursor() as cursor:
-        cursor.execute(statement.format(selection.statement), {**selection.values, "bar": bar})
+        cursor.execute(statement.format(selection.statement), values)
         return [
             Bar(
                 start=start,

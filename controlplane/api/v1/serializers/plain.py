@@ -12,7 +12,7 @@ class PlainSerializer(serializers.Serializer[Any]):
     """Shows the values that its fields name as they are, and times in UTC as ``DateTimeField`` does."""
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
-        values = {name: getattr(instance, name) for name in self.fields}
+        values = {name: getattr(instance, name) for name in map(str, self.fields)}
         return {name: _shown(value) if isinstance(value, datetime) else value for name, value in values.items()}
 
 
