@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -74,14 +75,20 @@ class LockedFence:
 def lock_fence(task_id: str, number: int, epoch: int) -> LockedFence:
     """Lock the fence's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
     with cursor() as c:
-        row = c.execute(
-            "SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at,"
-            " f.source_id, s.topic, s.topic_id, s.kind, f.replay"
-            " FROM segments_indexerfence f"
-            " JOIN datasources_datasource d ON d.id = f.datasource_id JOIN segments_source s ON s.id = f.source_id"
-            " WHERE f.task_id = %s AND f.number = %s FOR UPDATE OF f",
-            (task_id, number),
-        ).fetchone()
+        return fence_of(c.execute(LOCK, (task_id, number)).fetchone(), number, epoch)
+
+
+# Of task and number; the row is ``fence_of``'s.
+LOCK = """
+    SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at, f.source_id, s.topic, s.topic_id, s.kind, f.replay
+    FROM segments_indexerfence f
+    JOIN datasources_datasource d ON d.id = f.datasource_id JOIN segments_source s ON s.id = f.source_id
+    WHERE f.task_id = %s AND f.number = %s FOR UPDATE OF f
+"""
+
+
+def fence_of(row: tuple[Any, ...] | None, number: int, epoch: int) -> LockedFence:
+    """Raises ``PublishRefused`` (fenced) for an old epoch."""
     if row is None or row[0] != epoch:
         current = row[0] if row else "none"
         raise PublishRefused(

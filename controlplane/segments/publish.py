@@ -16,9 +16,10 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput, Unavailable
-from controlplane.segments import claims, registering, replaying, settled
-from controlplane.segments.fence import LockedFence, PublishRefused, lock_fence
+from controlplane.segments import claims, registering, replaying
+from controlplane.segments.fence import LockedFence, PublishRefused
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent
+from controlplane.segments.opening import opening
 from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets, protocol
@@ -59,19 +60,28 @@ def retried(attempt: Callable[[], Answer]) -> Answer:
     raise Unavailable("The metadata store was too busy to publish; send the same publish again.") from last
 
 
+class _NewSchemas(Unavailable):
+    """Files have columns of which no schema is stored yet."""
+
+
 def _publish(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishAnswer:
-    registering.keep_schemas(task_id, number, request.segments)
-    return _publish_once(task_id, number, request, settling)
+    try:
+        return _publish_once(task_id, number, request, settling)
+    except _NewSchemas:
+        registering.keep_schemas(task_id, number, request.segments)
+        return _publish_once(task_id, number, request, settling)
 
 
 @transaction.atomic
 def _publish_once(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishAnswer:
-    fence = lock_fence(task_id, number, request.epoch)
+    opened = opening(task_id, number, request, settling)
+    fence, keys, duplicates = opened.fence, opened.keys, opened.duplicates
     if fence.topic_id != request.topic_id:
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
-    seen, keys, duplicates = settled.known_of_publish(fence.source, request.publish_id, settling, request.outcomes)
-    if seen is not None:
-        return _answer_again(request.publish_id, *seen, _parse_exceptions(task_id, request))
+    if opened.seen is not None:
+        return _answer_again(request.publish_id, *opened.seen, _parse_exceptions(task_id, request))
+    if not opened.schemas:
+        raise _NewSchemas("The schemas of its files went while it was published; send the same publish again.")
     if fence.replay:
         return _publish_replay(task_id, number, request, fence, keys, settling)
     _check_progress(fence, request, settling)

@@ -52,7 +52,7 @@ _INTERVALS = """
         revision = segments_interval.revision + 1
     RETURNING start, "end", version, next_partition
 """
-_KNOWN_SCHEMAS = """
+KNOWN_SCHEMAS = """
     SELECT s.fingerprint FROM segments_indexerfence f JOIN segments_segmentschema s ON s.datasource_id = f.datasource_id
     WHERE f.task_id = %(task)s AND f.number = %(number)s AND s.fingerprint = ANY(%(fingerprints)s::text[])
 """
@@ -94,18 +94,23 @@ def keep_schemas(task_id: str, number: int, files: Iterable[SegmentFile]) -> Non
 
     To be committed before the publish begins: whoever has the same new schema would wait for the end of that.
     """
-    schemas = {_fingerprint(f): f for f in files}
+    schemas = fingerprints(files)
     if not schemas:
         return
     of: Parameters = {"task": task_id, "number": number}
     with cursor() as c:
-        known = {name for (name,) in c.execute(_KNOWN_SCHEMAS, {**of, "fingerprints": list(schemas)}).fetchall()}
+        known = {name for (name,) in c.execute(KNOWN_SCHEMAS, {**of, "fingerprints": list(schemas)}).fetchall()}
     new = {name: file for name, file in schemas.items() if name not in known}
     if new:
         columns = [json.dumps(plain(f.columns)) for f in new.values()]
         extents = [f.extents for f in new.values()]
         with transaction.atomic(), cursor() as c:
             c.execute(_SCHEMAS, {**of, "fingerprints": list(new), "columns": columns, "extents": extents})
+
+
+def fingerprints(files: Iterable[SegmentFile]) -> dict[str, SegmentFile]:
+    """The schemas that files have, each with one of its files."""
+    return {_fingerprint(f): f for f in files}
 
 
 def _fingerprint(file: SegmentFile) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -14,61 +12,42 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 from psycopg.types.range import Int8Range
 
-from controlplane.common.database import cursor, pipeline
+from controlplane.common.database import cursor
 from controlplane.segments.completeness import Marks
 from controlplane.segments.models import OFFSET_BITS, ProgressKey, Source
-from controlplane.segments.spans import Ranges, checked, keys_of, unspan
+from controlplane.segments.spans import Ranges, checked, unspan
 from ingestion.specs import offsets
-
-Seen = tuple[bool, list[str]]
-
-
-def known_of_publish(
-    source: int, publish_id: uuid.UUID, settling: Mapping[int, Ranges], others: Iterable[int]
-) -> tuple[Seen | None, dict[int, int], dict[int, Ranges]]:
-    """What a publish must know before it writes, in one round trip.
-
-    Returns whether its id was seen (abandoned, segment ids), the progress keys of its partitions (``others`` too), and
-    what of ``settling`` is settled already.
-    """
-    partitions = sorted({*settling, *others})
-    with pipeline() as cursors:
-        seen = cursors().execute("SELECT abandoned, segment_ids FROM segments_publish WHERE id = %s", (publish_id,))
-        keys = cursors().execute(_KEYS, (source, partitions))
-        overlaps = cursors().execute(_OVERLAPS, (*_columns(settling), source))
-    answer = seen.fetchone()
-    by_partition = dict(keys.fetchall())
-    if len(by_partition) < len(partitions):
-        by_partition = keys_of(source, partitions)
-    known = None if answer is None else (answer[0], json.loads(answer[1]))
-    return known, by_partition, _by_partition(overlaps.fetchall())
 
 
 def settled_among(source: int, wanted: Mapping[int, Ranges]) -> dict[int, Ranges]:
     """Per partition, the parts of ``wanted`` that are settled; partitions without any are left out."""
     with cursor() as c:
-        return _by_partition(c.execute(_OVERLAPS, (*_columns(wanted), source)).fetchall())
+        return by_partition(c.execute(_OVERLAPS_OF_SOURCE, (*columns(wanted), source)).fetchall())
 
 
 _TIME = DateTimeField(null=True)
-_KEYS = "SELECT partition, id FROM segments_progresskey WHERE source_id = %s AND partition = ANY(%s)"
 _OVERLAPS = f"""
     SELECT a.partition, greatest(lower(s.span), lower(a.span)) - a.base, least(upper(s.span), upper(a.span)) - a.base
     FROM (
         SELECT w.partition, k.id << {OFFSET_BITS} AS base,
                int8range((k.id << {OFFSET_BITS}) + w.low, (k.id << {OFFSET_BITS}) + w.high) AS span
         FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS w(partition, low, high)
-        JOIN segments_progresskey k ON k.partition = w.partition AND k.source_id = %s
+        JOIN segments_progresskey k ON k.partition = w.partition AND k.source_id = ({{}})
     ) a JOIN segments_settledrange s ON s.span && a.span
 """
+_OVERLAPS_OF_SOURCE = _OVERLAPS.format("%s")
+# After ``columns``, of an indexer's task and number; the rows are for ``by_partition``.
+OVERLAPS_OF_INDEXER = _OVERLAPS.format("SELECT source_id FROM segments_indexerfence WHERE task_id = %s AND number = %s")
 
 
-def _columns(wanted: Mapping[int, Ranges]) -> tuple[list[int], list[int], list[int]]:
+def columns(wanted: Mapping[int, Ranges]) -> tuple[list[int], list[int], list[int]]:
+    """Partitions, starts and ends. Raises ``InvalidInput`` for a range that can't be."""
     flat = [(p, *checked(start, end)) for p, ranges in wanted.items() for start, end in ranges]
     return [f[0] for f in flat], [f[1] for f in flat], [f[2] for f in flat]
 
 
-def _by_partition(rows: Iterable[tuple[Any, ...]]) -> dict[int, Ranges]:
+def by_partition(rows: Iterable[tuple[Any, ...]]) -> dict[int, Ranges]:
+    """Of rows of partition, start and end."""
     settled: dict[int, Ranges] = {}
     for partition, start, end in rows:
         settled.setdefault(partition, []).append((start, end))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import random
+import re
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +32,7 @@ from controlplane.segments.models import (
     Source,
     SourceEvent,
 )
+from controlplane.segments.publish import publish
 from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.segments.selectors import list_faulty
 from controlplane.teams.models import User
@@ -67,6 +70,20 @@ def test_records_with_a_faulty_field_are_kept_beside_their_rows(source: Source) 
     assert kept.source == source
     with pytest.raises(InvalidInput, match="processed_with_error is 0 but there are 1 of them"):
         send(request(start(source), {0: [(10, 20)]}).model_copy(update={"faulty": [faulty]}))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_publish_waits_four_times_for_the_metadata_store(source: Source, tmp_path: Path) -> None:
+    """Its lock with all that it must know, the intervals, all else that it writes, and the commit."""
+    epoch = start(source)
+    send(request(epoch, {0: [(0, 10)], 1: [(0, 10)]}))  # the schema and the progress keys are there from now on
+    what = request(epoch, segments=[segment({0: [(10, 20)], 1: [(10, 20)]})])
+    with (tmp_path / "trace").open("w") as trace:
+        connection.connection.pgconn.trace(trace.fileno())
+        publish(task_id=TASK, number=0, request=what)
+        connection.connection.pgconn.untrace()
+    sent = re.findall(r"\tF\t\d+\t(Sync|Query)\b", (tmp_path / "trace").read_text())
+    assert sent == ["Sync"] * 4 + ["Query"]  # the first is the beginning's: in a pipeline nobody waits for that
 
 
 def test_segments_progress_receipt_and_totals_appear_together(source: Source) -> None:
