@@ -22,9 +22,10 @@ import psycopg
 
 from benchmarks.measure import percentile
 from benchmarks.pages import Site, site, times
-from benchmarks.pages_store import DATASOURCE, TASK, fill
+from benchmarks.pages_store import DATASOURCE, fill
 
 API, PAGE = f"/api/v1/datasources/{DATASOURCE}", f"/datasources/{DATASOURCE}"
+EMPTY = "s0001"  # a datasource without segments
 WRITERS, RATE, WARM_UP_S = 20, 50.0, 5.0
 Results = dict[str, Any]
 
@@ -185,24 +186,47 @@ _RUNS_FOR = "SELECT 1000 * extract(epoch FROM clock_timestamp() - xact_start) FR
 
 
 def _publishes(opened: Site, length: timedelta, seconds: float, of_seed: int = 2) -> Results:
-    """Each into one of the last hundred intervals."""
-    from benchmarks.publish import FIRST_OFFSET, PARTITIONS, Offsets, publishes, request_of
-    from controlplane.segments.models import Source
-    from controlplane.tasks.lifecycle import new_token
-    from controlplane.tasks.models import Task
+    """Into one of the last hundred intervals each; in turn as many into a datasource that had no segments.
 
-    token, of = new_token(Task.objects.get(pk=TASK)), random.Random(of_seed)
-    newest = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    # No Kafka can be asked whether it has these offsets.
-    ends = {str(partition): [0, 0, 10 * FIRST_OFFSET] for partition in range(PARTITIONS)}
-    Source.objects.filter(topic=DATASOURCE).update(topic_id="t", bounds=ends)
+    What both take alike is the machine's, or any publish's: it is not the store's size.
+    """
+    writing = {name: _Writing(opened, name, length, of_seed) for name in (DATASOURCE, EMPTY)}
+    took: dict[str, list[float]] = {name: [] for name in writing}
+    for name in writing:
+        writing[name].publish(WARM_UP_S)
+    for name in (DATASOURCE, EMPTY, EMPTY, DATASOURCE):
+        took[name] += writing[name].publish(seconds / 2)
+    full = {f"publish_p{p}_ms": 1000 * percentile(took[DATASOURCE], p / 100) for p in (50, 99)}
+    empty = {f"publish_empty_p{p}_ms": 1000 * percentile(took[EMPTY], p / 100) for p in (50, 99)}
+    return {**full, **empty, "publish_paced_per_s": len(took[DATASOURCE]) / seconds}
 
-    def request(epoch: int, partition: int, start: int, stop: int) -> Any:
-        return request_of(DATASOURCE, newest - of.randrange(100) * length, length, epoch, partition, start, stop)
 
-    offsets = Offsets(FIRST_OFFSET * (1 + of_seed))
-    publishes(opened.url, TASK, token, offsets, WRITERS, WARM_UP_S, RATE, request)
-    took = publishes(opened.url, TASK, token, offsets, WRITERS, seconds, RATE, request)
-    return {f"publish_p{p}_ms": 1000 * percentile(took, p / 100) for p in (50, 99)} | {
-        "publish_paced_per_s": len(took) / seconds
-    }
+class _Writing:
+    """Writers of one datasource's task."""
+
+    def __init__(self, opened: Site, datasource: str, length: timedelta, of_seed: int) -> None:
+        from benchmarks.publish import FIRST_OFFSET, PARTITIONS, Offsets
+        from controlplane.segments.models import Source
+        from controlplane.tasks.lifecycle import new_token
+        from controlplane.tasks.models import Task
+
+        self._url, self._datasource, self._length = opened.url, datasource, length
+        self._task = f"task-{datasource}"
+        self._token = new_token(Task.objects.get(pk=self._task))
+        self._offsets, self._of = Offsets(FIRST_OFFSET * (1 + of_seed)), random.Random(of_seed)
+        self._newest = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+        # No Kafka can be asked whether it has these offsets.
+        ends = {str(partition): [0, 0, 10 * FIRST_OFFSET] for partition in range(PARTITIONS)}
+        Source.objects.filter(topic=datasource).update(topic_id="t", bounds=ends)
+
+    def publish(self, seconds: float) -> list[float]:
+        """Seconds of each publish."""
+        from benchmarks.publish import publishes
+
+        return publishes(self._url, self._task, self._token, self._offsets, WRITERS, seconds, RATE, self._request)
+
+    def _request(self, epoch: int, partition: int, start: int, stop: int) -> Any:
+        from benchmarks.publish import request_of
+
+        begins = self._newest - self._of.randrange(100) * self._length
+        return request_of(self._datasource, begins, self._length, epoch, partition, start, stop)
