@@ -25,12 +25,12 @@ _KEYS = """
 
 @dataclass(frozen=True)
 class Opening:
-    """What is true as long as the transaction holds the indexer's lock, but for ``duplicates``: others may add some."""
+    """What a publish knows of the store when it begins."""
 
     fence: LockedFence
     seen: Seen | None  # the same publish before: whether it was abandoned, and its segments' ids
     keys: dict[int, int]  # partition → progress key
-    duplicates: dict[int, Ranges]  # what of the offsets is settled already
+    duplicates: dict[int, Ranges]  # what of the offsets is settled already; others may add to it until the commit
     schemas: bool  # whether those of all its files are stored
 
 
