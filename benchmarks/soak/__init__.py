@@ -23,7 +23,7 @@ import psutil
 
 from benchmarks.soak.faults import Faults
 from benchmarks.soak.lanes import PARTITIONS, Lane, open_lanes, published
-from benchmarks.soak.merging import Merging
+from benchmarks.soak.merging import LEASE, Merging
 from benchmarks.soak.producers import Producing
 from benchmarks.soak.storm import storm
 from benchmarks.soak.verdict import Verdict, judge, read_log, settled
@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--storm", type=float, default=30.0, help="seconds of rebalances before them (%(default)g)")
     parser.add_argument("--kills", type=int, default=0, help="of a share group's indexers at named places, before all")
     parser.add_argument(
-        "--compaction", action="store_true", help="also kill merges, take what they read out of use, and replay"
+        "--compaction", action="store_true", help="also kill merges, take what they read out of use, delete and replay"
     )
     parser.add_argument("--settle", type=float, default=300.0, help="seconds for all to settle (%(default)g)")
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="keep all logs there when something is wrong")
@@ -54,6 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Keys as documented in benchmarks/README.md."""
     seed = random.randrange(10**6) if options.seed is None else options.seed
+    if options.compaction:
+        os.environ.update(LEASE)
     print(f"seed {seed}, load of the machine {os.getloadavg()[0]:.1f}", flush=True)
     with temporary_home() as home, _nothing_left(home):
         house = House(home)

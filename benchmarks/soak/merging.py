@@ -1,11 +1,13 @@
-"""What compaction is to bear with: merges and their application killed, what they read taken out of use, replays."""
+"""What compaction is to bear with: merges and their application killed, what they read taken out of use or deleted for
+good, replays.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import psutil
@@ -15,12 +17,15 @@ from benchmarks.soak.lanes import Lane
 from tests.support.house import House, wait_for
 
 Span = tuple[datetime, datetime]
+LEASE = {"HEADGATE_SNAPSHOT_LEASE": "PT2S"}  # nobody else reads
+_EVER = "2000-01-01/2100-01-01"
 
 _JOBS = """
     SELECT j.state, count(*), coalesce(sum(greatest(j.attempt - 1, 0)), 0), coalesce(sum(cardinality(j.inputs)), 0),
            coalesce(sum(j.segments_after), 0)
     FROM compaction_job j JOIN datasources_datasource d ON d.id = j.datasource_id WHERE d.name = ANY (%s) GROUP BY 1
 """
+_DELETED = "SELECT coalesce(sum(parts_done), 0) FROM tasks_task WHERE kind = 'kill'"
 _INTERVALS = """
     SELECT i.start, i."end" FROM segments_interval i JOIN datasources_datasource d ON d.id = i.datasource_id
     WHERE d.name = %s AND i.segments > 0 ORDER BY i.segments DESC LIMIT 3
@@ -43,6 +48,7 @@ class Merging:
             Fault(4, store, self._kill_a_merge),
             Fault(1.5, store, self._kill_the_application),
             Fault(2.5, api, self._take_out_of_use),
+            Fault(1.5, api, self._delete_for_good),
             Fault(1, api, self._replay),
         ]
 
@@ -94,6 +100,18 @@ class Merging:
         between = f"{span[0].isoformat()}/{span[1].isoformat()}".replace("+00:00", "Z")
         self.house.api("POST", f"/druid/coordinator/v1/datasources/{datasource}/{how}", {"interval": between})
 
+    def _delete_for_good(self) -> str:
+        """What merges have replaced; of a datasource of which nothing is to be put back."""
+        lanes = [lane for lane in self.lanes if lane.datasource not in {name for name, _ in self.unused}]
+        if not lanes:
+            return ""
+        lane = self.chance.choice(lanes)
+        task = {"type": "kill", "dataSource": lane.datasource, "interval": _EVER}
+        # It may run when something is out of use again.
+        until = {"maxUsedStatusLastUpdatedTime": datetime.now(UTC).isoformat()}
+        self.house.api("POST", "/druid/indexer/v1/task", task | until)
+        return f"{lane.kind}: what is not in use is deleted for good"
+
     def _replay(self) -> str:
         """All that is in quarantine: it can't be read the second time either."""
         lane = self.chance.choice(self.lanes)
@@ -126,4 +144,5 @@ class Merging:
             "merges_begun_again": int(sum(row[2] for row in rows)),
             "merged_segments": int(read),
             "merged_into": int(made),
+            "segments_deleted": int(self.house.sql(_DELETED)[0][0]),
         }
