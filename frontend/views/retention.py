@@ -13,10 +13,26 @@ from controlplane.segments import killing
 from controlplane.segments.killing import goes_at
 from controlplane.tasks.datasources import get_datasource
 from frontend.paging import keyset_page
+from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page
 from frontend.views.datasources import frame
 
 REMOVALS_SHOWN = 10
+MANY = "There may be too many segments to be sorted by this"
+UNUSED = Shape(
+    "unused-segments",
+    (
+        Column("interval", "Interval (UTC)", fixed=True, why=MANY),
+        Column("rows", "Rows", number=True, why=MANY),
+        Column("size", "Size", number=True, why=MANY),
+        Column("since", "Not in use since", sorts="unused_at"),
+        Column("why", "Why", why=MANY),
+        Column("goes", "Its file goes"),
+        Column("again", "What to do", fixed=True, silent=True),
+    ),
+    default="since",
+    last=("id",),
+)
 
 
 @page
@@ -24,9 +40,12 @@ def retention(request: PageRequest, name: str) -> HttpResponse:
     """The rules in force, what was removed of late, and unused segments, those first whose files go first."""
     datasource = get_datasource(request.user, name)
     segments = unused(datasource)
-    waiting = keyset_page(segments, ["unused_at", "id"], request.GET.get("cursor"))
+    shown = frame(request, datasource, "retention")
+    table = (UNUSED if shown["may_administer"] else UNUSED.without("again")).asked(request.GET)
+    waiting = keyset_page(segments, table.order, request.GET.get("cursor"))
     context = {
-        **frame(request, datasource, "retention"),
+        **shown,
+        "table": table,
         "rules": [(in_words(rule), rule.loads) for rule in ruling.rules_of(datasource)],
         "site": [(in_words(rule), rule.loads) for rule in ruling.rules_of(None)],
         "going": ruling.preview(datasource, ruling.rules_of(datasource)),

@@ -106,6 +106,20 @@ def test_columns_are_found_by_a_part_of_their_name_and_sorted(cast: Cast) -> Non
     assert "No column is like that." in client.get(address, {"search": "nothing like it"}).content.decode()
 
 
+def test_segments_not_in_use_are_read_from_either_end(cast: Cast) -> None:
+    start = timezone.now() - timedelta(days=1)
+    for n, segment in enumerate(cast.datasource.segments.order_by("pk")):
+        segment.used, segment.unused_at, segment.rows = False, start + timedelta(minutes=n), n + 1
+        segment.save()
+    count = cast.datasource.segments.count()
+    assert count > 1
+    rows = [str(n) for n in range(1, count + 1)]
+    for query, found in (({}, rows), ({"sort": "-since"}, rows[::-1])):
+        text = browsing_as(cast, "viewer").get("/datasources/flights/retention/", query).content.decode()
+        assert _column(_tables(text)["unused-segments"], "rows") == found
+        assert "What to do" not in text
+
+
 def _merge(cast: Cast, n: int, state: str = "done") -> None:
     start = datetime(2031, 1, 1, tzinfo=UTC)
     Job.objects.create(
