@@ -260,7 +260,7 @@ def test_a_cursor_that_is_none_is_said_to_be_so(viewer: Client, cursor: str) -> 
         ("/datasources/", "id", "name, freshness, "),  # a column's name in the store
         ("/tasks/", "--task", "task, "),
         ("/supervisors/", "lag", "supervisor, "),
-        ("/supervisors/flights/lag/", "-lag", "lag, partition"),
+        ("/supervisors/flights/lag/", "stored", "partition, end, settled, "),  # a share group stores none
     ],
 )
 def test_a_sort_that_is_none_is_said_to_be_so(viewer: Client, address: str, sort: str, known: str) -> None:
