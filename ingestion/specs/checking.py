@@ -12,7 +12,17 @@ from pydantic import Field
 from ingestion.specs.base import Message
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.data_schema import DataSchema
-from ingestion.specs.filters import AndFilter, ExpressionFilter, Filter, NotFilter, OrFilter
+from ingestion.specs.filters import (
+    AndFilter,
+    ExpressionFilter,
+    Filter,
+    IsFalseFilter,
+    IsTrueFilter,
+    NotFilter,
+    OrFilter,
+    RegexFilter,
+    SearchFilter,
+)
 from ingestion.specs.ingestion_spec import IngestionSpec
 from ingestion.specs.input_format import (
     AvroFileDecoder,
@@ -21,10 +31,14 @@ from ingestion.specs.input_format import (
     KafkaInputFormat,
     ProtobufFileDecoder,
     ProtobufInputFormat,
+    RegexInputFormat,
     ThriftInputFormat,
 )
+from ingestion.specs.metrics import FilteredMetric, Metric
 
 Place = tuple[str | int, ...]
+# Formats whose reader may refuse what they say.
+_TRIED = (AvroInputFormat, ProtobufInputFormat, ThriftInputFormat, RegexInputFormat)
 
 
 class CheckOrder(Message):
@@ -71,7 +85,8 @@ def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
         schema.transformSpec.transforms
         or any(m.made_from is not None for m in schema.metricsSpec)
         or expressions_of(schema.transformSpec.filter)
-        or any(_has_schema(f) for f, _ in formats_of(format_of(spec)))
+        or patterns_of(schema)
+        or any(isinstance(f, _TRIED) for f, _ in formats_of(format_of(spec)))
         or reader_schema_of(spec)
         or pattern_of(spec)
         or "%" in schema.timestampSpec.format
@@ -80,13 +95,40 @@ def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
 
 def expressions_of(condition: Filter | None, place: Place = ()) -> list[tuple[ExpressionFilter, Place]]:
     """The conditions in a filter that are expressions, and where these stand in it."""
-    if isinstance(condition, ExpressionFilter):
-        return [(condition, (*place, "expression"))]
-    if isinstance(condition, NotFilter):
-        return expressions_of(condition.field, (*place, "field"))
+    leaves = _leaves(condition, place)
+    return [(leaf, (*there, "expression")) for leaf, there in leaves if isinstance(leaf, ExpressionFilter)]
+
+
+def patterns_of(schema: DataSchema) -> list[tuple[str, Place]]:
+    """The regular expressions of its filters, those of metrics too, and where each stands."""
+    found: list[tuple[str, Place]] = []
+    filters: list[tuple[Filter | None, Place]] = [(schema.transformSpec.filter, ("transformSpec", "filter"))]
+    for number, metric in enumerate(schema.metricsSpec):
+        filters += _filters_of(metric, ("metricsSpec", number))
+    for condition, place in filters:
+        for leaf, there in _leaves(condition, place):
+            if isinstance(leaf, RegexFilter):
+                found.append((leaf.pattern, (*there, "pattern")))
+            elif isinstance(leaf, SearchFilter) and leaf.query.pattern is not None:
+                found.append((leaf.query.pattern, (*there, "query", "pattern")))
+    return found
+
+
+def _filters_of(metric: Metric, place: Place) -> list[tuple[Filter | None, Place]]:
+    if not isinstance(metric, FilteredMetric):
+        return []
+    return [(metric.filter, (*place, "filter")), *_filters_of(metric.aggregator, (*place, "aggregator"))]
+
+
+def _leaves(condition: Filter | None, place: Place) -> list[tuple[Filter, Place]]:
+    """The filters that have none in them, and where they stand."""
+    if condition is None:
+        return []
+    if isinstance(condition, NotFilter | IsTrueFilter | IsFalseFilter):
+        return _leaves(condition.field, (*place, "field"))
     if isinstance(condition, AndFilter | OrFilter):
-        return [e for i, inner in enumerate(condition.fields) for e in expressions_of(inner, (*place, "fields", i))]
-    return []
+        return [e for i, inner in enumerate(condition.fields) for e in _leaves(inner, (*place, "fields", i))]
+    return [(condition, place)]
 
 
 def formats_of(written: InputFormat) -> list[tuple[InputFormat, Place]]:
@@ -104,7 +146,3 @@ def names_a_file(written: InputFormat) -> bool:
     if isinstance(written, ProtobufInputFormat):
         return isinstance(written.protoBytesDecoder, ProtobufFileDecoder)
     return isinstance(written, ThriftInputFormat) and written.thriftFile is not None
-
-
-def _has_schema(written: InputFormat) -> bool:
-    return isinstance(written, AvroInputFormat | ProtobufInputFormat | ThriftInputFormat)

@@ -26,6 +26,7 @@ from ingestion.specs.checking import (
     expressions_of,
     formats_of,
     names_a_file,
+    patterns_of,
 )
 from ingestion.specs.data_schema import ExpressionTransform
 from ingestion.specs.filters import ExpressionFilter
@@ -55,6 +56,7 @@ def issues(order: CheckOrder) -> list[CheckIssue]:
         parts = [
             *_expressions(engine, schema.transformSpec),
             *_of_metrics(engine, schema),
+            *_patterns(schema),
             *_formats(engine, order, access),
             *_times(schema),
             *_topics(order.topic_pattern),
@@ -85,6 +87,14 @@ def _of_metrics(engine: Engine, schema: DataSchema) -> Iterator[CheckIssue]:
             inside = _levels(metric)
             place: Place = ("dataSchema", "metricsSpec", number, *inside, "expression")
             yield CheckIssue(place=[*place], message=str(error))
+
+
+def _patterns(schema: DataSchema) -> Iterator[CheckIssue]:
+    for written, place in patterns_of(schema):
+        try:
+            pattern(written)
+        except BadPattern as error:
+            yield CheckIssue(place=["dataSchema", *place], message=str(error))
 
 
 def _levels(metric: Metric) -> Place:

@@ -48,6 +48,20 @@ def test_an_expression_that_is_no_good_is_refused_and_nothing_is_stored(owner: C
     assert not Datasource.objects.filter(name="my_datasource").exists()
 
 
+@pytest.mark.parametrize(
+    "path", [TASKS, SUPERVISORS, "/druid/indexer/v1/task", "/druid/indexer/v1/supervisor"], ids=lambda p: p[1:]
+)
+def test_a_regular_expression_that_is_no_good_is_refused_where_it_is_all_there_is_to_check(
+    owner: Client, path: str
+) -> None:
+    spec = copy.deepcopy(SEED)
+    wrong = {"type": "regex", "dimension": "a", "pattern": "["}
+    spec["dataSchema"]["transformSpec"] = {"filter": {"type": "and", "fields": [wrong]}}
+    answer = post(owner, path, spec)
+    assert answer.status_code == 400
+    assert "nobody closes" in answer.content.decode()
+
+
 def test_where_it_is_wrong_is_told(owner: Client) -> None:
     [fault] = post(owner, TASKS, with_transform("(")).json()["errors"]
     assert (fault["pointer"], fault["path"]) == (EXPRESSION, "dataSchema.transformSpec.transforms[0].expression")

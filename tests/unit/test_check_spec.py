@@ -27,6 +27,14 @@ def when(text: str) -> dict[str, Any]:
     return {"type": "expression", "expression": text, "language": "sql"}
 
 
+REGEX = {"type": "regex", "dimension": "a", "pattern": "["}
+SEARCH = {"type": "search", "dimension": "a", "query": {"type": "regex", "pattern": "["}}
+
+
+def counting(condition: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "filtered", "filter": condition, "aggregator": {"type": "count", "name": "n"}}
+
+
 def avro(schema: Any) -> dict[str, Any]:
     return {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_inline", "schema": schema}}
 
@@ -143,6 +151,23 @@ def test_a_pattern_of_times_that_is_no_good() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        ("dataSchema/transformSpec", {"filter": {"type": "and", "fields": [REGEX]}}, "filter/fields/0/pattern"),
+        ("dataSchema/transformSpec", {"filter": {"type": "istrue", "field": REGEX}}, "filter/field/pattern"),
+        ("dataSchema/transformSpec", {"filter": {"type": "not", "field": SEARCH}}, "filter/field/query/pattern"),
+        ("dataSchema/metricsSpec", [counting(REGEX)], "0/filter/pattern"),
+        ("dataSchema/metricsSpec", [{**counting(REGEX), "aggregator": counting(SEARCH)}], "0/filter/pattern"),
+        ("ioConfig/inputFormat", {"type": "regex", "pattern": "[", "columns": ["a"]}, "pattern"),
+    ],
+)
+def test_a_regular_expression_that_is_no_good_is_told_with_its_place(path: str, value: Any, place: str) -> None:
+    told = found(changed((path, value)))
+    assert told[0][0] == f"/{path}/{place}"
+    assert "nobody closes" in told[0][1]
+
+
+@pytest.mark.parametrize(
     ("path", "value", "needed"),
     [
         ("ioConfig/inputFormat", {"type": "json"}, False),
@@ -152,6 +177,14 @@ def test_a_pattern_of_times_that_is_no_good() -> None:
         ("ioConfig/inputFormat", avro(AVRO), True),
         ("dataSchema/transformSpec", {"filter": {"type": "true"}}, False),
         ("dataSchema/transformSpec", {"filter": {"type": "not", "field": when("a")}}, True),
+        ("dataSchema/transformSpec", {"filter": {"type": "istrue", "field": when("a")}}, True),
+        ("dataSchema/transformSpec", {"filter": {"type": "isfalse", "field": REGEX}}, True),
+        ("dataSchema/transformSpec", {"filter": {"type": "and", "fields": [REGEX]}}, True),
+        ("dataSchema/transformSpec", {"filter": SEARCH}, True),
+        ("dataSchema/transformSpec", {"filter": {**SEARCH, "query": {"type": "contains", "value": "["}}}, False),
+        ("dataSchema/metricsSpec", [counting(REGEX)], True),
+        ("dataSchema/metricsSpec", [counting({"type": "true"})], False),
+        ("ioConfig/inputFormat", {"type": "regex", "pattern": "(.*)", "columns": ["a"]}, True),
         ("dataSchema/transformSpec", {"transforms": [expression("a", "1")]}, True),
         ("dataSchema/timestampSpec/format", "%Y", True),
         ("dataSchema/metricsSpec", [{"type": "longSum", "name": "m", "fieldName": "v"}], False),
