@@ -29,6 +29,7 @@ from ingestion.decode.druid_values import (
     whole_text,
 )
 from ingestion.decode.field_uses import plain_uses
+from ingestion.specs.joda import parts
 
 _MOST_CALLS = 10_000
 Names = dict[str, Value]
@@ -59,6 +60,16 @@ def check(name: str, arguments: tuple[Node, ...]) -> None:
             checked(written.value)
         except ValueError as error:
             raise NotTaken(f"argument {place + 1} of {name!r}: {error}") from None
+    if name == "timestamp_format":
+        _check_names_of_zones(arguments)
+
+
+def _check_names_of_zones(arguments: tuple[Node, ...]) -> None:
+    """What Java calls other zones than UTC is not known here."""
+    written = [a.value for a in arguments[1:] if isinstance(a, Literal)]
+    shows = bool(written) and any(run.startswith("z") for run, _ in parts(str(written[0] or "")))
+    if shows and written[1:] not in ([], [None], ["UTC"]):
+        raise NotTaken(f"letter 'z' in argument 2 of 'timestamp_format' is taken of UTC alone: {IN_SQL}")
 
 
 def _check_lambdas(name: str, arguments: tuple[Node, ...]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ingestion.decode import druid_arrays as arrays
 from ingestion.decode import druid_math as maths
-from ingestion.decode import druid_moments, joda_patterns
+from ingestion.decode import druid_moments, joda_patterns, joda_reader
 from ingestion.decode import druid_nested as nested
 from ingestion.decode import druid_patterns as patterns
 from ingestion.decode import druid_texts as texts
@@ -58,7 +58,7 @@ def _period(text: str) -> None:
 
 
 def _reads(text: str) -> None:
-    joda_patterns.reader(text, None)
+    joda_reader.reader(text, None)
 
 
 def _subnet(text: str) -> object:

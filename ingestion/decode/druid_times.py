@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from ingestion.decode.druid_moments import BadTime, granularity, iso_ms, local_ms, milliseconds, moment, zone
 from ingestion.decode.druid_values import Array, Fails, Nested, Value, as_long, as_text, to_long
-from ingestion.decode.joda_patterns import reader, writer
+from ingestion.decode.joda_patterns import writer
+from ingestion.decode.joda_reader import reader
 
 _PERIOD = re.compile(r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 

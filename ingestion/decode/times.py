@@ -8,7 +8,7 @@
 | millis, posix | a number (its fraction is cut off), or a whole one in a string: milliseconds, seconds |
 | micro, nano | a number (its fraction is cut off), or a whole one in a string; cut towards 1970 |
 | ruby | a number of seconds, fractions too, also in a string |
-| Joda's pattern | see ``joda_patterns`` |
+| Joda's pattern | see ``joda_reader`` |
 | a pattern with ``%`` | DuckDB's strptime |
 
 A time without a zone is in UTC. DuckDB and Arrow read what is written plainly, ``written_times`` the rest. A time must
@@ -33,7 +33,7 @@ from ingestion.decode.fields import Mask, flat, validity
 from ingestion.decode.numbers import NUMBER_PATTERN, TEXT
 from ingestion.specs import AnyGranularity, Granularity, TimestampSpec
 from ingestion.specs.granularity import MAX_TIME, MIN_TIME
-from ingestion.specs.joda import strptime_patterns
+from ingestion.specs.joda import parts, strptime_patterns
 
 Times = npt.NDArray[np.int64]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -76,7 +76,6 @@ _NUMBERS = {
     **{name: f"n // {per}" for name, per in _PER_MILLI.items()},
 }
 _STRPTIME = "(us - ((us % 1000) + 1000) % 1000) // 1000"
-_ONE_BY_ONE = set("DEewx")  # letters of Joda's with which strptime reads times that Joda does not, or others
 
 
 def query(time_format: str) -> str | None:
@@ -90,12 +89,16 @@ def query(time_format: str) -> str | None:
         return _query_of_iso(time_format, source)
     if "%" in time_format:
         return _query_of_strptime(f"try_strptime(t, [{literal(time_format)}])", source)
-    letters = joda_patterns.letters(time_format)
-    if letters & _ONE_BY_ONE or not letters & {"y", "Y"}:
+    return _query_of_joda(time_format, source)
+
+
+def _query_of_joda(time_format: str, source: str) -> str | None:
+    """Of patterns with a year alone; strptime's parts that are not there are those of 1900."""
+    shape, patterns = joda_patterns.shape(time_format), strptime_patterns(time_format)
+    if shape is None or not patterns or not {"y", "Y"} & {run[:1] for run, _ in parts(time_format)}:
         return None
-    shape = literal(f"(?i){joda_patterns.shape(time_format)}")
-    patterns = ", ".join(map(literal, strptime_patterns(time_format)))
-    return _query_of_strptime(f"CASE WHEN regexp_full_match(t, {shape}) THEN try_strptime(t, [{patterns}]) END", source)
+    tried = f"try_strptime(t, [{', '.join(map(literal, patterns))}])"
+    return _query_of_strptime(f"CASE WHEN regexp_full_match(t, {literal(shape)}) THEN {tried} END", source)
 
 
 def _query_of_iso(time_format: str, source: str) -> str:

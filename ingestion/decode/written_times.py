@@ -4,7 +4,7 @@
 |---|---|
 | auto | digits alone: milliseconds. Else ISO 8601 with ``T`` or a blank; a zone's name behind a blank is passed over |
 | iso | ISO 8601 with ``T``; what is none: a whole number of milliseconds |
-| Joda's pattern | see ``joda_patterns`` |
+| Joda's pattern | see ``joda_reader`` |
 
 Blanks around are dropped, and so is one pair of quotes. Numbers in JSON come as they are written.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from zoneinfo import available_timezones
 
-from ingestion.decode import joda_patterns
+from ingestion.decode import joda_reader
 from ingestion.decode.druid_moments import iso_ms
 from ingestion.decode.druid_values import Fails
 
@@ -40,7 +40,7 @@ def reader(time_format: str) -> Read:
         return _bounded(_auto)
     if time_format == "iso":
         return _bounded(_iso)
-    read = joda_patterns.reader(time_format, None)
+    read = joda_reader.reader(time_format, None)
     return _bounded(lambda text: read(_stripped(text)))
 
 

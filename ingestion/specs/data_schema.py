@@ -12,7 +12,7 @@ from ingestion.specs.cast_types import PLAIN, CastType, cast_type
 from ingestion.specs.extents import EXTENTS
 from ingestion.specs.filters import Filter, Language, within_limits
 from ingestion.specs.granularity import Granularity
-from ingestion.specs.joda import strptime_patterns
+from ingestion.specs.joda import check_read
 from ingestion.specs.limits import (
     LONGEST_EXPRESSION,
     LONGEST_PATTERN,
@@ -58,7 +58,7 @@ class TimestampSpec(SpecModel):
 
 def _check_joda(pattern: str) -> None:
     try:
-        strptime_patterns(pattern)
+        check_read(pattern)
     except ValueError as error:
         names = ", ".join(TIME_FORMATS)
         raise ValueError(f"must be {names}, or a pattern such as yyyy-MM-dd HH:mm:ss; {error}") from None

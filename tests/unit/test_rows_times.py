@@ -98,16 +98,10 @@ def test_joda_patterns(pattern: str, text: Any, expected: str | None) -> None:
 @pytest.mark.parametrize(
     ("pattern", "letter", "why"),
     [
-        ("yyyy-MM-dd HH:mm:ss z", "'z'", "names of time zones"),
-        ("yyyy-MM-dd HH:mm:ss ZZZ", "'Z'", "names of time zones"),
-        ("yy-MM-dd", "'y'", "two digits"),
+        ("yyyy-MM-dd HH:mm:ss zzzz", "'z'", "long names of time zones"),
         ("yyyy-MM-ddTHH:mm", "'T'", "between quotes"),
-        ("xxxx-'W'ww-e", "'x'", "not supported"),
-        ("yyyy-MM-dd kk", "'k'", "not supported"),
-        ("G yyyy", "'G'", "not supported"),
-        ("hh:mm yyyy", "'h'", "belong together"),
-        ("yyyy HH a", "'a'", "belong together"),
-        ("yyyy 'T", "quote", "not closed"),
+        ("uuuu-MM-dd", "'u'", "not supported"),
+        ("y" * 21, "'y'", "not supported"),
         ("--", "at least one field", "yyyy-MM-dd"),
         ("sometimes", "'o'", "not supported"),
     ],
@@ -123,7 +117,36 @@ def test_what_has_no_counterpart_is_refused_by_its_letter(pattern: str, letter: 
 
 def test_quoted_text_and_names_in_both_lengths() -> None:
     assert strptime_patterns("yyyy' 100'") == ["%Y 100"]
-    assert strptime_patterns("MMM EEE") == ["%b %a", "%b %A", "%B %a", "%B %A"]
+    assert strptime_patterns("MMM MMMM") == ["%b %b", "%b %B", "%B %b", "%B %B"]
+    assert strptime_patterns("yyyy kk") == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("yy-MM-dd", "0024-03-10", "0024-03-10T00:00:00.000"),
+        ("xxxx-'W'ww-e", "2020-W53-7", "2021-01-03T00:00:00.000"),
+        ("yyyy-MM-dd kk:mm", "2024-03-10 24:15", "2024-03-10T00:15:00.000"),
+        ("yyyy-MM-dd KK:mm a", "2024-03-10 00:15 PM", "2024-03-10T12:15:00.000"),
+        ("yyyy-MM-dd G", "2024-03-10 AD", "2024-03-10T00:00:00.000"),
+        ("yyyy-MM-dd HH:mm z", "2024-07-10 08:15 PST", "2024-07-10T15:15:00.000"),
+        ("yyyy-MM-dd HH:mm ZZZ", "2024-07-10 08:15 Europe/Berlin", "2024-07-10T06:15:00.000"),
+        ("yyyy-MM-dd HH:mm ZZZ", "2024-03-31 02:30 Europe/Berlin", None),  # there is no such time
+        ("yyyy-MM-dd HH:mm ZZZ", "2024-07-10 08:15 Nowhere/Land", None),
+        ("yyyy'T", "2024T", "2024-01-01T00:00:00.000"),
+        ("yyyyMd", "2024112", "2024-11-02T00:00:00.000"),  # as many digits as there are
+        ("MMM yyyy", "maR 2024", None),
+    ],
+)
+def test_what_strptime_has_no_word_for(pattern: str, text: str, expected: str | None) -> None:
+    assert times_of({"format": pattern}, text) == [expected]
+
+
+def test_years_of_two_digits_are_near() -> None:
+    """From 80 years ago to 19 years ahead, as in Joda."""
+    now = datetime.now(UTC).year
+    for year in (now - 80, now - 1, now, now + 19):
+        assert times_of({"format": "yy-MM"}, f"{year % 100:02}-01") == [f"{year}-01-01T00:00:00.000"]
 
 
 def test_the_missing_value_is_for_what_is_missing_only() -> None:

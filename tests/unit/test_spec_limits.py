@@ -190,10 +190,9 @@ def test_a_path_that_multiplies_its_cost_is_refused(path: str) -> None:
 
 
 def test_a_time_pattern_has_few_meanings() -> None:
-    """Row 20 of the security checklist: each name of a month or weekday doubles what is tried."""
-    assert len(strptime_patterns("EEE MMM dd EEE MMM")) == 16
-    with pytest.raises(ValueError, match="more than 4 times"):
-        strptime_patterns("MMM " * 40)
+    """Row 20 of the security checklist: each name of a month doubles what DuckDB tries; beyond, it tries none."""
+    assert len(strptime_patterns("MMM dd MMM MMM MMM")) == 16
+    assert strptime_patterns("MMM " * 40) == []
 
 
 def test_pem_that_only_begins_is_read_once() -> None:
