@@ -18,6 +18,7 @@ from ingestion.decode import druid_nested as nested
 from ingestion.decode import druid_patterns as patterns
 from ingestion.decode import druid_texts as texts
 from ingestion.decode import druid_times as times
+from ingestion.decode.druid_format import format_
 from ingestion.decode.druid_operators import BINARY, negative
 from ingestion.decode.druid_values import Array, Fails, Nested, Value, as_double, to_long, truth
 
@@ -181,7 +182,7 @@ FUNCTIONS: Mapping[str, Function] = {
     # texts
     "concat": Function(texts.concat, 0, MANY),
     "contains_string": Function(texts.contains, 2, 2, {1: _any}),
-    "format": Function(texts.format_, 1, MANY),
+    "format": Function(format_, 1, MANY),
     "icontains_string": Function(texts.icontains, 2, 2, {1: _any}),
     "left": Function(texts.left, 2, 2),
     "lower": Function(texts.lower, 1, 1),

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
 
 from ingestion.decode.druid_patterns import like, pattern
 from ingestion.decode.druid_values import (
     GREATEST_LONG,
     LEAST_LONG,
-    WIDE,
-    Array,
     Fails,
-    Nested,
     Value,
     as_int,
     as_text,
     length,
-    number_text,
     part,
     units,
     whole_text,
 )
 
 MOST_LETTERS = 1_000_000
-_CONVERSION = re.compile(r"%(\d+\$|<)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 
 
 def bounded(size: int) -> None:
@@ -267,101 +261,3 @@ def parse_long(value: Value, radix: Value = 10) -> Value:
     if found is None:
         return None
     return found if LEAST_LONG <= found <= GREATEST_LONG else None
-
-
-def format_(written: Value, *values: Value) -> Value:
-    """Java's ``String.format``; where that throws, the values stand behind the pattern."""
-    template = _text(written)
-    if template is None:
-        return None
-    if not values:
-        return template
-    if any(isinstance(v, Array | Nested) for v in values):
-        raise Fails
-    try:
-        made = _Formatter(values).text(template)
-    except _Unfit:
-        made = "; ".join([template, *("null" if v is None else str(as_text(v)) for v in values)])
-    bounded(len(made))
-    return made
-
-
-class _Unfit(Exception):
-    """Java would throw."""
-
-
-class _Formatter:
-    def __init__(self, values: tuple[Value, ...]) -> None:
-        self._values = values
-        self._next = 0
-        self._last = -1  # that of the conversion before
-
-    def text(self, template: str) -> str:
-        if _CONVERSION.sub("", template).count("%"):
-            raise _Unfit
-        return _CONVERSION.sub(self._put, template)
-
-    def _put(self, found: re.Match[str]) -> str:
-        place, flags, width, precision, kind = found.groups()
-        if kind == "%":
-            return "%"
-        if kind == "n":
-            return "\n"
-        bounded(int(width or 0))
-        made = self._made(self._value(place), flags, precision, kind)
-        if width and "0" in flags and kind not in "sS":
-            sign = made[0] if made[:1] in ("-", "+", " ") else ""
-            return sign + made[len(sign) :].rjust(int(width) - len(sign), "0")
-        return made if not width else made.ljust(int(width)) if "-" in flags else made.rjust(int(width))
-
-    def _value(self, place: str | None) -> Value:
-        number = self._next if place is None else self._last if place == "<" else int(place[:-1]) - 1
-        self._next += place is None
-        self._last = number
-        if not 0 <= number < len(self._values):
-            raise _Unfit
-        return self._values[number]
-
-    def _made(self, value: Value, flags: str, precision: str | None, kind: str) -> str:
-        if kind in "sS":
-            if set(flags) - {"-"}:
-                raise _Unfit
-            text = "null" if value is None else as_text(value) or ""
-            text = text[: int(precision)] if precision else text
-            return text.upper() if kind == "S" else text
-        if kind not in "dxXoeEf":
-            raise Fails  # Java has more kinds
-        if value is None:
-            return "null"[: int(precision)] if precision else "null"
-        if set(flags) & {"#", "("} or (set(flags) & {"0"} and "-" in flags):
-            raise Fails
-        return self._number(value, flags, precision, kind)
-
-    @staticmethod
-    def _number(value: Value, flags: str, precision: str | None, kind: str) -> str:
-        sign = "+" if "+" in flags else " " if " " in flags else ""
-        if kind in "dxXo":
-            if not isinstance(value, int) or isinstance(value, bool) or precision:
-                raise _Unfit
-            if kind == "d":
-                return format(value, f"{sign}{',' if ',' in flags else ''}d")
-            if sign or "," in flags:
-                raise _Unfit
-            return format(value % 2**64, kind)
-        if not isinstance(value, float):
-            raise _Unfit
-        if value != value or abs(value) == float("inf"):
-            raise Fails
-        shown = _rounded(value, int(precision or 6)) if kind == "f" else f"{value:.{int(precision or 6)}{kind}}"
-        if "," in flags:
-            whole, dot, rest = shown.partition(".")
-            shown = f"{int(whole):,}{dot}{rest}"
-        return sign + shown if sign and not shown.startswith("-") else shown
-
-
-def _rounded(value: float, places: int) -> str:
-    """Half up, of the shortest digits, as Java."""
-    if places > 300:
-        raise Fails
-    text = number_text(value)
-    return f"{Decimal(text).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE):f}"
