@@ -1,8 +1,7 @@
 """Regular expressions and LIKE patterns of Druid's, by RE2, which takes time in proportion to the text.
 
-Java's expressions have more: what RE2 has not (looking around, backreferences, possessive signs) is refused by name
-when the spec is submitted, and what it reads otherwise too. A few letters that the two see differently make the
-record fail.
+Java's expressions are read by ``java_patterns``: what RE2 has not is refused by name when the spec is submitted. Ends
+of lines and word boundaries that the two see differently make the record fail.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from typing import Any
 import re2
 
 from ingestion.decode.druid_values import Fails
+from ingestion.decode.java_classes import BadPattern
+from ingestion.decode.java_patterns import translated
+
+__all__ = ["BadPattern", "Pattern", "like", "pattern"]
 
 MOST_CHARACTERS = 1_000
 _ODD_SPACES = re.compile("[\x0b\r\x85\u2028\u2029]")
-_FOLDED = re.compile("[\u017f\u212a]")  # to s and k, by RE2 alone
 _ENDS = ("\n", "\r", "\x85", "\u2028", "\u2029")
-_GROUP = re.compile(r"\\(.)|\$(\d|\{[A-Za-z][A-Za-z0-9]*\}|$|.)", re.DOTALL)
-
-
-class BadPattern(ValueError):
-    """It can't be read, or means something else in Java; the message says what."""
+_GROUP = re.compile(r"\\(.)|\$([0-9]+|\{[A-Za-z][A-Za-z0-9]*\}|$|.)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -94,25 +92,31 @@ class Pattern:
         def put(found: re.Match[str]) -> str:
             if found[1] is not None:
                 return found[1]
-            name = found[2] or ""
+            name, rest = self._named(found[2] or "")
             try:
                 group = match.group(name[1:-1] if name.startswith("{") else int(name))
             except (IndexError, KeyError, ValueError):
                 raise Fails from None
-            return group or ""
+            return (group or "") + rest
 
         if by.endswith("\\") and not by.endswith("\\\\"):
             raise Fails
-        if re.search(r"\$\d\d", by):
-            raise Fails  # how many digits Java takes hangs on the groups
         return _GROUP.sub(put, by) if "$" in by or "\\" in by else by
+
+    def _named(self, name: str) -> tuple[str, str]:
+        """Of digits as many as a group has, at least one; and the others."""
+        if not name.isdigit():
+            return name, ""
+        size = 1
+        while size < len(name) and int(name[: size + 1]) <= self.groups:
+            size += 1
+        return name[:size], name[size:]
 
     def _check(self, text: str) -> None:
         if text.isascii() and text.isprintable():
             return
         if (
             ("letters" in self.odd and not text.isascii())
-            or ("folded" in self.odd and _FOLDED.search(text))
             or ("spaces" in self.odd and _ODD_SPACES.search(text))
             or ("end" in self.odd and text.endswith(_ENDS))
         ):
@@ -124,60 +128,15 @@ def pattern(text: str) -> Pattern:
     """A regular expression of Java's. Raises ``BadPattern``."""
     if len(text) > MOST_CHARACTERS:
         raise BadPattern(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS:,} at most")
-    odd = _oddities(text)
+    words, odd = translated(text)
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 8 << 20
     try:
-        return Pattern(re2.compile(text, options), odd)
+        return Pattern(re2.compile(words, options), odd)
     except re2.error as error:
         reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
         raise BadPattern(f"the pattern {text!r} is not taken: {reason}") from None
-
-
-def _oddities(text: str) -> tuple[str, ...]:
-    found: set[str] = set()
-    place, in_class, first = 0, False, False
-    while place < len(text):
-        letter, step = text[place], 1
-        if letter == "\\" and place + 1 < len(text):
-            step = 2
-            _check_escape(text, text[place + 1], in_class, found)
-        elif in_class:
-            if letter == "[" or text.startswith("&&", place):
-                raise BadPattern(f"the pattern {text!r} is not taken: a class of characters in another one")
-            in_class = letter != "]" or first
-        elif letter == "[":
-            in_class = first = True
-            place += 1 + text.startswith("^", place + 1)
-            continue
-        elif letter in ".$^":
-            found |= {"spaces"} if letter == "." else {"spaces", "end"} if letter == "$" else {"spaces"}
-        elif text.startswith("(?", place) and text[place + 2 : place + 3] not in (":", "<", "P", "=", "!"):
-            _check_flags(text, text[place + 2 :], found)
-        first = False
-        place += step
-    return tuple(sorted(found))
-
-
-def _check_escape(text: str, letter: str, in_class: bool, found: set[str]) -> None:
-    if letter in "vCXZRhHGNkuUxc" or letter.isdigit():
-        raise BadPattern(f"the pattern {text!r} is not taken: \\{letter} means something else, or nothing, here")
-    if letter in "sS":
-        found.add("spaces")
-    if letter in "bB":
-        found.add("letters")
-    if letter == "Q" and in_class:
-        raise BadPattern(f"the pattern {text!r} is not taken: \\Q in a class of characters")
-
-
-def _check_flags(text: str, rest: str, found: set[str]) -> None:
-    flags = re.match(r"[a-zA-Z-]*", rest)
-    named = flags[0] if flags else ""
-    if set(named) - set("ims-"):
-        raise BadPattern(f"the pattern {text!r} is not taken: of flags only i, m and s are")
-    if "i" in named:
-        found.add("folded" if text.isascii() else "letters")
 
 
 @lru_cache(maxsize=256)

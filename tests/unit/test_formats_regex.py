@@ -33,7 +33,13 @@ def test_the_whole_text_has_to_match() -> None:
 
 
 def test_a_text_on_which_java_may_see_something_else_is_unparseable() -> None:
-    assert "in Java" in fault(regex(r"(?i)(\d) (k)", "t", "a"), "1 \u212a".encode())
+    assert "in Java" in fault(regex(r"(\d) (k\b.*)", "t", "a"), "1 k\u212a".encode())
+
+
+def test_case_that_does_not_count_is_that_of_ascii() -> None:
+    """As in Java without the flag u: the sign of the kelvin is no k."""
+    assert "does not match" in fault(regex(r"(?i)(\d) (k)", "t", "a"), "1 \u212a".encode())
+    assert decoded(regex(r"(?i)(\d) (k)", "t", "a"), [b"1 K"]).rows.num_rows == 1
 
 
 def test_lists() -> None:
@@ -42,7 +48,7 @@ def test_lists() -> None:
     assert found.rows.column("a").to_pylist() == [["p", "q"], ["r"]]
 
 
-@pytest.mark.parametrize("pattern", ["[", r"(\d+)(?= )", r"(a)\1", "a++", r"(?u)a"])
+@pytest.mark.parametrize("pattern", ["[", r"(\d+)(?= )", r"(a)\1", "a++", r"(?U)a"])
 def test_a_pattern_that_means_something_else_is_refused_where_it_stands(pattern: str) -> None:
     written = format_of(regex(pattern, "t"))
     with pytest.raises(UnusableSchema):
