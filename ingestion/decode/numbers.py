@@ -8,8 +8,9 @@
 | a text in a double | a number | a number |
 | blanks around, commas in it | null | dropped |
 | true and false | 1 and 0 in a long, else null | null |
+| the texts NaN and Infinity in a long | null | 0, and the greatest or least long |
 
-NaN, Infinity and what is beyond a double (of a float: beyond a float) are null: no column of Headgate holds them.
+Else NaN, Infinity and what is beyond a double (of a float: beyond a float) are null: no column of Headgate holds them.
 """
 
 from __future__ import annotations
@@ -33,10 +34,13 @@ _CUT = f"""CASE WHEN NOT isfinite(d) THEN NULL
   WHEN d >= 9223372036854775807 THEN {2**63 - 1}
   WHEN d <= -9223372036854775808 THEN CAST('{-(2**63)}' AS BIGINT)
   ELSE TRY_CAST(trunc(d) AS BIGINT) END"""
+_ENDLESS = "[-+]?(NaN|Infinity)"
 _CUT_OF_TEXT = {
     "dimension": f"""CASE WHEN regexp_full_match(t, '{_NUMBER}') AND NOT regexp_full_match(t, '[-+]?[0-9]+')
       AND trunc(d) = d AND abs(d) < {_EXACT} THEN CAST(d AS BIGINT) END""",
-    "metric": _CUT,
+    "metric": f"""CASE WHEN NOT regexp_full_match(t, '{_ENDLESS}') THEN {_CUT}
+      WHEN ends_with(t, 'NaN') THEN 0 WHEN starts_with(t, '-') THEN CAST('{-(2**63)}' AS BIGINT)
+      ELSE {2**63 - 1} END""",
 }
 _BOOLEANS_OF_LONG = {"dimension": "CAST(e = 'true' AS BIGINT)", "metric": "NULL"}
 
