@@ -85,6 +85,7 @@ def writer(pattern: str, utc_as_z: bool = False) -> Callable[[datetime], str]:
     return written
 
 
+OFFSET = r"(?:[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?|Z|z)"
 _NUMBERS = {"y": 9, "Y": 9, "M": 2, "d": 2, "H": 2, "h": 2, "m": 2, "s": 2, "S": 9}
 
 
@@ -103,7 +104,8 @@ def _shape(run: str, then: str) -> str | None:
     if letter == "M" and count > 2:
         return _either(sorted({n for m in MONTHS for n in (m, m[:3])}, key=len, reverse=True))
     if letter == "S":
-        return rf"\d{{1,{count}}}"
+        # strptime takes all digits that follow.
+        return None if then[:1] in _NUMBERS and not then.startswith("MMM") else rf"\d{{1,{count}}}"
     if letter in _NUMBERS:
         if then[:1] not in _NUMBERS or then.startswith("MMM"):
             return rf"{'[+-]?' if letter == 'y' else ''}\d{{1,{max(count, _NUMBERS[letter])}}}"
@@ -111,7 +113,7 @@ def _shape(run: str, then: str) -> str | None:
         return rf"\d{{{count}}}" if letter in "yY" or count >= _NUMBERS[letter] else None
     if letter == "a":
         return _either(["AM", "PM"])
-    return r"(?:[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?|Z|z)" if letter == "Z" and count < 3 else None
+    return OFFSET if letter == "Z" and count < 3 and not then else None
 
 
 def _either(names: list[str]) -> str:

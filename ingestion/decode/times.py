@@ -97,8 +97,17 @@ def _query_of_joda(time_format: str, source: str) -> str | None:
     shape, patterns = joda_patterns.shape(time_format), strptime_patterns(time_format)
     if shape is None or not patterns or not {"y", "Y"} & {run[:1] for run, _ in parts(time_format)}:
         return None
-    tried = f"try_strptime(t, [{', '.join(map(literal, patterns))}])"
-    return _query_of_strptime(f"CASE WHEN regexp_full_match(t, {literal(shape)}) THEN {tried} END", source)
+    condition = f"regexp_full_match(t, {literal(shape)})"
+    if all(p.endswith("%z") for p in patterns):  # with an offset it takes the 31st of a month that has 30 days
+        local = f"regexp_replace(t, '{joda_patterns.OFFSET}$', '')"
+        condition += f" AND {_strptime(local, [p.removesuffix('%z') for p in patterns])} IS NOT NULL"
+    elif any("%z" in p for p in patterns):
+        return None
+    return _query_of_strptime(f"CASE WHEN {condition} THEN {_strptime('t', patterns)} END", source)
+
+
+def _strptime(text: str, patterns: list[str]) -> str:
+    return f"try_strptime({text}, [{', '.join(map(literal, patterns))}])"
 
 
 def _query_of_iso(time_format: str, source: str) -> str:

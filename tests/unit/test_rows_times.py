@@ -135,6 +135,10 @@ def test_quoted_text_and_names_in_both_lengths() -> None:
         ("yyyy-MM-dd HH:mm ZZZ", "2024-07-10 08:15 Nowhere/Land", None),
         ("yyyy'T", "2024T", "2024-01-01T00:00:00.000"),
         ("yyyyMd", "2024112", "2024-11-02T00:00:00.000"),  # as many digits as there are
+        ("yyyy-MM-dd HH:mm Z", "2023-09-31 08:15 +0100", None),
+        ("Z yyyy-MM-dd", "+0100 2023-09-31", None),
+        ("Z yyyy-MM-dd", "+0100 2023-09-30", "2023-09-29T23:00:00.000"),
+        ("s.Syyyy", "5.72024", "2024-01-01T00:00:05.700"),
         ("MMM yyyy", "maR 2024", None),
     ],
 )
