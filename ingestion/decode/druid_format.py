@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
+from struct import pack
 
 from ingestion.decode.druid_moments import moment
 from ingestion.decode.druid_texts import bounded
@@ -30,7 +31,7 @@ _REFUSED = {
     "g": "#",
     "f": "",
     "a": ",(",
-    "%": "#+ 0,(",
+    "%": "#+ 0,(<",
 }
 _FIRST_GREGORIAN_MS = -12_219_292_800_000  # dates before are Julian in Java
 _TIMES = {
@@ -130,7 +131,7 @@ class _Formatter:
         every = list(_CONVERSION.finditer(template))
         for found in every:
             if found[6] != "n":  # all are read before any is written
-                _conversion(found[2].replace("<", ""), *found.groups()[2:])
+                _conversion(*found.groups()[1:])
         return _CONVERSION.sub(self._put, template)
 
     def _put(self, found: re.Match[str]) -> str:
@@ -139,7 +140,7 @@ class _Formatter:
             if flags or width or places:
                 raise _Unfit
             return "\n"
-        how = _conversion(flags.replace("<", ""), width, places, timely, letter)
+        how = _conversion(flags, width, places, timely, letter)
         if how.kind == "%":
             return how.aligned("%")
         return _shown(self._value(place, "<" in flags), how)
@@ -179,6 +180,8 @@ def _general(value: Value, kind: str) -> str:
 
 def _hash(value: Value) -> int:
     """Java's."""
+    if isinstance(value, float):
+        value = int.from_bytes(pack(">d", value))
     if isinstance(value, int):
         return (value ^ (value % 2**64 >> 32)) & 0xFFFFFFFF
     if not isinstance(value, str):

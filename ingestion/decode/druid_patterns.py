@@ -113,6 +113,8 @@ class Pattern:
         return name[:size], name[size:]
 
     def _check(self, text: str) -> None:
+        if "empty" in self.odd and not text:
+            raise Fails  # no line begins in it for Java
         if text.isascii() and text.isprintable():
             return
         if (

@@ -15,6 +15,7 @@ from typing import Any, Literal
 WIDE = Context(prec=700)  # for the digits of any double
 LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
 Element = Literal["LONG", "DOUBLE", "STRING", "ARRAY", "COMPLEX<json>"]
+_LEAST_DOUBLE = 5e-324
 _MANY_DIGITS = 400  # no long has them
 _HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d{1,9}[fFdD]?", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII)
@@ -222,6 +223,8 @@ def number_text(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         plain = f"{value!r}"
         return plain if "e" not in plain else f"{value:f}"
+    if abs(value) == _LEAST_DOUBLE:
+        return "4.9E-324" if value > 0 else "-4.9E-324"  # not the shortest
     digits, exponent = f"{value:.17e}".split("e")
     for precision in range(17):
         tried = f"{value:.{precision}e}"

@@ -44,7 +44,7 @@ class Class:
         return Class(_merged([*self.ranges, *((lo, hi) for lo, hi in other if lo <= hi)]), self.more)
 
     def written(self, negative: bool = False) -> str:
-        """As RE2 reads it."""
+        """In RE2's words."""
         if not self.ranges and not self.more:
             return Class(((0, LAST),)).written(not negative)
         spans = "".join(f"{_code(lo)}-{_code(hi)}" if lo < hi else _code(lo) for lo, hi in self.ranges)

@@ -35,6 +35,7 @@ class _Cursor:
     odd: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     depth: int = 0  # of classes in one another
+    loose: int = -1  # where a part of a class last began that is no class itself
 
     def rest(self) -> str:
         return self.text[self.place : self.place + 1]
@@ -74,6 +75,8 @@ def _sequence(cursor: _Cursor) -> str:
     while cursor.rest():
         if "x" in cursor.flags and _passed_over(cursor):
             continue
+        if made and not made[-1] and cursor.rest() in "*+?{":
+            raise BadPattern("a sign of repetition behind flags, which RE2 takes for what stands before them")
         made.append(_part(cursor))
     return "".join(made)
 
@@ -151,7 +154,7 @@ def _anchor(cursor: _Cursor, letter: str) -> str:
     if letter == ".":
         return "(?s:.)" if "s" in cursor.flags else r"[^\n]" if "d" in cursor.flags else _NOT_ENDED
     if "m" in cursor.flags:
-        cursor.odd |= {"spaces", "end"}
+        cursor.odd |= {"spaces", "end", "empty"}
         return f"(?m:{letter})"
     if letter == "$":
         cursor.odd.add("end")
@@ -235,10 +238,19 @@ def _class(cursor: _Cursor) -> tuple[Class, bool]:
     negative = cursor.taken("^")
     found = _union(cursor)
     while cursor.taken("&&"):
-        found = found.both(_union(cursor))
+        found = found.both(_behind_and(cursor))
     if not cursor.taken("]"):
         raise BadPattern(_UNCLOSED)
     return found, negative
+
+
+def _behind_and(cursor: _Cursor) -> Class:
+    """Classes alone, or parts of which the first is none: Java forgets what is mixed."""
+    start = cursor.place
+    found = _union(cursor)
+    if cursor.text[start] == "[" and cursor.loose > start:
+        raise BadPattern("classes of characters and others behind &&")
+    return found
 
 
 def _union(cursor: _Cursor) -> Class:
@@ -261,8 +273,11 @@ def _class_part(cursor: _Cursor) -> Class:
         cursor.depth += 1
         if cursor.depth > _DEEPEST:
             raise BadPattern(f"more than {_DEEPEST} classes of characters in others")
+        before = cursor.loose
         inner, negative = _class(cursor)
+        cursor.loose = before
         return inner.negated() if negative else inner
+    cursor.loose = cursor.place
     if "x" in cursor.flags and cursor.rest() in " \t\n\x0b\f\r#":
         raise BadPattern("a blank in a class of characters, with the flag x")
     folded = Class.folded if "i" in cursor.flags else (lambda c: c)

@@ -168,7 +168,7 @@ def _fraction(most: int) -> Step:
 
 
 def _forms(names: Iterable[str], first: int) -> dict[str, int]:
-    """As they are written, in lower and in upper case; short and long."""
+    """Names as they are written, in lower and in upper case; short and long."""
     made: dict[str, int] = {}
     for value, name in enumerate(names, first):
         for short in (name, name[:3]):

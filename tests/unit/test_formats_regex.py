@@ -37,7 +37,7 @@ def test_a_text_on_which_java_may_see_something_else_is_unparseable() -> None:
 
 
 def test_case_that_does_not_count_is_that_of_ascii() -> None:
-    """As in Java without the flag u: the sign of the kelvin is no k."""
+    """Without the flag u the sign of the kelvin is no k to Java."""
     assert "does not match" in fault(regex(r"(?i)(\d) (k)", "t", "a"), "1 \u212a".encode())
     assert decoded(regex(r"(?i)(\d) (k)", "t", "a"), [b"1 K"]).rows.num_rows == 1
 
