@@ -17,6 +17,8 @@ from tests.support.druid_jq import RECORD as OF_JQ
 from tests.support.druid_jq import programs
 from tests.support.druid_kafka import Record, asked_of_kafka, body_of
 from tests.support.druid_metrics import asked_of_expressions
+from tests.support.druid_neighbours import EXPRESSIONS as NEIGHBOURS
+from tests.support.druid_neighbours import TIMES as TIMES_BESIDE
 from tests.support.druid_paths import SEARCHED, SEARCHES
 from tests.support.druid_records import TIMES as MORE_TIMES
 from tests.support.druid_records import asked_of_records, values_in
@@ -197,7 +199,7 @@ def _body(
 
 
 def _expressions() -> Iterator[Case]:
-    for section, texts in (EXPRESSIONS | MORE_EXPRESSIONS).items():
+    for section, texts in (EXPRESSIONS | MORE_EXPRESSIONS | NEIGHBOURS).items():
         written = [e.strip() for line in texts.strip().splitlines() for e in line.split(" | ")]
         for text in dict.fromkeys(written):
             transform = {"type": "expression", "name": "r", "expression": text}
@@ -413,7 +415,7 @@ def _times() -> Iterator[Case]:
     """A body for each value: so one that is refused does not hide the others."""
     time: dict[str, Any]
     dims = {"dimensions": [{"type": "long", "name": "i"}]}
-    for written, values in (TIMES | MORE_TIMES).items():
+    for written, values in (TIMES | MORE_TIMES | TIMES_BESIDE).items():
         for value in values_in(values):
             data = f'{{"i": 1, "t": {value}}}'
             time = {"column": "t", "format": written}

@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from tests.support.druid_neighbours import ENDLESS
+
 # Section, name, and what ``druid_corpus`` makes a body of.
 Asked = tuple[str, str, dict[str, Any]]
 
@@ -390,15 +392,16 @@ def _granularities() -> Iterator[Asked]:
 
 def _metrics() -> Iterator[Asked]:
     hourly = {"rollup": True, "queryGranularity": "HOUR", "segmentGranularity": "DAY"}
-    for kind in METRICS:
-        for value in values_in(VALUES):
-            metric = {"type": kind, "name": "m"} | ({} if kind == "count" else {"fieldName": "v"})
-            data = f'{{"t": 0, "g": "x", "v": {value}}}'
-            asked = {"data": data, "dimensions": {"dimensions": ["g"]}, "metrics": [metric], "granularity": hourly}
-            if kind != "count":
-                yield "metrics of values", f"{kind}: {value}", asked
-            else:
-                yield "metrics of values", f"rows of: {value}", asked | {"dimensions": {"dimensions": ["v"]}}
+    usual = [(kind, value) for kind in METRICS for value in values_in(VALUES)]
+    endless = [(kind, value) for kind in ("longSum", "longMin", "longLast") for value in values_in(ENDLESS)]
+    for kind, value in usual + [pair for pair in endless if pair not in usual]:
+        metric = {"type": kind, "name": "m"} | ({} if kind == "count" else {"fieldName": "v"})
+        data = f'{{"t": 0, "g": "x", "v": {value}}}'
+        asked = {"data": data, "dimensions": {"dimensions": ["g"]}, "metrics": [metric], "granularity": hourly}
+        if kind != "count":
+            yield "metrics of values", f"{kind}: {value}", asked
+        else:
+            yield "metrics of values", f"rows of: {value}", asked | {"dimensions": {"dimensions": ["v"]}}
 
 
 def _delimited() -> Iterator[Asked]:
