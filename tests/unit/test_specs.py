@@ -177,7 +177,7 @@ def test_what_is_stored_parses_to_the_same() -> None:
 def test_every_fault_is_told_at_once_by_its_path() -> None:
     spec = changed(
         ("dataSchema/dataSource", "../etc"),
-        ("dataSchema/timestampSpec/format", "yyyy-MM-dd z"),
+        ("dataSchema/timestampSpec/format", "yyyy-MM-dd b"),
         ("dataSchema/dimensionsSpec", {"dimensions": ["a", {"name": "b", "type": "int"}], "dimensionExclusion": []}),
         ("dataSchema/granularitySpec/segmentGranularity", "FORTNIGHT"),
         ("ioConfig/topic", "a topic"),
