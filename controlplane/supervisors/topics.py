@@ -13,6 +13,8 @@ from typing import Any
 import re2
 
 from controlplane.supervisors.decide import Runs, Thresholds, unhealthy
+from ingestion.specs.java_classes import BadPattern
+from ingestion.specs.java_patterns import translated
 
 TOO_MANY = "TOO_MANY_TOPICS"
 NONE_YET = "WAITING_FOR_TOPICS"
@@ -22,8 +24,13 @@ _WORST_FIRST = ("UNHEALTHY_SUPERVISOR", "UNHEALTHY_TASKS", "RUNNING", "PENDING",
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> Any:
+    """Java's, as ``check_spec`` has tried it out; of a stored spec perhaps one that only RE2 reads."""
     options = re2.Options()
     options.log_errors = False
+    try:
+        pattern, _ = translated(pattern)  # the odd texts that it names can't be a topic's name
+    except BadPattern:
+        pass
     return re2.compile(pattern, options)
 
 

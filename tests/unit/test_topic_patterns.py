@@ -88,6 +88,19 @@ def test_the_whole_of_a_name_is_to_match() -> None:
     assert matching("orders-|old.*", topics) == ["old-orders"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "matched"),
+    [
+        ("[a-c&&[^b]]", ["a", "c"]),  # RE2 alone: one of a, b, c, & and a bracket
+        (r"\p{Lower}", ["a", "b", "c"]),  # RE2 alone: no such class
+        (r"\Qa.b\E", ["a.b"]),
+        ("(?P<x>a)", ["a"]),  # of a stored spec: Java refuses it
+    ],
+)
+def test_patterns_mean_what_java_means(pattern: str, matched: list[str]) -> None:
+    assert matching(pattern, ["a", "b", "c", "B", "a.b", "a-b"]) == matched
+
+
 def test_what_is_true_of_all_topics_is_a_problem_once() -> None:
     silent = Standing(Kind.FAILED, Code.KAFKA_SILENT, "Kafka silent", "")
     failing = Standing(Kind.FAILED, Code.FAILING, "failing", "")

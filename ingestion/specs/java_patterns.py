@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ingestion.decode.java_classes import ESCAPED, LAST, TERMINATORS, BadPattern, Class, of, of_property
+from ingestion.specs.java_classes import ESCAPED, LAST, TERMINATORS, BadPattern, Class, of, of_property
 
 _CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
 _HEXADECIMAL = re.compile(r"x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})")
