@@ -48,7 +48,7 @@ class Merging:
             Fault(4, store, self._kill_a_merge),
             Fault(1.5, store, self._kill_the_application),
             Fault(2.5, api, self._take_out_of_use),
-            Fault(1.5, api, self._delete_for_good),
+            Fault(4, api, self._delete_for_good),
             Fault(1, api, self._replay),
         ]
 
@@ -106,11 +106,14 @@ class Merging:
         if not lanes:
             return ""
         lane = self.chance.choice(lanes)
-        task = {"type": "kill", "dataSource": lane.datasource, "interval": _EVER}
-        # It may run when something is out of use again.
-        until = {"maxUsedStatusLastUpdatedTime": datetime.now(UTC).isoformat()}
-        self.house.api("POST", "/druid/indexer/v1/task", task | until)
+        self._delete_of(lane)
         return f"{lane.kind}: what is not in use is deleted for good"
+
+    def _delete_of(self, lane: Lane) -> str:
+        """The task that does it. It may run when something is out of use again, which it leaves."""
+        until = datetime.now(UTC).isoformat()
+        task = {"type": "kill", "dataSource": lane.datasource, "interval": _EVER, "maxUsedStatusLastUpdatedTime": until}
+        return str(self.house.api("POST", "/druid/indexer/v1/task", task)["task"])
 
     def _replay(self) -> str:
         """All that is in quarantine: it can't be read the second time either."""
@@ -120,14 +123,20 @@ class Merging:
         return f"{lane.kind}: its quarantine is replayed"
 
     def end(self) -> list[str]:
-        """Everything is in use again, and nothing is merged any more; what is wrong with what was."""
+        """Everything is in use again, what merges have replaced is gone, and nothing is merged any more; what is wrong
+        with what was.
+        """
         self._put_back()
         self._wait(lambda: self.jobs()["merges_done"] > 0, "a merge is done")
+        tasks = [self._delete_of(lane) for lane in self.lanes]
+        self._wait(lambda: not {"PENDING", "RUNNING"} & {self.house.status(t) for t in tasks}, "all is deleted")
         for service in (self.house.beat, self.house.worker):
             service.stop()
         if name := self._application():
             self.house.kill_application(name)
-        return [] if self.jobs()["merges_done"] else ["compaction: no merge was done"]
+        jobs = self.jobs()
+        wanted = {"merges_done": "no merge was done", "segments_deleted": "nothing was deleted for good"}
+        return [f"compaction: {what}" for key, what in wanted.items() if not jobs[key]]
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         wait_for(what, condition, 60, lambda: self.house.sql("SELECT state, error FROM compaction_job"))
