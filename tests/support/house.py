@@ -225,18 +225,18 @@ class House:
         wait_for(f"the producer knows {name}", known, 30)
         return name
 
-    def produce(self, topic: str, payloads: Iterable[bytes | None], partition: int = -1) -> int:
-        """Send and wait until the broker has them; returns how many."""
-        count = 0
+    def produce(self, topic: str, payloads: Iterable[bytes | None], partition: int = -1, by: Any = None) -> int:
+        """Send ``by`` a producer of its own or this one, and wait until the broker has them; returns how many."""
+        count, producer = 0, by or self.producer
         for payload in payloads:
             while True:
                 try:
-                    self.producer.produce(topic, value=payload, partition=partition)
+                    producer.produce(topic, value=payload, partition=partition)
                     break
                 except BufferError:
-                    self.producer.poll(0.1)
+                    producer.poll(0.1)
             count += 1
-        assert self.producer.flush(60 * PATIENCE) == 0
+        assert producer.flush(60 * PATIENCE) == 0
         return count
 
     # Specs and tasks

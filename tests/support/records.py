@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from confluent_kafka import Producer
+
 from tests.support.house import PATIENCE, House, wait_for
 
 START = datetime(2025, 6, 1, tzinfo=UTC)
@@ -64,10 +66,15 @@ class Stream:
 
 
 class Endless:
-    """Records that come until it is told to finish. ``first``: the first one's number."""
+    """Records that come until it is told to finish. ``first``: the first one's number.
+
+    Each once, also while the broker is killed: a producer that is not idempotent sends again what had no answer.
+    """
 
     def __init__(self, house: House, topic: str, first: int = 0) -> None:
         self._house, self._topic = house, topic
+        config = {"bootstrap.servers": house.bootstrap, "log_level": 0, "linger.ms": 5, "enable.idempotence": True}
+        self._producer = Producer(config)
         self._records = first
         self._enough = threading.Event()
         self._whole = False
@@ -76,7 +83,7 @@ class Endless:
 
     def _run(self) -> None:
         while not self._enough.wait(0.1):
-            self._house.produce(self._topic, numbered(self._records, self._records + 100))
+            self._house.produce(self._topic, numbered(self._records, self._records + 100), by=self._producer)
             self._records += 100
         self._whole = True
 
