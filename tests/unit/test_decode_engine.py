@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
-from ingestion.decode.engine import Engine
+from ingestion.decode import engine
+from ingestion.decode.engine import RECORDS, Engine
 
 
-@pytest.fixture
-def engine() -> Iterator[Engine]:
+@pytest.fixture(name="locked")
+def locked_engine() -> Iterator[Engine]:
     made = Engine(100_000_000)
     yield made
     made.close()
@@ -50,11 +53,11 @@ def folder(tmp_path: Path) -> Path:
         "LOAD '{folder}/f.duckdb_extension'",
     ],
 )
-def test_nothing_outside_is_reached(engine: Engine, folder: Path, sql: str) -> None:
+def test_nothing_outside_is_reached(locked: Engine, folder: Path, sql: str) -> None:
     """Row 17 of the security checklist: should a grammar let something through, DuckDB refuses it."""
     before = sorted(folder.iterdir())
     with pytest.raises(duckdb.PermissionException, match="disabled"):
-        engine.execute(sql.format(folder=folder))
+        locked.execute(sql.format(folder=folder))
     assert sorted(folder.iterdir()) == before
 
 
@@ -74,7 +77,31 @@ def test_nothing_outside_is_reached(engine: Engine, folder: Path, sql: str) -> N
         "SET TimeZone = 'Asia/Tokyo'",
     ],
 )
-def test_no_setting_can_be_changed(engine: Engine, sql: str) -> None:
+def test_no_setting_can_be_changed(locked: Engine, sql: str) -> None:
     """Row 17 of the security checklist: what is locked stays so."""
     with pytest.raises(duckdb.InvalidInputException, match="the configuration has been locked"):
-        engine.execute(sql)
+        locked.execute(sql)
+
+
+def test_engines_of_one_limit_know_nothing_of_each_other() -> None:
+    """They are connections to one instance: sources, prepared statements, interrupts and ends are each one's own."""
+    one, other = Engine(100_000_000), Engine(100_000_000)
+    doubled = f"SELECT j || j FROM {RECORDS}"
+    said = [e.run(doubled, RECORDS, pa.table({"j": [text]})) for e, text in ((one, "a"), (other, "b"))]
+    assert [table.column(0).to_pylist() for table in said] == [["aa"], ["bb"]]
+    one.interrupt()
+    assert other.run(doubled, RECORDS, pa.table({"j": ["c"]})).column(0).to_pylist() == ["cc"]
+    one.close()
+    assert other.run(doubled, RECORDS, pa.table({"j": ["d"]})).column(0).to_pylist() == ["dd"]
+    other.close()
+
+
+def test_after_an_error_that_ends_an_instance_the_next_engine_has_another() -> None:
+    """DuckDB answers nobody any more after such an error, whichever connection met it."""
+    before = engine._instance(100_000_000, os.getpid())
+    with pytest.raises(duckdb.FatalException), engine._readable_errors():
+        raise duckdb.FatalException("database has been invalidated because of a previous fatal error")
+    assert engine._instance(100_000_000, os.getpid()) is not before
+    with pytest.raises(duckdb.ConversionException), engine._readable_errors():
+        raise duckdb.ConversionException("of one record")
+    assert engine._instance(100_000_000, os.getpid()) is engine._instance(100_000_000, os.getpid())
