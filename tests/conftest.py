@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterator
 
@@ -33,6 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests = Counter(item.path for item in items)
     tests.update({path: 100 for path in tests if path.name in LONG})
     items.sort(key=lambda item: (_turn(item), -tests[item.path] if _turn(item) > 1 else 0))
+
+
+def pytest_collection_finish() -> None:
+    """All tests and all that they import stay until the end: the collector need not go through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _turn(item: pytest.Item) -> int:

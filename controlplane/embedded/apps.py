@@ -106,6 +106,8 @@ class Web(Service):
         super().__init__(home, name)
         self.port = port
         self._environment = env
+        # One: to make it takes as long as twenty questions. Nothing is kept open: the process may have been another's.
+        self._http = httpx2.Client(timeout=5.0, trust_env=False, headers={"Connection": "close"})
 
     @property
     def url(self) -> str:
@@ -119,7 +121,7 @@ class Web(Service):
 
     def _is_ready(self) -> bool:
         try:
-            return httpx2.get(f"{self.url}/healthz", timeout=5.0, trust_env=False).status_code == 200
+            return self._http.get(f"{self.url}/healthz").status_code == 200
         except httpx2.HTTPError:
             return False
 
