@@ -42,7 +42,7 @@ def read_records(user: User, draft: Draft) -> Sample:
     _, answer = take_sample(
         user=user, document=request, team_name=draft.team.name, wanted="records", most_bytes=MOST_BYTES
     )
-    return samples.keep(draft, answer.kept, answer.stopped_by)
+    return samples.keep(draft, answer)
 
 
 def records_of(user: User, draft: Draft) -> Sample:
@@ -84,7 +84,7 @@ def outlook_from(user: User, draft: Draft, spec: SamplerSpec, answer: SampleAnsw
     """Of what ``rows_of`` has answered."""
     io_config = spec.order.io_config
     granularity = spec.order.data_schema.granularitySpec.segmentGranularity
-    return outlook(records_of(user, draft).records, answer, io_config.taskCount * io_config.replicas, granularity)
+    return outlook(records_of(user, draft).arrived, answer, io_config.taskCount * io_config.replicas, granularity)
 
 
 def dry_run_of(user: User, draft: Draft) -> DryRun:

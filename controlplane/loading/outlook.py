@@ -1,16 +1,16 @@
 """What a spec will write, judged by its sample: pure.
 
-A rate is read off the records' own times in Kafka. All of it is what the newest records suggest, no promise.
+A rate is what came within a minute, an hour or a day: the newest records may be one burst, and say none. All of it is
+what they suggest, no promise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ingestion.specs import AnyGranularity
-from ingestion.specs.sampling import STORED, KeptRecord, SampleAnswer
+from ingestion.specs.sampling import STORED, Arrived, SampleAnswer
 
 A_MINUTE_S = 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,6 +22,7 @@ INDEXER_ROWS_PER_S = 50_000
 class Outlook:
     """None where the sample does not tell."""
 
+    arrived: Arrived | None
     records_per_s: float | None
     stored_share: float | None  # of the records, those that become part of a row
     rollup_ratio: float | None  # records to a row; None without rollup
@@ -32,9 +33,9 @@ class Outlook:
     task_count: int
 
 
-def outlook(kept: Sequence[KeptRecord], answer: SampleAnswer, task_count: int, granularity: AnyGranularity) -> Outlook:
+def outlook(arrived: Arrived | None, answer: SampleAnswer, task_count: int, granularity: AnyGranularity) -> Outlook:
     """``granularity``: of segments."""
-    rate = rate_of(kept)
+    rate = None if arrived is None else arrived.per_s
     stored = sum(record.outcome in STORED for record in answer.records)
     share = stored / len(answer.records) if answer.records else None
     rows = stored if answer.rollup is None else len(answer.rollup)
@@ -43,6 +44,7 @@ def outlook(kept: Sequence[KeptRecord], answer: SampleAnswer, task_count: int, g
     if rate is not None and share is not None and stored:
         per_minute = round(rate * A_MINUTE_S * share * rows / stored)
     return Outlook(
+        arrived=arrived,
         records_per_s=rate,
         stored_share=share,
         rollup_ratio=ratio,
@@ -52,28 +54,6 @@ def outlook(kept: Sequence[KeptRecord], answer: SampleAnswer, task_count: int, g
         indexers_needed=None if rate is None else max(1, -(-int(rate) // INDEXER_ROWS_PER_S)),
         task_count=task_count,
     )
-
-
-def rate_of(kept: Sequence[KeptRecord]) -> float | None:
-    """Records a second of the topic: of each partition its newest records over the time between the first and the last.
-
-    None without two records of one partition that differ in time.
-    """
-    rates = [rate for times in _by_partition(kept).values() if (rate := _rate(times)) is not None]
-    return sum(rates) if rates else None
-
-
-def _by_partition(kept: Iterable[KeptRecord]) -> dict[int, list[int]]:
-    times: dict[int, list[int]] = {}
-    for record in kept:
-        if record.timestamp_ms is not None:
-            times.setdefault(record.partition, []).append(record.timestamp_ms)
-    return times
-
-
-def _rate(times: list[int]) -> float | None:
-    taken_ms = max(times) - min(times)
-    return (len(times) - 1) * 1000 / taken_ms if taken_ms > 0 else None
 
 
 def _segments(answer: SampleAnswer, granularity: AnyGranularity) -> int:

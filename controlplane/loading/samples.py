@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.loading.models import Draft
-from ingestion.specs.sampling import KeptRecord
+from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
 
 KEPT_S = 3600
 MOST_RECORDS = 500
@@ -31,13 +31,14 @@ class Sample:
     records: list[KeptRecord]
     read_at: datetime
     stopped_by: str  # why there are fewer than there could be: "time", "bytes", or empty
+    arrived: Arrived | None  # how many had come of late when they were read
 
 
-def keep(draft: Draft, records: list[KeptRecord], stopped_by: str) -> Sample:
+def keep(draft: Draft, answer: SampleAnswer) -> Sample:
     """Instead of those that there were."""
-    sample = Sample(records, timezone.now(), stopped_by)
-    written = [record.model_dump(mode="json") for record in records]
-    text = json.dumps({"records": written, "read_at": sample.read_at.isoformat(), "stopped_by": stopped_by})
+    sample = Sample(answer.kept, timezone.now(), answer.stopped_by, answer.arrived)
+    told = answer.model_dump_json(include={"kept", "stopped_by", "arrived"})
+    text = json.dumps({"read_at": sample.read_at.isoformat(), "answer": told})
     packed = base64.b64encode(zlib.compress(text.encode(), 1)).decode()
     cache.set(_key(draft), seal({"sample": packed}), KEPT_S)
     return sample
@@ -53,8 +54,8 @@ def kept(draft: Draft) -> Sample | None:
     except SecretsLost:
         return None
     told: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
-    records = [KeptRecord.model_validate(record) for record in told["records"]]
-    return Sample(records, datetime.fromisoformat(told["read_at"]), told["stopped_by"])
+    answer = SampleAnswer.model_validate_json(told["answer"])
+    return Sample(answer.kept, datetime.fromisoformat(told["read_at"]), answer.stopped_by, answer.arrived)
 
 
 def forget(draft: Draft) -> None:
@@ -63,4 +64,4 @@ def forget(draft: Draft) -> None:
 
 
 def _key(draft: Draft) -> str:
-    return f"load-sample:{draft.pk}"
+    return f"load-records:{draft.pk}"

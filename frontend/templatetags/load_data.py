@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from controlplane.loading.profile import FieldProfile
 from frontend.templatetags.headgate import duration
+from ingestion.specs.sampling import Arrived
 
 register = template.Library()
 MOST_SHOWN = 200  # fields that a table of them shows
@@ -69,6 +70,12 @@ def percent(share: float) -> str:
 def span(milliseconds: int) -> str:
     """A length of time."""
     return "less than a second" if milliseconds < 1000 else duration(timedelta(seconds=milliseconds // 1000))
+
+
+@register.filter
+def window(arrived: Arrived) -> str:
+    """Of which records were counted."""
+    return {60: "minute", 3600: "hour", 86_400: "day"}[arrived.window_s]
 
 
 @register.filter

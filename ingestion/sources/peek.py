@@ -7,7 +7,7 @@ where a transaction is open the topic ends. Looking at the last records, offsets
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -47,6 +47,7 @@ class Peek:
     messages: list[Any] = field(default_factory=list)
     stopped_by: Literal["", "time", "bytes"] = ""  # ``time`` or ``bytes`` if there would be more
     size_bytes: int = 0
+    came: dict[int, int] = field(default_factory=dict)  # by window, as it was asked for: how many came within it
 
 
 @dataclass(frozen=True)
@@ -85,17 +86,33 @@ class TopicAsked:
     log: dict[int, Span]  # start and end of what there is to read in every partition
 
 
-def peek(place: Place, *, earliest: bool, limits: Limits) -> Peek:
-    """The topic's first records, or its last, of all partitions alike. Raises ``NoSuchTopic``, ``SourceProblem``."""
+def peek(place: Place, *, earliest: bool, limits: Limits, windows_s: Sequence[int] = ()) -> Peek:
+    """The topic's first records, or its last, of all partitions alike. Raises ``NoSuchTopic``, ``SourceProblem``.
+
+    ``windows_s``: how many seconds, up to now, the records are counted of that came within them, by Kafka's times.
+    """
     properties, topic = place.properties, place.topic
-    log = asking(place, limits, lambda admin, partitions: None)[0].log
+
+    def begins(admin: AdminClient, partitions: list[TopicPartition]) -> dict[int, dict[int, int]]:
+        now_ms = time.time_ns() // 1_000_000
+        specs = {window: OffsetSpec.for_timestamp(now_ms - window * 1000) for window in windows_s}
+        return {window: listed(admin, partitions, spec, place.isolation, limits) for window, spec in specs.items()}
+
+    asked, begun = asking(place, limits, begins)
+    log = asked.log
     shares = shared_out({p: end - start for p, (start, end) in log.items()}, limits.rows)
     try:
         peeked = _Reader(properties, topic, place.isolation, log, shares, earliest, limits).read()
     except KafkaException as error:
         raise SourceProblem(f"Reading {topic}: {error.args[0].str()}") from None
     peeked.messages.sort(key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
+    peeked.came = {window: _came(log, at) for window, at in begun.items()}
     return peeked
+
+
+def _came(log: Mapping[int, Span], begun: Mapping[int, int]) -> int:
+    """How many offsets there are from these on; -1 of a partition says that it has no record so young."""
+    return sum(max(0, end - max(start, begun[p])) for p, (start, end) in log.items() if begun[p] >= 0)
 
 
 def asking(place: Place, limits: Limits, ask: Callable[[AdminClient, list[TopicPartition]], T]) -> tuple[TopicAsked, T]:

@@ -19,6 +19,7 @@ MOST_ROWS = 1000
 SHOWN_BYTES = 16 * 1024  # of a key or a payload
 MOST_INPUT_BYTES = 16 * 1024 * 1024
 MOST_ANSWER_BYTES = 4 * 1024 * 1024
+WINDOWS_S = (60, 3600, 86_400)  # within which it is counted what came: a burst is no rate, and its topic may be quiet
 
 Outcome = Literal["raw", "stored", "processed_with_error", "filtered", "outside_window", "tombstone", "unparseable"]
 STORED = ("stored", "processed_with_error")
@@ -94,6 +95,17 @@ class SampledRecord(Message):
     row: dict[str, Any] | None = None
 
 
+class Arrived(Message):
+    """How many records came into a topic within the last so many seconds, by their times in Kafka."""
+
+    records: int
+    window_s: int
+
+    @property
+    def per_s(self) -> float:
+        return self.records / self.window_s
+
+
 class RolledUpRow(Message):
     """A row that equal ones of the sample became."""
 
@@ -135,6 +147,9 @@ class SampleAnswer(Message):
 
     failure: SampleFailure | None = None
     kept: list[KeptRecord] = Field(default_factory=list)
+    arrived: Arrived | None = (
+        None  # within the shortest of ``WINDOWS_S`` that any record came in; None: in none of them
+    )
     formats: list[FormatGuess] = Field(default_factory=list)  # the likeliest first
     times: list[TimeGuess] = Field(default_factory=list)  # the best first
     records: list[SampledRecord] = Field(default_factory=list)

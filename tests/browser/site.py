@@ -40,7 +40,7 @@ from controlplane.teams.links import LINK_LIFE, digest_of
 from controlplane.teams.models import ApiToken, Invitation, LinkInvitation, PasswordLink, Role, Team, User
 from controlplane.teams.roles import Scope
 from ingestion.specs import parse_supervisor_spec
-from ingestion.specs.sampling import KeptRecord
+from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
 from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.alerting import alerting
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_cast, spec_for, sum_intervals
@@ -88,7 +88,7 @@ class Site:
             KeptRecord.model_construct(partition=0, offset=n, timestamp_ms=DRAFTED_MS + n * 1000, payload=payload)
             for n, payload in enumerate(DRAFTED)
         ]
-        samples.keep(draft, records, "")
+        samples.keep(draft, SampleAnswer.model_construct(kept=records, arrived=Arrived(records=3, window_s=60)))
         return draft
 
     def quarantined(self, **wanted: Any) -> list[QuarantinedRecord]:

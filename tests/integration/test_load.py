@@ -18,7 +18,7 @@ from controlplane.loading.models import Draft
 from controlplane.loading.services import KEPT_FOR, MOST_DRAFTS, drop_old_drafts
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
-from ingestion.specs.sampling import KeptRecord
+from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.house import House
 from tests.support.records import numbered
@@ -61,7 +61,7 @@ def with_records(draft: Draft, payloads: list[bytes | None] = PAYLOADS) -> Draft
         KeptRecord.model_construct(partition=0, offset=i, timestamp_ms=NOON_MS + 1000 * i, payload=p)
         for i, p in enumerate(payloads)
     ]
-    samples.keep(draft, records, "")
+    samples.keep(draft, SampleAnswer.model_construct(kept=records, arrived=Arrived(records=60, window_s=60)))
     return draft
 
 
@@ -108,7 +108,7 @@ def test_another_topic_forgets_the_records_and_another_column_does_not(owner: Cl
 
 def test_records_are_kept_sealed(owner: Client) -> None:
     draft = with_records(begin(owner), [CANARY.encode()])
-    stored = cache.get(f"load-sample:{draft.pk}")
+    stored = cache.get(f"load-records:{draft.pk}")
     assert CANARY not in stored
     assert unseal(stored)
     kept = samples.kept(draft)
@@ -177,17 +177,19 @@ def test_formats_times_rows_and_the_outlook(owner: Client) -> None:
     assert [p["null_share"] for p in rows["profiles"] if p["name"] == "id"] == [0.0]
     assert [n["nodes"] for n in rows["nested"]] == [["from", "city"]]
     outlook = get(owner, draft, "outlook/")
-    assert outlook["records_per_s"] == 1.0
+    assert (outlook["arrived"], outlook["records_per_s"]) == ({"records": 60, "window_s": 60}, 1.0)
     assert (outlook["rows_per_minute"], outlook["segments"], outlook["task_count"]) == (round(60 * 8 / 11), 2, 2)
     assert outlook["bytes_per_minute"] > 0
 
 
 def test_an_empty_topic(owner: Client) -> None:
-    draft = with_records(begin(owner, {"document": document(inputFormat={"type": "json"})}), [])
+    draft = begin(owner, {"document": document(inputFormat={"type": "json"})})
+    samples.keep(draft, SampleAnswer())
     assert get(owner, draft, "formats/") == {"formats": []}
     assert get(owner, draft, "times/") == {"times": []}
     assert get(owner, draft, "rows/")["records"] == []
-    assert get(owner, draft, "outlook/")["rows_per_minute"] is None
+    outlook = get(owner, draft, "outlook/")
+    assert (outlook["arrived"], outlook["records_per_s"], outlook["rows_per_minute"]) == (None, None, None)
 
 
 def test_a_fault_of_the_spec_is_told_at_its_place(owner: Client) -> None:
@@ -389,4 +391,6 @@ def test_a_topic_s_newest_records_on_the_running_site(house: House) -> None:
     assert house.api("GET", f"{DRAFTS}{draft}/formats/")["formats"][0]["input_format"] == {"type": "json"}
     assert house.api("GET", f"{DRAFTS}{draft}/times/")["times"][0]["column"]
     assert house.api("GET", f"{DRAFTS}{draft}/rows/")["outcomes"] == {"stored": 500}
+    outlook = house.api("GET", f"{DRAFTS}{draft}/outlook/")
+    assert (outlook["arrived"], outlook["records_per_s"]) == ({"records": 700, "window_s": 60}, 700 / 60)
     assert house.sql("SELECT count(*) FROM datasources_datasource WHERE name = %s", topic) == [(0,)]

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from controlplane.loading import samples
-from ingestion.specs.sampling import KeptRecord
+from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
 from tests.integration.test_load import NOON_MS, begin, document, with_records
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
@@ -56,7 +56,7 @@ def test_the_newest_records_are_shown_with_key_headers_and_time(pages: Client, o
     one = KeptRecord.model_construct(
         partition=3, offset=41, timestamp_ms=NOON_MS, key=b"o-1", headers=headers, payload=b"{}"
     )
-    samples.keep(draft, [one], "")
+    samples.keep(draft, SampleAnswer.model_construct(kept=[one]))
     shown = parsed(pages.get(f"/load/{draft.pk}/topic/")).one("td", class_="preview-record").text
     assert shown == (
         "partition 3, offset 41, 2026-01-31 12:00:00 UTC, key o-1 headers trace 4711, empty empty, none null {}"
@@ -67,3 +67,21 @@ def test_without_records_the_review_changes_nothing_that_comes_from_them(pages: 
     page = parsed(pages.get(f"/load/{begin(owner).pk}/review/"))
     parts = {part.attributes["data-part"]: len(part.all("form")) for part in page.all("section", class_="review-part")}
     assert parts == {"connection": 1, "topic": 1, "parse": 0, "time": 1, "transform": 1, "schema": 0, "reading": 1}
+
+
+@pytest.mark.parametrize(
+    ("arrived", "told"),
+    [
+        (Arrived(records=336_776, window_s=3600), "336,776 records in the last hour, 94 a second"),
+        (Arrived(records=1, window_s=60), "1 record in the last minute, 0.017 a second"),
+        (None, "none in the last day"),
+    ],
+)
+def test_the_review_says_how_many_came_within_which_time(
+    pages: Client, owner: Client, arrived: Arrived | None, told: str
+) -> None:
+    draft = begin(owner, {"document": document(inputFormat={"type": "json"})})
+    one = KeptRecord.model_construct(partition=0, offset=0, timestamp_ms=NOON_MS, payload=b"{}")
+    samples.keep(draft, SampleAnswer.model_construct(kept=[one], arrived=arrived))
+    page = parsed(pages.get(f"/load/{draft.pk}/review/"))
+    assert [dl.all("dd")[0].text for dl in page.all("dl") if "Came in" in dl.text] == [told]

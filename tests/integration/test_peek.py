@@ -118,6 +118,19 @@ def test_records_that_were_deleted_are_not_waited_for(house: House) -> None:
     assert values(look(house, topic, 100)) == values(look(house, topic, 100, earliest=False)) == list(range(15, 20))
 
 
+def test_how_many_came_within_a_window_is_counted_by_their_times(house: House) -> None:
+    """Of partition 0 five came an hour ago, of partition 1 forty within one millisecond, just now."""
+    topic = house.topic("peek", 3)
+    now_ms = time.time_ns() // 1_000_000
+    for partition, count, ago_s in ((0, 5, 3_600), (0, 2, 30), (1, 40, 1)):
+        for n in range(count):
+            house.producer.produce(topic, str(n).encode(), partition=partition, timestamp=now_ms - ago_s * 1000)
+    assert house.producer.flush(30) == 0
+    place = Place({"bootstrap.servers": house.bootstrap}, topic, HERE)
+    limits = Limits(3, MUCH, time.monotonic() + 30)
+    assert peek(place, earliest=False, limits=limits, windows_s=(60, 7200)).came == {60: 42, 7200: 47}
+
+
 def test_an_empty_topic_has_none(house: House) -> None:
     found = look(house, house.topic("peek", 3), 10)
     assert (found.messages, found.stopped_by) == ([], "")

@@ -10,11 +10,11 @@ import pytest
 from controlplane.common.errors import InvalidInput
 from controlplane.loading.documents import apart, kept_secrets, nested, put, whole
 from controlplane.loading.dry_run import compared
-from controlplane.loading.outlook import INDEXER_ROWS_PER_S, outlook, rate_of
+from controlplane.loading.outlook import INDEXER_ROWS_PER_S, outlook
 from controlplane.loading.profile import MOST_NESTED, nested_fields, profiles
 from ingestion.specs import Granularity
 from ingestion.specs.protocol import Column
-from ingestion.specs.sampling import KeptRecord, RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.sampling import Arrived, RolledUpRow, SampleAnswer, SampledRecord
 
 PASSWORD = {"sasl.username": "u", "sasl.password": "canary"}
 SERVERS = {"bootstrap.servers": "kafka:9092"}
@@ -117,25 +117,6 @@ def test_very_many_and_very_deep_fields_are_bounded() -> None:
     assert len(nested_fields([{"x": {"y": "v" * 9000}}])[0].example) < 100
 
 
-def kept(partition: int, *times_ms: int) -> list[KeptRecord]:
-    return [KeptRecord(partition=partition, offset=i, timestamp_ms=t) for i, t in enumerate(times_ms)]
-
-
-@pytest.mark.parametrize(
-    ("records", "rate"),
-    [
-        ([], None),
-        (kept(0, 5), None),
-        (kept(0, 5, 5), None),
-        (kept(0, 0, 500, 1000), 2.0),
-        (kept(0, 0, 1000) + kept(1, 0, 500, 1000), 3.0),
-        ([KeptRecord(partition=0, offset=0)], None),
-    ],
-)
-def test_the_rate_of_a_topic(records: list[KeptRecord], rate: float | None) -> None:
-    assert rate_of(records) == rate
-
-
 def stored(time_ms: int, **row: Any) -> SampledRecord:
     return SampledRecord(outcome="stored", row={"__time": time_ms, **row})
 
@@ -143,17 +124,18 @@ def stored(time_ms: int, **row: Any) -> SampledRecord:
 def test_what_a_first_minute_writes() -> None:
     records = [stored(t) for t in (0, 1000, 2000)] + [SampledRecord(outcome="filtered")]
     answer = SampleAnswer(records=records, stored_bytes=300)
-    told = outlook(kept(0, 0, 1000, 2000, 3000), answer, 2, Granularity.HOUR)
+    each_second = Arrived(records=60, window_s=60)
+    told = outlook(each_second, answer, 2, Granularity.HOUR)
     assert (told.records_per_s, told.stored_share, told.rollup_ratio) == (1.0, 0.75, None)
     assert (told.rows_per_minute, told.bytes_per_minute, told.segments) == (45, 4500, 2)
     assert told.indexers_needed == 1
     merged = answer.model_copy(update={"rollup": [RolledUpRow(row={}, records=[0, 1, 2])]})
-    rolled = outlook(kept(0, 0, 1000, 2000, 3000), merged, 1, Granularity.SECOND)
+    rolled = outlook(each_second, merged, 1, Granularity.SECOND)
     assert (rolled.rollup_ratio, rolled.rows_per_minute, rolled.segments) == (3.0, 15, 3)
 
 
 def test_an_empty_sample_promises_nothing() -> None:
-    told = outlook([], SampleAnswer(), 1, Granularity.DAY)
+    told = outlook(None, SampleAnswer(), 1, Granularity.DAY)
     assert (told.rows_per_minute, told.bytes_per_minute, told.segments, told.indexers_needed) == (
         None,
         None,
@@ -163,8 +145,16 @@ def test_an_empty_sample_promises_nothing() -> None:
 
 
 def test_a_fast_topic_needs_more_indexers() -> None:
-    fast = kept(0, 0, 1) * (INDEXER_ROWS_PER_S // 500)
+    fast = Arrived(records=60 * 3 * INDEXER_ROWS_PER_S + 60, window_s=60)
     assert outlook(fast, SampleAnswer(), 1, Granularity.DAY).indexers_needed == 4
+
+
+def test_a_burst_is_told_over_the_window_that_it_came_in() -> None:
+    """What the demo writes within two seconds needs no five indexers, and makes no millions of rows a minute."""
+    answer = SampleAnswer(records=[stored(0)], stored_bytes=10)
+    told = outlook(Arrived(records=336_776, window_s=3600), answer, 1, Granularity.DAY)
+    assert (told.rows_per_minute, told.indexers_needed) == (5613, 1)
+    assert told.records_per_s == pytest.approx(93.5, abs=0.1)
 
 
 def test_a_change_is_told_by_record() -> None:

@@ -66,7 +66,7 @@ def _to_keep(order: SampleOrder, records: Records) -> SampleAnswer:
             kept.append(record)
             left -= size
     stopped_by = records.stopped_by if len(kept) == len(records) else "bytes"
-    return SampleAnswer.model_construct(kept=kept, stopped_by=stopped_by)
+    return SampleAnswer.model_construct(kept=kept, stopped_by=stopped_by, arrived=records.arrived)
 
 
 def _formats(order: SampleOrder, records: Records) -> SampleAnswer:

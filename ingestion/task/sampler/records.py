@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ingestion.decode import Envelope
 from ingestion.sources.peek import Limits, Place, peek
 from ingestion.sources.topic import admissible
-from ingestion.specs.sampling import SHOWN_BYTES, Bytes, KeptRecord, SampleOrder
+from ingestion.specs.sampling import SHOWN_BYTES, WINDOWS_S, Arrived, Bytes, KeptRecord, SampleOrder
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -26,6 +26,7 @@ class Records:
     topic: str
     places: list[tuple[int | None, int | None]]  # partition and offset, of what comes from a topic
     stopped_by: Literal["", "time", "bytes"] = ""
+    arrived: Arrived | None = None
 
     def __len__(self) -> int:
         return len(self.payloads)
@@ -94,7 +95,8 @@ def _from_topic(order: SampleOrder) -> Records:
     limits = Limits(order.rows, order.most_bytes, time.monotonic() + order.timeout_ms / 1000)
     properties = admissible(order.consumer_properties, order.address_policy)
     place = Place(properties, io_config.topic, order.address_policy, io_config.isolation)
-    peeked = peek(place, earliest=io_config.useEarliestOffset, limits=limits)
+    windows_s = WINDOWS_S if order.wanted == "records" else ()
+    peeked = peek(place, earliest=io_config.useEarliestOffset, limits=limits, windows_s=windows_s)
     messages = peeked.messages
     return Records(
         payloads=[m.value() for m in messages],
@@ -104,6 +106,7 @@ def _from_topic(order: SampleOrder) -> Records:
         topic=io_config.topic,
         places=[(m.partition(), m.offset()) for m in messages],
         stopped_by=peeked.stopped_by,
+        arrived=next((Arrived(records=n, window_s=window) for window, n in peeked.came.items() if n), None),
     )
 
 

@@ -111,9 +111,15 @@ class TriedSerializer(SampleSerializer, FieldsSerializer):
     """For OpenAPI: the sampler's answer, and what the fields are like."""
 
 
+class ArrivedSerializer(serializers.Serializer[Any]):
+    records = serializers.IntegerField()
+    window_s = serializers.IntegerField(help_text="How many seconds they came within: 60, 3600 or 86400.")
+
+
 class OutlookSerializer(serializers.Serializer[Any]):
     """Judged by the sample; null where it does not tell."""
 
+    arrived = ArrivedSerializer(allow_null=True, help_text="How many records had come when the sample was read.")
     records_per_s = serializers.FloatField(allow_null=True)
     stored_share = serializers.FloatField(allow_null=True)
     rollup_ratio = serializers.FloatField(allow_null=True, help_text="Records to a row.")
