@@ -23,6 +23,10 @@ class Resolution:
     seconds: int
     kept: timedelta | None  # None, as long as the setting says
 
+    @property
+    def length(self) -> timedelta:
+        return timedelta(seconds=self.seconds)
+
 
 RESOLUTIONS = (
     Resolution("5s", 5, timedelta(hours=2)),
@@ -48,15 +52,18 @@ def keep(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: i
     by_number = [lags.get(partition, 0) for partition in range(max(lags, default=-1) + 1)]
     seen: list[Any] = [now, sum(by_number) + more, by_number, in_flight]
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP_ONE, [source.pk, FINEST.seconds, begin_of(now, FINEST), *seen, source.pk])
+        cursor.execute(_KEEP_ONE, [source.pk, FINEST.seconds, begin_of(now, FINEST.length), *seen, source.pk])
         if cursor.rowcount:
             for coarser in RESOLUTIONS[1:]:
-                cursor.execute(_KEEP_LARGEST, [source.pk, coarser.seconds, begin_of(now, coarser), *seen, source.pk])
+                cursor.execute(
+                    _KEEP_LARGEST, [source.pk, coarser.seconds, begin_of(now, coarser.length), *seen, source.pk]
+                )
 
 
-def begin_of(time: datetime, resolution: Resolution) -> datetime:
-    """Where the stretch begins that ``time`` lies in."""
-    return datetime.fromtimestamp(time.timestamp() // resolution.seconds * resolution.seconds, UTC)
+def begin_of(time: datetime, stretch: timedelta) -> datetime:
+    """Where the stretch of this length begins that ``time`` lies in."""
+    seconds = stretch.total_seconds()
+    return datetime.fromtimestamp(time.timestamp() // seconds * seconds, UTC)
 
 
 _INSERT = """

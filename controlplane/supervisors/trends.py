@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from controlplane.segments.models import LagSample
+from controlplane.segments.selectors.per_second import per_second
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.standings import sources_read_by
 
 MINUTES = 60
 _FRESH_MINUTES = 3  # what was seen longer ago is no "now"
+_LONGEST_GAP = timedelta(minutes=3)  # where nobody looked for longer, no rate is known
 
 
 @dataclass(frozen=True)
@@ -44,22 +46,19 @@ def trends(supervisors: Sequence[Supervisor]) -> dict[str, Trend]:
     """By supervisor: of those that have read something. Two statements, however many they are."""
     sources = {pk: source.pk for pk, source in sources_read_by(supervisors).items()}
     since = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
-    samples: dict[int, list[tuple[datetime, int, int]]] = {}
+    samples: dict[int, list[LagSample]] = {}
     found = LagSample.objects.filter(source__in=sources.values(), resolution_s=60, at__gte=since)
-    for source, at, lag, processed in found.order_by("at").values_list("source_id", "at", "lag", "processed"):
-        samples.setdefault(source, []).append((at, lag, processed))
+    for sample in found.order_by("at").only("source_id", "at", "observed_at", "lag", "processed"):
+        samples.setdefault(sample.source_id, []).append(sample)
     return {pk: _trend(samples.get(source, []), since) for pk, source in sources.items()}
 
 
-def _trend(samples: list[tuple[datetime, int, int]], since: datetime) -> Trend:
+def _trend(samples: Sequence[LagSample], since: datetime) -> Trend:
     lag: list[float | None] = [None] * MINUTES
     rate: list[float | None] = [None] * MINUTES
-    before: tuple[datetime, int] | None = None
-    for at, behind, processed in samples:
-        minute = int((at - since).total_seconds() // 60)
+    rates = per_second([(sample.observed_at, sample.processed) for sample in samples], _LONGEST_GAP)
+    for sample, per_s in zip(samples, rates, strict=True):
+        minute = int((sample.at - since).total_seconds() // 60)
         if 0 <= minute < MINUTES:
-            lag[minute] = behind
-            if before is not None and at - before[0] <= timedelta(minutes=3):
-                rate[minute] = max(0, processed - before[1]) / (at - before[0]).total_seconds()
-        before = at, processed
+            lag[minute], rate[minute] = sample.lag, per_s
     return Trend(lag, rate)

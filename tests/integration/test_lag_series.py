@@ -77,20 +77,21 @@ def test_what_is_old_is_dropped_by_its_resolution(source: Source) -> None:
 def test_rates_are_differences_and_a_gap_has_none(source: Source) -> None:
     end = timezone.now()
     begin = end - timedelta(minutes=2)
-    sample(source, begin - timedelta(seconds=5), processed=100)
-    sample(source, begin, processed=600, redelivered=10, lag=7)
-    sample(source, begin + timedelta(seconds=5), processed=700, redelivered=10)
-    sample(source, begin + timedelta(seconds=60), processed=900)
+    for n in range(13):
+        sample(source, begin - timedelta(seconds=5 * n), processed=6600 - n * 500, redelivered=60, lag=7 + n)
+    sample(source, begin + timedelta(seconds=5), processed=1100 + 60 * 101, redelivered=120)
+    sample(source, begin + timedelta(seconds=60), processed=9000, redelivered=130)
     points = lag_series(Source.objects.filter(pk=source.pk), start=begin, end=end).points
-    assert [p.processed_per_s for p in points] == [100, 20, None]
-    assert (points[0].redelivered_per_s, points[0].lag) == (2, 7)
+    assert [p.processed_per_s for p in points] == [100, 101, None]
+    assert [p.redelivered_per_s for p in points] == [0, 1, None]
+    assert points[0].lag == 7
 
 
 def test_two_topics_of_one_name_are_one_series_without_a_rate_between_them(source: Source) -> None:
     now = timezone.now()
     again = make_source("lagging", "topic-id-2")
     sample(source, now - timedelta(seconds=20), processed=500, lag=1)
-    sample(again, now - timedelta(seconds=15), lag=2)
+    sample(again, now - timedelta(seconds=15), processed=900, lag=2)
     series = lag_series(Source.objects.filter(group=source.group))
     assert [(p.lag, p.processed_per_s) for p in series.points] == [(1, None), (2, None)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,11 +13,13 @@ from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import LagSample, QuarantinedRecord, Source, SourceEvent
+from controlplane.segments.selectors import days_of, lag_trends
 from controlplane.supervisors import services
 from controlplane.supervisors.models import State, Supervisor
 from controlplane.supervisors.overview import overview
 from controlplane.supervisors.standing import Kind
 from controlplane.supervisors.standings import standing
+from controlplane.supervisors.trends import trends
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import User
 from ingestion.specs.causes import cause_of
@@ -84,6 +86,51 @@ def test_a_supervisor_is_said_to_be_as_its_page_says(cast: Cast, viewer: User) -
     problem = next(p for p in overview(viewer).problems if p.subject == "supervisor")
     said = standing(viewer, Supervisor.objects.get())
     assert (problem.kind, problem.code, problem.text) == (Kind.FAILED, said.code, said.text)
+
+
+def look(source: Source, at: datetime, processed: int, *, resolution_s: int = 60, lag: int = 0) -> None:
+    LagSample.objects.create(
+        source=source, resolution_s=resolution_s, at=at, observed_at=at, lag=lag, partitions=[], in_flight=0,
+        processed=processed, redelivered=0,
+    )  # fmt: skip
+
+
+def test_the_stretch_that_is_not_over_has_the_rate_that_it_has_so_far(cast: Cast, viewer: User) -> None:
+    """Ten a second: a minute's row has its last look."""
+    begin = datetime(2026, 1, 31, 11, 50, tzinfo=UTC)
+    for minute in range(13):
+        look(cast.source, begin + timedelta(minutes=minute), 600 * (minute + 1) if minute < 12 else 600 * 12 + 300)
+    points = days_of({cast.source.pk: "alpha"}, begin + timedelta(minutes=12, seconds=30))["alpha"]
+    assert [point.records_per_s for point in points] == [10, 10]
+
+
+def test_what_was_stored_while_nobody_looked_is_of_no_stretch(cast: Cast, viewer: User) -> None:
+    now = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+    for minutes_ago, processed in ((300, 1200), (299, 1800), (21, 900_000), (20, 900_600)):
+        look(cast.source, now - timedelta(minutes=minutes_ago), processed)
+    points = days_of({cast.source.pk: "alpha"}, now)["alpha"]
+    assert [point.records_per_s for point in points] == [3.0, 0.0, 1.0], "the first look's is all new, too"
+
+
+def test_the_rate_of_now_is_over_a_minute_even_right_after_a_burst(cast: Cast, viewer: User) -> None:
+    now = timezone.now()
+    look(cast.source, now - timedelta(seconds=5), 0, resolution_s=5)
+    look(cast.source, now, 210_000, resolution_s=5)
+    assert overview(viewer).records_per_s == 3500
+    [trend] = lag_trends([cast.source.pk]).values()
+    assert (trend.records_per_s, trend.over) == (3500, timedelta(seconds=5))
+
+
+def test_a_minute_that_has_just_begun_is_no_minute(cast: Cast) -> None:
+    """Published three seconds after a minute's end: the list says what came within the minute before."""
+    minute = timezone.now().replace(second=0, microsecond=0)
+    for n, (seen_s, processed) in enumerate(((-62, 600), (-2, 1200), (3, 51_200))):
+        LagSample.objects.create(
+            source=cast.source, resolution_s=60, at=minute - timedelta(minutes=2 - n), lag=0, partitions=[],
+            observed_at=minute + timedelta(seconds=seen_s), in_flight=0, processed=processed, redelivered=0,
+        )  # fmt: skip
+    [trend] = trends([cast.supervisor]).values()
+    assert trend.rate_now == pytest.approx((51_200 - 600) / 65)
 
 
 def test_the_day_sums_all_sources(cast: Cast, viewer: User) -> None:

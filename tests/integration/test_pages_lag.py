@@ -43,12 +43,12 @@ def sample(cast: Cast, minutes_ago: float, lag: int, processed: int) -> int:
 
 
 def test_the_charts_data(viewer: Client, cast: Cast) -> None:
-    first = sample(cast, 10, 400, 100)
+    first = sample(cast, 10, 400, 0)
     second = sample(cast, 10 - 5 / 60, 300, 600)
     answer = viewer.get(f"{FLIGHTS}lag.json").json()
     assert answer["resolution"] == 5000
     assert answer["end"] - answer["start"] == 3_600_000
-    assert answer["points"] == [[first, 400, 7, None, None], [second, 300, 7, 100.0, 0.0]]
+    assert answer["points"] == [[first, 400, 7, 0.0, 0.0], [second, 300, 7, 10.0, 0.0]], "in a minute"
     assert viewer.get(f"{FLIGHTS}lag.json?window=7d").json()["resolution"] == 3_600_000
     assert viewer.get(f"{FLIGHTS}lag.json?window=odd").json()["resolution"] == 5000
 
@@ -131,8 +131,16 @@ def test_a_lag_of_the_past_says_so(viewer: Client, cast: Cast) -> None:
 def test_samples_as_a_table_the_latest_first(viewer: Client, cast: Cast) -> None:
     sample(cast, 10, 400, 100)
     sample(cast, 10 - 5 / 60, 300, 600)
+    for n in range(14):
+        sample(cast, 20 - n / 12, 200, 50_000 if n > 11 else 2)
     rows = parsed(viewer.get(f"{FLIGHTS}lag/")).all("tbody")[1].all("tr")
-    assert [[c.text for c in row.all("td")] for row in rows] == [["300", "7", "100", "0"], ["400", "7", "–", "–"]]
+    assert [[c.text for c in row.all("td")] for row in rows] == [
+        ["300", "7", "–", "0"],
+        ["400", "7", "–", "0"],
+        *[["200", "7", "833.3", "0"]] * 2,
+        ["200", "7", "0", "0"],
+        *[["200", "7", "–", "0"]] * 11,
+    ]
 
 
 def test_nothing_was_seen_yet(viewer: Client, cast: Cast) -> None:

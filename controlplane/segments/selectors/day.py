@@ -11,9 +11,11 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.segments.lag_store import RESOLUTIONS
+from controlplane.segments.lag_store import RESOLUTIONS, Resolution, begin_of
 
 DAY = timedelta(hours=24)
+_MINUTE = timedelta(minutes=1)
+_LONGEST_GAP = 3  # what was stored while nobody looked for longer is of no stretch
 FINE_SOURCES = 25  # of more than these a day's fine samples are too many to sum while a page is waited for
 
 
@@ -30,13 +32,19 @@ _DAY = """
     WITH grouped AS (SELECT * FROM unnest(%(sources)s::int8[], %(groups)s::text[]) AS g(source_id, name)),
     samples AS (
         SELECT source_id, at, lag AS behind, date_bin(%(bin)s, at, 'epoch'::timestamptz) AS bin,
-               processed - lag(processed) OVER (PARTITION BY source_id ORDER BY at) AS stored
-        FROM segments_lagsample WHERE source_id = ANY(%(sources)s) AND resolution_s = %(resolution)s AND at >= %(since)s
+               CASE WHEN at - lag(at) OVER looks <= %(gap)s THEN greatest(0, processed - lag(processed) OVER looks)
+                    WHEN lag(at) OVER looks IS NULL AND NOT EXISTS (
+                        SELECT FROM segments_lagsample AS older WHERE older.source_id = sample.source_id
+                        AND older.resolution_s = sample.resolution_s AND older.at < sample.at
+                    ) THEN processed ELSE 0 END AS stored
+        FROM segments_lagsample AS sample
+        WHERE source_id = ANY(%(sources)s) AND resolution_s = %(resolution)s AND at >= %(since)s - %(gap)s
+        WINDOW looks AS (PARTITION BY source_id ORDER BY at)
     )
     SELECT name, bin, sum(behind)::int8, sum(stored)::int8
     FROM (
-        SELECT bin, source_id, max(behind) AS behind, sum(greatest(0, coalesce(stored, 0))) AS stored
-        FROM samples GROUP BY bin, source_id
+        SELECT bin, source_id, max(behind) AS behind, sum(stored) AS stored
+        FROM samples WHERE bin >= %(since)s GROUP BY bin, source_id
     ) AS by_source JOIN grouped USING (source_id)
     GROUP BY name, bin ORDER BY name, bin
 """
@@ -44,10 +52,10 @@ _DAY = """
 
 def days_of(groups: Mapping[int, str], now: datetime) -> dict[str, list[DayPoint]]:
     """By group, in the order of time: ten minutes each, or an hour each where there are many sources; these are summed
-    once a minute. ``groups``: of each source.
+    once a minute. The last stretch is over so far only. ``groups``: of each source.
     """
     if len(groups) <= FINE_SOURCES:
-        return _summed(tuple(groups.items()), now, timedelta(minutes=10), RESOLUTIONS[1].seconds)
+        return _summed(tuple(groups.items()), now, timedelta(minutes=10), RESOLUTIONS[1])
     return _by_the_hour(tuple(sorted(groups.items())), now.replace(second=0, microsecond=0))
 
 
@@ -65,20 +73,27 @@ def together(days: Iterable[Sequence[DayPoint]]) -> list[DayPoint]:
 @lru_cache(maxsize=64)
 def _by_the_hour(groups: tuple[tuple[int, str], ...], now: datetime) -> dict[str, list[DayPoint]]:
     """Kept for all who look within the minute ``now``."""
-    return _summed(groups, now, timedelta(hours=1), RESOLUTIONS[2].seconds)
+    return _summed(groups, now, timedelta(hours=1), RESOLUTIONS[2])
 
 
 def _summed(
-    groups: Sequence[tuple[int, str]], now: datetime, stretch: timedelta, resolution_s: int
+    groups: Sequence[tuple[int, str]], now: datetime, stretch: timedelta, resolution: Resolution
 ) -> dict[str, list[DayPoint]]:
-    asked: dict[str, Any] = {"bin": stretch, "resolution": resolution_s, "since": now - DAY}
-    asked |= {"sources": [source for source, _ in groups], "groups": [name for _, name in groups]}
+    asked: dict[str, Any] = {
+        "bin": stretch,
+        "resolution": resolution.seconds,
+        "gap": _LONGEST_GAP * resolution.length,
+        "since": begin_of(now, stretch) - DAY + stretch,
+        "sources": [source for source, _ in groups],
+        "groups": [name for _, name in groups],
+    }
     with connection.cursor() as cursor:
         cursor.execute(_DAY, asked)
         rows = cursor.fetchall()
     days: dict[str, list[DayPoint]] = defaultdict(list)
     for name, at, lag, stored in rows:
-        days[name].append(DayPoint(at, lag, stored / stretch.total_seconds()))
+        over = max(min(stretch, now - at), _MINUTE)
+        days[name].append(DayPoint(at, lag, stored / over.total_seconds()))
     return dict(days)
 
 

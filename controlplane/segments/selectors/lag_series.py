@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from django.db.models import BigIntegerField, F, Func, QuerySet
 from django.db.models.expressions import Combinable
@@ -13,17 +14,19 @@ from django.utils import timezone
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.segments.lag_store import RESOLUTIONS, Resolution, kept_for
 from controlplane.segments.models import LagSample, Source
+from controlplane.segments.selectors.per_second import per_second
 
 MOST_POINTS = 3000
 USUAL_WINDOW = timedelta(hours=1)
 # Of the partitions' lags, as Druid has them; the average is of whole numbers.
 _AGGREGATES = {"MAX": "max(v)", "AVERAGE": "div(sum(v), count(v))"}
 _LONGEST_GAP = 3  # samples further apart than this many stretches have no rate between them
+_BEFORE = timedelta(minutes=1)  # what a rate is over
 
 
 @dataclass(frozen=True)
 class LagPoint:
-    """One sample. Rates are since the sample before, None where there is none close enough."""
+    """One sample. Rates are over the minute before it, or since the sample before; see ``per_second``."""
 
     at: datetime
     lag: int
@@ -64,7 +67,7 @@ def lag_series(
         raise InvalidInput("The window is empty.", [FieldError("", "must be before to", "from")])
     chosen = _named(resolution, end - start) if resolution else resolution_for(start, end, now)
     samples = LagSample.objects.filter(source__in=sources, resolution_s=chosen.seconds, at__lt=end)
-    before = samples.filter(at__gte=start - timedelta(seconds=_LONGEST_GAP * chosen.seconds))
+    before = samples.filter(at__gte=start - _BEFORE - _LONGEST_GAP * chosen.length)
     rows = list(before.order_by("source_id", "at").defer("partitions").annotate(chosen=_chosen(partition, aggregate)))
     points = [p for p in _points(rows, chosen) if p.at >= start]
     return LagSeries(start, end, chosen.name, sorted(points, key=lambda p: p.at))
@@ -115,27 +118,19 @@ def _fault(message: str) -> InvalidInput:
 
 
 def _count(window: timedelta, resolution: Resolution) -> float:
-    return window / timedelta(seconds=resolution.seconds)
+    return window / resolution.length
 
 
 def _points(rows: Sequence[LagSample], resolution: Resolution) -> list[LagPoint]:
-    pairs = zip([None, *rows], rows, strict=False)
-    return [_point(row, _neighbour(before, row, resolution)) for before, row in pairs]
+    """``rows``: by source, each source's in the order of time."""
+    by_source = [list(some) for _, some in groupby(rows, key=lambda row: row.source_id)]
+    return [point for some in by_source for point in _points_of(some, _LONGEST_GAP * resolution.length)]
 
 
-def _neighbour(before: LagSample | None, row: LagSample, resolution: Resolution) -> LagSample | None:
-    if before is None or before.source_id != row.source_id:
-        return None
-    near = row.at - before.at <= timedelta(seconds=_LONGEST_GAP * resolution.seconds)
-    return before if near and row.observed_at > before.observed_at else None
-
-
-def _point(row: LagSample, before: LagSample | None) -> LagPoint:
-    def rate(name: str) -> float | None:
-        if before is None:
-            return None
-        grown = max(0, getattr(row, name) - getattr(before, name))
-        return float(grown / (row.observed_at - before.observed_at).total_seconds())
-
-    lag: int = getattr(row, "chosen", row.lag) or 0
-    return LagPoint(row.at, lag, row.in_flight, rate("processed"), rate("redelivered"))
+def _points_of(rows: Sequence[LagSample], longest_gap: timedelta) -> list[LagPoint]:
+    processed = per_second([(row.observed_at, row.processed) for row in rows], longest_gap)
+    redelivered = per_second([(row.observed_at, row.redelivered) for row in rows], longest_gap)
+    return [
+        LagPoint(row.at, getattr(row, "chosen", row.lag) or 0, row.in_flight, *rates)
+        for row, *rates in zip(rows, processed, redelivered, strict=True)
+    ]

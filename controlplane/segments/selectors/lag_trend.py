@@ -25,13 +25,13 @@ class LagTrend:
     unread: int  # the least, within the last minute, of those that no indexer held
     before: int | None = None  # the lag at most five minutes earlier; None: there is no earlier sample
     over: timedelta = timedelta()  # how much earlier
-    records_per_s: float | None = None  # that were stored over that time
-    records_per_s_now: float | None = None  # over the last minute; None: there is no sample of a minute ago
+    records_per_s: float | None = None  # that were stored over that time, or the last minute if that is longer
+    records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago
 
 
 _TRENDS = """
     SELECT s.id, newest.observed_at, newest.lag, recent.unread, earlier.lag, newest.observed_at - earlier.observed_at,
-           greatest(0, newest.processed - earlier.processed),
+           greatest(0, newest.processed - earlier.processed), earlier.processed = 0,
            greatest(0, newest.processed - minute.processed)
            / extract(epoch FROM newest.observed_at - minute.observed_at)
     FROM unnest(%(sources)s::int8[]) AS s(id),
@@ -76,12 +76,15 @@ def _trend(
     before: int | None,
     over: timedelta | None,
     stored: int | None,
+    began: bool | None,
     now: Decimal | None,
 ) -> LagTrend:
-    seconds = over.total_seconds() if over else 0.0
-    if before is None or stored is None or seconds <= 0:
+    """``began``: nothing had been stored before."""
+    if before is None or stored is None or not over:
         return LagTrend(at, lag, unread)
-    return LagTrend(at, lag, unread, before, over or timedelta(), stored / seconds, None if now is None else float(now))
+    rate = stored / max(over, MINUTE).total_seconds()
+    of_now = float(now) if now is not None else rate if began and over < MINUTE else None
+    return LagTrend(at, lag, unread, before, over, rate, of_now)
 
 
 # Of the two coarser resolutions the finer one, as far as it has such a sample within a few hours.

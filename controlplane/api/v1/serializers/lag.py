@@ -37,8 +37,10 @@ class LagPointSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     lag = serializers.IntegerField(help_text="The largest of this stretch of time.")
     in_flight = serializers.IntegerField()
-    processed_per_s = serializers.FloatField(allow_null=True, help_text="Records that became rows.")
-    redelivered_per_s = serializers.FloatField(allow_null=True)
+    processed_per_s = serializers.FloatField(
+        allow_null=True, help_text="Records that became rows, over the minute before, or since the point before."
+    )
+    redelivered_per_s = serializers.FloatField(allow_null=True, help_text="Over the same time.")
 
 
 class LagSeriesSerializer(serializers.Serializer[Any]):
