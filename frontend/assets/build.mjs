@@ -1,6 +1,7 @@
 // Writes ../static/headgate: our scripts and styles bundled, Bootstrap copied, the icons that pages name as one sprite, the
-// licences of what is inside.
+// licences of what is inside; and in built.json of which sources all that is made, so that a test sees what is stale.
 import { build } from "esbuild";
+import { createHash } from "node:crypto";
 import { cp, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 
@@ -46,6 +47,37 @@ await copyWithoutMap("css/bootstrap.min.css");
 await copyWithoutMap("js/bootstrap.bundle.min.js");
 await writeFile(path.join(OUT, "spec-fields.json"), JSON.stringify(await described(), null, 1));
 await writeFile(path.join(OUT, "vendor", "LICENSES.txt"), await licences([...packages(bundled.metafile), ...COPIED]));
+const built = { sources: await digests(".", await sources()), reference: await rowsOfReference(), files: await digests(OUT, await filesIn(OUT)) };
+await writeFile(path.join(OUT, "built.json"), JSON.stringify(built, null, 1) + "\n");
+
+// By name, each file's SHA-256.
+async function digests(folder, names) {
+  const digest = async (name) => [name, sha256(await readFile(path.join(folder, name)))];
+  return Object.fromEntries(await Promise.all(names.sort().map(digest)));
+}
+
+function sha256(data) {
+  return createHash("sha256").update(data).digest("hex");
+}
+
+async function filesIn(folder) {
+  const found = await readdir(folder, { recursive: true, withFileTypes: true });
+  return found.filter((entry) => entry.isFile()).map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)));
+}
+
+async function sources() {
+  const own = (await filesIn("src")).map((name) => path.join("src", name));
+  return ["build.mjs", "package.json", "package-lock.json", ...own];
+}
+
+// By page, of all rows that name something: what spec-fields.json and the completion of expressions are made of.
+async function rowsOfReference() {
+  const digest = async (name) => {
+    const page = await readFile(path.join("../../docs/reference", `${name}.md`), "utf8");
+    return [name, sha256(page.split("\n").filter((line) => line.startsWith("| `")).join("\n"))];
+  };
+  return Object.fromEntries(await Promise.all(SPEC_PAGES.map(digest)));
+}
 
 // What the reference says of each field of a spec, by its path: shown while a spec is written.
 async function described() {

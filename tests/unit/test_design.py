@@ -127,12 +127,14 @@ def test_a_column_can_be_left_out_and_no_longer_sorted_by() -> None:
         shape.asked({"sort": "name"})
 
 
-def test_every_icon_in_use_is_in_the_sprite() -> None:
+def test_the_sprite_has_every_icon_in_use_and_no_other() -> None:
     sprite = set(re.findall(r'<symbol id="([\w-]+)"', (PROJECT / "frontend/static/headgate/icons.svg").read_text()))
     used = {section.icon for section in SECTIONS}
     for template in (PROJECT / "templates").rglob("*.html"):
-        used |= set(re.findall(r'{% icon "([\w-]+)"', template.read_text()))
-    assert used - sprite == set(), "build the assets"
+        used |= set(re.findall(r'\bicon[ =]"([\w-]+)"', template.read_text()))
+    for code in (PROJECT / "frontend").rglob("*.py"):
+        used |= set(re.findall(r'\bicon(?:: str)? ?= ?"([\w-]+)"', code.read_text()))
+    assert sprite == used, "run npm run build in frontend/assets"
 
 
 def test_a_line_for_curl_is_one_word_however_odd_the_address() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -69,9 +71,33 @@ def test_the_scripts_are_built_and_name_no_source_map() -> None:
         assert "sourceMappingURL" not in path.read_text(), path.name
 
 
-def test_copied_files_are_those_of_the_sources() -> None:
-    for path in (ASSETS / "src" / "static").iterdir():
-        assert (STATIC / path.name).read_bytes() == path.read_bytes(), f"run npm run build: {path.name} is old"
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def digests(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
+    return {str(path.relative_to(folder)): digest(path.read_bytes()) for path in paths if path.is_file()}
+
+
+def test_what_is_built_is_built_of_these_sources() -> None:
+    """Without Node: the build writes down what it was made of, and what it made."""
+    built = json.loads((STATIC / "built.json").read_text())
+    config = [ASSETS / name for name in ("build.mjs", "package.json", "package-lock.json")]
+    sources = digests(ASSETS, [*config, *(ASSETS / "src").rglob("*")])
+    assert built["sources"] == sources, "run npm run build in frontend/assets: its sources have changed"
+    made = digests(STATIC, STATIC.rglob("*"))
+    del made["built.json"]
+    assert built["files"] == made, "run npm run build in frontend/assets: these are not the files that it wrote"
+
+
+def test_what_is_told_of_a_specs_fields_is_what_the_reference_says() -> None:
+    """The rows of the reference's tables are sources of the build, too."""
+    read = json.loads((STATIC / "built.json").read_text())["reference"]
+    assert len(read) > 5
+    for name, rows in read.items():
+        lines = (ROOT / "docs" / "reference" / f"{name}.md").read_text().split("\n")
+        said = digest("\n".join(line for line in lines if line.startswith("| `")).encode())
+        assert said == rows, f"run npm run build in frontend/assets: docs/reference/{name}.md has changed"
 
 
 def test_what_is_vendored_is_pinned_and_its_licence_is_kept() -> None:
