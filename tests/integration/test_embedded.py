@@ -225,6 +225,12 @@ def test_the_demo_adds_only_the_records_that_are_missing(broker: Kafka) -> None:
         ensure_topic(broker.bootstrap, "two-partitions")
 
 
+def test_a_topic_that_the_broker_has_not_heard_of_yet_is_waited_for(broker: Kafka) -> None:
+    """It is made by the controller; of twenty, ten or so are not known to the broker that is asked at once."""
+    for number in range(20):
+        ensure_topic(broker.bootstrap, f"just-made-{number}")
+
+
 def test_kafka_can_be_without_share_groups(home: Home) -> None:
     with Kafka(home, share_groups=False) as kafka:
         make_topic(kafka, "plain", 1)

@@ -27,11 +27,23 @@ def ensure_topic(bootstrap: str, topic: str) -> None:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise DemoFailed(f"The topic {topic} could not be made: {error}") from error
-    partitions = len(admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions)
+    partitions = _partitions(admin, topic)
     if partitions != PARTITIONS:
         raise DemoFailed(
             f"The topic {topic} has {partitions} partitions; the demo needs one with {PARTITIONS}. {_ADVICE}"
         )
+
+
+def _partitions(admin: AdminClient, topic: str) -> int:
+    """How many it has. A broker learns of a topic that was just made a moment after the controller."""
+    end = time.monotonic() + TIMEOUT_S
+    while True:
+        found = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+        if found.error is None:
+            return len(found.partitions)
+        if found.error.code() not in _NO_LEADER_YET or time.monotonic() > end:
+            raise DemoFailed(f"The topic {topic} could not be read: {found.error}")
+        admin.poll(0.1)
 
 
 def records_by_partition(bootstrap: str, topic: str) -> list[int]:
