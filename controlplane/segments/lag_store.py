@@ -34,6 +34,7 @@ RESOLUTIONS = (
     Resolution("1h", 3600, None),
 )
 FINEST = RESOLUTIONS[0]
+LATELY = timedelta(minutes=5)  # what is told of a reader as of now is told by its samples of so long
 
 
 def kept_for(resolution: Resolution) -> timedelta:
@@ -42,22 +43,24 @@ def kept_for(resolution: Resolution) -> timedelta:
     return longest if resolution.kept is None else min(resolution.kept, longest)
 
 
-def keep(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: int = 0) -> None:
+def keep(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: int = 0) -> bool:
     """Keep what was seen just now; nothing if these few seconds have a sample already.
 
     ``lags``: offsets by partition. ``more``: what belongs to the lag and to none of them. ``in_flight``: records that
-    indexers hold.
+    indexers hold. Returns whether what is told of the reader as of now may have changed by that: it is told by several
+    samples, and changes long after the last record.
     """
     now = timezone.now()
     by_number = [lags.get(partition, 0) for partition in range(max(lags, default=-1) + 1)]
     seen: list[Any] = [now, sum(by_number) + more, by_number, in_flight]
     with connection.cursor() as cursor:
         cursor.execute(_KEEP_ONE, [source.pk, FINEST.seconds, begin_of(now, FINEST.length), *seen, source.pk])
-        if cursor.rowcount:
-            for coarser in RESOLUTIONS[1:]:
-                cursor.execute(
-                    _KEEP_LARGEST, [source.pk, coarser.seconds, begin_of(now, coarser.length), *seen, source.pk]
-                )
+        if not cursor.rowcount:
+            return False
+        for coarser in RESOLUTIONS[1:]:
+            cursor.execute(_KEEP_LARGEST, [source.pk, coarser.seconds, begin_of(now, coarser.length), *seen, source.pk])
+        cursor.execute(_MOVES, [source.pk, FINEST.seconds, now - LATELY - _LONGEST_LOOK])
+        return bool(cursor.fetchone()[0])
 
 
 def begin_of(time: datetime, stretch: timedelta) -> datetime:
@@ -75,6 +78,11 @@ _INSERT = """
     FROM segments_indexerfence WHERE source_id = %s
 """
 _KEEP_ONE = f"{_INSERT} ON CONFLICT DO NOTHING"
+_MOVES = """
+    SELECT count(DISTINCT (lag, in_flight, processed)) > 1 FROM segments_lagsample
+    WHERE source_id = %s AND resolution_s = %s AND at > %s
+"""
+_LONGEST_LOOK = timedelta(seconds=15)  # the first look at which all of ``LATELY`` is the same counts, too
 # A peak is what a chart of days must still show; the two sums are the last ones, so that rates come out right.
 _KEEP_LARGEST = f"""{_INSERT}
     ON CONFLICT (source_id, resolution_s, at) DO UPDATE SET

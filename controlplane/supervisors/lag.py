@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from controlplane.common.changes import Change, tell
 from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
@@ -137,7 +138,9 @@ def observe_waiting() -> None:
         for asked, topic in _topics(questions):
             supervisor = waiting[asked.supervisor_id]
             io_config = supervisor.io_config
-            keep_lag(supervisor.datasource, io_config, supervisor.owner, topic.read_by(io_config.isolation))
+            of = supervisor.datasource
+            if keep_lag(of, io_config, supervisor.owner, topic.read_by(io_config.isolation)).moves:
+                tell(Change(team=of.team_id, datasource=of.name, supervisor=supervisor.pk))
 
 
 def _without_running_task() -> SupervisorQuerySet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from controlplane.connections.kafka import TopicOffsets
@@ -25,6 +25,7 @@ class TopicLag:
 
     partitions: dict[int, Unsettled]  # by number, between where the reader begins and the log's end
     undecided: int  # offsets from the first transaction on that is still open
+    moves: bool = False  # whether what is told of the reader may have changed by this look
 
     @property
     def total(self) -> int:
@@ -62,8 +63,8 @@ def keep_lag(
     complete = _complete(source, topic, partitions, keys, unknown)
     keep_bounds(source, topic.starts, look.begins, topic.ends, topic.undecided, complete)
     lags = {partition: of.lag for partition, of in partitions.items()}
-    lag_store.keep(source, lags, more=topic.undecided, in_flight=in_flight)
-    return look.lag
+    moves = lag_store.keep(source, lags, more=topic.undecided, in_flight=in_flight)
+    return replace(look.lag, moves=moves)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from controlplane.tasks import capacity, events, hearing, launcher, lifecycle, q
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, properties_of
 from controlplane.tasks.telling import tell_of_task
-from controlplane.tasks.topic_lag import keep_lag
+from controlplane.tasks.topic_lag import TopicLag, keep_lag
 from ingestion.specs import TaskSpec, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
@@ -127,7 +127,7 @@ def _watch_task(observed: ObservedTopic) -> None:
 def keep_observation(observed: ObservedTopic) -> None:
     """Keep what was seen of the task's topic in the task and its progress keys."""
     task = observed.task
-    before = task.observation
+    before, lag = task.observation, None
     seen: dict[str, Any] = {"observed_at": timezone.now().isoformat(), "error": observed.problem}
     if observed.problem:
         task.observation = {**task.observation, **seen}
@@ -135,14 +135,20 @@ def keep_observation(observed: ObservedTopic) -> None:
         told = {k: v for k, v in task.observation.items() if k == "told_at"}
         refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
         seen["share_groups_supported"] = not refused
-        task.observation = {**told, **seen, **_seen_topic(task, observed.topic)}
+        lag = None if observed.topic is None else _keep_lag(task, observed.topic)
+        task.observation = {**told, **seen, **_seen_topic(observed.topic, lag)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
-    if any(task.observation.get(name) != before.get(name) for name in _SHOWN):
+    if (lag is not None and lag.moves) or any(task.observation.get(name) != before.get(name) for name in _SHOWN):
         tell_of_task(task)
 
 
-def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
-    if topic is None:
+def _keep_lag(task: Task, topic: kafka.TopicOffsets) -> TopicLag:
+    in_flight = sum(i.in_flight for i in task.indexers.all())
+    return keep_lag(task.datasource_id, task.io_config, owner_of(task), topic, in_flight)
+
+
+def _seen_topic(topic: kafka.TopicOffsets | None, lag: TopicLag | None) -> dict[str, Any]:
+    if topic is None or lag is None:
         return {
             "topic_exists": False,
             "partitions": 0,
@@ -151,8 +157,6 @@ def _seen_topic(task: Task, topic: kafka.TopicOffsets | None) -> dict[str, Any]:
             "settled": 0,
             "lag": 0,
         }
-    in_flight = sum(i.in_flight for i in task.indexers.all())
-    lag = keep_lag(task.datasource_id, task.io_config, owner_of(task), topic, in_flight)
     return {
         "topic_exists": True,
         "topic_id": topic.topic_id,

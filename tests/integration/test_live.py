@@ -7,21 +7,27 @@ import copy
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import redis
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
+from django.db.models import F
 from django.test import AsyncClient, Client
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from controlplane.common.changes import CHANNEL, Change, tell
+from controlplane.connections.kafka import TopicOffsets
+from controlplane.segments.models import LagSample
 from controlplane.supervisors import services
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal
 from controlplane.tasks.services import stop_task
+from controlplane.tasks.watching import ObservedTopic, keep_observation
 from controlplane.teams.services import remove_member
+from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus
 from tests.support.django_cast import Cast, browsing_as
 
@@ -94,6 +100,33 @@ def test_heartbeats_that_say_nothing_new_tell_nothing(
     told = [channel.next(), channel.next()]
     assert channel.next() == Change(team=1, urgent=True)
     assert [(c.task, c.urgent) for c in told] == [(task.pk, True)] * 2
+
+
+def test_a_look_at_a_topic_is_told_while_it_changes_what_is_said_of_its_reader(
+    cast: Cast, channel: Channel, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    """The same is settled as before; but what was stored a minute before it makes it one that keeps up, or is idle."""
+    topic = TopicOffsets(cast.source.topic_id, {0: 0, 1: 0}, {0: 1000, 1: 1000}, {0: 1000, 1: 1000})
+    task = cast.task
+    spec = parse_task_spec({name: value for name, value in task.spec.items() if name != "suspended"})
+
+    def look() -> str:
+        """With a task of its own, since a process tells the same once a second; returns its id."""
+        task.pk = f"task-{uuid.uuid4()}"
+        task.save(force_insert=True)
+        LagSample.objects.update(at=F("at") - timedelta(seconds=5))
+        with django_capture_on_commit_callbacks(execute=True):
+            keep_observation(ObservedTopic(task, spec, topic))
+        return task.pk
+
+    assert look() == channel.next().task, "it was not observed before"
+    LagSample.objects.update(processed=0)
+    assert look() == channel.next().task
+    LagSample.objects.all().delete()
+    look()
+    with django_capture_on_commit_callbacks(execute=True):
+        tell(Change(team=1, urgent=True))
+    assert channel.next() == Change(team=1, urgent=True), "nothing new is said"
 
 
 async def message(events: AsyncIterator[bytes], kind: str) -> list[str]:

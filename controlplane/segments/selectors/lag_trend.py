@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.segments.lag_store import RESOLUTIONS
+from controlplane.segments.lag_store import LATELY, RESOLUTIONS
 
-LATELY = timedelta(minutes=5)
 MINUTE = timedelta(minutes=1)
+LOOK = timedelta(seconds=15)  # that looks are apart, at most, while a task runs
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,16 @@ class LagTrend:
     over: timedelta = timedelta()  # how much earlier
     records_per_s: float | None = None  # that were stored over that time, or the last minute if that is longer
     records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago
+
+    @property
+    def is_young(self) -> bool:
+        """Whether it was not looked at for long enough to say a rate."""
+        return self.over < MINUTE - LOOK
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it was looked at over all of the last minutes."""
+        return self.over >= LATELY - LOOK
 
 
 _TRENDS = """
