@@ -330,7 +330,7 @@ def _behind(seen: Observed) -> Standing | None:
         return None
     trend = trend_of(lag)
     lasts = "" if seen.behind_since is None else f" for {length(seen.now - seen.behind_since)}"
-    long = seen.behind_since is None or seen.now - seen.behind_since >= PATIENCE
+    long = lag.is_whole if seen.behind_since is None else seen.now - seen.behind_since >= PATIENCE
     kind = Kind.NEEDS_YOU if long and (trend == Trend.GROWING or not lag.records_per_s) else Kind.WORKING
     text = f"{count(lag.lag, 'offset')} behind{lasts}, {_pace(seen, lag, trend)}"
     return Standing(kind, Code.BEHIND, _LABELS[trend], text, seen.behind_since, lag.lag, trend)
@@ -340,7 +340,9 @@ def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
     rows = f"{lag.records_per_s or 0:,.0f} records a second"
     if trend == Trend.SHRINKING and lag.before is not None:
         left = lag.over * (lag.lag / (lag.before - lag.lag))
-        return f"and catching up at {rows}: done in about {length(left)}."
+        return f"and catching up{'' if lag.is_young else f' at {rows}'}: done in about {length(left)}."
+    if lag.is_young and seen.tasks:
+        return "and its indexers have just begun to read."
     more = "its autoscaler may add indexers" if seen.scales_itself else "scale it up, or look at its tasks"
     if not lag.records_per_s:
         return f"and nothing is being stored: {'look at its tasks and their logs' if seen.tasks else 'none runs'}."

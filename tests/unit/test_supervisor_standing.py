@@ -90,6 +90,20 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.BEHIND,
         ["catching up", "done in about 10 min"],
     ),
+    (
+        "it has just begun, on a topic that was full",
+        {"lag": LagTrend(NOW, lag=90_000, unread=90_000)},
+        Kind.WORKING,
+        Code.BEHIND,
+        ["90,000 offsets behind, and its indexers have just begun to read."],
+    ),
+    (
+        "it stores since some seconds",
+        {"lag": replace(SHRINKING, over=timedelta(seconds=10), records_per_s=500.0)},
+        Kind.WORKING,
+        Code.BEHIND,
+        ["and catching up: done in about 20 s."],
+    ),
     ("behind for longer than is known", {"lag": GROWING}, Kind.NEEDS_YOU, Code.BEHIND, ["90,000 offsets behind, and"]),
     (
         "stuck",
