@@ -26,11 +26,6 @@ class Trend:
     rows_per_s: list[float | None]
 
     @property
-    def lag_now(self) -> int | None:
-        known = [value for value in self.lag[-_FRESH_MINUTES:] if value is not None]
-        return int(known[-1]) if known else None
-
-    @property
     def rate_now(self) -> float | None:
         known = [value for value in self.rows_per_s[-_FRESH_MINUTES:] if value is not None]
         return known[-1] if known else None

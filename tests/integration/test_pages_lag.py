@@ -143,6 +143,17 @@ def test_samples_as_a_table_the_latest_first(viewer: Client, cast: Cast) -> None
     ]
 
 
+def test_the_list_says_how_far_behind_it_is_now_and_not_at_the_minutes_peak(viewer: Client, cast: Cast) -> None:
+    for minutes_ago in (1, 0.5, 0):
+        sample(cast, minutes_ago, 0, 100)
+    LagSample.objects.create(
+        source=cast.source, resolution_s=60, at=timezone.now(), observed_at=timezone.now(), lag=224_467, partitions=[],
+        in_flight=0, processed=100, redelivered=0,
+    )  # fmt: skip
+    row = parsed(viewer.get("/supervisors/")).one("tr", data_supervisor="flights")
+    assert row.one("td", data_label="Behind").text == "0"
+
+
 def test_nothing_was_seen_yet(viewer: Client, cast: Cast) -> None:
     ProgressKey.objects.all().delete()
     Source.objects.update(bounds={}, looked_at=None)
