@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from pytest_django.live_server_helper import LiveServer
 
@@ -126,6 +126,28 @@ def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_ser
     expect(owner.locator("#announcer")).to_have_text("The task is RUNNING")
     Task.objects.filter(pk=site.task.pk).update(status=Status.SUCCESS, ended_at=STARTED)
     expect(owner.locator("#task-live[data-status=SUCCESS]")).to_be_visible(timeout=10_000)
+
+
+@pytest.mark.parametrize("kept_back", [False, True], ids=["refused", "never answered"])
+def test_where_no_stream_comes_through_the_page_asks_by_itself_and_says_how_old_it_is(
+    owner: Page, site: Cast, live_server: LiveServer, kept_back: bool
+) -> None:
+    """What is between may refuse the stream, or take it and never answer."""
+    held: list[Route] = []
+    if kept_back:
+        owner.route("**/-/live/**", lambda route: held.append(route))
+    owner.clock.install()
+    owner.goto(f"{live_server.url}/tasks/{site.task.pk}/")
+    mark = owner.locator("[data-live-mark]")
+    expect(mark).to_be_visible()
+    owner.clock.fast_forward(11_000)
+    expect(mark).to_have_attribute("data-state", "polling")
+    owner.clock.fast_forward(60_000)
+    IndexerFence.objects.filter(pk=site.fences[0].pk).update(published=2000, polled=2008)
+    expect(owner.locator("[data-counter=published] .figure-value")).to_contain_text("2,500")
+    expect(mark).to_have_text("Up to date")
+    for route in held:
+        route.abort()
 
 
 def test_a_page_whose_session_has_ended_says_so_and_asks_no_more(

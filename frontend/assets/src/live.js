@@ -8,12 +8,15 @@ import { onEnded } from "./session.js";
 
 const POLL_MS = 4_000;
 const BLOCKED_AFTER = 3; // tries without an answer
+const OPENS_MS = 10_000; // something in between may keep a stream back, and never answer
 const HIDDEN_MS = 20_000; // a glance at another tab ends nothing
 const EVERYTHING = "*";
 const LATER_MS = 2_000;
 const SURE_MS = 120_000; // a stream may lose a message: nothing that is shown as live is older than this
 
 let source = null;
+let through = false; // its first event has come
+let opening = null;
 let failures = 0;
 let polling = null;
 let hiding = null;
@@ -68,7 +71,12 @@ function open() {
   if (source || polling || gone || document.hidden || !topics.length) return;
   const address = document.body.dataset.liveUrl ?? "/-/live/";
   source = new EventSource(`${address}?${topics.map((topic) => `t=${encodeURIComponent(topic)}`).join("&")}`);
-  source.addEventListener("open", () => (failures = 0));
+  // The browser says so of an answer that has begun; the server sends an event of this name.
+  source.addEventListener("open", (event) => {
+    failures = 0;
+    through ||= event instanceof MessageEvent;
+  });
+  opening = setTimeout(() => through || instead(), OPENS_MS);
   source.addEventListener("changed", (event) => {
     heard = event.lastEventId;
     refresh(JSON.parse(event.data), heard);
@@ -85,6 +93,10 @@ function onError() {
   failures += 1;
   const refused = source?.readyState === EventSource.CLOSED; // an answer that is no stream: it would be so again
   if (!refused && failures < BLOCKED_AFTER) return; // the browser comes back by itself, and says what it heard last
+  instead();
+}
+
+function instead() {
   close();
   poll();
 }
@@ -107,8 +119,10 @@ function poll() {
 }
 
 function close() {
+  clearTimeout(opening);
   source?.close();
   source = null;
+  through = false;
 }
 
 function onVisibility() {
@@ -126,7 +140,7 @@ function showAge() {
   const mark = document.querySelector("[data-live-mark]");
   if (!mark) return;
   const seconds = Math.round((Date.now() - freshAt) / 1000);
-  const kept = source?.readyState === EventSource.OPEN;
+  const kept = through && source?.readyState === EventSource.OPEN;
   mark.dataset.state = kept ? "live" : polling && !ended ? "polling" : "still";
   mark.textContent = kept ? "Live" : seconds < 10 ? "Up to date" : `${age(seconds)} old`;
   mark.title = ended ? "You are logged out: nothing is asked for." : kept ? "What changes is shown by itself." : "No stream of changes comes through; it is asked for every few seconds.";
@@ -158,7 +172,8 @@ document.addEventListener("DOMContentLoaded", () => {
     if (because) event.detail.headers["Last-Event-ID"] = because;
   });
   document.body.addEventListener("htmx:afterOnLoad", (event) => {
-    if (event.detail.successful && event.detail.elt.closest?.("[data-live]")) freshAt = Date.now();
+    // The element that asked: it has been replaced by what came.
+    if (event.detail.successful && event.detail.requestConfig.elt.closest("[data-live]")) freshAt = Date.now();
   });
   window.addEventListener("pagehide", close);
   window.addEventListener("pageshow", (event) => {
