@@ -15,6 +15,7 @@ from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
 from frontend.forms import ResetForm, ScaleForm
+from frontend.taskname import short_name
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ class SupervisorActions:
             "stored a second time, and what is in progress is given up. With all offsets forgotten, reading begins "
             "anew where useEarliestOffset says."
         )
-        return cls._action(supervisor, "reset", "Reset offsets", text, "danger").with_form(ResetForm())
+        action = cls._action(supervisor, "reset", "Reset offsets", text, "danger").with_form(ResetForm())
+        return replace(action, question=f"Reset the offsets of {supervisor.id}?")
 
     @classmethod
     def _terminate(cls, supervisor: Supervisor) -> PageAction:
@@ -169,4 +171,4 @@ class TaskActions:
     def _action(task: Task, name: str, label: str, text: str, style: str) -> PageAction:
         url = reverse(f"frontend:task-{name}", args=[task.id])
         ask = reverse("frontend:task-confirm", args=[task.id, name])
-        return PageAction(name, label, f"{label}: {task.id}?", text, url, ask, style)
+        return PageAction(name, label, f"{label}: {short_name(task.id)}?", text, url, ask, style)

@@ -139,6 +139,12 @@ def _field_of(param: Param) -> forms.Field:
     return forms.IntegerField(label=param.label, min_value=param.least, max_value=param.most, widget=_number())
 
 
+_OF_ADDRESSES = {
+    "slack": "Of an incoming webhook of Slack, as https://hooks.slack.com/services/….",
+    "webhook": "That each message is sent to by POST, as JSON.",
+}
+
+
 class ReceiverForm(_Placed):
     """A receiver of one kind. What is stored of its address and secret is never filled in again."""
 
@@ -166,6 +172,8 @@ class ReceiverForm(_Placed):
         absent = {"email": ("url", "secret"), "slack": ("addresses", "secret"), "webhook": ("addresses",)}[kind]
         for name in absent:
             del self.fields[name]
+        if "url" in self.fields:
+            self.fields["url"].help_text = _OF_ADDRESSES[kind]
         if kind == "email" and not mail.configured():
             told = "This site sends no mail until its mail server is set: HEADGATE_EMAIL_URL."
             self.fields["addresses"].help_text += f" {told}"

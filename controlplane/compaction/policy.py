@@ -181,7 +181,8 @@ def _reason(segments: Sequence[Seen], tiers: _Tiers, now: datetime, limits: Limi
         return "Its segments are as large as wanted."
     parts = [_why_not(some, now, limits) for _, some in sorted(tiers.by_kind.items())]
     if tiers.unknown:
-        parts.append(f"{tiers.unknown} segments of tasks whose schema is not known any more, which stay as they are")
+        several, stay = ("", "stays as it is") if tiers.unknown == 1 else ("s", "stay as they are")
+        parts.append(f"{tiers.unknown} segment{several} of tasks whose schema is not known any more, which {stay}")
     kinds = Counter(kind for _, kind in tiers.by_kind)
     if len(kinds) > 1:
         parts.append("segments of different metrics or rollup are not merged with each other")

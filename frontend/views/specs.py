@@ -32,6 +32,7 @@ from controlplane.tasks.services import submit_task
 from frontend.examples import check_filled_in, examples, reading
 from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
+from frontend.taskname import short_name
 from frontend.views.common import PageRequest, page, refused, rest_address
 from ingestion.specs import parse_supervisor_spec, parse_task_spec
 from ingestion.specs.batch import is_batch
@@ -152,7 +153,7 @@ def _new(
 
 def _crumbs(kind: _Kind, source: str) -> list[tuple[str, str]]:
     crumbs = [(kind.list_name.capitalize(), reverse(f"frontend:{kind.list_name}"))]
-    return [*crumbs, (source, reverse(f"frontend:{kind.page_name}", args=[source]))] if source else crumbs
+    return [*crumbs, (short_name(source), reverse(f"frontend:{kind.page_name}", args=[source]))] if source else crumbs
 
 
 def _checked(request: PageRequest, kind: _Kind, form: SpecForm, context: dict[str, Any]) -> HttpResponse:

@@ -291,9 +291,21 @@ def violations(page: Page, **options: Any) -> list[str]:
     return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
 
 
+_CLIPPED = """
+() => [...document.querySelectorAll(".table-responsive:has(> .table-cards:not([data-of-records]))")]
+  .filter((frame) => frame.clientWidth && frame.scrollWidth > frame.clientWidth + 1)
+  .map((frame) => `the table "${frame.getAttribute("aria-label")}" is wider than its frame`)
+"""
+
+
 def cards(page: Page) -> list[str]:
     """What is wrong with the tables of a page that is as narrow as a phone."""
     return sorted(set(page.evaluate(_OF_CARDS)))
+
+
+def clipped(page: Page) -> list[str]:
+    """The tables of a wide page that are cut off by their frame; rows of data may be, whose columns people named."""
+    return sorted(set(page.evaluate(_CLIPPED)))
 
 
 def fits(page: Page, look: Callable[[int], None] | None = None) -> None:

@@ -16,7 +16,19 @@ from controlplane.tasks.models import Indexer
 from controlplane.teams.models import ApiToken
 from tests.browser.conftest import Quiet
 from tests.browser.control_table import GROUPS, places
-from tests.browser.crawl import EVERYWHERE, NARROW, Control, Stop, cards, controls, fits, route_of, stops, violations
+from tests.browser.crawl import (
+    EVERYWHERE,
+    NARROW,
+    Control,
+    Stop,
+    cards,
+    clipped,
+    controls,
+    fits,
+    route_of,
+    stops,
+    violations,
+)
 from tests.browser.site import CLUSTER, Site, Visit
 from tests.support.django_cast import browsing_as
 from tests.support.permission_table import arguments
@@ -111,7 +123,7 @@ def _faults(page: Page, name: str) -> list[str]:
     faults = violations(page)
 
     def look(width: int) -> None:
-        faults.extend(cards(page) if width == NARROW else [])
+        faults.extend(cards(page) if width == NARROW else clipped(page))
         _keep(page, name, f"light-{width}")
 
     fits(page, look)

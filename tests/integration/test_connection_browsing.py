@@ -218,6 +218,7 @@ def test_a_page_of_a_cluster_that_is_away_says_why(cast: Cast) -> None:
     for path in ("topics/", "topics/t/", "topics/t/records/", "groups/", "groups/g/"):
         page = client.get(f"/connections/alpha/away/{path}")
         assert page.status_code == 200 and "refuses the connection" in page.content.decode(), path
+        assert "holds no records" not in page.content.decode(), "nobody knows"
 
 
 def test_the_wizard_reaches_every_topic_of_its_connection(

@@ -110,6 +110,11 @@ def test_a_bad_form_is_refused_at_its_field(
     assert (Rule.objects.count(), Receiver.objects.count()) == before
 
 
+@pytest.mark.parametrize(("kind", "says"), [("slack", "incoming webhook of Slack"), ("webhook", "by POST, as JSON")])
+def test_a_receivers_form_says_which_address_it_wants(cast: Cast, kind: str, says: str) -> None:
+    assert says in browsing_as(cast, "owner").get(f"/alerts/receivers/-/new/?kind={kind}").content.decode()
+
+
 def test_forms_offer_no_receiver_of_another_team(cast: Cast, there: Alerting) -> None:
     outsider: Client = browsing_as(cast, "outsider")
     assert "on-call" not in outsider.get("/alerts/rules/-/new/").content.decode()

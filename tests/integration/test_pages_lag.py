@@ -121,6 +121,13 @@ def test_partitions_come_in_pages(viewer: Client, cast: Cast) -> None:
     assert len(page.all("tbody")[0].all("tr")) == 50
 
 
+def test_a_lag_that_is_not_known_is_no_number(viewer: Client, cast: Cast) -> None:
+    Source.objects.update(bounds={}, looked_at=None)
+    told = parsed(viewer.get(f"{FLIGHTS}lag/")).text
+    assert "– offsets" not in told
+    assert "indexers hold 0 records just now." in told
+
+
 def test_a_lag_of_the_past_says_so(viewer: Client, cast: Cast) -> None:
     Task.objects.update(status="FAILED")
     warning = parsed(viewer.get(f"{FLIGHTS}lag/")).one("div", data_lag_problem="").text

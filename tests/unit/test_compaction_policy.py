@@ -46,6 +46,11 @@ def seen(count: int, rows: int = SMALL, age: timedelta = timedelta(minutes=1), k
         (seen(3, age=QUIET) + seen(1, MIDDLE, QUIET), [REST], ""),
         (seen(3, age=QUIET) + seen(1, MIDDLE, timedelta(minutes=9)), [], "nothing has been added for 10 minutes"),
         (seen(20, kind=None), [], "20 segments of tasks whose schema is not known any more, which stay as they are."),
+        (
+            seen(3, FULL) + seen(1, kind=None),
+            [],
+            "1 segment of tasks whose schema is not known any more, which stays as it is.",
+        ),
         (seen(1) + seen(4, FULL), [], "1 segment of a like size"),
         (seen(10) + seen(10, kind="b"), [], "not merged with each other"),
         (seen(20) + seen(10, kind="b"), [5], ""),

@@ -94,7 +94,10 @@ class Timeline {
     this.#content = content;
     this.#whole = { bars: answer.bars, gaps: answer.gaps, layers: answer.layers, domain: domain(answer.bars) };
     this.section.toggleAttribute("data-empty", answer.bars.length === 0);
-    if (!this.#whole.domain) return;
+    if (!this.#whole.domain) {
+      this.status.textContent = "";
+      return;
+    }
     this.chart.setWhole(this.#whole.domain, answer.bars);
     const asked = this.#asked;
     this.#asked = null;
