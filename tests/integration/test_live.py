@@ -105,7 +105,7 @@ def test_heartbeats_that_say_nothing_new_tell_nothing(
 def test_a_look_at_a_topic_is_told_while_it_changes_what_is_said_of_its_reader(
     cast: Cast, channel: Channel, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    """The same is settled as before; but what was stored a minute before it makes it one that keeps up, or is idle."""
+    """With no more settled than before, what was stored a minute ago makes it one that keeps up, or is idle."""
     topic = TopicOffsets(cast.source.topic_id, {0: 0, 1: 0}, {0: 1000, 1: 1000}, {0: 1000, 1: 1000})
     task = cast.task
     spec = parse_task_spec({name: value for name, value in task.spec.items() if name != "suspended"})
