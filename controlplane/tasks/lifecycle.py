@@ -124,5 +124,11 @@ def _lost_message(task: Task, silence: timedelta) -> str:
             "The worker that ran it is gone. What it had given up goes with the next deletions; submit it again for "
             "what is left."
         )
-    after = "Nothing was published; submit the task again." if task.is_batch else "What it held is delivered again."
-    return f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. {after}"
+    return f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. {what_is_left(task)}"
+
+
+def what_is_left(task: Task) -> str:
+    """What becomes of what it had not published when it died."""
+    if task.is_batch:
+        return "Nothing was published; submit the task again."
+    return f"What it held is {'in quarantine' if task.kind == Task.Kind.REPLAY else 'delivered'} again."

@@ -86,9 +86,7 @@ _STOPPED = "Stopped with the stack or its machine, and killed before it had ende
 def _dead_message(task: Task) -> str:
     if task.last_heartbeat_at is None:
         return "The application's process ended before it reported. Its log says why."
-    if task.is_batch:
-        return "The application's process is gone, without a last word. Nothing was published; submit the task again."
-    return "The application's process is gone, without a last word. What it held is delivered again."
+    return f"The application's process is gone, without a last word. {lifecycle.what_is_left(task)}"
 
 
 @dataclass(frozen=True)
