@@ -33,7 +33,8 @@ from controlplane.segments.models import IndexerFence, Interval, QuarantinedReco
 from controlplane.segments.registering import Registration, keep_schemas
 from ingestion.specs.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest
 from ingestion.specs.causes import cause_of
-from ingestion.specs.protocol import PublishRequest, Refusal
+from ingestion.specs.protocol import PublishRequest, Refusal, SegmentFile
+from ingestion.specs.replays import KeptPublishRequest
 
 MOST_INPUTS = 20_000  # segments that a task reads
 NUMBER = 0  # of its one fence, as if it were an indexer
@@ -73,9 +74,13 @@ class _Touched:
     segments: int
 
 
-def take_batch_epoch(task_id: str, datasource: Datasource) -> int:
-    """A new epoch of the task's: whoever had an older one may publish no more. In a transaction."""
-    IndexerFence.objects.get_or_create(task_id=task_id, number=NUMBER, defaults={"datasource": datasource})
+def take_batch_epoch(task_id: str, datasource: Datasource, *, replay: bool = False) -> int:
+    """A new epoch of the task's: whoever had an older one may publish no more. In a transaction.
+
+    ``replay``: what it publishes comes from the quarantine.
+    """
+    defaults = {"datasource": datasource, "replay": replay}
+    IndexerFence.objects.get_or_create(task_id=task_id, number=NUMBER, defaults=defaults)
     fence = IndexerFence.objects.select_for_update().get(task_id=task_id, number=NUMBER)
     fence.epoch += 1
     fence.started_at = fence.started_at or timezone.now()
@@ -97,7 +102,7 @@ def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPubli
 
     Raises ``PublishRefused`` (fenced, changed) and ``InvalidInput``; the caller's transaction must not commit then.
     """
-    fence = _locked_fence(place, request.epoch)
+    fence = locked_batch_fence(place.task_id, request.epoch)
     spans = sorted({(f.interval_start, f.interval_end) for f in request.segments})
     if place.reindexes:
         version, replaced = _reindexed(place, spans, frozenset(request.read))
@@ -105,9 +110,7 @@ def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPubli
         version, replaced = append_version(place.datasource.created_at), 0
     else:
         version, replaced = _overwritten(place, spans)
-    registered = Registration(
-        place.task_id, NUMBER, _as_publish(request), _versioned(fence, place, version), {}, timezone.now()
-    ).register([])
+    registered = registered_files(place.task_id, request, fence_of_files(fence, place.datasource, version))
     _note_partitions(place, request)
     _keep_quarantined(place, request)
     return BatchPublishAnswer(segment_ids=registered, replaced=replaced)
@@ -140,6 +143,8 @@ def _keep_quarantined(place: BatchPlace, request: BatchPublishRequest) -> None:
                 error=record.error,
                 cause=cause_of(record.reason, record.error).fingerprint,
                 payload=record.payload,
+                cut=record.cut,
+                file_header=record.header,
                 publish_id=request.publish_id,
                 created_at=now,
             )
@@ -160,16 +165,22 @@ def _check(request: BatchPublishRequest) -> None:
         )
     if sum(len(f.columns) for f in files) > MOST_COLUMNS:
         raise InvalidInput(f"The segments have more than {MOST_COLUMNS:,} columns in all.")
-    for file in files:
-        if file.offsets or not file.interval_start <= file.min_time <= file.max_time < file.interval_end:
-            raise InvalidInput(f"{file.path} has rows outside of its interval, or names offsets.")
+    check_times(files)
     ends = sorted({(f.interval_start, f.interval_end) for f in files})
     if any(before[1] > after[0] for before, after in pairwise(ends)):
         raise InvalidInput("Intervals of the segments overlap.")
 
 
-def _locked_fence(place: BatchPlace, epoch: int) -> int:
-    fence = IndexerFence.objects.select_for_update().filter(task_id=place.task_id, number=NUMBER).first()
+def check_times(files: Sequence[SegmentFile]) -> None:
+    """Raise ``InvalidInput`` for one that says of its rows what can't be so of rows of files."""
+    for file in files:
+        if file.offsets or not file.interval_start <= file.min_time <= file.max_time < file.interval_end:
+            raise InvalidInput(f"{file.path} has rows outside of its interval, or names offsets.")
+
+
+def locked_batch_fence(task_id: str, epoch: int) -> int:
+    """Its row, locked until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
+    fence = IndexerFence.objects.select_for_update().filter(task_id=task_id, number=NUMBER).first()
     if fence is None or fence.epoch != epoch:
         current = fence.epoch if fence else "none"
         raise PublishRefused(
@@ -178,9 +189,8 @@ def _locked_fence(place: BatchPlace, epoch: int) -> int:
     return fence.pk
 
 
-def _versioned(fence: int, place: BatchPlace, version: str) -> LockedFence:
+def fence_of_files(fence: int, datasource: Datasource, version: str) -> LockedFence:
     """What registering needs to know; there is no source."""
-    datasource = place.datasource
     return LockedFence(
         id=fence,
         datasource=datasource.pk,
@@ -194,8 +204,9 @@ def _versioned(fence: int, place: BatchPlace, version: str) -> LockedFence:
     )
 
 
-def _as_publish(request: BatchPublishRequest) -> PublishRequest:
-    return PublishRequest.model_construct(
+def registered_files(task_id: str, request: BatchPublishRequest | KeptPublishRequest, fence: LockedFence) -> list[str]:
+    """The ids of its segments, which are there from now on, with its counters. In the caller's transaction."""
+    as_publish = PublishRequest.model_construct(
         publish_id=request.publish_id,
         epoch=request.epoch,
         topic_id="",
@@ -203,6 +214,7 @@ def _as_publish(request: BatchPublishRequest) -> PublishRequest:
         outcomes={},
         counters=request.counters,
     )
+    return Registration(task_id, NUMBER, as_publish, fence, {}, timezone.now()).register([])
 
 
 def _overwritten(place: BatchPlace, spans: Sequence[Span]) -> tuple[str, int]:

@@ -298,6 +298,9 @@ class QuarantinedRecord(models.Model):
     key = models.BinaryField(null=True)
     payload = models.BinaryField(null=True)
     headers = models.BinaryField(default=b"[]")  # JSON, a list of [name, base64 or null]
+    # Of a record of a file: whether the payload is only its beginning, and the line of the file that names the columns.
+    cut = models.BooleanField(default=False, db_default=False)
+    file_header = models.BinaryField(default=b"", db_default=b"")
     publish_id = models.UUIDField()
     state = models.CharField(max_length=12, choices=State.choices, default=State.KEPT)
     replay_id = models.CharField(max_length=300, blank=True)  # the task that holds it, or that ended it
@@ -325,7 +328,7 @@ class QuarantinedRecord(models.Model):
 
     def conceal(self, role: str) -> None:
         """All that may hold a value goes."""
-        self.concealed_for, self.error, self.headers = role, mark(role), b"[]"
+        self.concealed_for, self.error, self.headers, self.file_header = role, mark(role), b"[]", b""
         self.key = self.payload = self.__dict__["payload_start"] = None
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import F, Func, IntegerField, QuerySet, Sum, Value, Window
 from django.db.models.functions import Coalesce
@@ -24,10 +25,10 @@ from controlplane.segments.spans import Ranges
 from ingestion.specs import offsets
 from ingestion.specs.causes import cause_of
 from ingestion.specs.protocol import Header, PublishRequest
-from ingestion.specs.replays import KeptRecord, ProducedRecord
+from ingestion.specs.replays import MOST_RECORDS, KeptRecord, ProducedRecord
 
 State = QuarantinedRecord.State
-PAGE_RECORDS = 500
+PAGE_RECORDS = MOST_RECORDS
 PAGE_BYTES = 4 * 1024 * 1024  # of payloads, beside the first record's
 
 _HELD = """
@@ -91,6 +92,7 @@ def _as_message(record: QuarantinedRecord) -> KeptRecord:
         key=None if record.key is None else bytes(record.key),
         payload=None if record.payload is None else bytes(record.payload),
         headers=unpacked(record.headers),
+        file_header=bytes(record.file_header),
     )
 
 
@@ -106,6 +108,25 @@ def mark_produced(task_id: str, records: Iterable[ProducedRecord]) -> int:
             " WHERE q.id = w.id AND q.state = 'replaying' AND q.replay_id = %s",
             (State.PRODUCED.value, now, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows], task_id),
         ).rowcount
+
+
+@dataclass(frozen=True)
+class Became:
+    """What has become of records whose rows are locked, by their numbers."""
+
+    stored: list[int]
+    thrown_away: list[int]
+    still_bad: Mapping[int, tuple[str, str]]  # reason and error
+
+    def conclude(self, task_id: str, publish_id: UUID, now: datetime) -> None:
+        """Move every record to it, and out of the books of the indexer that had read it."""
+        reasons, errors = [r for r, _ in self.still_bad.values()], [e for _, e in self.still_bad.values()]
+        causes = [cause_of(reason, error).fingerprint for reason, error in self.still_bad.values()]
+        with cursor() as c:
+            c.execute(_MOVE_BOOKS, ([*self.stored, *self.thrown_away, *self.still_bad],))
+            c.execute(_END, (State.STORED.value, now, self.stored))
+            c.execute(_END, (State.THROWN_AWAY.value, now, self.thrown_away))
+            c.execute(_KEEP_AGAIN, (task_id, publish_id, list(self.still_bad), reasons, errors, causes))
 
 
 @dataclass(frozen=True)
@@ -134,13 +155,8 @@ class Held:
         again = {self.numbers.get((q.partition, q.offset), 0): q for q in request.quarantined}
         if sorted(again) != sorted(self._among({p: o.unparseable for p, o in request.outcomes.items()})):
             raise InvalidInput("What could not be read again must come with its error, each once.")
-        reasons, errors = [q.reason for q in again.values()], [q.error for q in again.values()]
-        causes = [cause_of(q.reason, q.error).fingerprint for q in again.values()]
-        with cursor() as c:
-            c.execute(_MOVE_BOOKS, (list(self.numbers.values()),))
-            c.execute(_END, (State.STORED.value, now, stored))
-            c.execute(_END, (State.THROWN_AWAY.value, now, thrown_away))
-            c.execute(_KEEP_AGAIN, (task_id, request.publish_id, list(again), reasons, errors, causes))
+        still_bad = {number: (q.reason, q.error) for number, q in again.items()}
+        Became(stored, thrown_away, still_bad).conclude(task_id, request.publish_id, now)
 
     def _among(self, ranges: dict[int, Ranges]) -> list[int]:
         return [self.numbers[(p, o)] for p, some in ranges.items() for o in offsets.expanded(some)]

@@ -1,7 +1,8 @@
 """A changed spec tried on quarantined records of one cause, and then submitted with a replay of them all.
 
 Trying stores nothing; it is the sampler that decodes. Submitting and replaying are one transaction: either the new
-version stands and a task holds the records, or nothing has changed.
+version stands and a task holds the records, or nothing has changed. Records of files have no supervisor: there the
+spec is that of the batch task by which they were read last, and a changed one is the replay's alone.
 """
 
 from __future__ import annotations
@@ -15,19 +16,25 @@ from django.db.models import F, Func, IntegerField, Sum, Value, Window
 from django.db.models.functions import Coalesce
 
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
+from controlplane.common.problems import invalid_spec
 from controlplane.common.text import storable
 from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.sampling import take_sample
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.segments.models import QuarantinedRecord, Source
 from controlplane.segments.replaying import unpacked
-from controlplane.segments.selectors.quarantine import Choice, QuarantineFilter, chosen, matching
+from controlplane.segments.selectors.quarantine import Choice, Matching, QuarantineFilter, chosen, ingestable, matching
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.replays import OF_FILES, Started, reader_of, replay
+from controlplane.supervisors.replays import Started, check_fit, file_readers, reader_of, replay, replay_files
 from controlplane.supervisors.services import submit_supervisor
+from controlplane.tasks.checking import read_spec
+from controlplane.tasks.file_replays import FileReader, readers_of
+from controlplane.tasks.file_samples import sample_of
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
+from ingestion.specs import SpecError, issues_as_written
+from ingestion.specs.batch import BatchTaskSpec, parse_batch_spec
 from ingestion.specs.causes import cause_of
 from ingestion.specs.sampler_spec import SamplerSpec
 from ingestion.specs.sampling import KeptRecord, SampleAnswer, SampledRecord
@@ -42,7 +49,7 @@ PASSES = ("stored", "processed_with_error", "outside_window")
 
 @dataclass(frozen=True)
 class Mendable:
-    """The records of a cause that wait, and the spec that reads their topic now."""
+    """The records of a cause that wait, and the spec that reads their topic now, or by which files were read last."""
 
     cause: str
     kept: int
@@ -51,6 +58,8 @@ class Mendable:
     spec: dict[str, Any]
     hides_secrets: bool
     supervisor: Supervisor | None  # None: only a task by hand has read it
+    reader: FileReader | None = None  # of records of files
+    others: tuple[FileReader, ...] = ()  # with whose specs more of the cause were read
 
 
 @dataclass(frozen=True)
@@ -91,18 +100,51 @@ class Tried:
         return list(zip(self.records, self.answer.records, strict=False))[:SHOWN]
 
 
-def mendable(user: User, datasource: Datasource, cause: str) -> Mendable:
-    """Trusts the caller to have got the datasource from a selector. Raises ``NotFound``, ``Conflict``."""
-    waiting = _waiting(datasource, cause)
-    found = matching(waiting)
-    if not found.records:
-        raise NotFound(f"No record of cause {cause!r} waits in this quarantine.")
+def mendable(user: User, datasource: Datasource, cause: str, task: str = "") -> Mendable:
+    """Of records of topics; with a task of those of files that it has read last, or one with its spec.
+
+    Trusts the caller to have got the datasource from a selector. Raises ``NotFound``, ``Conflict``.
+    """
+    if task:
+        return _mendable_of_files(user, datasource, cause, task)
+    waiting = _waiting(datasource, cause).filter(source__isnull=False)
+    found = _found(waiting, cause)
     records = _newest(user, waiting)
-    reader = reader_of(records[0].source)
+    reader = reader_of(_source(records[0]))
     supervisor = Supervisor.objects.filter(pk=reader.get("supervisor_id", "")).first()
     spec = supervisor.current.spec if supervisor else reader["spec"]
     shown = {name: value for name, value in spec.items() if name != "suspended"}
     return Mendable(cause, found.records, found.upto, records, shown, bool(reader["sealed"]), supervisor)
+
+
+def _mendable_of_files(user: User, datasource: Datasource, cause: str, task: str) -> Mendable:
+    waiting = _waiting(datasource, cause).filter(cut=False)
+    readers = file_readers(waiting)
+    reader = _reader_among(readers, cause, task)
+    mine = waiting.filter(**reader.records)
+    found, others = _found(mine, cause), tuple(r for r in readers if r is not reader)
+    spec, hides = reader.spec, bool(reader.task.secrets)
+    return Mendable(cause, found.records, found.upto, _newest(user, mine), spec, hides, None, reader, others)
+
+
+def _reader_among(readers: list[FileReader], cause: str, task: str) -> FileReader:
+    mine = next((reader for reader in readers if task in reader.tasks), None)
+    if mine is None:
+        raise NotFound(f"No record of a file of cause {cause!r} waits in this quarantine that task {task!r} has read.")
+    return mine
+
+
+def _found(waiting: Any, cause: str) -> Matching:
+    found = matching(waiting)
+    if not found.records:
+        raise NotFound(f"No record of cause {cause!r} waits in this quarantine.")
+    return found
+
+
+def _source(record: QuarantinedRecord) -> Source:
+    if record.source is None:
+        raise Conflict("This record is of a file, which has no topic.")
+    return record.source
 
 
 def _waiting(datasource: Datasource, cause: str) -> Any:
@@ -119,18 +161,17 @@ def _newest(user: User, waiting: Any) -> list[QuarantinedRecord]:
     return list(QuarantinedRecord.objects.filter(pk__in=ids).shown_to(user).select_related("source").order_by("-id"))
 
 
-def try_spec(*, user: User, datasource: Datasource, cause: str, document: Any) -> Tried:
+def try_spec(*, user: User, datasource: Datasource, found: Mendable, document: Any) -> Tried:
     """What the spec makes of the newest records of the cause; nothing is stored.
 
     Needs the role operator. Raises ``NotAllowed``, ``NotFound``, ``InvalidInput`` with every fault, ``Unavailable``.
     """
     require(user, Action.OPERATE, datasource.team)
     require_records(user, datasource, "trying a spec on its records")
-    records = _newest(user, _waiting(datasource, cause))
-    if not records:
-        raise NotFound(f"No record of cause {cause!r} waits in this quarantine.")
-    if any(record.source is None for record in records):
-        raise Conflict(OF_FILES)
+    records = found.records
+    if found.reader is not None:
+        edited = _edited(user, datasource, found.reader, document)
+        return Tried(*sample_of(user, edited, records), records)
     asked = {**document, "samplerConfig": {"numRows": TRIED}} if isinstance(document, dict) else document
     spec, answer = take_sample(user=user, document=asked, kept=[_as_kept(record) for record in records])
     _check_datasource(spec.datasource, datasource)
@@ -138,14 +179,18 @@ def try_spec(*, user: User, datasource: Datasource, cause: str, document: Any) -
 
 
 def read_by_spec(*, user: User, record: QuarantinedRecord) -> SampledRecord:
-    """What the spec that reads the record's topic now makes of it: its fields, and its row or what is wrong.
+    """What the spec that would ingest it makes of the record: its fields, and its row or what is wrong.
 
     Needs the role operator. Raises ``NotAllowed``, ``Conflict``, ``InvalidInput``, ``Unavailable``.
     """
     require(user, Action.OPERATE, record.datasource.team)
     require_records(user, record.datasource, "reading its records by the spec")
-    spec = reader_of(record.source)["spec"]
-    _, answer = take_sample(user=user, document=spec, kept=[_as_kept(record)])
+    if record.source is None:
+        [reader] = readers_of([record.task_id])
+        _, answer = sample_of(user, parse_batch_spec(reader.spec), [record])
+    else:
+        spec = reader_of(record.source)["spec"]
+        _, answer = take_sample(user=user, document=spec, kept=[_as_kept(record)])
     return answer.records[0]
 
 
@@ -158,6 +203,16 @@ def _as_kept(record: QuarantinedRecord) -> KeptRecord:
         headers=unpacked(record.headers),
         payload=None if record.payload is None else bytes(record.payload),
     )
+
+
+def _edited(user: User, datasource: Datasource, reader: FileReader, document: Any) -> BatchTaskSpec:
+    """A changed spec of a batch task. Raises ``InvalidInput`` with every fault, ``Unavailable``."""
+    spec = read_spec(user, document, parse_batch_spec)
+    _check_datasource(spec.datasource, datasource)
+    if spec.spec.ioConfig.inputSource != parse_batch_spec(reader.spec).spec.ioConfig.inputSource:
+        fault = "the records are in quarantine, and are not read from there again: leave it as it is"
+        raise invalid_spec(SpecError(issues_as_written(document, [(["ioConfig", "inputSource"], fault)])))
+    return spec
 
 
 def _check_datasource(name: str | None, datasource: Datasource) -> None:
@@ -187,3 +242,29 @@ def submit_and_replay(
             "Change the spec that reads it, and ingest its records alone, by topic."
         )
     return supervisor, started
+
+
+def replay_changed(
+    *, user: User, datasource: Datasource, choice: Choice, document: Any, reader: FileReader | None = None
+) -> Started:
+    """Replay chosen records of files, of those that this reader has read, by the changed spec of its task.
+
+    ``reader``: None: all of them must have one. Nothing else is changed. Needs the role operator. Raises
+    ``NotAllowed``, ``InvalidInput`` with every fault, ``Conflict``.
+    """
+    require(user, Action.OPERATE, datasource.team)
+    require_records(user, datasource, "another spec for its records, which may store any value under any name,")
+    reader = reader or _only_reader(datasource, choice)
+    spec = _edited(user, datasource, reader, document)
+    return replay_files(user=user, datasource=datasource, choice=choice, reader=reader, spec=spec)
+
+
+def _only_reader(datasource: Datasource, choice: Choice) -> FileReader:
+    kept = chosen(datasource, choice).filter(state=QuarantinedRecord.State.KEPT)
+    if kept.exclude(source=None).exists():
+        raise Conflict("A spec is for records of files; for those of a topic its supervisor gets it.")
+    check_fit(kept, Task.Replay.INGEST, by_ids=choice.ids is not None)
+    readers = file_readers(ingestable(kept))
+    if len(readers) != 1:
+        raise Conflict(f"These records were read with {len(readers)} different specs: choose those of one, as by task.")
+    return readers[0]

@@ -1,4 +1,7 @@
-"""Replays of quarantined records: a task for each source of theirs, with the spec that reads it now."""
+"""Replays of quarantined records: a task for each source of theirs, with the spec that reads it now.
+
+Records of files have no source: there it is a task for each spec by which they were read last, as batch tasks have it.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,14 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict
 from controlplane.common.ids import task_id
+from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
 from controlplane.segments import replaying
 from controlplane.segments.models import QuarantinedRecord, Source
 from controlplane.segments.quarantine import record_action
-from controlplane.segments.selectors.quarantine import Choice, chosen
+from controlplane.segments.selectors.quarantine import Choice, chosen, ingestable, producible
 from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.file_replays import FileReader, readers_of
 from controlplane.tasks.models import Task
 from controlplane.tasks.services import create_replay
 from controlplane.tasks.sources import key_of, owner_of
@@ -24,11 +29,16 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import IOConfig, parse_supervisor_spec
 from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.batch import BatchTaskSpec
 
-OF_FILES = (
-    "These records, or some of them, are of files, which have no topic: they are not replayed. Mend the file or the "
-    "spec, and submit a batch task that reads the file again; or export the records, mend them, and submit a task with "
-    "appendToExisting that reads these."
+MOST_READERS = 20  # specs of files' records: each is a task, and a process
+_NO_TOPIC = (
+    "These records, or some of them, are of files, which have no topic: they can't be produced again. Ingest them; or "
+    "mend the file, and submit a batch task that reads it again."
+)
+_CUT = (
+    "Of these records, or some of them, only the beginning is kept: they can't be ingested. Mend the file, and submit "
+    "a batch task that reads it again."
 )
 
 
@@ -42,43 +52,108 @@ class Started:
 
 @transaction.atomic
 def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Replay) -> Started:
-    """Start tasks that ingest the chosen records with their source's present spec, or produce them to its topic again.
+    """Start tasks that ingest the chosen records with the spec of now, or produce them to their topic again.
 
-    Only records in the state kept are taken, each by one replay at a time; of all that match a filter only those of
-    topics. Raises ``NotAllowed``, ``InvalidInput`` and ``Conflict`` (there is none, one of those with the ids is of a
-    file, or nothing says how to read them).
+    Only records in the state kept are taken, each by one replay at a time; of all that match a filter only those that
+    can be treated so. Raises ``NotAllowed``, ``InvalidInput`` and ``Conflict`` (there is none, one of those with the
+    ids can't be treated so, or nothing says how to read them).
     """
+    _check_allowed(user, datasource)
+    found = chosen(datasource, choice)
+    kept = found.filter(state=QuarantinedRecord.State.KEPT).order_by()
+    check_fit(kept, mode, by_ids=choice.ids is not None)
+    started = _held(found, _parts_of(fit(kept, mode)), datasource, mode, user)
+    _record(user, datasource, choice, mode, started)
+    return started
+
+
+@transaction.atomic
+def replay_files(
+    *, user: User, datasource: Datasource, choice: Choice, reader: FileReader, spec: BatchTaskSpec
+) -> Started:
+    """Start a task that ingests those of the chosen records that the reader has read, with this spec instead.
+
+    Raises ``NotAllowed``, ``InvalidInput`` and ``Conflict`` (there is none).
+    """
+    _check_allowed(user, datasource)
+    canonical, hidden = spec_secrets.split({n: value for n, value in spec.canonical().items() if n != "id"})
+    part = _Part(None, reader.records, {"spec": canonical, "sealed": seal(hidden)})
+    started = _held(chosen(datasource, choice), [part], datasource, Task.Replay.INGEST, user)
+    _record(user, datasource, choice, Task.Replay.INGEST, started)
+    return started
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Records that one task replays."""
+
+    source: Source | None
+    where: dict[str, Any]  # by columns of their own
+    reader: dict[str, Any]
+
+
+def _check_allowed(user: User, datasource: Datasource) -> None:
     require(user, Action.OPERATE, datasource.team)
     # Locked: who deletes the datasource sees these tasks, or is seen here.
     known = Datasource.objects.select_for_update(of=("self",), no_key=True)
     if known.get(pk=datasource.pk).deleted_at is not None:
         raise Conflict(f"The datasource {datasource.name} is deleted: submit a spec that names it first.")
-    found = chosen(datasource, choice)
-    kept = found.filter(state=QuarantinedRecord.State.KEPT).order_by()
-    of_files = kept.filter(source=None)
-    if of_files.exists() and (choice.ids is not None or not kept.exclude(source=None).exists()):
-        raise Conflict(OF_FILES)
-    started, records = [], 0
-    for source in _sources(kept):
+
+
+def fit(records: QuerySet[QuarantinedRecord], mode: Task.Replay) -> QuerySet[QuarantinedRecord]:
+    """Those that a replay would take."""
+    return ingestable(records) if mode is Task.Replay.INGEST else producible(records)
+
+
+def check_fit(kept: QuerySet[QuarantinedRecord], mode: Task.Replay, by_ids: bool) -> None:
+    """Raise ``Conflict`` where none of the records can be treated so; of those chosen by ids, where one can't."""
+    unfit = kept.count() - fit(kept, mode).count()
+    if unfit and (by_ids or unfit == kept.count()):
+        raise Conflict(_CUT if mode is Task.Replay.INGEST else _NO_TOPIC)
+
+
+def _held(
+    found: QuerySet[QuarantinedRecord], parts: list[_Part], datasource: Datasource, mode: Task.Replay, user: User
+) -> Started:
+    tasks, records = [], 0
+    for part in parts:
         identifier = task_id("replay", datasource.name, timezone.now())
-        held = replaying.hold(found.filter(source=source), identifier)
+        held = replaying.hold(found.filter(**part.where), identifier)
         if held:
-            started.append(
-                create_replay(identifier=identifier, source=source, mode=mode, user=user, **reader_of(source))
-            )
+            given = {"datasource": datasource, "source": part.source, "mode": mode, "user": user, **part.reader}
+            tasks.append(create_replay(identifier=identifier, **given))
             records += held
-    if not started:
+    if not tasks:
         raise Conflict(
             "None of these records is in quarantine now: they were replayed or purged, or are being replayed."
         )
-    _record(user, datasource, choice, mode, Started(started, records))
-    return Started(started, records)
+    return Started(tasks, records)
 
 
-def check_read(records: QuerySet[QuarantinedRecord]) -> None:
-    """Raise the ``Conflict`` of a replay for records that nothing says how to decode."""
-    for source in _sources(records):
-        reader_of(source)
+def _parts_of(records: QuerySet[QuarantinedRecord]) -> list[_Part]:
+    parts = [_Part(source, {"source": source}, reader_of(source)) for source in _sources(records)]
+    of_files = file_readers(records)
+    return parts + [_Part(None, r.records, {"spec": r.spec, "sealed": r.task.secrets}) for r in of_files]
+
+
+def file_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
+    """Who has read those of the records that are of files. Raises ``Conflict``."""
+    task_ids = set(records.filter(source=None).order_by().values_list("task_id", flat=True).distinct())
+    readers = readers_of(task_ids) if task_ids else []
+    if len(readers) > MOST_READERS:
+        raise Conflict(
+            f"These records were read with {len(readers)} different specs, and with {MOST_READERS} at most they can be "
+            "replayed at once: choose fewer, as those of a cause or a task."
+        )
+    return readers
+
+
+def check_read(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
+    """Whose specs would ingest those of files. Raises the ``Conflict`` of a replay for records that nothing says how to
+    decode.
+    """
+    _parts_of(records)
+    return file_readers(records)
 
 
 def _sources(records: QuerySet[QuarantinedRecord]) -> QuerySet[Source]:
@@ -97,10 +172,8 @@ def _record(user: User, datasource: Datasource, choice: Choice, mode: Task.Repla
     )
 
 
-def reader_of(source: Source | None) -> dict[str, Any]:
+def reader_of(source: Source) -> dict[str, Any]:
     """Spec and secrets: of the supervisor that reads the source, else of the last that did. Raises ``Conflict``."""
-    if source is None:
-        raise Conflict(OF_FILES)
     for supervisor in Supervisor.objects.filter(datasource=source.datasource_id).order_by("-created_at"):
         version = supervisor.current
         if _reads(source, version.io_config, supervisor.owner):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -128,21 +129,21 @@ def start(task: Task) -> BatchAssignment:
     """What its driver is to do, from here on it alone. Raises ``InvalidInput``, with which the task has failed."""
     try:
         with transaction.atomic():
-            return _assignment(task)
+            spec = spec_of(task).spec
+            return assignment(task, spec, inputs_of(spec))
     except InvalidInput as problem:
         end_task(task, error=problem.detail)
         raise
 
 
-def _assignment(task: Task) -> BatchAssignment:
-    spec = spec_of(task).spec
+def assignment(task: Task, spec: BatchSpec, segments: Sequence[Segment] = ()) -> BatchAssignment:
+    """With an epoch that is new: whoever asked before may publish no more. In a transaction."""
     return BatchAssignment(
         task_id=task.pk,
-        epoch=take_batch_epoch(task.pk, task.datasource),
+        epoch=take_batch_epoch(task.pk, task.datasource, replay=task.kind == Task.Kind.REPLAY),
         spec=spec,
         inputs=[
-            InputSegment(id=s.pk, path=s.path, rows=s.rows, size_bytes=s.size_bytes, sha256=s.sha256)
-            for s in inputs_of(spec)
+            InputSegment(id=s.pk, path=s.path, rows=s.rows, size_bytes=s.size_bytes, sha256=s.sha256) for s in segments
         ],
         slots=task.slots,
         deep_storage=settings.DEEP_STORAGE,

@@ -29,6 +29,7 @@ from controlplane.tasks.models import Resident, Status, Task
 
 # What runs as a plain process, without Spark: it reads little.
 PLAIN: dict[str, str] = {Task.Kind.REPAIR: "ingestion.task.repair", Task.Kind.REPLAY: "ingestion.task.replay"}
+_OF_FILES = "ingestion.batch.replay"
 APPLICATION = Path("ingestion") / "spark" / "index.py"
 
 
@@ -84,7 +85,8 @@ def log_of(task_id: str) -> Path:
 
 def _start(task: Task, token: str) -> None:
     plain = task.kind in PLAIN
-    command = [sys.executable, "-m", PLAIN[task.kind]] if plain else _spark_command(task)
+    module = _OF_FILES if task.replays_files else PLAIN.get(task.kind, "")
+    command = [sys.executable, "-m", module] if plain else _spark_command(task)
     _run(task.pk, command, _environment(task.pk, token, plain, _WORKING_JAVA if task.is_batch else _JAVA))
 
 

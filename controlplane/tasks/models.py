@@ -183,8 +183,13 @@ class Task(models.Model):
         return self.kind in Task.BATCH
 
     @property
+    def replays_files(self) -> bool:
+        """Whether it replays quarantined records of files, with a batch task's spec."""
+        return self.kind == Task.Kind.REPLAY and self.replay_source_id is None
+
+    @property
     def as_batch(self) -> dict[str, Any]:
-        """Of one of these: the batch task's spec."""
+        """Of one of these, and of a replay of records of files: the batch task's spec."""
         return self.batch_spec or self.spec
 
     @property

@@ -145,7 +145,7 @@ def task_report(user: User, task: Task) -> Report:
 def _without_effect(task: Task) -> list[str]:
     if task.is_of_segments or task.batch_spec:
         return segment_spec(task).options_without_effect()
-    if task.is_batch:
+    if task.is_batch or task.replays_files:
         return batch.options_without_effect(task.spec)
     supervisor = task.supervisor_id or ""
     return diagnosis.options_without_effect(task.spec, supervised=bool(supervisor), of_pattern=OF_TOPIC in supervisor)

@@ -159,21 +159,31 @@ def create_repair(*, like: Task, holes: list[Hole], topic_id: str) -> Task:
 
 
 def create_replay(
-    *, identifier: str, source: Source, mode: Task.Replay, spec: dict[str, Any], sealed: str, user: User, **more: Any
+    *,
+    identifier: str,
+    datasource: Datasource,
+    source: Source | None,
+    mode: Task.Replay,
+    spec: dict[str, Any],
+    sealed: str,
+    user: User,
+    **more: Any,
 ) -> Task:
-    """A task for quarantined records of a source that it holds already, under this id.
+    """A task for quarantined records that it holds already, under this id.
 
-    ``spec``: canonical, its secrets in ``sealed``. ``more``: the supervisor's id and spec version, if it has one.
+    ``source``: theirs; None: they are of files, and the spec is a batch task's. ``spec``: canonical, its secrets in
+    ``sealed``. ``more``: the supervisor's id and spec version, if it has one.
     """
     task = Task.objects.create(
         id=identifier,
         kind=Task.Kind.REPLAY,
-        datasource=source.datasource,
+        datasource=datasource,
         spec=spec,
         secrets=sealed,
         replay_mode=mode,
         replay_source=source,
         indexers_wanted=1,
+        slots=1,
         submitted_by=user,
         created_at=timezone.now(),
         **more,

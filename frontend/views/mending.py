@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -14,7 +15,16 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.common.specjson import spec_text
 from controlplane.datasources.models import Datasource
-from controlplane.supervisors.mending import SHOWN, Mendable, Tried, mendable, submit_and_replay, try_spec
+from controlplane.segments.selectors.quarantine import Choice, QuarantineFilter
+from controlplane.supervisors.mending import (
+    SHOWN,
+    Mendable,
+    Tried,
+    mendable,
+    replay_changed,
+    submit_and_replay,
+    try_spec,
+)
 from controlplane.tasks.causes import get_cause
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, may, require
@@ -30,7 +40,7 @@ TEMPLATE, ASK = "quarantine/fix.html", "quarantine/fix_confirm.html"
 def fix(request: PageRequest, name: str) -> HttpResponse:
     """The spec beside records; tried, or with the question whether to submit it."""
     datasource = get_datasource(request.user, name)
-    found = mendable(request.user, datasource, request.GET.get("cause", ""))
+    found = _asked_for(request, datasource)
     form = MendForm(request.POST or None, initial={"document": spec_text(found.spec)}, nonce=str(request.csp_nonce))
     context = _shown(request, datasource, found, form)
     if request.method != "POST":
@@ -38,16 +48,23 @@ def fix(request: PageRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         return render(request, TEMPLATE, context, status=400)
     asks = "confirm" in request.POST
-    require(request.user, Action.ADMINISTER if asks else Action.OPERATE, datasource.team)
+    require(request.user, _needs(found) if asks else Action.OPERATE, datasource.team)
     try:
-        tried = try_spec(
-            user=request.user, datasource=datasource, cause=found.cause, document=form.cleaned_data["document"]
-        )
+        tried = try_spec(user=request.user, datasource=datasource, found=found, document=form.cleaned_data["document"])
     except HeadgateError as error:
         return _refused(request, context, error)
-    if asks and found.supervisor is not None:
+    if asks and context["may_submit"]:
         return render(request, ASK, {**context, "tried": tried, "document": form.data["document"]})
     return render(request, TEMPLATE, {**context, "tried": tried, "lines": _lines(tried)})
+
+
+def _asked_for(request: PageRequest, datasource: Datasource) -> Mendable:
+    return mendable(request.user, datasource, request.GET.get("cause", ""), request.GET.get("task", ""))
+
+
+def _needs(found: Mendable) -> Action:
+    """To submit the spec: a supervisor is changed by it, unless the records are of files."""
+    return Action.OPERATE if found.reader else Action.ADMINISTER
 
 
 def _refused(request: PageRequest, context: dict[str, Any], error: HeadgateError) -> HttpResponse:
@@ -67,7 +84,8 @@ def _shown(request: PageRequest, datasource: Datasource, found: Mendable, form: 
         "described": get_cause(request.user, datasource, found.cause),
         "lines": [{"record": r, "payload": payload_of(r.payload), "error": r.error} for r in found.records[:SHOWN]],
         "may_try": may(request.user, Action.OPERATE, datasource.team),
-        "may_submit": may(request.user, Action.ADMINISTER, datasource.team) and found.supervisor is not None,
+        "may_submit": may(request.user, _needs(found), datasource.team) and (found.supervisor or found.reader),
+        "asked": urlencode({"cause": found.cause, **({"task": found.reader.task.pk} if found.reader else {})}),
         "back": f"{reverse('frontend:datasource-quarantine', args=[datasource.name])}?cause={found.cause}",
     }
 
@@ -90,23 +108,23 @@ def _lines(tried: Tried) -> list[dict[str, Any]]:
 def submit(request: PageRequest, name: str) -> HttpResponse:
     """The new version, and the replay: both, or neither."""
     datasource = get_datasource(request.user, name)
-    require(request.user, Action.ADMINISTER, datasource.team)
-    found = mendable(request.user, datasource, request.GET.get("cause", ""))
+    found = _asked_for(request, datasource)
+    require(request.user, _needs(found), datasource.team)
     form = MendForm(request.POST, nonce=str(request.csp_nonce))
     context = _shown(request, datasource, found, form)
     if not form.is_valid():
         return render(request, TEMPLATE, context, status=400)
     upto = form.cleaned_data["upto"]
+    upto = found.upto if upto is None else upto
+    given = {"user": request.user, "datasource": datasource, "document": form.cleaned_data["document"]}
     try:
-        supervisor, started = submit_and_replay(
-            user=request.user,
-            datasource=datasource,
-            cause=found.cause,
-            upto=found.upto if upto is None else upto,
-            document=form.cleaned_data["document"],
-        )
+        if found.reader:
+            choice = Choice(filter=QuarantineFilter(cause=found.cause), upto=upto)
+            said, started = "", replay_changed(choice=choice, reader=found.reader, **given)
+        else:
+            supervisor, started = submit_and_replay(cause=found.cause, upto=upto, **given)
+            said = f"Version {supervisor.version} of {supervisor.pk} was submitted; "
     except HeadgateError as error:
         return _refused(request, context, error)
-    submitted = f"Version {supervisor.version} of {supervisor.pk} was submitted"
-    messages.success(request, f"{submitted}; {started.records:,} records are being replayed with it.")
+    messages.success(request, f"{said}{started.records:,} records are being replayed with it.")
     return redirect("frontend:task", started.tasks[0].pk)

@@ -23,9 +23,17 @@ from controlplane.segments.models import QuarantinedRecord
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors import get_quarantined, list_quarantined
 from controlplane.segments.selectors.causes import CauseFilter, list_causes
-from controlplane.segments.selectors.quarantine import Choice, Matching, chosen, filtered, matching
+from controlplane.segments.selectors.quarantine import (
+    Choice,
+    Matching,
+    QuarantineFilter,
+    chosen,
+    filtered,
+    ingestable,
+    matching,
+)
 from controlplane.supervisors import mending, replays
-from controlplane.supervisors.replays import check_read
+from controlplane.supervisors.replays import check_read, fit
 from controlplane.tasks.causes import described
 from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.models import Task
@@ -63,8 +71,8 @@ DEEDS = {
         "quarantine-replay",
         Action.OPERATE,
         "Ingest {} with the present spec?",
-        "A task decodes them with the spec as it is now. What can be read becomes rows, each once; what still can't be "
-        "read stays in quarantine with its new error.",
+        "A task decodes them with the spec as it is now, of files with that of the task that read them last. What can "
+        "be read becomes rows, each once; what still can't be read stays in quarantine with its new error.",
     ),
     "produce": Deed(
         "Produce again",
@@ -99,6 +107,7 @@ def index(request: PageRequest, name: str) -> HttpResponse:
         **frame(request, datasource, "quarantine", **filters.of_address),
         **offered,
         **_causes(request, datasource, filters.wanted.cause),
+        "fixes": _fixes(datasource, filters.wanted.cause) if filters.wanted.cause else [],
         "filters": filters,
         "asked": (asked := _filter_text(request.GET)),
         "filtered": bool(asked),
@@ -120,10 +129,25 @@ def _causes(request: PageRequest, datasource: Datasource, cause: str) -> dict[st
     }
 
 
+def _fixes(datasource: Datasource, cause: str) -> list[tuple[str, str]]:
+    """Where the spec can be changed beside records of a cause that wait: how that is called, and what is asked for."""
+    waiting = ingestable(filtered(datasource, QuarantineFilter(cause=cause)))
+    of_files = waiting.filter(source=None).order_by("-id").values_list("task_id", flat=True).first()
+    found = [("Fix the spec beside these records", {"cause": cause})] * waiting.exclude(source=None).exists()
+    if of_files:
+        found.append(
+            (
+                f"Fix the spec beside {'those of files' if found else 'these records'}",
+                {"cause": cause, "task": of_files},
+            )
+        )
+    return [(label, urlencode(asked)) for label, asked in found]
+
+
 def _offered(request: PageRequest, datasource: Datasource, found: Matching) -> dict[str, Any]:
     """What is found, and by name what the user may do to any of it now."""
-    replayable = 0 if datasource.deleted_at else found.replayable
-    records = {"ingest": replayable, "produce": replayable, "purge": found.purgeable}
+    there = not datasource.deleted_at
+    records = {"ingest": there * found.ingestable, "produce": there * found.producible, "purge": found.purgeable}
     may_do = [name for name, deed in DEEDS.items() if records[name] and may(request.user, deed.needs, datasource.team)]
     return {"found": found, "deeds": {name: DEEDS[name] for name in may_do}}
 
@@ -131,8 +155,9 @@ def _offered(request: PageRequest, datasource: Datasource, found: Matching) -> d
 def _takes(deeds: Mapping[str, Deed], record: QuarantinedRecord) -> bool:
     """Whether any of these can be done to it."""
     states = QuarantinedRecord.State
-    replayable = record.source is not None and record.state == states.KEPT
-    return (replayable and "ingest" in deeds) or (record.state != states.REPLAYING and "purge" in deeds)
+    kept = record.state == states.KEPT
+    ingests, produces = kept and not record.cut and "ingest" in deeds, kept and record.source and "produce" in deeds
+    return bool(ingests or produces or (record.state != states.REPLAYING and "purge" in deeds))
 
 
 def _filter_text(values: QueryDict) -> str:
@@ -166,8 +191,7 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
     try:
         records = chosen(datasource, form.choice(_wanted(request)))
         meant = _meant(records, action)
-        if action != "purge":
-            check_read(meant)
+        readers = [] if action == "purge" else check_read(meant)
     except HeadgateError as error:
         return _back(request, datasource, told(error))
     found, ticked = matching(meant), form.cleaned_data["scope"] == "ticked"
@@ -181,7 +205,8 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
         "question": deed.question.format(_records(found.records)),
         "scope": form.cleaned_data["scope"],
         "ticked": meant.values_list("pk", flat=True) if ticked else [],
-        "of_files": 0 if action == "purge" else matching(records).of_files,
+        "left": 0 if action == "purge" else matching(records).kept - found.records,
+        "readers": readers,
         "upto": found.upto,
         "asked": _filter_text(QueryDict(request.POST.get("filter", ""))),
         "url": reverse(f"frontend:{deed.url_name}", args=[name]),
@@ -192,10 +217,9 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
 
 def _meant(records: QuerySet[QuarantinedRecord], action: str) -> QuerySet[QuarantinedRecord]:
     """What an action would take of the chosen."""
-    states = QuarantinedRecord.State
     if action == "purge":
-        return records.exclude(state=states.REPLAYING)
-    return records.filter(state=states.KEPT, source__isnull=False)
+        return records.exclude(state=QuarantinedRecord.State.REPLAYING)
+    return fit(records, Task.Replay(action))
 
 
 @require_POST
@@ -268,7 +292,7 @@ def quarantined(request: PageRequest, name: str, number: int) -> HttpResponse:
     record = get_quarantined(request.user, datasource, number)
     form = request.GET.get("as", "text")
     form = form if form in FORMS and not record.concealed_for else "text"
-    may_read = record.source is not None and may(request.user, Action.OPERATE, datasource.team)
+    may_read = not record.cut and may(request.user, Action.OPERATE, datasource.team)
     context = {
         **frame(request, datasource, "quarantine"),
         "rest": rest_address("api:quarantined", name, str(number)),
@@ -277,6 +301,7 @@ def quarantined(request: PageRequest, name: str, number: int) -> HttpResponse:
         "form": form,
         "forms": FORMS.items() if may_read else list(FORMS.items())[:-1],
         **_read(request, record, form),
+        "file_header": payload_of(record.file_header),
         "headers": [(header, payload_of(value)) for header, value in unpacked(record.headers)],
         **_offered(request, datasource, matching(chosen(datasource, Choice(ids=(record.pk,))))),
     }

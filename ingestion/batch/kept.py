@@ -33,15 +33,17 @@ class Kept:
     records: list[FileRecord] = field(default_factory=list)
     size_bytes: int = 0
 
-    def add(self, line: Line, error: str, room: Room, *, crashed: bool) -> None:
+    def add(self, line: Line, error: str, room: Room, *, crashed: bool, header: bytes = b"") -> None:
         left = room.size_bytes - self.size_bytes
         if len(self.records) >= room.records or left <= 0:
             return
         payload = line.payload[:left]
-        if len(payload) < len(line.payload):
+        header = header if len(payload) + len(header) <= left else b""
+        cut = len(payload) < len(line.payload)
+        if cut:
             what_is_cut = f" (Only the first {left:,} of its {len(line.payload):,} bytes are kept.)"
             error = error[: _LONGEST_ERROR - len(what_is_cut)] + what_is_cut
-        self.size_bytes += len(payload)
+        self.size_bytes += len(payload) + len(header)
         self.records.append(
             FileRecord.model_construct(
                 place=line.place[-_LONGEST_PLACE:],
@@ -49,6 +51,8 @@ class Kept:
                 reason="decoder_crash" if crashed else "unparseable",
                 error=error[:_LONGEST_ERROR],
                 payload=payload,
+                cut=cut,
+                header=header,
             )
         )
 
@@ -58,7 +62,7 @@ def of_all(splits: Iterable[Kept], most: int) -> list[FileRecord]:
     taken: list[FileRecord] = []
     size = 0
     for record in (r for kept in splits for r in kept.records):
-        size += len(record.payload)
+        size += len(record.payload) + len(record.header)
         if len(taken) >= most or size > MOST_BYTES:
             break
         taken.append(record)

@@ -113,25 +113,36 @@ def opened(part: Part, inputs: Inputs) -> Iterator[tuple[str, BinaryIO, int | No
             raise InputRefused(f"{path} can't be decompressed: {type(error).__name__}.") from None
 
 
-def format_in(written: LineFormat, name: str, stream: BinaryIO) -> tuple[LineFormat, int]:
-    """How a file's lines are to be read, and at which byte they begin behind its header. ``stream`` is at its start.
+class Begin(NamedTuple):
+    """How a file's lines are to be read, and at which byte they begin, behind its header, if columns stand in one."""
 
-    Raises ``InputRefused``.
-    """
+    written: LineFormat
+    begins: int = 0
+    header: bytes = b""
+
+
+def begin_of(written: LineFormat, name: str, stream: BinaryIO) -> Begin:
+    """``stream`` is at its start. Raises ``InputRefused``."""
     if isinstance(written, JsonInputFormat) or not (written.has_header or written.skipHeaderRows):
-        return written, 0
+        return Begin(written)
     for _ in range(written.skipHeaderRows):
         _line(name, stream)
-    columns = written.columns
-    if written.has_header:
-        columns = _header(written, name, _line(name, stream))
+    header = _line(name, stream).removeprefix(_BOM).rstrip(b"\r\n") if written.has_header else b""
+    return Begin(of_a_line(written, name, header), stream.tell(), header)
+
+
+def of_a_line(written: LineFormat, name: str, header: bytes) -> LineFormat:
+    """How a line alone is to be read, its file's header known, if it has one. Raises ``InputRefused``."""
+    if isinstance(written, JsonInputFormat):
+        return written
+    columns = _named_in(written, name, header) if written.has_header else written.columns
     plain = {"columns": columns, "findColumnsFromHeader": None, "hasHeaderRow": None, "skipHeaderRows": 0}
-    return written.model_copy(update=plain), stream.tell()
+    return written.model_copy(update=plain)
 
 
-def _header(written: Any, name: str, line: bytes) -> list[str]:
+def _named_in(written: Any, name: str, header: bytes) -> list[str]:
     try:
-        text = line.removeprefix(_BOM).decode().rstrip("\r\n")
+        text = header.decode()
     except UnicodeDecodeError:
         raise InputRefused(f"The header of {name} is not UTF-8.") from None
     if not text:
@@ -145,7 +156,7 @@ def _header(written: Any, name: str, line: bytes) -> list[str]:
 
 
 def lines_of(part: Part, name: str, stream: BinaryIO, begins: int, end: int | None) -> Iterator[Lines]:
-    """``begins``: where a file's lines do; see ``format_in``. Raises ``InputRefused`` for a line that is too long."""
+    """``begins``: where a file's lines do; see ``begin_of``. Raises ``InputRefused`` for a line that is too long."""
     at = max(part.start, begins)
     if at > begins:
         stream.seek(at - 1)  # a line that begins here is one of this part

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ingestion.batch.containers import rows_in
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import Kept, Room
-from ingestion.batch.lines import Line, Lines, format_in, lines_of, opened, together
+from ingestion.batch.lines import Line, Lines, begin_of, lines_of, opened, together
 from ingestion.batch.rows import rows_of
 from ingestion.batch.splits import Part, Split
 from ingestion.batch.windows import TakenTimes
@@ -111,9 +111,15 @@ class Reader:
         """
         number = 0
         for rows in self._gathered(split, told):
-            for place, part in self._by_interval(rows):
-                yield Chunk.of(place, number, part, self._metrics)
+            for chunk in self.dealt(rows, number):
+                yield chunk
                 number += 1
+
+    def dealt(self, rows: pa.Table, number: int = 0) -> Iterator[Chunk]:
+        """To chunks of one interval each, the first of this number."""
+        for place, part in self._by_interval(rows):
+            yield Chunk.of(place, number, part, self._metrics)
+            number += 1
 
     def _gathered(self, split: Split, told: Told) -> Iterator[pa.Table]:
         held: list[pa.Table] = []
@@ -137,16 +143,23 @@ class Reader:
                 yield from self._rows(together(rows_in(part, part.file.path, stream, container)), written, told)
             return
         with opened(part, self._inputs) as (name, stream, end):
-            written, begins = format_in(written, name, stream)
-            yield from self._rows(lines_of(part, name, stream, begins, end), written, told)
+            begin = begin_of(written, name, stream)
+            yield from self._rows(lines_of(part, name, stream, begin.begins, end), begin.written, told, begin.header)
 
-    def _rows(self, batches: Iterator[Lines], written: LineFormat, told: Told) -> Iterator[pa.Table]:
-        decoder = self._decoder_for(written)
+    def _rows(
+        self, batches: Iterator[Lines], written: LineFormat, told: Told, header: bytes = b""
+    ) -> Iterator[pa.Table]:
         for lines in batches:
-            for part, decoded in _decoded(decoder, lines):
-                rows = self._kept(part, decoded, told)
-                if len(rows):
-                    yield rows
+            yield from (rows for _, rows in self.rows(lines, written, told, header) if len(rows))
+
+    def rows(
+        self, lines: Lines, written: LineFormat, told: Told, header: bytes = b""
+    ) -> Iterator[tuple[Lines, pa.Table]]:
+        """What is taken of these lines, in parts: column 0 has the places among the part's lines. ``header``: to be
+        kept with those that can't be read.
+        """
+        for part, decoded in _decoded(self._decoder_for(written), lines):
+            yield part, self._kept(part, decoded, told, header)
 
     def _decoder_for(self, written: LineFormat) -> JsonDecoder | IsolatedDecoder:
         if self._decoder is None or self._decoder[0] != written:
@@ -160,7 +173,7 @@ class Reader:
             self._decoder = written, made
         return self._decoder[1]
 
-    def _kept(self, lines: Lines, decoded: Decoded, told: Told) -> pa.Table:
+    def _kept(self, lines: Lines, decoded: Decoded, told: Told, header: bytes) -> pa.Table:
         """The rows that are taken; everything is counted."""
         taken = self._taken.holding(int64s(decoded.rows.column(1).cast(pa.int64())))
         found = _with_extents(decoded.rows, lines)
@@ -179,7 +192,7 @@ class Reader:
             if len(told.unread) < MOST_UNREAD:
                 told.unread.append(_unread(lines[index], error, stored=index in faulty))
         for index, error in sorted(lost.items()):
-            told.kept.add(lines[index], error, self._room, crashed=index in decoded.crashed)
+            told.kept.add(lines[index], error, self._room, crashed=index in decoded.crashed, header=header)
         check_parse_exceptions(self._spec, told.parse_exceptions, told.unread)
         return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ingestion.client.http import HttpControlPlane
 from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest
+from ingestion.specs.replays import KeptPublishAnswer, KeptPublishRequest
 
 # A publish registers thousands of segments, and replaces as many.
 TIMEOUT_S = 120.0
@@ -24,3 +25,9 @@ class BatchControlPlane(HttpControlPlane):
         when an earlier attempt to say the same was taken.
         """
         return self.ask("POST", "/batch/publish", request, BatchPublishAnswer)
+
+    def publish_kept(self, request: KeptPublishRequest) -> KeptPublishAnswer:
+        """Of a replay: have registered what some of its records have become. Raises ``PublishRefused`` (fenced,
+        changed).
+        """
+        return self.ask("POST", "/kept/publish", request, KeptPublishAnswer)

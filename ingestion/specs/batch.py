@@ -215,6 +215,16 @@ class BatchSpec(SpecModel):
         mine = isinstance(source, DruidInputSource) and source.dataSource == self.dataSchema.dataSource
         return mine and not self.ioConfig.appendToExisting
 
+    @property
+    def for_kept_records(self) -> BatchSpec:
+        """By which records are read again from the quarantine: rows are appended, and no bad record ends it."""
+        io_config = self.ioConfig.model_copy(update={"appendToExisting": True, "dropExisting": False})
+        unlimited: dict[str, Any] = {"reportParseExceptions": False, "maxParseExceptions": None}
+        if self.tuningConfig.dividing is not None:
+            unlimited |= {"partitionsSpec": None, "forceGuaranteedRollup": False}
+        tuning = self.tuningConfig.model_copy(update=unlimited)
+        return self.model_copy(update={"ioConfig": io_config, "tuningConfig": tuning})
+
     @model_validator(mode="after")
     def _time_of_rows(self) -> Self:
         given = self.dataSchema.timestampSpec

@@ -35,6 +35,8 @@ class FileRecord(Message):
     reason: Literal["unparseable", "decoder_crash"]
     error: Told = Field(max_length=2_000)
     payload: Base64Bytes  # of a file without lines: its row as JSON
+    cut: bool = False  # the payload is only the beginning: there was no room for more
+    header: Base64Bytes = b""  # the line of its file that names the columns, if one does
 
 
 class BatchAssignment(Message):

@@ -6,12 +6,13 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
 from ingestion.client import ClientError, HttpControlPlane, TaskOver, Unreachable
 from ingestion.errors import IngestionError
-from ingestion.specs.protocol import Assignment, EndRequest, HeartbeatRequest, told
+from ingestion.specs.protocol import EndRequest, HeartbeatRequest, told
 from ingestion.task.control import Control, stricter
 from ingestion.task.ending import Ending
 from ingestion.task.log import Trouble, configure, logger_for
@@ -19,15 +20,18 @@ from ingestion.task.log import Trouble, configure, logger_for
 BEAT_S = 1.0
 HEARD_S = 60.0  # for so long the last word is said again; then the control plane notices by itself
 ERROR_LENGTH = 4000
-Work = Callable[[Assignment, HttpControlPlane, Control], None]
+Client = TypeVar("Client", bound=HttpControlPlane)
 
 
-def run_alone(work: Work) -> int:
-    """Do the work of the task that the environment names; returns the exit code, 0 when it did what it was to."""
+def run_alone(work: Callable[[Client, Control], None], speaking: Callable[[str, str, str], Client]) -> int:
+    """Do the work of the task that the environment names; returns the exit code, 0 when it did what it was to.
+
+    ``speaking``: makes the client, of the control plane's address, the task's id and its token.
+    """
     configure()
     ending = Ending.from_environment().install()
     task_id, token, url = (os.environ[n] for n in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN", "HEADGATE_URL"))
-    client = HttpControlPlane(url, task_id, token)
+    client = speaking(url, task_id, token)
     log = logger_for(task=task_id)
     control = Control(0, os.getpid())
     done = threading.Event()
@@ -35,7 +39,7 @@ def run_alone(work: Work) -> int:
     beating.start()
     error = ""
     try:
-        work(client.assignment(), client, control)
+        work(client, control)
     except IngestionError as problem:
         error = str(problem)
         log.error("the task failed", reason=error)

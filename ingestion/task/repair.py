@@ -9,7 +9,7 @@ from ingestion.client import HttpControlPlane
 from ingestion.segments import open_deep_storage
 from ingestion.sources.repair import RepairSource
 from ingestion.sources.topic import SameTopic, Topic, TopicWatch, admissible
-from ingestion.specs.protocol import Assignment, RepairRange
+from ingestion.specs.protocol import RepairRange
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, Surroundings
@@ -19,10 +19,11 @@ from ingestion.task.scratch import scratch_folder
 
 def main() -> int:
     """Exit code 0 when every hole was looked into."""
-    return run_alone(_repair)
+    return run_alone(_repair, HttpControlPlane)
 
 
-def _repair(assignment: Assignment, client: HttpControlPlane, control: Control) -> None:
+def _repair(client: HttpControlPlane, control: Control) -> None:
+    assignment = client.assignment()
     io_config = assignment.spec.ioConfig
     topic = io_config.topic
     properties, policy = assignment.consumer_properties, assignment.address_policy

@@ -25,10 +25,11 @@ RETRY_S = 1.0
 
 def main() -> int:
     """Exit code 0 when every record was dealt with."""
-    return run_alone(_replay)
+    return run_alone(_replay, HttpControlPlane)
 
 
-def _replay(assignment: Assignment, client: HttpControlPlane, control: Control) -> None:
+def _replay(client: HttpControlPlane, control: Control) -> None:
+    assignment = client.assignment()
     if assignment.replay is None:
         raise SourceProblem("The assignment is no replay's.")
     if assignment.replay.mode == "produce":
@@ -43,7 +44,7 @@ def _ingest(assignment: Assignment, cluster_id: str, topic_id: str, client: Http
         surroundings = Surroundings(
             client=client,
             topic=KnownTopic(TopicIdentity(cluster_id, topic_id)),
-            make_source=lambda _: KeptSource(lambda after: _page(client, control, after)),
+            make_source=lambda _: KeptSource(lambda after: next_page(client, control, after)),
             storage=open_deep_storage(assignment.deep_storage),
             scratch=scratch,
             host=socket.gethostname(),
@@ -68,7 +69,7 @@ def _produce(assignment: Assignment, client: HttpControlPlane, control: Control)
     producer = Reproducer(assignment.consumer_properties, topic, assignment.address_policy)
     control.show(state="reading")
     after = 0
-    while records := _page(client, control, after):
+    while records := next_page(client, control, after):
         control.show(in_flight=len(records))
         delivered = producer.produce(records)
         _tell(client, control, ProducedRequest(records=delivered.records))
@@ -79,7 +80,7 @@ def _produce(assignment: Assignment, client: HttpControlPlane, control: Control)
     control.show(state="stopped")
 
 
-def _page(client: HttpControlPlane, control: Control, after: int) -> list[KeptRecord]:
+def next_page(client: HttpControlPlane, control: Control, after: int) -> list[KeptRecord]:
     """The next records; none as soon as the task is told to end. Waits for the control plane."""
     while control.directive == "continue":
         try:

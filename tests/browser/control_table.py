@@ -69,7 +69,7 @@ ASKED = f"{DS}quarantine/confirm/"
 BACK = f"{SV}spec/<int:number>/"
 OF_BOTH = (SV, f"{SV}lag/", f"{SV}spec/", f"{SV}autoscaler/")
 FIX, FIX_SUBMIT = f"{DS}quarantine/fix/", f"POST {DS}quarantine/fix/submit/"
-SUBMIT_FIX = "Submit this spec and replay all of this cause…"
+SUBMIT_FIX, REPLAY_FIX = "Submit this spec and replay all of this cause…", "Replay all of this cause with this spec…"
 # The crawl looks at these of the supervisor that runs alone.
 TABS = (*OF_BOTH, f"{SV}share-group/", f"{BACK}confirm/")
 
@@ -329,6 +329,7 @@ DATA = [
     row(FIX, walks_of_data.submit_a_fix, (f"POST {FIX}", SUBMIT_FIX)).and_on(
         FIX, (FIX_SUBMIT, "Submit and replay"), (FIX_SUBMIT, "Change it further")
     ),
+    row(FIX, walks_of_data.replay_files_with_a_fix, (f"POST {FIX}", REPLAY_FIX)).and_on(FIX, (FIX_SUBMIT, "Replay")),
 ]
 RULES, MARK, COMPACTION = f"{DS}retention/rules/", f"{DS}retention/mark/", f"{DS}compaction/"
 SEND_RULES, SEND_SITES, SEND_MARK = f"POST {RULES}", "POST retention/", f"POST {MARK}"

@@ -14,6 +14,7 @@ from frontend.load.steps import STEPS
 from tests.browser.imported import druids_list
 from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, address_link, removed_segment
 from tests.support.alerting import alerting
+from tests.support.batch_tasks import a_record_of_a_file
 
 NARROW, WIDE, HEIGHT = 390, 1400, 1000
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -114,6 +115,7 @@ def stops(site: Site) -> Iterator[Stop]:
     fix = f"/datasources/flights/quarantine/fix/?cause={site.cast.quarantined.cause}"
     yield Stop(fix)
     yield Stop(fix, press="Submit this spec and replay all of this cause…")
+    yield from _of_files(site)
     yield from _of_retention()
     yield from _of_segments(site)
     yield from _of_task(site.task.pk)
@@ -214,6 +216,17 @@ def _of_connections() -> Iterator[Stop]:
             yield Stop(f"/connections/alpha/{name}/{part}")
     for part in ("topics/", "topics/orders/", "topics/orders/records/", "groups/", "groups/readers/"):
         yield Stop(f"/connections/alpha/{CLUSTER}/{part}")
+
+
+def _of_files(site: Site) -> Iterator[Stop]:
+    """A record of a file in quarantine: there while these pages are looked at."""
+    record = a_record_of_a_file(site.cast)
+    yield Stop(f"/datasources/flights/quarantine/?cause={record.cause}")
+    yield Stop(f"/datasources/flights/quarantine/{record.pk}/", press="Ingest…")
+    fix = f"/datasources/flights/quarantine/fix/?cause={record.cause}&task={record.task_id}"
+    yield Stop(fix)
+    yield Stop(fix, press="Replay all of this cause with this spec…")
+    record.delete()
 
 
 def _of_datasource(name: str) -> Iterator[Stop]:

@@ -12,6 +12,7 @@ from controlplane.segments.models import QuarantinedRecord
 from controlplane.tasks.models import Task
 from tests.browser.site import Visit
 from tests.browser.timeline import drawn
+from tests.support.batch_tasks import a_record_of_a_file
 
 State = QuarantinedRecord.State
 QUARANTINE = "/datasources/flights/quarantine/"
@@ -172,6 +173,24 @@ def submit_a_fix(visit: Visit) -> None:
     assert visit.site.supervisor().version == before + 1
     held = visit.site.quarantined(state=State.REPLAYING)
     assert [record.cause for record in held] == [cause] * records
+
+
+def replay_files_with_a_fix(visit: Visit) -> None:
+    """Records of files stand beside the spec of the batch task that has read them; no supervisor is changed."""
+    record = a_record_of_a_file(visit.site.cast)
+    before = visit.site.supervisor().version
+    visit.open(f"{QUARANTINE}?cause={record.cause}")
+    visit.page.get_by_role("link", name="Fix the spec beside these records").click()
+    visit.page.wait_for_url("**/quarantine/fix/?cause=*task=*")
+    _with_time_in(visit, "at")
+    visit.press("Replay all of this cause with this spec…")
+    expect(visit.page.locator('[data-tried="1"][data-passing="1"]')).to_be_visible()
+    visit.press("Replay")
+    visit.page.wait_for_url("**/tasks/replay_*/")
+    record.refresh_from_db()
+    assert (record.state, visit.page.url.rstrip("/").rsplit("/", 1)[1]) == (State.REPLAYING, record.replay_id)
+    assert visit.site.supervisor().version == before
+    record.delete()  # others count what there is
 
 
 def _tick(visit: Visit, *offsets: int) -> None:

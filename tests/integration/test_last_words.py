@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Status, Task
+from ingestion.client import HttpControlPlane
 from ingestion.decode import DecoderBroken, TooSlow
 from ingestion.segments import SegmentError
 from ingestion.task.alone import run_alone
@@ -40,7 +41,7 @@ def test_a_task_that_dies_says_why(
     def work(*_: Any) -> None:
         raise problem
 
-    assert run_alone(work) == 1
+    assert run_alone(work, HttpControlPlane) == 1
     task.refresh_from_db()
     assert task.status == Status.FAILED
     assert task.error.startswith(reason)

@@ -12,10 +12,9 @@ from django.db import IntegrityError
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.common.errors import InvalidInput
 from controlplane.segments.models import IndexerFence, QuarantineCause, QuarantinedRecord, SourceEvent
 from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.supervisors import mending
 from controlplane.tasks import batches
 from controlplane.tasks.models import Task
 from ingestion.specs.batch_protocol import BatchPublishRequest, FileRecord
@@ -107,13 +106,13 @@ def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str
     page = parsed(listed)
     assert PLACE in page.text and "What became of it" not in page.text and b"<b>.json" not in listed.content
     alone = viewer.get(f"{base}{record.pk}/")
-    assert PLACE in parsed(alone).text and "have no topic" in parsed(alone).text
+    assert PLACE in parsed(alone).text and not parsed(alone).all("p", data_cut="1")
     assert "Written to Kafka" not in parsed(alone).text
     operators = parsed(browsing_as(cast, "operator").get(f"{base}{record.pk}/"))
-    assert not operators.all("button", value="produce") and not operators.all("button", value="ingest")
-    assert "as the spec reads it" not in operators.text
+    assert operators.all("button", value="ingest") and not operators.all("button", value="produce")
+    assert "as the spec reads it" in operators.text and "as the spec reads it" not in parsed(alone).text
     of_cause = parsed(viewer.get(f"{base}?cause={record.cause}"))
-    assert "This cause" in of_cause.text and "Fix the spec" not in of_cause.text
+    assert "This cause" in of_cause.text and "Fix the spec beside these records" in of_cause.text
     assert viewer.get("/quarantine/").status_code == 200
 
     rest = f"/api/v1/datasources/{name}/quarantine/"
@@ -132,75 +131,66 @@ def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str
     assert purged.json() == {"records": 1} and QuarantinedRecord.objects.count() == 1
 
 
-def test_replays_are_refused_with_what_to_do_instead(cast: Cast, clients: dict[str, Client], task: Task) -> None:
-    batches.publish(task, asked(task, bad(17)))
-    name, record = cast.datasource.name, QuarantinedRecord.objects.get()
-    path = f"/api/v1/datasources/{name}/quarantine/replay/"
-    for mode in ("ingest", "produce"):
-        body = {"mode": mode, "ids": [record.pk]}
-        answer = clients["operator"].post(path, body, content_type="application/json")
-        assert answer.status_code == 409 and "submit a batch task that reads the file again" in answer.content.decode()
-    fix = browsing_as(cast, "operator").get(f"/datasources/{name}/quarantine/fix/?cause={record.cause}")
-    assert "which have no topic" in fix.content.decode() and fix.status_code < 500
-    operator = cast.users["operator"]
-    with pytest.raises(Conflict, match="which have no topic"):
-        mending.try_spec(user=operator, datasource=cast.datasource, cause=record.cause, document={})
-    with pytest.raises(Conflict, match="which have no topic"):
-        mending.read_by_spec(user=operator, record=record)
-    record.refresh_from_db()
-    assert record.state == "kept"
+def test_they_are_not_produced_and_what_is_cut_is_not_ingested(
+    cast: Cast, clients: dict[str, Client], task: Task
+) -> None:
+    batches.publish(task, asked(task, bad(17), bad(40, cut=True)))
+    whole, cut = QuarantinedRecord.objects.order_by("pk")
+    assert (whole.cut, cut.cut) == (False, True)
+    path = f"/api/v1/datasources/{cast.datasource.name}/quarantine/replay/"
+    for mode, chosen, said in (
+        ("produce", {"ids": [whole.pk]}, "they can't be produced again"),
+        ("produce", {"filter": {}}, "they can't be produced again"),
+        ("ingest", {"ids": [whole.pk, cut.pk]}, "only the beginning is kept"),
+        ("ingest", {"ids": [cut.pk]}, "only the beginning is kept"),
+    ):
+        answer = clients["operator"].post(path, {"mode": mode, **chosen}, content_type="application/json")
+        assert answer.status_code == 409 and said in answer.json()["detail"], answer.content
+    assert set(QuarantinedRecord.objects.values_list("state", flat=True)) == {"kept"}
+    started = clients["operator"].post(path, {"mode": "ingest", "filter": {}}, content_type="application/json")
+    assert started.json()["records"] == 1, started.content
+    assert list(QuarantinedRecord.objects.order_by("pk").values_list("state", flat=True)) == ["replaying", "kept"]
 
 
-def test_a_list_of_files_alone_offers_no_replay_and_says_what_to_do(cast: Cast, task: Task) -> None:
-    batches.publish(task, asked(task, bad(17)))
+def test_a_list_of_what_is_cut_alone_offers_no_replay_and_says_what_to_do(cast: Cast, task: Task) -> None:
+    batches.publish(task, asked(task, bad(17, cut=True)))
     path = f"/datasources/{cast.datasource.name}/quarantine/"
+    record = QuarantinedRecord.objects.get()
     for role, purges in (("operator", 0), ("owner", 1)):
         page = parsed(browsing_as(cast, role).get(path))
         assert not page.all("button", value="ingest") and not page.all("button", value="produce"), role
         assert len(page.all("button", value="purge")) == purges, role
         assert len(page.all("input", name="record")) == purges, role
-        told = page.one("p", data_of_files="1")
-        assert "submit a batch task that reads it again" in told.text
-        assert told.one("a").attributes["href"] == "/tasks/-/new/"
+        for shown in (page, parsed(browsing_as(cast, role).get(f"{path}{record.pk}/"))):
+            told = shown.one("p", data_cut="1")
+            assert "submit a batch task that reads it again" in told.text
+            assert told.one("a").attributes["href"] == "/tasks/-/new/"
+    assert "Fix the spec" not in parsed(browsing_as(cast, "owner").get(f"{path}?cause={record.cause}")).text
 
 
-def test_of_files_and_topics_those_of_topics_are_replayed(cast: Cast, task: Task) -> None:
-    batches.publish(task, asked(task, bad(17)))
+def test_of_files_and_topics_both_are_ingested_and_those_of_topics_produced(cast: Cast, task: Task) -> None:
+    batches.publish(task, asked(task, bad(17), bad(40, cut=True)))
     of_topic = _of_topic(cast)
-    of_file = QuarantinedRecord.objects.get(source=None)
+    of_file, cut = QuarantinedRecord.objects.filter(source=None).order_by("pk")
     client, path = browsing_as(cast, "operator"), f"/datasources/{cast.datasource.name}/quarantine/"
     page = parsed(client.get(path))
-    assert page.all("button", value="ingest") and "1 of them is of files" in page.one("p", data_of_files="1").text
-    assert [box.attributes["value"] for box in page.all("input", name="record")] == [str(of_topic.pk)]
-    for chosen in ({"scope": "matching"}, {"scope": "ticked", "record": [of_topic.pk, of_file.pk]}):
+    assert page.all("button", value="ingest") and "Of 1 of them only the beginning" in page.one("p", data_cut="1").text
+    boxes = {box.attributes["value"] for box in page.all("input", name="record")}
+    assert boxes == {str(of_topic.pk), str(of_file.pk)}
+    question = parsed(client.post(f"{path}confirm/", {"action": "produce", "scope": "matching"}))
+    assert "Produce 1 record to the topic again?" in question.text
+    assert "2 more are of files, which have no topic, and stay in quarantine." in question.text
+    ticked = {"scope": "ticked", "record": [of_topic.pk, of_file.pk, cut.pk]}
+    for chosen in ({"scope": "matching"}, ticked):
         question = parsed(client.post(f"{path}confirm/", {"action": "ingest", **chosen}))
-        assert "Ingest 1 record with the present spec?" in question.text
-        assert "1 more is of a file, which has no topic, and stays in quarantine." in question.text
-    sent = {i.attributes["name"]: i.attributes["value"] for i in question.one("main").all("input", type="hidden")}
+        assert "Ingest 2 records with the present spec?" in question.text
+        assert "1 more is kept with the beginning alone, and stays in quarantine." in question.text
+        assert question.one("p", data_readers="1").one("a").attributes["href"] == f"/tasks/{task.pk}/"
+    sent = {"action": "ingest", "scope": "matching"}
     answer = client.post(f"{path}replay/", sent)
-    assert answer["Location"].startswith("/tasks/replay_"), answer.content
-    assert list(QuarantinedRecord.objects.order_by("pk").values_list("pk", "state")) == [
-        (of_file.pk, "kept"),
-        (of_topic.pk, "replaying"),
-    ]
-
-
-def test_over_rest_a_filter_means_those_of_topics_and_an_id_of_a_file_is_refused(
-    cast: Cast, clients: dict[str, Client], task: Task
-) -> None:
-    batches.publish(task, asked(task, bad(17)))
-    path = f"/api/v1/datasources/{cast.datasource.name}/quarantine/replay/"
-    everything = {"mode": "ingest", "filter": {}}
-    refused = clients["operator"].post(path, everything, content_type="application/json")
-    assert refused.status_code == 409 and "which have no topic" in refused.content.decode()
-    of_topic = _of_topic(cast)
-    both = {"mode": "ingest", "ids": list(QuarantinedRecord.objects.values_list("pk", flat=True))}
-    assert clients["operator"].post(path, both, content_type="application/json").status_code == 409
-    started = clients["operator"].post(path, everything, content_type="application/json")
-    assert started.status_code == 202, started.content
-    of_topic.refresh_from_db()
-    assert of_topic.state == "replaying"
-    assert QuarantinedRecord.objects.get(source=None).state == "kept"
+    assert answer["Location"] == f"/tasks/?kind=replay&datasource={cast.datasource.name}", answer.content
+    states = dict(QuarantinedRecord.objects.values_list("pk", "state"))
+    assert states == {of_file.pk: "replaying", of_topic.pk: "replaying", cut.pk: "kept"}
 
 
 def _of_topic(cast: Cast) -> QuarantinedRecord:

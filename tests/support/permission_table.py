@@ -437,6 +437,7 @@ INTERNAL = [
     Row("POST", "internal/tasks/<str:task_id>/columns", NOBODY, {}),
     Row("POST", "internal/tasks/<str:task_id>/batch/start", NOBODY),
     Row("POST", "internal/tasks/<str:task_id>/batch/publish", NOBODY, {}),
+    Row("POST", "internal/tasks/<str:task_id>/kept/publish", NOBODY, {}),
     Row("POST", f"{INDEXER}start", NOBODY, {}),
     Row("POST", f"{INDEXER}claim", NOBODY, {}),
     Row("POST", f"{INDEXER}settled", NOBODY, {}),

@@ -15,7 +15,7 @@ import pytest
 from ingestion.batch import splits
 from ingestion.batch.bins import Bins, bins_of
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.lines import format_in, lines_of, opened
+from ingestion.batch.lines import begin_of, lines_of, opened
 from ingestion.batch.reading import Place
 from ingestion.batch.splits import Part, split_bytes
 from ingestion.batch.windows import TakenTimes
@@ -38,7 +38,7 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: 
     for start in range(0, file.size, size):
         part = Part(file, start, min(start + size, file.size))
         with opened(part, inputs) as (name, stream, end):
-            _, begins = format_in(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream)
+            begins = begin_of(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream).begins
             batches = lines_of(part, name, stream, begins, end)
             found += [(at, p.decode()) for lines in batches for at, p in zip(lines.at, lines.payloads, strict=True)]
     assert [line for _, line in found] == written

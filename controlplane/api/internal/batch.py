@@ -7,17 +7,18 @@ from django.http import HttpRequest, HttpResponse
 from controlplane.api.internal.door import for_task, message, read
 from controlplane.common.errors import Conflict
 from controlplane.compaction import reindexing
-from controlplane.tasks import batches
+from controlplane.tasks import batches, file_replays
 from controlplane.tasks.models import Task
 from controlplane.tasks.plausible import check_files
 from ingestion.specs.batch_protocol import BatchPublishRequest
+from ingestion.specs.replays import KeptPublishRequest
 
 
 @for_task("POST")
 def start(request: HttpRequest, task_id: str) -> HttpResponse:
-    """A driver starts: what it is to do; older attempts are fenced from here on."""
-    task = _batch(task_id)
-    return message(reindexing.start(task))
+    """A driver starts, or a replay of records of files: what it is to do; older attempts are fenced from here on."""
+    task = _task(task_id)
+    return message(file_replays.start(task) if task.replays_files else reindexing.start(_batch(task)))
 
 
 @for_task("POST")
@@ -25,11 +26,25 @@ def publish(request: HttpRequest, task_id: str) -> HttpResponse:
     """All that the task has written: 200, or 409 with a refusal. The task has ended then, and its token with it."""
     asked = read(request, BatchPublishRequest)
     check_files(asked.segments)
-    return message(batches.publish(_batch(task_id), asked))
+    return message(batches.publish(_batch(_task(task_id)), asked))
 
 
-def _batch(task_id: str) -> Task:
-    task = Task.objects.select_related("datasource").get(pk=task_id)
+@for_task("POST")
+def publish_kept(request: HttpRequest, task_id: str) -> HttpResponse:
+    """What some records of files have become, of those that a replay holds: 200, or 409 with a refusal."""
+    asked = read(request, KeptPublishRequest)
+    check_files(asked.segments)
+    task = _task(task_id)
+    if not task.replays_files:
+        raise Conflict(f"Task {task_id} replays no records of files.")
+    return message(file_replays.publish(task, asked))
+
+
+def _task(task_id: str) -> Task:
+    return Task.objects.select_related("datasource").get(pk=task_id)
+
+
+def _batch(task: Task) -> Task:
     if not task.is_batch:
-        raise Conflict(f"Task {task_id} is no batch task.")
+        raise Conflict(f"Task {task.pk} is no batch task.")
     return task

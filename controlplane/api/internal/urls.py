@@ -13,6 +13,7 @@ urlpatterns = [
     path("tasks/<str:task_id>/columns", views.column_ids),
     path("tasks/<str:task_id>/batch/start", batch.start),
     path("tasks/<str:task_id>/batch/publish", batch.publish),
+    path("tasks/<str:task_id>/kept/publish", batch.publish_kept),
     path("tasks/<str:task_id>/indexers/<int:number>/start", views.start),
     path("tasks/<str:task_id>/indexers/<int:number>/claim", views.claim),
     path("tasks/<str:task_id>/indexers/<int:number>/settled", views.settled),

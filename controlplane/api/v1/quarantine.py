@@ -18,7 +18,7 @@ from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
 from controlplane.segments import quarantine, selectors
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
-from controlplane.supervisors import replays
+from controlplane.supervisors import mending, replays
 from controlplane.tasks.models import Task
 
 NEWEST_FIRST = [Key("id", int, descending=True)]
@@ -81,14 +81,18 @@ class ReplayView(HeadgateView):
         responses={202: shapes.ReplaySerializer},
     )
     def post(self, request: Request, name: str) -> Response:
-        """Ingest kept records with the present spec, or produce them to their topic again. Needs the role operator."""
+        """Ingest kept records with the present spec, or produce them to their topic again. Needs the role operator.
+
+        Records of files are ingested with the spec by which they were read last, or with `spec`.
+        """
         body = body_of(request, shapes.ReplayBody)
-        started = replays.replay(
-            user=self.actor,
-            datasource=find_datasource(self.actor, name),
-            choice=choice_of(body),
-            mode=Task.Replay(body["mode"]),
-        )
+        user, datasource, choice = self.actor, find_datasource(self.actor, name), choice_of(body)
+        if "spec" in body:
+            spec = body["spec"]
+            started = mending.replay_changed(user=user, datasource=datasource, choice=choice, document=spec)
+        else:
+            mode = Task.Replay(body["mode"])
+            started = replays.replay(user=user, datasource=datasource, choice=choice, mode=mode)
         shown = {"records": started.records, "tasks": [task.pk for task in started.tasks]}
         return Response(shown, status=status.HTTP_202_ACCEPTED)
 

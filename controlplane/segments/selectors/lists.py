@@ -59,7 +59,7 @@ def list_quarantined_by(user: User, task_id: str) -> QuerySet[QuarantinedRecord]
 def _shown(user: User, records: ConcealingQuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
     start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
     size = Func(F("payload"), function="octet_length", output_field=IntegerField())
-    shown = records.shown_to(user).select_related("source").defer("payload", "headers")
+    shown = records.shown_to(user).select_related("source").defer("payload", "headers", "file_header")
     return shown.annotate(payload_start=start, payload_size=size).order_by("-id")
 
 

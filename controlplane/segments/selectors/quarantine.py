@@ -72,13 +72,19 @@ class Matching:
     records: int
     size_bytes: int  # payloads
     upto: int  # the highest id, 0 when there is none
-    replayable: int  # kept, and of a topic
-    of_files: int  # kept, and never replayed: they have no topic
+    ingestable: int
+    producible: int
+    kept: int  # these, and those that are cut
     held: int  # by a replay, and not purged
 
     @property
     def purgeable(self) -> int:
         return self.records - self.held
+
+    @property
+    def cut(self) -> int:
+        """Kept with their beginning alone."""
+        return self.kept - self.ingestable
 
 
 def filtered(datasource: Datasource, wanted: QuarantineFilter) -> ConcealingQuerySet[QuarantinedRecord]:
@@ -108,6 +114,20 @@ def chosen(datasource: Datasource, choice: Choice) -> ConcealingQuerySet[Quarant
     return QuarantinedRecord.objects.filter(datasource=datasource, pk__in=known)
 
 
+_INGESTABLE = Q(state=QuarantinedRecord.State.KEPT, cut=False)
+_PRODUCIBLE = Q(state=QuarantinedRecord.State.KEPT, source__isnull=False)
+
+
+def ingestable(records: QuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
+    """Those that can become rows: what is cut of a file's record is another record."""
+    return records.filter(_INGESTABLE)
+
+
+def producible(records: QuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
+    """Those that have a topic."""
+    return records.filter(_PRODUCIBLE)
+
+
 def matching(records: QuerySet[QuarantinedRecord]) -> Matching:
     """How many they are, and how large."""
     size = Func(F("payload"), function="octet_length", output_field=IntegerField())
@@ -117,8 +137,9 @@ def matching(records: QuerySet[QuarantinedRecord]) -> Matching:
             records=Count("pk"),
             size_bytes=Coalesce(Sum(size), 0),
             upto=Coalesce(Max("pk"), 0),
-            replayable=Count("pk", filter=Q(state=states.KEPT, source__isnull=False)),
-            of_files=Count("pk", filter=Q(state=states.KEPT, source=None)),
+            ingestable=Count("pk", filter=_INGESTABLE),
+            producible=Count("pk", filter=_PRODUCIBLE),
+            kept=Count("pk", filter=Q(state=states.KEPT)),
             held=Count("pk", filter=Q(state=states.REPLAYING)),
         )
     )
@@ -140,6 +161,7 @@ def _line(record: QuarantinedRecord) -> bytes:
         **_bytes_as("key", record.key),
         **_bytes_as("payload", record.payload),
         "headers": [{"name": name, **_bytes_as("value", value)} for name, value in unpacked(record.headers)],
+        **(_bytes_as("file_header", record.file_header) if record.file_header else {}),
         "reason": record.reason,
         "error": record.error,
         "delivery_count": record.delivery_count,

@@ -212,13 +212,24 @@ class ChoiceBody(BodySerializer):
 
 class ReplayBody(ChoiceBody):
     mode = serializers.ChoiceField(
-        ["ingest", "produce"], help_text="ingest: with the present spec. produce: to the topic again."
+        ["ingest", "produce"],
+        help_text="ingest: with the present spec; of files with their task's. produce: to the topic again.",
     )
+    spec = serializers.JSONField(
+        required=False, help_text="With ingest, of records of files: the spec of the batch task, changed."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "spec" in attrs and attrs["mode"] != "ingest":
+            raise serializers.ValidationError("spec is for mode ingest")
+        return super().validate(attrs)
 
 
 class ReplaySerializer(serializers.Serializer[Any]):
     records = serializers.IntegerField(help_text="How many the replays hold.")
-    tasks = serializers.ListField(child=serializers.CharField(), help_text="One for each source of the records.")
+    tasks = serializers.ListField(
+        child=serializers.CharField(), help_text="One for each source of the records, or spec by which files were read."
+    )
 
 
 class PurgedSerializer(serializers.Serializer[Any]):
@@ -292,12 +303,19 @@ class WholeQuarantinedSerializer(QuarantinedSerializer):
     headers = serializers.SerializerMethodField()
     replays = serializers.IntegerField(help_text="How many replays of it came to an end.")
     ended_at = serializers.DateTimeField(allow_null=True, help_text="When it left the quarantine for good.")
+    cut = serializers.BooleanField(help_text="Of a record of a file: only its beginning is kept; it can't be ingested.")
+    file_header_base64 = serializers.SerializerMethodField(
+        help_text="Of a record of a file: the line of that which names the columns, if one does."
+    )
     produced_partition = serializers.IntegerField(allow_null=True)
     produced_offset = serializers.IntegerField(allow_null=True)
 
     @extend_schema_field(HeaderSerializer(many=True))
     def get_headers(self, record: QuarantinedRecord) -> list[dict[str, Any]]:
         return [{"name": name, "value_base64": _base64(value)} for name, value in unpacked(record.headers)]
+
+    def get_file_header_base64(self, record: QuarantinedRecord) -> str | None:
+        return _base64(record.file_header or None)
 
     def payload_of(self, record: Any) -> bytes | memoryview | None:
         whole: bytes | memoryview | None = record.payload

@@ -1,0 +1,114 @@
+"""Records of files that are in quarantine, read again: to rows, and to what became of each."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from ingestion.batch.errors import InputRefused
+from ingestion.batch.inputs import Inputs
+from ingestion.batch.kept import Room
+from ingestion.batch.lines import Lines, of_a_line
+from ingestion.batch.reading import Chunk, Reader, Told
+from ingestion.batch.writing import Written
+from ingestion.decode import row_indexes
+from ingestion.segments import open_deep_storage
+from ingestion.specs.batch_protocol import BatchAssignment
+from ingestion.specs.counters import Counters
+from ingestion.specs.file_format import LineFormat
+from ingestion.specs.input_format import JsonInputFormat
+from ingestion.specs.replays import MOST_RECORDS, KeptPublishRequest, KeptRecord, StillBad
+
+_ROOM = Room(MOST_RECORDS, sys.maxsize)
+_FILE = "its file"
+_NO_HEADER = "The line of its file that names the columns is not kept: name them in columns of the inputFormat."
+
+
+class KeptReader:
+    """All are suspect: they are decoded in a child process, since some are here because a decoder died of them."""
+
+    def __init__(self, assignment: BatchAssignment) -> None:
+        self._epoch = assignment.epoch
+        self._written = assignment.spec.ioConfig.line_format
+        inputs, storage = Inputs(assignment.reachable), open_deep_storage(assignment.deep_storage)
+        self._reader = Reader(assignment.spec, inputs, storage, _ROOM, careful=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reader.close()
+
+    def read(self, records: Sequence[KeptRecord]) -> ReadAgain:
+        """Some that are published together."""
+        return ReadAgain(self._reader, self._written, records, self._epoch)
+
+
+class ReadAgain:
+    """What becomes of some records; ``outcome`` knows it when all ``chunks`` were taken."""
+
+    def __init__(self, reader: Reader, written: LineFormat, records: Sequence[KeptRecord], epoch: int) -> None:
+        self._reader = reader
+        self._written = written
+        self._records = records
+        self._epoch = epoch
+        self._told = Told(0)
+        self._stored: list[int] = []
+        self._bad: list[StillBad] = []
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Their rows. Records of files with different headers are read apart."""
+        by_header: dict[bytes, list[KeptRecord]] = {}
+        for record in self._records:
+            by_header.setdefault(record.file_header, []).append(record)
+        for header, some in by_header.items():
+            try:
+                written = self._format(header)
+            except InputRefused as refused:
+                self._bad += [_bad(record.number, "unparseable", str(refused)) for record in some]
+                continue
+            lines = Lines("record", [r.number for r in some], [r.payload or b"" for r in some])
+            for part, rows in self._reader.rows(lines, written, self._told):
+                self._stored += [part.at[index] for index in row_indexes(rows).tolist()]
+                yield from self._reader.dealt(rows)
+
+    def _format(self, header: bytes) -> LineFormat:
+        written = self._written
+        if not header and not isinstance(written, JsonInputFormat) and written.has_header:
+            raise InputRefused(_NO_HEADER)
+        return of_a_line(written, _FILE, header)
+
+    def outcome(self, done: Written) -> KeptPublishRequest:
+        """``done``: what the chunks were written to."""
+        bad = [*self._bad, *(_bad(r.position, r.reason, r.error) for r in self._told.kept.records)]
+        ended = {*self._stored, *(one.number for one in bad)}
+        rows = sum(file.rows for file in done.files)
+        return KeptPublishRequest(
+            publish_id=uuid.uuid4(),
+            epoch=self._epoch,
+            segments=done.files,
+            counters=Counters(
+                polled=len(self._records),
+                published=rows,
+                rolled_up=len(self._stored) - rows,
+                thrown_away=len(self._records) - len(ended),
+                filtered=self._told.filtered,
+                outside_window=self._told.outside,
+                unparseable=len(bad),
+                quarantined=len(bad),
+                processed_with_error=self._told.with_error,
+                input_bytes=sum(len(record.payload or b"") for record in self._records),
+            ),
+            stored=self._stored,
+            thrown_away=[r.number for r in self._records if r.number not in ended],
+            unparseable=bad,
+        )
+
+
+def _bad(number: int, reason: str, error: str) -> StillBad:
+    return StillBad.model_validate({"number": number, "reason": reason, "error": error})

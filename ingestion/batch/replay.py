@@ -1,0 +1,73 @@
+"""A replay of records of files: they are ingested with a batch task's spec, some at a time, each time with a publish.
+
+A plain process, without Spark, which the launcher starts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ingestion.batch.again import KeptReader
+from ingestion.batch.writing import write
+from ingestion.client.batch import BatchControlPlane
+from ingestion.client.patience import until_answered
+from ingestion.segments import ColumnIds, open_deep_storage
+from ingestion.specs.batch_protocol import BatchAssignment
+from ingestion.specs.replays import KeptRecord
+from ingestion.task.alone import run_alone
+from ingestion.task.control import Control
+from ingestion.task.failpoints import Failpoints
+from ingestion.task.replay import next_page
+from ingestion.task.scratch import scratch_folder
+
+LONGEST_S = 600.0  # that the same is said again without an answer
+
+
+def main() -> int:
+    """Exit code 0 when every record was dealt with."""
+    return run_alone(_replay, BatchControlPlane)
+
+
+def _replay(client: BatchControlPlane, control: Control) -> None:
+    assignment = client.start_batch()
+    control.new_epoch(assignment.epoch)
+    after = 0
+    with scratch_folder() as scratch, KeptReader(assignment) as reader:
+        replay = _Replay(assignment, client, reader, scratch)
+        while records := next_page(client, control, after):
+            control.show(in_flight=len(records))
+            replay.ingest(records)
+            control.count_publish()
+            control.show(in_flight=0)
+            after = records[-1].number
+    control.show(state="stopped")
+
+
+class _Replay:
+    """``ingest`` takes one page after the other."""
+
+    def __init__(
+        self, assignment: BatchAssignment, client: BatchControlPlane, reader: KeptReader, scratch: Path
+    ) -> None:
+        self._assignment = assignment
+        self._client = client
+        self._reader = reader
+        self._scratch = scratch
+        self._storage = open_deep_storage(assignment.deep_storage)
+        self._failpoints = Failpoints(assignment.failpoints)
+        self._ids = ColumnIds(lambda request: until_answered(lambda: client.columns(request), LONGEST_S))
+
+    def ingest(self, records: Sequence[KeptRecord]) -> None:
+        """To rows that are stored, and published with what became of each."""
+        told, read = self._assignment, self._reader.read(records)
+        done = write(read.chunks(), told.spec, told.version, self._storage, self._scratch, self._ids)
+        request = read.outcome(done)
+        self._failpoints.reach("written")
+        until_answered(lambda: self._client.publish_kept(request), LONGEST_S)
+        self._failpoints.reach("published")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
