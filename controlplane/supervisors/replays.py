@@ -31,7 +31,7 @@ from ingestion.specs import IOConfig, parse_supervisor_spec
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.batch import BatchTaskSpec
 
-MOST_READERS = 20  # specs of files' records: each is a task, and a process
+MOST_READERS = 5  # specs of files' records: each is a task, and a process
 _NO_TOPIC = (
     "These records, or some of them, are of files, which have no topic: they can't be produced again. Ingest them; or "
     "mend the file, and submit a batch task that reads it again."
@@ -152,7 +152,8 @@ def check_read(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
     """Whose specs would ingest those of files. Raises the ``Conflict`` of a replay for records that nothing says how to
     decode.
     """
-    _parts_of(records)
+    for source in _sources(records):
+        reader_of(source)
     return file_readers(records)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import uuid
 from collections.abc import Sequence
@@ -10,10 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.common.errors import InvalidInput
+from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.datasources.masking import set_masks
 from controlplane.segments import quarantine
 from controlplane.segments.fence import PublishRefused
@@ -22,12 +24,15 @@ from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.segments.selectors.quarantine import Choice
 from controlplane.segments.selectors.totals import datasource_totals
 from controlplane.supervisors import replays
-from controlplane.tasks import batches, file_replays, lifecycle
+from controlplane.tasks import batches, file_replays, heartbeats, lifecycle
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import AuditEntry, Role
+from ingestion.batch.kept import Kept, Room
+from ingestion.batch.lines import Line
 from ingestion.specs.batch_protocol import FileRecord
 from ingestion.specs.causes import cause_of
 from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import HeartbeatRequest
 from ingestion.specs.replays import KeptPublishRequest, StillBad
 from tests.support.batch_tasks import document, file, outcome
 from tests.support.django_cast import Cast, browsing_as
@@ -207,6 +212,68 @@ def test_more_specs_than_may_run_at_once_are_refused(alone: Cast, monkeypatch: p
     with pytest.raises(Exception, match="2 different specs, and with 1 at most"):
         ingest(alone)
     assert states() == ["kept", "kept"]
+
+
+def test_what_no_spec_reads_again_is_refused_and_says_why(alone: Cast) -> None:
+    task = left_by(alone, b"1")
+    of_segments = copy.deepcopy(task.spec)
+    of_segments["spec"]["dataSchema"] |= {
+        "timestampSpec": {"column": "__time", "format": "millis"},
+        "metricsSpec": [{"type": "longLast", "name": "n", "fieldName": "n"}],
+    }
+    of_segments["spec"]["ioConfig"] |= {
+        "inputSource": {"type": "druid", "dataSource": "flights", "interval": "2013/2014"}, "inputFormat": None,
+    }  # fmt: skip
+    for spec, said in ((of_segments, "from segments"), ({**task.spec, "spec": {"ioConfig": {}}}, "can't be read any")):
+        Task.objects.filter(pk=task.pk).update(spec=spec)
+        with pytest.raises(Conflict, match=said):
+            ingest(alone)
+    QuarantinedRecord.objects.update(task_id="nobody")
+    with pytest.raises(Conflict, match="nothing says how to decode"):
+        ingest(alone)
+    assert states() == ["kept"]
+
+
+def test_a_replays_page_and_reports_show_what_is_still_bad(alone: Cast, clients: dict[str, Client]) -> None:
+    left_by(alone, b"1", b"2", tuningConfig__maxRetry=7)
+    [task] = ingest(alone)
+    told = file_replays.start(task)
+    beat = {"number": 0, "epoch": told.epoch, "state": "reading", "pid": 1}
+    heartbeats.heartbeat(task, HeartbeatRequest.model_validate({"indexers": [beat], "slots": 1}))
+    one, two = numbers()
+    file_replays.publish(task, became(told.epoch, [one], bad=[two]))
+    viewer = browsing_as(alone, "viewer")
+    for address in ("", "live/", "errors/", "spec/", "log/"):
+        answer = viewer.get(f"/tasks/{task.pk}/{address}")
+        assert answer.status_code in (200, 404), address
+    page = viewer.get(f"/tasks/{task.pk}/").content.decode()
+    assert "Ingests quarantined records of files" in page and STILL in page and "/a.json, byte 1" in page
+    lifecycle.end_task(task)
+    report = clients["viewer"].get(f"/api/v1/tasks/{task.pk}/report/").json()
+    assert [(r["place"], r["error"], r["source"]) for r in report["parse_exceptions"]] == [
+        ("/a.json, byte 1", STILL, None)
+    ]
+    assert (report["totals"]["polled"], report["totals"]["published"], report["totals"]["unparseable"]) == (2, 1, 1)
+    for address in ("", "/status", "/reports"):
+        assert clients["viewer"].get(f"/druid/indexer/v1/task/{task.pk}{address}").status_code == 200, address
+    shown = clients["viewer"].get(f"/api/v1/datasources/flights/quarantine/{one}/").json()
+    assert (shown["state"], shown["replay_task"], shown["cut"], shown["file_header_base64"]) == (
+        "stored", task.pk, False, None,
+    )  # fmt: skip
+    assert viewer.get(f"/datasources/flights/quarantine/{one}/").status_code == 200
+
+
+def test_those_that_were_cut_before_there_was_a_mark_get_it(alone: Cast) -> None:
+    left_by(alone, b"1", b"2", b"3")
+    _, two, three = numbers()
+    long = Kept()
+    long.add(Line("f, byte", 1, b"0123456789"), "no JSON", Room(1, 4), crashed=False)
+    QuarantinedRecord.objects.filter(pk=two).update(error=long.records[0].error)
+    QuarantinedRecord.objects.filter(pk=three).update(error=f"{long.records[0].error} And more.")
+    migration = importlib.import_module("controlplane.segments.migrations.0040_whole_records_of_files")
+    with connection.cursor() as cursor:
+        cursor.execute(migration.MARK_CUT)
+    assert list(QuarantinedRecord.objects.filter(cut=True).values_list("pk", flat=True)) == [two]
 
 
 # A changed spec

@@ -1,7 +1,7 @@
 from django.db import migrations, models
 
 # What said so until now was the end of the error alone.
-_MARK_CUT = r"""
+MARK_CUT = r"""
     UPDATE segments_quarantinedrecord SET cut = true
     WHERE source_id IS NULL AND error ~ '\(Only the first [0-9,]+ of its [0-9,]+ bytes are kept\.\)$'
 """
@@ -24,5 +24,5 @@ class Migration(migrations.Migration):
             name='file_header',
             field=models.BinaryField(db_default=b'', default=b''),
         ),
-        migrations.RunSQL(_MARK_CUT, migrations.RunSQL.noop),
+        migrations.RunSQL(MARK_CUT, migrations.RunSQL.noop),
     ]
