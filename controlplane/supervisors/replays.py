@@ -132,14 +132,18 @@ def _held(
 
 def _parts_of(records: QuerySet[QuarantinedRecord]) -> list[_Part]:
     parts = [_Part(source, {"source": source}, reader_of(source)) for source in _sources(records)]
-    of_files = file_readers(records)
+    of_files = _few_readers(records)
     return parts + [_Part(None, r.records, {"spec": r.spec, "sealed": r.task.secrets}) for r in of_files]
 
 
 def file_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
     """Who has read those of the records that are of files. Raises ``Conflict``."""
     task_ids = set(records.filter(source=None).order_by().values_list("task_id", flat=True).distinct())
-    readers = readers_of(task_ids) if task_ids else []
+    return readers_of(task_ids) if task_ids else []
+
+
+def _few_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
+    readers = file_readers(records)
     if len(readers) > MOST_READERS:
         raise Conflict(
             f"These records were read with {len(readers)} different specs, and with {MOST_READERS} at most they can be "
@@ -154,7 +158,7 @@ def check_read(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
     """
     for source in _sources(records):
         reader_of(source)
-    return file_readers(records)
+    return _few_readers(records)
 
 
 def _sources(records: QuerySet[QuarantinedRecord]) -> QuerySet[Source]:

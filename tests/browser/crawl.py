@@ -14,7 +14,7 @@ from frontend.load.steps import STEPS
 from tests.browser.imported import druids_list
 from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, address_link, removed_segment
 from tests.support.alerting import alerting
-from tests.support.batch_tasks import a_record_of_a_file
+from tests.support.file_replays import a_record_of_a_file
 
 NARROW, WIDE, HEIGHT = 390, 1400, 1000
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

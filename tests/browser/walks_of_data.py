@@ -12,7 +12,7 @@ from controlplane.segments.models import QuarantinedRecord
 from controlplane.tasks.models import Task
 from tests.browser.site import Visit
 from tests.browser.timeline import drawn
-from tests.support.batch_tasks import a_record_of_a_file
+from tests.support.file_replays import a_record_of_a_file
 
 State = QuarantinedRecord.State
 QUARANTINE = "/datasources/flights/quarantine/"

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-import json
-import uuid
-from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -16,87 +12,22 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.datasources.masking import set_masks
 from controlplane.segments import quarantine
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import IndexerFence, QuarantinedRecord, Segment
-from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.selectors.quarantine import Choice
+from controlplane.segments.models import IndexerFence, QuarantinedRecord
 from controlplane.segments.selectors.totals import datasource_totals
 from controlplane.supervisors import replays
-from controlplane.tasks import batches, file_replays, heartbeats, lifecycle
+from controlplane.tasks import file_replays, heartbeats, lifecycle
 from controlplane.tasks.models import Status, Task
-from controlplane.teams.models import AuditEntry, Role
+from controlplane.teams.models import AuditEntry
 from ingestion.batch.kept import Kept, Room
 from ingestion.batch.lines import Line
-from ingestion.specs.batch_protocol import FileRecord
 from ingestion.specs.causes import cause_of
-from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import HeartbeatRequest
-from ingestion.specs.replays import KeptPublishRequest, StillBad
-from tests.support.batch_tasks import document, file, outcome
 from tests.support.django_cast import Cast, browsing_as
-from tests.support.html import parsed
+from tests.support.file_replays import STILL, alone, became, ingest, left_by, numbers, published_by, states
 
-ERROR = "field '__time' holds no time: it is missing or null"
-CAUSE = cause_of("unparseable", ERROR).fingerprint
-STILL = "not JSON"
-HEADER = b"t,at,page"
-
-
-@pytest.fixture
-def alone(cast: Cast) -> Cast:
-    """Nothing else in quarantine."""
-    make_receipt_partitions()
-    QuarantinedRecord.objects.all().delete()
-    return cast
-
-
-def left_by(cast: Cast, *payloads: bytes, header: bytes = b"", **changes: Any) -> Task:
-    """A batch task that has left these records, and stored ten rows."""
-    task = batches.submit_batch(user=cast.users["operator"], document=document(cast.datasource.name, **changes))
-    bad = [
-        FileRecord(place="/a.json, byte 1", position=n, reason="unparseable", error=ERROR, payload=b"", header=b"")
-        for n in range(len(payloads))
-    ]
-    bad = [r.model_copy(update={"payload": p, "header": header}) for r, p in zip(bad, payloads, strict=True)]
-    done = outcome(batches.start(task).epoch, file(), unparseable=len(bad))
-    counters = done.counters.model_copy(update={"quarantined": len(bad)})
-    batches.publish(task, done.model_copy(update={"counters": counters, "quarantined": bad}))
-    return task
-
-
-def ingest(cast: Cast, choice: Choice | None = None) -> list[Task]:
-    mode, choice = Task.Replay.INGEST, choice or Choice()
-    return replays.replay(user=cast.users["operator"], datasource=cast.datasource, choice=choice, mode=mode).tasks
-
-
-def numbers() -> list[int]:
-    return list(QuarantinedRecord.objects.order_by("pk").values_list("pk", flat=True))
-
-
-def states() -> list[str]:
-    return list(QuarantinedRecord.objects.order_by("pk").values_list("state", flat=True))
-
-
-def became(
-    epoch: int, stored: Sequence[int], thrown_away: Sequence[int] = (), bad: Sequence[int] = ()
-) -> KeptPublishRequest:
-    polled = len(stored) + len(thrown_away) + len(bad)
-    of = {"thrown_away": len(thrown_away), "unparseable": len(bad), "quarantined": len(bad)}
-    return KeptPublishRequest(
-        publish_id=uuid.uuid4(),
-        epoch=epoch,
-        segments=[file(day=3, rows=len(stored))] if stored else [],
-        counters=Counters(polled=polled, published=len(stored), **of),
-        stored=list(stored),
-        thrown_away=list(thrown_away),
-        unparseable=[StillBad(number=n, reason="decoder_crash", error=STILL) for n in bad],
-    )
-
-
-def published_by(task: Task) -> int:
-    return Segment.objects.filter(task_id=task.pk, used=True).count()
+__all__ = ["alone"]  # a fixture
 
 
 def test_a_publish_moves_each_record_once_and_out_of_the_batch_tasks_books(alone: Cast) -> None:
@@ -274,137 +205,3 @@ def test_those_that_were_cut_before_there_was_a_mark_get_it(alone: Cast) -> None
     with connection.cursor() as cursor:
         cursor.execute(migration.MARK_CUT)
     assert list(QuarantinedRecord.objects.filter(cut=True).values_list("pk", flat=True)) == [two]
-
-
-# A changed spec
-
-FIX = f"/datasources/flights/quarantine/fix/?cause={CAUSE}&task="
-SUBMIT = FIX.replace("fix/", "fix/submit/")
-TRY: dict[str, Any] = {"try": "1"}
-GOOD, BAD = 12, 3
-
-
-@pytest.fixture
-def waiting(alone: Cast) -> tuple[Cast, Task]:
-    """Records of a file with a header, whose time stands in ``at``; some have none at all."""
-    lines = [f",2025-01-01T00:00:{n:02}Z,<b>{n}".encode() for n in range(GOOD)] + [b",,x"] * BAD
-    read = {"ioConfig__inputFormat": {"type": "csv", "findColumnsFromHeader": True, "skipHeaderRows": 1}}
-    return alone, left_by(alone, *lines, header=HEADER, **read)
-
-
-def edited(task: Task, column: str = "at", **io_config: Any) -> dict[str, Any]:
-    spec = copy.deepcopy(task.spec)
-    spec["spec"]["dataSchema"]["timestampSpec"] = {"column": column, "format": "auto"}
-    spec["spec"]["ioConfig"] |= io_config
-    return spec
-
-
-def post(client: Client, address: str, spec: Any, expect: int = 200, **more: Any) -> str:
-    answer = client.post(address, {"document": json.dumps(spec), **more})
-    assert answer.status_code == expect, answer.content.decode()[:3000]
-    return answer.content.decode()
-
-
-def test_the_batch_tasks_spec_stands_beside_its_records_and_is_tried(waiting: tuple[Cast, Task]) -> None:
-    cast, task = waiting
-    operator = browsing_as(cast, "operator")
-    listed = parsed(operator.get(f"/datasources/flights/quarantine/?cause={CAUSE}"))
-    [link] = [a for a in listed.all("a") if a.text == "Fix the spec beside these records"]
-    assert link.attributes["href"] == f"/datasources/flights/quarantine/fix/?cause={CAUSE}&task={task.pk}"
-    page = operator.get(FIX + task.pk)
-    text = page.content.decode()
-    assert text.count("data-line=") == 10 and f'data-reader="{task.pk}"' in text
-    assert "&lt;b&gt;" in text and "<b>" not in text and "findColumnsFromHeader" in text
-    tried = post(operator, FIX + task.pk, edited(task), **TRY)
-    assert f'data-tried="{GOOD + BAD}" data-passing="{GOOD}" data-failing="{BAD}"' in tried
-    same = post(operator, FIX + task.pk, task.spec, **TRY)
-    assert f'data-passing="0" data-failing="{GOOD + BAD}"' in same
-    assert set(states()) == {"kept"}
-
-
-def test_a_changed_spec_replays_the_cause_and_changes_nothing_else(waiting: tuple[Cast, Task]) -> None:
-    cast, task = waiting
-    operator, spec = browsing_as(cast, "operator"), edited(task)
-    asked = post(operator, FIX + task.pk, spec, confirm="1")
-    assert f"Replay {GOOD + BAD} records with this spec?" in asked and f'data-passing="{GOOD}"' in asked
-    upto = numbers()[-1]
-    post(operator, SUBMIT + task.pk, spec, 302, upto=upto)
-    [replay] = Task.objects.filter(kind=Task.Kind.REPLAY)
-    assert replay.spec["spec"]["dataSchema"]["timestampSpec"]["column"] == "at"
-    assert set(states()) == {"replaying"} and not replay.supervisor_id
-    mine = Task.objects.get(pk=task.pk)
-    assert mine.spec == task.spec
-    told = file_replays.start(replay)
-    *good, last = numbers()
-    file_replays.publish(replay, became(told.epoch, good, bad=[last]))
-    lifecycle.end_task(replay)
-    [next_one] = ingest(cast)
-    assert next_one.spec == replay.spec, "what still could not be read stands under the spec that read it last"
-
-
-def test_who_may_change_it(waiting: tuple[Cast, Task]) -> None:
-    cast, task = waiting
-    spec = edited(task)
-    assert 'data-needs="operator"' in browsing_as(cast, "viewer").get(FIX + task.pk).content.decode()
-    post(browsing_as(cast, "viewer"), FIX + task.pk, spec, 403, **TRY)
-    post(browsing_as(cast, "viewer"), SUBMIT + task.pk, spec, 403)
-    post(browsing_as(cast, "outsider"), SUBMIT + task.pk, spec, 404)
-    for unknown in ("nobody", "%00", cast.task.pk):
-        post(browsing_as(cast, "operator"), FIX + unknown, spec, 404, **TRY)
-    assert set(states()) == {"kept"}
-
-
-def test_a_spec_that_says_something_else_is_refused_where_it_does(waiting: tuple[Cast, Task]) -> None:
-    cast, task = waiting
-    operator = browsing_as(cast, "operator")
-    moved = edited(task, inputSource={"type": "inline", "data": "x"})
-    other = edited(task)
-    other["spec"]["dataSchema"]["dataSource"] = "another"
-    for spec, said in (
-        (moved, "are not read from there again"),
-        (other, "these records are of"),
-        (edited(task, inputFormat={"type": "protobuf"}), "is a format of messages"),
-    ):
-        assert said in post(operator, FIX + task.pk, spec, 400, **TRY)
-        assert said in post(operator, SUBMIT + task.pk, spec, 400)
-    assert set(states()) == {"kept"}
-
-
-def test_over_rest_a_spec_is_for_records_of_one(waiting: tuple[Cast, Task], clients: dict[str, Client]) -> None:
-    cast, task = waiting
-    path = "/api/v1/datasources/flights/quarantine/replay/"
-
-    def ask(role: str = "operator", **more: Any) -> Any:
-        body = {"mode": "ingest", "filter": {}, "spec": edited(task), **more}
-        return clients[role].post(path, body, content_type="application/json")
-
-    left_by(cast, b"3", dataSchema__timestampSpec={"column": "else"})
-    assert ask().status_code == 409 and "2 different specs" in ask().json()["detail"]
-    assert ask(mode="produce").status_code == 400
-    assert ask("viewer").status_code == 403 and ask("outsider").status_code == 404
-    assert ask(filter={"task": task.pk}, spec={"type": "index_parallel"}).status_code == 400
-    started = ask(filter={"task": task.pk})
-    assert started.status_code == 202 and started.json()["records"] == GOOD + BAD, started.content
-    [name] = started.json()["tasks"]
-    assert Task.objects.get(pk=name).spec["spec"]["dataSchema"]["timestampSpec"]["column"] == "at"
-
-
-def test_who_may_not_see_all_columns_brings_no_spec(waiting: tuple[Cast, Task], clients: dict[str, Client]) -> None:
-    cast, task = waiting
-    set_masks(user=cast.users["owner"], datasource=cast.datasource, masks={"page": Role.ADMIN})
-    path = "/api/v1/datasources/flights/quarantine/replay/"
-    body = {"mode": "ingest", "filter": {}, "spec": edited(task)}
-    assert clients["operator"].post(path, body, content_type="application/json").status_code == 403
-    post(browsing_as(cast, "operator"), SUBMIT + task.pk, edited(task), 403)
-    text = browsing_as(cast, "operator").get(f"/datasources/flights/quarantine/{numbers()[0]}/").content.decode()
-    assert "t,at,page" not in text and "&lt;b&gt;0" not in text
-    assert clients["owner"].post(path, body, content_type="application/json").status_code == 202
-
-
-def test_a_record_is_read_as_its_tasks_spec_reads_it_and_shown_with_its_header(waiting: tuple[Cast, Task]) -> None:
-    cast, _ = waiting
-    page = browsing_as(cast, "operator").get(f"/datasources/flights/quarantine/{numbers()[0]}/", {"as": "spec"})
-    text = page.content.decode()
-    assert 'data-outcome="unparseable"' in text and "holds no time" in text
-    assert "<span>page</span>: <code>&quot;&lt;b&gt;0&quot;</code>" in text
-    assert "t,at,page" in text

@@ -7,19 +7,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
-from controlplane.segments.models import QuarantinedRecord, Source
+from controlplane.segments.models import Source
 from controlplane.segments.selectors import list_segments
 from controlplane.tasks import batches
-from controlplane.tasks.models import Status, Task
+from controlplane.tasks.models import Task
 from controlplane.teams.models import User
-from ingestion.specs.batch import parse_batch_spec
 from ingestion.specs.batch_protocol import BatchPublishRequest
-from ingestion.specs.causes import cause_of
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import SegmentFile
-from tests.support.django_cast import Cast
 from tests.support.publishes import DAY, make_source, segment, send, start
 from tests.support.publishes import request as of_stream
 
@@ -90,19 +86,3 @@ def in_use(source: Source) -> list[tuple[int, str, int]]:
     """Day, whose, rows."""
     found = [((s.interval_start - DAY).days, s.task_id, s.rows) for s in list_segments(source.datasource)]
     return sorted(found)
-
-
-def a_record_of_a_file(cast: Cast) -> QuarantinedRecord:
-    """One of the cast's datasource, in quarantine, whose time stands under another name than its task's spec says."""
-    now = timezone.now()
-    task = Task.objects.create(
-        id=f"index_parallel_{uuid.uuid4().hex[:8]}", kind=Task.Kind.INDEX_PARALLEL, datasource=cast.datasource,
-        spec=parse_batch_spec(document(cast.datasource.name)).canonical(), status=Status.SUCCESS, created_at=now,
-        ended_at=now, submitted_by=cast.users["operator"],
-    )  # fmt: skip
-    error = "field 't' of a file holds no time: it is missing or null"
-    return QuarantinedRecord.objects.create(
-        datasource=cast.datasource, task_id=task.pk, place="/data/a.json, byte 17", partition=0, offset=17,
-        delivery_count=0, reason="unparseable", error=error, cause=cause_of("unparseable", error).fingerprint,
-        payload=b'{"at": "2025-01-01T00:00:00Z"}', publish_id=uuid.uuid4(), created_at=now,
-    )  # fmt: skip
