@@ -16,7 +16,6 @@ from django.db.models import F, Func, IntegerField, Sum, Value, Window
 from django.db.models.functions import Coalesce
 
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
-from controlplane.common.problems import invalid_spec
 from controlplane.common.text import storable
 from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource
@@ -33,8 +32,7 @@ from controlplane.tasks.file_samples import sample_of
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import SpecError, issues_as_written
-from ingestion.specs.batch import BatchTaskSpec, parse_batch_spec
+from ingestion.specs.batch import BatchTaskSpec, parse_changed_batch_spec
 from ingestion.specs.causes import cause_of
 from ingestion.specs.sampler_spec import SamplerSpec
 from ingestion.specs.sampling import KeptRecord, SampleAnswer, SampledRecord
@@ -187,7 +185,7 @@ def read_by_spec(*, user: User, record: QuarantinedRecord) -> SampledRecord:
     require_records(user, record.datasource, "reading its records by the spec")
     if record.source is None:
         [reader] = readers_of([record.task_id])
-        _, answer = sample_of(user, parse_batch_spec(reader.spec), [record])
+        _, answer = sample_of(user, reader.read_by, [record])
     else:
         spec = reader_of(record.source)["spec"]
         _, answer = take_sample(user=user, document=spec, kept=[_as_kept(record)])
@@ -207,11 +205,8 @@ def _as_kept(record: QuarantinedRecord) -> KeptRecord:
 
 def _edited(user: User, datasource: Datasource, reader: FileReader, document: Any) -> BatchTaskSpec:
     """A changed spec of a batch task. Raises ``InvalidInput`` with every fault, ``Unavailable``."""
-    spec = read_spec(user, document, parse_batch_spec)
+    spec = read_spec(user, document, lambda written: parse_changed_batch_spec(written, reader.read_by))
     _check_datasource(spec.datasource, datasource)
-    if spec.spec.ioConfig.inputSource != parse_batch_spec(reader.spec).spec.ioConfig.inputSource:
-        fault = "the records are in quarantine, and are not read from there again: leave it as it is"
-        raise invalid_spec(SpecError(issues_as_written(document, [(["ioConfig", "inputSource"], fault)])))
     return spec
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from controlplane.segments.kept_files import publish_kept
 from controlplane.tasks.batches import assignment, spec_of
 from controlplane.tasks.models import Task
 from ingestion.specs import SpecError
-from ingestion.specs.batch import parse_batch_spec
+from ingestion.specs.batch import BatchTaskSpec
 from ingestion.specs.batch_protocol import BatchAssignment
 from ingestion.specs.input_source import DruidInputSource
 from ingestion.specs.metrics import BY_TIME
@@ -26,6 +25,7 @@ class FileReader:
     """A batch task's spec, by which records of files were read last, and the tasks that did so: the newest first."""
 
     task: Task
+    read_by: BatchTaskSpec
     tasks: tuple[str, ...]
 
     @property
@@ -40,41 +40,33 @@ class FileReader:
 
 
 def readers_of(task_ids: Iterable[str]) -> list[FileReader]:
-    """Of the tasks under which records of files are kept: one for those whose specs differ in what they read alone.
+    """Of the tasks under which records of files are kept: one for those whose specs differ alone in where they read.
 
     Raises ``Conflict`` when nothing says how to decode.
     """
-    wanted = set(task_ids)
     readers: dict[str, FileReader] = {}
-    found = Task.objects.filter(pk__in=wanted).select_related("datasource").order_by("-created_at", "-id")
+    found = Task.objects.filter(pk__in=set(task_ids)).select_related("datasource").order_by("-created_at", "-id")
     for task in found:
-        key = _reads_as(task)
-        known = readers.get(key)
-        readers[key] = replace(known, tasks=(*known.tasks, task.pk)) if known else FileReader(task, (task.pk,))
+        spec = _spec_of(task)
+        known = readers.get(spec.spec.reads_as, FileReader(task, spec, ()))
+        readers[spec.spec.reads_as] = replace(known, tasks=(*known.tasks, task.pk))
     if not readers:
         raise Conflict("The batch task that has read these records is not known any more: nothing says how to decode.")
-    for reader in readers.values():
-        _check(reader)
     return list(readers.values())
 
 
-def _reads_as(task: Task) -> str:
-    parts = task.as_batch["spec"]
-    io_config = {name: value for name, value in parts["ioConfig"].items() if name != "inputSource"}
-    return json.dumps({**parts, "ioConfig": io_config}, sort_keys=True)
-
-
-def _check(reader: FileReader) -> None:
+def _spec_of(task: Task) -> BatchTaskSpec:
     try:
-        spec = parse_batch_spec(reader.spec).spec
+        spec = spec_of(task)
     except SpecError as error:
-        raise Conflict(f"The spec of task {reader.task.pk} can't be read any more: {error}.") from None
-    by_time = any(metric.how in BY_TIME for metric in spec.dataSchema.metricsSpec)
-    if isinstance(spec.ioConfig.inputSource, DruidInputSource) and by_time:
+        raise Conflict(f"The spec of task {task.pk} can't be read any more: {error}.") from None
+    by_time = any(metric.how in BY_TIME for metric in spec.spec.dataSchema.metricsSpec)
+    if isinstance(spec.spec.ioConfig.inputSource, DruidInputSource) and by_time:
         raise Conflict(
-            f"Task {reader.task.pk} has read these records from segments, and its first or last values go by what "
-            "only segments say of a row: they can't be ingested alone. Export them, and submit a task."
+            f"Task {task.pk} has read these records from segments, and its first or last values go by what only "
+            "segments say of a row: they can't be ingested alone. Export them, and submit a task."
         )
+    return spec
 
 
 @transaction.atomic

@@ -16,10 +16,10 @@ from ingestion.batch.reading import Chunk, Reader, Told
 from ingestion.batch.writing import Written
 from ingestion.decode import row_indexes
 from ingestion.segments import open_deep_storage
+from ingestion.specs.batch import BatchIOConfig
 from ingestion.specs.batch_protocol import BatchAssignment
 from ingestion.specs.counters import Counters
 from ingestion.specs.file_format import LineFormat
-from ingestion.specs.input_format import JsonInputFormat
 from ingestion.specs.replays import MOST_RECORDS, KeptPublishRequest, KeptRecord, StillBad
 
 _ROOM = Room(MOST_RECORDS, sys.maxsize)
@@ -32,7 +32,7 @@ class KeptReader:
 
     def __init__(self, assignment: BatchAssignment) -> None:
         self._epoch = assignment.epoch
-        self._written = assignment.spec.ioConfig.line_format
+        self._written = assignment.spec.ioConfig
         inputs, storage = Inputs(assignment.reachable), open_deep_storage(assignment.deep_storage)
         self._reader = Reader(assignment.spec, inputs, storage, _ROOM, careful=True)
 
@@ -52,7 +52,7 @@ class KeptReader:
 class ReadAgain:
     """What becomes of some records; ``outcome`` knows it when all ``chunks`` were taken."""
 
-    def __init__(self, reader: Reader, written: LineFormat, records: Sequence[KeptRecord], epoch: int) -> None:
+    def __init__(self, reader: Reader, written: BatchIOConfig, records: Sequence[KeptRecord], epoch: int) -> None:
         self._reader = reader
         self._written = written
         self._records = records
@@ -78,10 +78,9 @@ class ReadAgain:
                 yield from self._reader.dealt(rows)
 
     def _format(self, header: bytes) -> LineFormat:
-        written = self._written
-        if not header and not isinstance(written, JsonInputFormat) and written.has_header:
+        if self._written.has_header and not header:
             raise InputRefused(_NO_HEADER)
-        return of_a_line(written, _FILE, header)
+        return of_a_line(self._written.line_format, _FILE, header)
 
     def outcome(self, done: Written) -> KeptPublishRequest:
         """``done``: what the chunks were written to."""

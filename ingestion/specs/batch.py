@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ingestion.specs.base import SpecModel, a_plain_name, unbuilt
 from ingestion.specs.data_schema import DataSchema
+from ingestion.specs.errors import SpecError
 from ingestion.specs.file_format import CONTAINERS, AvroFileInputFormat, FileFormat, LineFormat
 from ingestion.specs.granularity import Granularity
 from ingestion.specs.index_spec import IndexSpec
@@ -23,6 +24,7 @@ from ingestion.specs.ingestion_spec import (
     BytesInMemory,
     SegmentWriteOutMediumFactory,
     TuningConfig,
+    issues_as_written,
     parse_submitted,
 )
 from ingestion.specs.input_format import JsonInputFormat
@@ -80,6 +82,12 @@ class BatchIOConfig(SpecModel):
         if isinstance(written, CONTAINERS):
             return JsonInputFormat(type="json", flattenSpec=written.flattenSpec)
         return written or JsonInputFormat(type="json")
+
+    @property
+    def has_header(self) -> bool:
+        """Whether columns stand in the first line of a file."""
+        written = self.line_format
+        return not isinstance(written, JsonInputFormat) and bool(written.has_header)
 
     @property
     def reader_schema(self) -> dict[str, Any] | None:
@@ -216,6 +224,11 @@ class BatchSpec(SpecModel):
         return mine and not self.ioConfig.appendToExisting
 
     @property
+    def reads_as(self) -> str:
+        """Equal in specs that differ alone in where they read."""
+        return self.model_dump_json(exclude={"ioConfig": {"inputSource"}})
+
+    @property
     def for_kept_records(self) -> BatchSpec:
         """By which records are read again from the quarantine: rows are appended, and no bad record ends it."""
         io_config = self.ioConfig.model_copy(update={"appendToExisting": True, "dropExisting": False})
@@ -306,6 +319,15 @@ def is_batch(document: Any) -> bool:
 def parse_batch_spec(document: Any) -> BatchTaskSpec:
     """Read a batch task's JSON, flat or nested under ``spec``. Raises ``SpecError``."""
     return parse_submitted(BatchTaskSpec, document, _with_type)
+
+
+def parse_changed_batch_spec(document: Any, before: BatchTaskSpec) -> BatchTaskSpec:
+    """Read a batch task's JSON, for records that are in quarantine already. Raises ``SpecError``."""
+    spec = parse_batch_spec(document)
+    if spec.spec.ioConfig.inputSource != before.spec.ioConfig.inputSource:
+        fault = "the records are in quarantine, and are not read from there again: leave it as it is"
+        raise SpecError(issues_as_written(document, [(["ioConfig", "inputSource"], fault)]))
+    return spec
 
 
 def _with_type(nested: dict[str, Any]) -> dict[str, Any]:

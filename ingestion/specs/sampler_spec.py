@@ -16,9 +16,10 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field, ValidationError, model_validator
 
 from ingestion.specs.base import SpecModel
+from ingestion.specs.batch import BatchTaskSpec
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.ingestion_spec import IngestionSpec, SupervisorSpec, parse_submitted
-from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat
+from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat
 from ingestion.specs.io_config import KafkaIOConfig
 from ingestion.specs.sampling import MOST_ROWS, Place, SampleOrder
 from ingestion.specs.sources import all_traits, model_named
@@ -127,6 +128,20 @@ def parse_sampler_spec(document: Any, schema_folder: str = "") -> SamplerSpec:
     if issues:
         raise SpecError(issues)
     return completion.result(spec, config, schema_folder)
+
+
+def sampler_of_batch(spec: BatchTaskSpec) -> dict[str, Any]:
+    """The request for records of files that are at hand: each with its file's header before it, if that has one."""
+    written = spec.spec.ioConfig.line_format
+    plain = written if isinstance(written, JsonInputFormat) else written.model_copy(update={"skipHeaderRows": 0})
+    io_config = {
+        "type": spec.type,
+        "inputSource": {"type": "inline", "data": ""},
+        "inputFormat": plain.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
+    schema = spec.canonical()["spec"]["dataSchema"]
+    parts = {"dataSchema": schema, "ioConfig": io_config}
+    return {"type": spec.type, "spec": parts, "samplerConfig": {"numRows": MOST_ROWS}}
 
 
 def _config(written: Any) -> tuple[SamplerConfig, list[SpecIssue]]:
