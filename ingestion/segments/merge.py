@@ -6,10 +6,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from ingestion.segments.rollup import rolled_up
-from ingestion.segments.shape import Shape, flat, sorted_order
+from ingestion.segments.shape import Shape, flat, int64s, sorted_order
 
 Key = tuple[Any, ...]
 
@@ -70,14 +71,18 @@ class _Cursor:
 
     def taken(self, boundary: Key) -> pa.Table:
         """The rows of this block up to the boundary, which are not given again."""
-        end = len(self._block)
-        if boundary < self.last:
-            end = bisect_right(range(end), boundary, lo=self._start, key=self._key)
+        end = self._end(boundary) if boundary < self.last else len(self._block)
         part = self._block.slice(self._start, end - self._start)
         self._start = end
         if end == len(self._block):
             self._advance()
         return part
+
+    def _end(self, boundary: Key) -> int:
+        """Behind the last row that comes not after it. Only rows of its own time are looked at one by one."""
+        ms = boundary[0][1]
+        first, after = (int(np.searchsorted(self._ms, ms, side=side)) for side in ("left", "right"))
+        return bisect_right(range(after), boundary, lo=max(self._start, first), key=self._key)
 
     def _advance(self) -> None:
         block = next(self._blocks, None)
@@ -88,6 +93,7 @@ class _Cursor:
         keys = self._shape.keys(block)
         self._keys = [flat(k) for k in (keys if self._shape.rollup else [*keys, block.column(0)])]
         self._keys[0] = self._keys[0].cast(pa.int64())
+        self._ms = int64s(self._keys[0])
         self.last = self._key(len(block) - 1)
 
     def _key(self, row: int) -> Key:

@@ -124,7 +124,7 @@ class _File:
         self._shape = shape
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
-        self._waiting_rows = 0
+        self._waiting_rows = self._waiting_bytes = 0
         self._columns: list[Column] = []
         self._extents = False
         self._bounds: list[np.int64] = []
@@ -133,10 +133,12 @@ class _File:
         """Take in rows that come after those before."""
         ms = self._shape.times(rows)
         self._bounds = [*self._bounds[:1], ms[0], ms[-1]]
-        self._waiting.append(self._shape.stored(rows))
+        stored = self._shape.stored(rows)
+        self._waiting.append(stored)
         self._waiting_rows += len(rows)
+        self._waiting_bytes += stored.nbytes
         self.rows += len(rows)
-        if self._waiting_rows >= _GROUP_ROWS or sum(t.nbytes for t in self._waiting) >= GROUP_BYTES:
+        if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= GROUP_BYTES:
             self._write_group()
 
     def finished(self, offsets: dict[int, list[Range]]) -> SegmentFile:
@@ -169,7 +171,7 @@ class _File:
         if not self._waiting:
             return
         group = pa.concat_tables(self._waiting)
-        self._waiting, self._waiting_rows = [], 0
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
         try:
             self._writer = self._writer or self._opened(group)
             self._writer.write_table(group, len(group))
