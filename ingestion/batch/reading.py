@@ -24,6 +24,7 @@ from ingestion.segments.shape import int64s, is_own
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.extents import EXTENTS
 from ingestion.specs.file_format import CONTAINERS, LineFormat
+from ingestion.specs.input_format import JsonInputFormat
 from ingestion.specs.input_source import DruidInputSource
 from ingestion.specs.intervals import interval_ms
 from ingestion.specs.protocol import MOST_UNREAD, UnreadRecord
@@ -144,7 +145,9 @@ class Reader:
             return
         with opened(part, self._inputs) as (name, stream, end):
             begin = begin_of(written, name, stream)
-            yield from self._rows(lines_of(part, name, stream, begin.begins, end), begin.written, told, begin.header)
+            of_json = isinstance(begin.written, JsonInputFormat)
+            lines = lines_of(part, name, stream, begin.begins, end, of_json=of_json)
+            yield from self._rows(lines, begin.written, told, begin.header)
 
     def _rows(
         self, batches: Iterator[Lines], written: LineFormat, told: Told, header: bytes = b""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import overload
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,12 +21,56 @@ _MOST_EXPLAINED = 200
 _KINDS = {"ARRAY": "an array", "VARCHAR": "a string", "BOOLEAN": "true or false", "NULL": "null"}
 
 
+class JsonLines(Sequence[bytes]):
+    """Payloads side by side in memory, as a file has them: none is missing, or empty.
+
+    They are read with the line break that each but the last one ends with, which JSON allows, and shown without it.
+    """
+
+    def __init__(self, held: pa.BinaryArray) -> None:
+        self.held = held
+
+    @classmethod
+    def of(cls, block: bytes, ends: npt.NDArray[np.int64]) -> JsonLines:
+        """``ends``: behind the break of each line."""
+        offsets = pa.array(np.append(0, ends), pa.int32())
+        buffers = [None, offsets.buffers()[1], pa.py_buffer(block)]
+        return cls(pa.Array.from_buffers(pa.binary(), len(ends), buffers))
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> JsonLines: ...
+
+    def __getitem__(self, index: int | slice) -> bytes | JsonLines:
+        if isinstance(index, slice):
+            return JsonLines(self.held[index])
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        payload: bytes = self.held[index].as_py()
+        return payload.removesuffix(b"\n")
+
+    def __contains__(self, payload: object) -> bool:
+        return payload is not None and super().__contains__(payload)
+
+    @property
+    def size_bytes(self) -> int:
+        """Without the breaks."""
+        with_breaks: int = pc.sum(pc.binary_length(self.held)).as_py() or 0
+        last_has_one = len(self) > 0 and self.held[-1].as_py().endswith(b"\n")
+        return with_breaks - max(0, len(self) - 1) - last_has_one
+
+
 def texts_of(payloads: Sequence[bytes | None]) -> tuple[pa.Array, dict[int, str]]:
     """The payloads as string array (null where there is no text), and the errors of those nulls by index.
 
     A byte order mark is dropped, as Jackson and so Druid do.
     """
-    raw = pa.array(payloads, pa.binary())
+    raw = payloads.held if isinstance(payloads, JsonLines) else pa.array(payloads, pa.binary())
     errors = {i: emptiness(p) for i, p in enumerate(payloads) if not p} if _has_empty(raw) else {}
     try:
         texts = raw.cast(pa.string())

@@ -26,11 +26,15 @@ from ingestion.task.errors import TooManyParseExceptions
 from tests.support.batch_run import DAY_MS, JSON, START_MS, Run, a_table, below, is_same, local, spec_of
 
 
+@pytest.mark.parametrize("breaks", [["\n", "\r\n", "\n\n"], ["\n"]])
+@pytest.mark.parametrize("of_json", [True, False])
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
-def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: int) -> None:
+def test_every_line_is_in_one_part_wherever_a_file_is_cut(
+    tmp_path: Path, size: int, of_json: bool, breaks: list[str]
+) -> None:
     dice = random.Random(7)
     written = [f'{{"n": {i}, "x": "{"é" * dice.randrange(20)}"}}' for i in range(60)]
-    text = "".join(line + dice.choice(["\n", "\r\n", "\n\n"]) for line in written).rstrip("\n")
+    text = "".join(line + dice.choice(breaks) for line in written).rstrip("\n")
     (tmp_path / "x.json").write_bytes(text.encode())
     inputs = Inputs(Reachable(local_folders=[str(tmp_path)]))
     [file] = inputs.files_of(local(baseDir=str(tmp_path), filter="*"))
@@ -39,8 +43,10 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(tmp_path: Path, size: 
         part = Part(file, start, min(start + size, file.size))
         with opened(part, inputs) as (name, stream, end):
             begins = begin_of(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream).begins
-            batches = lines_of(part, name, stream, begins, end)
-            found += [(at, p.decode()) for lines in batches for at, p in zip(lines.at, lines.payloads, strict=True)]
+            for lines in lines_of(part, name, stream, begins, end, of_json=of_json):
+                found += [(at, p.decode()) for at, p in zip(lines.at, lines.payloads, strict=True)]
+                assert lines.size_bytes == sum(map(len, lines.payloads))
+                assert [lines[i].payload for i in range(len(lines))] == list(lines.payloads)
     assert [line for _, line in found] == written
     assert all(text.encode()[at:].startswith(line.encode()) for at, line in found)
 

@@ -75,7 +75,7 @@ def test_nor_is_one_that_is_compressed() -> None:
     content = gzip.compress(b"".join(b"%d\n" % (n * 7919 % 50_021) for n in range(50_000)))
     part = Part(FoundFile("s3://bucket/in/x.gz", len(content), 0), 0, len(content))
     with pytest.raises(DeepStorageError, match="read x") as told, opened(part, inputs_of(content)) as (name, file, end):
-        list(lines_of(part, name, file, 0, end))
+        list(lines_of(part, name, file, 0, end, of_json=True))
     assert not told.value.permanent
 
 

@@ -44,10 +44,11 @@ class JsonReader:
 
 def _may_have_one(texts: pa.Array) -> bool:
     """Whether a comma, or a blank with perhaps a comma before it, stands before a bracket or a brace."""
-    held = texts.buffers()[2]
+    _, ends, held = texts.buffers()
     if held is None:
         return False
-    data = np.frombuffer(held, np.uint8)
+    bounds = np.frombuffer(ends, np.int32)[[texts.offset, texts.offset + len(texts)]]
+    data = np.frombuffer(held, np.uint8)[bounds[0] : bounds[1]]
     before = data[np.maximum(np.flatnonzero((data & _AS_BRACKET) == _END) - 1, 0)]
     return bool(((before == ord(",")) | (before <= _BLANK)).any())
 
