@@ -167,7 +167,7 @@ class Reader:
     def _decoder_for(self, written: LineFormat) -> JsonDecoder | IsolatedDecoder:
         if self._decoder is None or self._decoder[0] != written:
             self.close()
-            schema, memory = self._spec.dataSchema, self._spec.tuningConfig.maxBytesInMemory * 4
+            schema, memory = self._spec.dataSchema, self._spec.tuningConfig.decoding_bytes
             made: JsonDecoder | IsolatedDecoder
             if self._careful:
                 made = IsolatedDecoder(schema, memory, input_format=written)

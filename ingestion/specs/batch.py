@@ -196,12 +196,17 @@ class BatchTuningConfig(SpecModel):
         return min(given, 1 if self.reportParseExceptions else MOST_UNREAD)
 
     @property
+    def decoding_bytes(self) -> int:
+        """What the decoder may need."""
+        return self.maxBytesInMemory * 4
+
+    @property
     def gathering(self) -> TuningConfig:
-        """How rows gather to segments, as a stream's do."""
+        """How rows gather to segments, as a stream's do, in the memory that the decoder had: all is decoded by then."""
         return TuningConfig(
             maxRowsPerSegment=self.rows_per_segment,
             maxRowsInMemory=self.maxRowsInMemory,
-            maxBytesInMemory=self.maxBytesInMemory,
+            maxBytesInMemory=self.decoding_bytes,
             intermediatePersistPeriod=timedelta(days=365),
             maxPendingPersists=self.maxPendingPersists,
             indexSpec=self.indexSpec,
