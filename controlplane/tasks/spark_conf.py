@@ -28,7 +28,11 @@ _CONSUMER_MB = 16  # fetched ahead, and in its hands
 _DECODER = 4  # times maxBytesInMemory, beside the rows: see ingestion.task.decoding
 _CHUNKS_MB = 384  # of a batch task, on their way from those that read to those that write
 _MERGE_MB = 1024  # what a merge sorts in memory, and what it reads and writes beside it: see ingestion.compaction
-_PACKED = {"spark.shuffle.compress": "false"}  # a batch task's chunks are compressed before Spark has them
+_PACKED = {  # a batch task's chunks are compressed before Spark has them; what a Spark task has read fits into so much
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": "64m",
+}
 SECRET = "HEADGATE_SPARK_SECRET"  # noqa: S105 - the variable's name
 
 

@@ -1,4 +1,4 @@
-"""Which writer gets which rows: neighbouring small intervals together, a large one to several. Pure."""
+"""Which writer gets which partitions of intervals: those of neighbouring small intervals together. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ingestion.batch.reading import Place
+
+_SHARES_A_WRITER = 4  # so that the last ones end together, and an interval's rows have the memory to themselves
+_LEAST_ROWS = 100_000  # to write fewer takes no longer than to begin
 
 
 @dataclass(frozen=True)
@@ -15,24 +18,14 @@ class Bins:
     count: int
     of: Mapping[Place, tuple[int, int]]  # interval → its first bin, and how many it has
 
-    def bin_of(self, place: Place, split: int, number: int) -> int:
-        """Where a chunk goes: the same for each attempt to make it."""
-        first, many = self.of[place]
-        return first + (split * 31 + number) % many
 
-
-def bins_of(
-    rows: Mapping[Place, int], most_rows: int, writers: int, partitions: Mapping[Place, int] | None = None
-) -> Bins:
-    """``rows``: how many each interval has. ``most_rows``: of a segment.
-
-    ``partitions``: how many bins each interval has, where that does not follow from its rows.
-    """
-    wanted = max(1, min(most_rows, -(-sum(rows.values()) // max(1, writers))))
+def bins_of(rows: Mapping[Place, int], most_rows: int, writers: int, partitions: Mapping[Place, int]) -> Bins:
+    """``rows``: how many each interval has. ``most_rows``: of a segment. ``partitions``: how many bins each has."""
+    wanted = wanted_rows(sum(rows.values()), most_rows, writers)
     of: dict[Place, tuple[int, int]] = {}
     count = held = 0
     for place in sorted(rows):
-        many = partitions[place] if partitions is not None else -(-rows[place] // most_rows)
+        many = partitions[place]
         if held and (many > 1 or held + rows[place] > wanted):
             count, held = count + 1, 0
         of[place] = (count, many)
@@ -41,3 +34,9 @@ def bins_of(
         else:
             held += rows[place]
     return Bins(count + (1 if held else 0), of)
+
+
+def wanted_rows(rows: int, most_rows: int, writers: int) -> int:
+    """How many one Spark task writes of so many in all, about."""
+    even = -(-rows // max(1, writers))
+    return max(1, min(most_rows, max(-(-even // _SHARES_A_WRITER), min(even, _LEAST_ROWS))))

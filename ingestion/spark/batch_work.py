@@ -1,4 +1,4 @@
-"""What Spark tasks of a batch task do: read a split, write a bin. What they need travels in their closures.
+"""What Spark tasks of a batch task do: read a split, write what came of it. What they need travels in their closures.
 
 A failure that may pass is raised, and Spark does the task again, each time a little later; one that never passes is
 returned, and ends the job.
@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+import pyarrow as pa
 from pyspark import TaskContext
 
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import Room
-from ingestion.batch.reading import Chunk, Reader, Told
+from ingestion.batch.lanes import Lanes
+from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.splits import Split
 from ingestion.batch.writing import Written, write
 from ingestion.client import Invalid
@@ -51,13 +54,25 @@ class Failed:
     unread: tuple[UnreadRecord, ...] = ()
 
 
-def read(assignment: str, room: Room) -> Callable[[Iterable[Split]], Iterator[tuple[int, Chunk | Told | Failed]]]:
-    """For ``mapPartitions``: chunks, and after those of a split what became of its records. By the split's number.
+@dataclass(frozen=True)
+class Read:
+    """What a split holds: all that the driver hears of it."""
+
+    told: Told
+    rows: Counter[Place]
+    held: frozenset[pa.Schema]  # dimensions that chunks have
+
+
+Numbered = tuple[int, tuple[int, Chunk] | Read | Failed]  # by lane; a chunk with its split's number
+
+
+def read(assignment: str, room: Room, lanes: Lanes) -> Callable[[Iterable[Split]], Iterator[Numbered]]:
+    """For ``mapPartitions``: chunks by lane, and after those of a split what it holds.
 
     ``assignment``: JSON of ``BatchAssignment``; ``room``: for what of a split goes into quarantine.
     """
 
-    def of_splits(splits: Iterable[Split]) -> Iterator[tuple[int, Chunk | Told | Failed]]:
+    def of_splits(splits: Iterable[Split]) -> Iterator[Numbered]:
         configure(host=socket.gethostname())
         told = BatchAssignment.model_validate_json(assignment)
         context = TaskContext.get()
@@ -66,30 +81,34 @@ def read(assignment: str, room: Room) -> Callable[[Iterable[Split]], Iterator[tu
         reader = Reader(told.spec, Inputs(told.reachable), storage, room, careful=again)
         try:
             for split in splits:
-                yield from _read(reader, split, Failpoints(told.failpoints))
+                yield from _read(reader, split, lanes, Failpoints(told.failpoints))
         finally:
             reader.close()
 
     return of_splits
 
 
-def _read(reader: Reader, split: Split, failpoints: Failpoints) -> Iterator[tuple[int, Chunk | Told | Failed]]:
+def _read(reader: Reader, split: Split, lanes: Lanes, failpoints: Failpoints) -> Iterator[Numbered]:
     told = Told(split.number)
+    rows: Counter[Place] = Counter()
+    held: set[pa.Schema] = set()
     try:
         for chunk in reader.chunks(split, told):
-            yield split.number, chunk
+            rows[chunk.place] += chunk.rows
+            held.add(chunk.held)
+            yield lanes.lane_of(chunk.place, split.number, chunk.number), (split.number, chunk)
         failpoints.reach("read")
     except IngestionError as error:
         if not error.permanent:
             _pause()
             raise
-        yield split.number, Failed(str(error), tuple(told.unread))
+        yield lanes.told, Failed(str(error), tuple(told.unread))
         return
-    yield split.number, told
+    yield lanes.told, Read(told, rows, frozenset(held))
 
 
 def written(order: Order) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator[Written | Failed]]:
-    """For ``mapPartitions``: what one bin's chunks have become."""
+    """For ``mapPartitions``: what the chunks have become that one Spark task writes."""
 
     def of_bin(chunks: Iterable[tuple[int, Chunk]]) -> Iterator[Written | Failed]:
         configure(host=socket.gethostname())

@@ -1,6 +1,7 @@
 """The driver of a batch task: reads in one Spark job, writes in a second one, and publishes once.
 
-What was read is kept on the executors' disks in between, since only then it is known how many rows each interval has.
+What was read is kept on the executors' disks in between, by Spark's shuffle, since only then it is known how many rows
+each interval has.
 Spark does again what fails; files that are written twice have names of their own, and only those are published that the
 second job returned. The publish ends the task: without an answer it is sent again, and taken once.
 """
@@ -11,25 +12,26 @@ import re
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import RDD, SparkContext, StorageLevel
+from pyspark import RDD, SparkContext
 
-from ingestion.batch.bins import bins_of
+from ingestion.batch.bins import wanted_rows
 from ingestion.batch.errors import InputChanged
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import Room, of_all
+from ingestion.batch.lanes import Lanes
 from ingestion.batch.partitions import Keys, Sample, division_of
-from ingestion.batch.reading import Chunk, Place, Told, check_parse_exceptions
+from ingestion.batch.reading import Place, Told, check_parse_exceptions
 from ingestion.batch.splits import Split, splits_of
 from ingestion.client import ClientError, PublishRefused, TaskOver
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.patience import until_answered
 from ingestion.errors import IngestionError
-from ingestion.spark.batch_work import Failed, Order, read, written
-from ingestion.spark.dealing import dealt_by_keys, dealt_by_rows, samples_of
+from ingestion.spark.batch_work import Failed, Order, Read, read, written
+from ingestion.spark.dealing import Shuffled, dealt_by_keys, samples_of
 from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
 from ingestion.specs.batch_protocol import (
@@ -135,54 +137,52 @@ class Batcher:
         slots = self._assignment.slots
         splits = splits_of(spec, Inputs(self._assignment.reachable), slots, self._assignment.inputs)
         self._begin("Reading", len(splits), "splits")
-        room = Room.of_split(self._assignment.most_quarantined, len(splits))
-        chunks = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain, room))
-        found = chunks.persist(StorageLevel.DISK_ONLY)
-        rows, held, told = self._read(found, splits)
+        room, lanes = Room.of_split(self._assignment.most_quarantined, len(splits)), Lanes.of(slots)
+        work = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain, room, lanes))
+        found = Shuffled(work, lanes.count)
+        rows, held, told = self._read(found.shares([[lanes.told]]), splits)
         self._quarantined = of_all((t.kept for t in told), self._assignment.most_quarantined)
         if not rows:
             return [], _counters(told, 0, len(self._quarantined))
-        dealt, count = self._dealt(found, rows, held)
+        dealt, count = self._dealt(found, lanes, rows, held)
         self._begin("Writing", count, "parts")
         done = self._collected(dealt.mapPartitions(written(Order(plain, self._url, self._token))))
         records = sum(w.records for w in done)
         if records != sum(rows.values()):
             raise InputChanged(f"{sum(rows.values())} rows were read and {records} written: the input has changed.")
-        found.unpersist()
         files = sorted((f for w in done for f in w.files), key=lambda f: (f.interval_start, f.interval_end, f.path))
         _check_size(files)
         return files, _counters(told, sum(f.rows for f in files), len(self._quarantined))
 
-    def _dealt(self, found: RDD[Any], rows: Counter[Place], held: Sequence[pa.Schema]) -> tuple[RDD[Any], int]:
+    def _dealt(
+        self, found: Shuffled, lanes: Lanes, rows: Counter[Place], held: Collection[pa.Schema]
+    ) -> tuple[RDD[Any], int]:
         """What each writer gets, a Spark partition each, and how many these are."""
         spec, slots = self._assignment.spec, self._assignment.slots
         if spec.tuningConfig.dividing is None:
-            bins = bins_of(rows, spec.tuningConfig.rows_per_segment, slots)
-            return dealt_by_rows(found, bins), bins.count
+            shares = lanes.shares(rows, spec.tuningConfig.rows_per_segment, slots)
+            return found.shares(shares), len(shares)
+        chunks = found.shares(lanes.shares(rows, wanted_rows(rows.total(), rows.total(), slots), slots))
         keys = Keys.of(spec, held)
         samples: dict[Place, Sample] = {}
         if keys.needs_sample:
-            self._begin("Sampling", found.getNumPartitions(), "splits")
-            samples = dict(self._collected(samples_of(found, keys)))
+            self._begin("Sampling", chunks.getNumPartitions(), "parts")
+            samples = dict(self._collected(samples_of(chunks, keys)))
         division = division_of(spec, keys, rows, samples, slots)
         if division.bins.count > MOST_SEGMENTS:
             raise JobFailed(
                 f"partitionsSpec makes {division.bins.count:,} segments, and a task may publish {MOST_SEGMENTS:,}: "
                 "choose a longer segmentGranularity, or fewer partitions."
             )
-        return dealt_by_keys(found, division), division.bins.count
+        return dealt_by_keys(chunks, division), division.bins.count
 
-    def _read(self, found: RDD[Any], splits: Sequence[Split]) -> tuple[Counter[Place], list[pa.Schema], list[Told]]:
+    def _read(self, of: RDD[Any], splits: Sequence[Split]) -> tuple[Counter[Place], set[pa.Schema], list[Told]]:
         """How many rows each interval has, which dimensions chunks have, and what became of the records."""
+        found: list[Read] = self._collected(of)
         rows: Counter[Place] = Counter()
-        held: dict[pa.Schema, None] = {}
-        told: list[Told] = []
-        for item in self._collected(found.map(_without_rows)):
-            if isinstance(item, Told):
-                told.append(item)
-            else:
-                rows[item[0]] += item[1]
-                held[item[2]] = None
+        for read_ in found:
+            rows.update(read_.rows)
+        told = [read_.told for read_ in found]
         told.sort(key=lambda t: t.split)
         unread = [one for t in told for one in t.unread]
         self._keep(unread)
@@ -192,7 +192,7 @@ class Batcher:
         check_parse_exceptions(self._assignment.spec, sum(t.parse_exceptions for t in told), unread)
         if [t.split for t in told] != [s.number for s in splits]:
             raise JobFailed("Not all that there is to read was read; the log says why.")
-        return rows, list(held), told
+        return rows, {schema for read_ in found for schema in read_.held}, told
 
     def _keep(self, unread: Sequence[UnreadRecord]) -> None:
         """For the report, as many as the spec allows."""
@@ -266,11 +266,6 @@ class Batcher:
         said = "" if interrupted else error[:_MOST_SAID]
         request = EndRequest(error=said, interrupted=interrupted, unread=self._unread)
         say_end(self._client, request, self._ending, self._silence)
-
-
-def _without_rows(item: tuple[int, Chunk | Told | Failed]) -> tuple[Place, int, pa.Schema] | Told | Failed:
-    found = item[1]
-    return (found.place, found.rows, found.held) if isinstance(found, Chunk) else found
 
 
 def _counters(told: Sequence[Told], rows: int, quarantined: int) -> Counters:

@@ -1,41 +1,82 @@
-"""From the chunks that were read to those that writers get: by rows alone, or as the spec divides them."""
+"""From what was read to what writers get: chunks by lane, and rows as the spec divides them.
+
+Spark's shuffle keeps what it is given on the executors' disks, so what was read is there until it is written. Chunks
+cross from Python to the JVM when they are read, and back when they are written; which Spark task reads which lanes is
+the JVM's business.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import pickle
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
 
 from pyspark import RDD
+from pyspark.serializers import CPickleSerializer
 
-from ingestion.batch.bins import Bins
 from ingestion.batch.partitions import Division, Keys, Sample
 from ingestion.batch.reading import Chunk, Place
 
-Found = RDD[Any]  # of pairs: a split's number, and a ``Chunk`` or something else
+_NUMBER = struct.Struct("!q")
+Chunks = RDD[tuple[int, Chunk]]  # by the number of their split
 
 
-def dealt_by_rows(found: Found, bins: Bins) -> Found:
-    """The chunks by bin: each Spark partition has one."""
-    keyed = _chunks(found).map(lambda item: (bins.bin_of(item[1].place, item[0], item[1].number), item[1]))
-    return keyed.partitionBy(bins.count, int)
+class Shuffled:
+    """Items by number, from 0 on, as Spark's shuffle has them once a job has asked for some."""
+
+    def __init__(self, numbered: RDD[tuple[int, Any]], count: int) -> None:
+        """``count``: of the numbers."""
+        self._context = cast("Any", numbered.context)  # PySpark has no words of its own for what follows
+        self._jvm = self._context._jvm
+        written: Any = numbered.mapPartitions(_written)
+        written._bypass_serializer = True  # they are bytes already
+        pairs = self._jvm.PairwiseRDD(written._jrdd.rdd()).asJavaPairRDD()
+        self._items = self._jvm.PythonRDD.valueOfPair(pairs.partitionBy(self._jvm.PythonPartitioner(count, 0)))
+
+    @property
+    def all(self) -> RDD[Any]:
+        """A Spark partition for each number."""
+        return self._read(self._items)
+
+    def shares(self, shares: Sequence[Sequence[int]]) -> RDD[Any]:
+        """A Spark partition for each share, with what those numbers have."""
+        some = [self._share(share) for share in shares]
+        if len(some) == 1:
+            return self._read(some[0])
+        array = self._context._gateway.new_array(self._jvm.org.apache.spark.api.java.JavaRDD, len(some))
+        for place, one in enumerate(some):
+            array[place] = one
+        return self._read(self._context._jsc.union(array))
+
+    def _share(self, numbers: Sequence[int]) -> Any:
+        chosen = self._jvm.PythonUtils.toSeq(list(numbers)).toSet()  # in Scala a set is what says whether it holds one
+        pruned = self._jvm.org.apache.spark.rdd.PartitionPruningRDD.create(self._items.rdd(), chosen)
+        return pruned.toJavaRDD().coalesce(1)
+
+    def _read(self, items: Any) -> RDD[Any]:
+        return RDD(items, self._context, CPickleSerializer())
 
 
-def dealt_by_keys(found: Found, division: Division) -> Found:
-    """Their rows by bin, likewise."""
-    return _chunks(found).flatMap(_pieces(division)).partitionBy(division.bins.count, int)
+def dealt_by_keys(found: Chunks, division: Division) -> RDD[tuple[int, Chunk]]:
+    """Their rows by bin: each Spark partition has one."""
+    return Shuffled(found.flatMap(_pieces(division)), division.bins.count).all
 
 
-def samples_of(found: Found, keys: Keys) -> Found:
+def samples_of(found: Chunks, keys: Keys) -> RDD[tuple[Place, Sample]]:
     """One of each interval."""
-    return _chunks(found).map(_sampled(keys)).reduceByKey(Sample.joined)
+    return found.map(_sampled(keys)).reduceByKey(Sample.joined)
 
 
-def _chunks(found: Found) -> Found:
-    return found.filter(lambda item: isinstance(item[1], Chunk))
+def _written(numbered: Iterable[tuple[int, Any]]) -> Iterator[bytes]:
+    """What ``PairwiseRDD`` makes pairs of: each number, then its item."""
+    for number, item in numbered:
+        yield _NUMBER.pack(number)
+        yield pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
 
 
-def _pieces(division: Division) -> Callable[[tuple[int, Chunk]], Iterator[tuple[int, Chunk]]]:
-    return lambda item: division.pieces(item[1])
+def _pieces(division: Division) -> Callable[[tuple[int, Chunk]], Iterator[tuple[int, tuple[int, Chunk]]]]:
+    return lambda item: ((number, (item[0], piece)) for number, piece in division.pieces(item[1]))
 
 
 def _sampled(keys: Keys) -> Callable[[tuple[int, Chunk]], tuple[Place, Sample]]:

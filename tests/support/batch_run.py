@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from ingestion.batch.bins import bins_of
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import MOST_BYTES, Room
+from ingestion.batch.lanes import Lanes
 from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.splits import dealt_out, splits_of
@@ -105,9 +105,11 @@ class Run:
         """What each bin gets."""
         found: dict[int, list[Chunk]] = {}
         if self.spec.tuningConfig.dividing is None:
-            bins = bins_of(self.rows, self.spec.tuningConfig.rows_per_segment, writers)
+            lanes = Lanes.of(writers)
+            shares = lanes.shares(self.rows, self.spec.tuningConfig.rows_per_segment, writers)
+            writer_of = {lane: number for number, share in enumerate(shares) for lane in share}
             for split, chunk in self.chunks:
-                found.setdefault(bins.bin_of(chunk.place, split, chunk.number), []).append(chunk)
+                found.setdefault(writer_of[lanes.lane_of(chunk.place, split, chunk.number)], []).append(chunk)
             return found
         keys = Keys.of(self.spec, [c.held for _, c in self.chunks])
         samples: dict[Place, Sample] = {}

@@ -15,6 +15,7 @@ import pytest
 from ingestion.batch import splits
 from ingestion.batch.bins import Bins, bins_of
 from ingestion.batch.inputs import Inputs
+from ingestion.batch.lanes import Lanes
 from ingestion.batch.lines import begin_of, lines_of, opened
 from ingestion.batch.reading import Place
 from ingestion.batch.splits import Part, split_bytes
@@ -144,26 +145,50 @@ def test_splits_are_as_large_as_a_task_is_worth() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "most", "writers", "bins"),
+    ("rows", "most", "bins"),
     [
-        ({}, 10, 2, Bins(0, {})),
-        ({(0, 1): 5}, 10, 2, Bins(1, {(0, 1): (0, 1)})),
+        ({}, 10, Bins(0, {})),
+        ({(0, 1): 5}, 10, Bins(1, {(0, 1): (0, 1)})),
         (
             {(0, 1): 5, (1, 2): 5, (2, 3): 5, (3, 4): 5},
             10,
-            2,
             Bins(2, {(0, 1): (0, 1), (1, 2): (0, 1), (2, 3): (1, 1), (3, 4): (1, 1)}),
         ),
-        ({(0, 1): 2, (1, 2): 25, (2, 3): 2}, 10, 2, Bins(5, {(0, 1): (0, 1), (1, 2): (1, 3), (2, 3): (4, 1)})),
+        ({(0, 1): 2, (1, 2): 25, (2, 3): 2}, 10, Bins(5, {(0, 1): (0, 1), (1, 2): (1, 3), (2, 3): (4, 1)})),
     ],
 )
-def test_small_intervals_share_a_writer_and_a_large_one_has_several(
-    rows: dict[Place, int], most: int, writers: int, bins: Bins
+def test_small_intervals_share_a_writer_and_each_partition_of_a_large_one_has_one(
+    rows: dict[Place, int], most: int, bins: Bins
 ) -> None:
-    found = bins_of(rows, most, writers)
-    assert found == bins
-    used = {found.bin_of(place, split, number) for place in rows for split in range(9) for number in range(9)}
-    assert used == set(range(found.count))
+    assert bins_of(rows, most, 2, {place: -(-many // most) for place, many in rows.items()}) == bins
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "writers", "shares"),
+    [
+        ({(0, 1): 5}, 10, 2, 1),
+        ({(0, 1): 5, (1, 2): 5, (2, 3): 5, (3, 4): 5}, 10, 2, 2),
+        ({(0, 1): 2, (1, 2): 25, (2, 3): 2}, 10, 2, 5),
+        ({(0, 1): 1_000}, 10, 2, 16),  # each writes several segments
+        ({(day, day + 1): 300_000 for day in range(10)}, 5_000_000, 2, 10),  # four a writer, in whole intervals
+        ({(day, day + 1): 1 for day in range(1_000)}, 5_000_000, 2, 3),  # lanes have 8 or 9 days each
+        ({(-DAY_MS, 0): 3, (0, DAY_MS): 3, (119 * DAY_MS, 120 * DAY_MS): 30}, 10, 1, 4),  # the first shares its lanes
+    ],
+)
+def test_what_was_read_is_in_lanes_each_of_which_one_task_writes(
+    rows: dict[Place, int], most: int, writers: int, shares: int
+) -> None:
+    lanes = Lanes.of(writers)
+    found = lanes.shares(rows, most, writers)
+    assert len(found) == shares
+    each = [lane for share in found for lane in share]
+    assert len(each) == len(set(each))
+    used = {lanes.lane_of(place, split, number) for place in rows for split in range(9) for number in range(9)}
+    assert used <= set(each) and max(each) < lanes.told < lanes.count
+    for place, many in rows.items():
+        mine = {lanes.lane_of(place, split, number) for split in range(99) for number in range(9)}
+        writing = [share for share in found if mine & set(share)]
+        assert len(writing) == 1 or many > most or place == (-DAY_MS, 0)
 
 
 def test_times_are_taken_by_whole_segment_intervals() -> None:

@@ -1,0 +1,75 @@
+"""Where chunks go as soon as they are read, while nobody knows yet how many rows an interval has. Pure.
+
+An interval's chunks are in some lanes, which other intervals may have too, and whoever writes gets whole lanes: so what
+was read goes through Spark's shuffle once, and as it is.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ingestion.batch.bins import wanted_rows
+from ingestion.batch.reading import Place
+
+_GROUPS = 120  # so many intervals in a row have no lane together
+_LEAST_SLICES, _MOST_SLICES = 16, 256
+_SLICES_A_WRITER = 4
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Numbered from 0 on. The last one is for what is told of what was read."""
+
+    slices: int  # lanes of an interval, which follow each other: among so many writers it can be divided at most
+
+    @classmethod
+    def of(cls, writers: int) -> Lanes:
+        """``writers``: how many write side by side."""
+        return cls(min(_MOST_SLICES, max(_LEAST_SLICES, _SLICES_A_WRITER * writers)))
+
+    @property
+    def count(self) -> int:
+        return self.told + 1
+
+    @property
+    def told(self) -> int:
+        return _GROUPS * self.slices
+
+    def lane_of(self, place: Place, split: int, number: int) -> int:
+        """Where a chunk goes: the same for each attempt to make it."""
+        return _group(place) * self.slices + zlib.crc32(b"%d %d" % (split, number)) % self.slices
+
+    def shares(self, rows: Mapping[Place, int], most_rows: int, writers: int) -> list[list[int]]:
+        """Which lanes one Spark task reads, each: all of an interval's, unless that has more than ``most_rows``.
+
+        ``rows``: how many each interval has.
+        """
+        wanted = wanted_rows(sum(rows.values()), most_rows, writers)
+        found: list[list[int]] = []
+        held = 0
+        for group, total, most in _groups(rows):
+            many = min(self.slices, -(-most // most_rows))
+            if not held or many > 1 or held + total > wanted:
+                found += [[] for _ in range(many)]
+                held = 0
+            held += total if many == 1 else 0
+            for number in range(self.slices):
+                found[number * many // self.slices - many].append(group * self.slices + number)
+        return found
+
+
+def _group(place: Place) -> int:
+    """Intervals in a row have different ones."""
+    start, end = place
+    return start // max(1, end - start) % _GROUPS
+
+
+def _groups(rows: Mapping[Place, int]) -> Iterator[tuple[int, int, int]]:
+    """Those that have rows, in order: how many, and how many of one interval at most."""
+    found: dict[int, list[int]] = {}
+    for place, many in rows.items():
+        found.setdefault(_group(place), []).append(many)
+    for group in sorted(found):
+        yield group, sum(found[group]), max(found[group])
