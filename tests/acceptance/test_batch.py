@@ -51,7 +51,7 @@ def spec(house: House, datasource: str, **io_config: Any) -> dict[str, Any]:
             "tuningConfig": {
                 "type": "index_parallel",
                 "maxNumConcurrentSubTasks": 2,
-                "maxRowsPerSegment": 15_000,
+                "maxRowsPerSegment": 10_000,  # fewer than an interval has: several write one
                 "splitHintSpec": {"type": "maxSize", "maxSplitSize": 400_000},
             },
         },
