@@ -17,7 +17,7 @@ from controlplane.connections.probe import try_kafka
 from controlplane.connections.registry_probe import try_registry
 from controlplane.connections.verdict import Verdict
 from ingestion.specs.addresses import AddressPolicy
-from tests.support.certificates import authority
+from tests.support.certificates import Identity, authority
 from tests.support.secured_kafka import PASSWORD, PLAIN, SCRAM, Secured, login, mutual, read, secured
 
 __all__ = ["secured"]  # a fixture
@@ -135,8 +135,9 @@ def test_tls_on_a_port_without(secured: Secured) -> None:
     assert verdict.cause == "tls" and "speaks Kafka without TLS" in verdict.message
 
 
-def test_a_certificate_that_nobody_known_has_signed(secured: Secured) -> None:
-    given = {**login(secured, "LOGINTLS", "PLAIN", PLAIN), "ssl.truststore.certificates": authority("other").pem}
+@pytest.mark.parametrize("known", [authority("other"), authority()], ids=["another one", "one whose key has changed"])
+def test_a_certificate_that_nobody_known_has_signed(secured: Secured, known: Identity) -> None:
+    given = {**login(secured, "LOGINTLS", "PLAIN", PLAIN), "ssl.truststore.certificates": known.pem}
     verdict = tried(given)
     assert verdict.cause == "tls" and "None of the authorities of ssl.ca.pem" in verdict.message
 
