@@ -353,7 +353,9 @@ def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
 def _well(seen: Observed) -> Standing:
     lag = seen.lag
     if lag is not None and not lag.lag and not lag.records_per_s and lag.before is not None:
-        text = f"All of topic {seen.topic!r} is settled, and nothing has come in for {length(lag.over)}."
+        # It is looked at over some minutes: nothing may have come in for days.
+        late = "" if lag.is_young else f" over the last {max(1, round(lag.over.total_seconds() / 60))} min"
+        text = f"All of topic {seen.topic!r} is settled, and nothing has come in{late}."
         return Standing(Kind.WAITING, Code.IDLE, "idle", text)
     return Standing(Kind.OK, Code.UP_TO_DATE, "up to date", f"It keeps up with its topic{_of_the_last_minute(lag)}.")
 

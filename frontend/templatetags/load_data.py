@@ -10,7 +10,7 @@ from django import template
 from pydantic import BaseModel
 
 from controlplane.loading.profile import FieldProfile
-from frontend.templatetags.headgate import duration
+from frontend.templatetags.headgate import duration, from_ms, iso
 from ingestion.specs.sampling import Arrived
 
 register = template.Library()
@@ -82,6 +82,22 @@ def window(arrived: Arrived) -> str:
 def rounded(rate: float) -> str:
     """Two digits that count: more would promise too much."""
     return f"{float(f'{rate:.2g}'):,.10g}"
+
+
+@register.filter
+def of_change(kind: str, count: int) -> str:
+    """What a change of a spec does to so many records."""
+    is_are = "is" if count == 1 else "are"
+    said = {"gained": f"{is_are} gained", "dropped": f"{is_are} dropped", "fails": "fails" if count == 1 else "fail"}
+    return said.get(kind, "becomes another row" if count == 1 else "become other rows")
+
+
+@register.filter
+def cell_value(value: Any, column: str) -> str:
+    """As previews of rows have it: a row's time is a number of milliseconds."""
+    if column == "__time" and isinstance(value, int):
+        return iso(from_ms(value))
+    return json(value)
 
 
 @register.filter

@@ -21,6 +21,7 @@ from controlplane.tasks.models import Task
 from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.house import House
+from tests.support.html import parsed
 from tests.support.records import numbered
 
 DRAFTS = "/api/v1/load/drafts/"
@@ -238,6 +239,16 @@ def test_a_change_is_submitted_unless_somebody_was_faster(owner: Client) -> None
 @pytest.fixture
 def pages(cast: Cast) -> Client:
     return browsing_as(cast, "owner")
+
+
+def test_the_review_tells_what_a_change_does_in_words_and_times(owner: Client, pages: Client) -> None:
+    draft = flights(owner)
+    written = draft.document
+    written["spec"]["dataSchema"]["timestampSpec"] = {"column": "__time", "format": "yyyy/MM/dd"}
+    assert change(owner, draft, written).status_code == 200
+    told = parsed(pages.get(f"/load/{draft.pk}/review/")).one("section", data_dry_run="").text
+    assert "2 fail 2 rows before, 0 after." in told
+    assert "__time: 2026-01-31T12:00:00Z → null" in told
 
 
 def test_the_pages_lead_from_a_topic_to_a_supervisor(pages: Client) -> None:

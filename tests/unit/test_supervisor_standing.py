@@ -52,7 +52,14 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.WAITING_FOR_ROOM,
         ["It asks for 4 indexers; team web runs 4 of 4 indexers"],
     ),
-    ("nothing comes", {"lag": QUIET}, Kind.WAITING, Code.IDLE, ["'clicks'", "5 min"]),
+    ("nothing comes", {"lag": QUIET}, Kind.WAITING, Code.IDLE, ["'clicks'", "over the last 5 min."]),
+    (
+        "nothing comes, for as long as anybody has looked",
+        {"lag": replace(QUIET, over=timedelta(minutes=5, seconds=1))},
+        Kind.WAITING,
+        Code.IDLE,
+        ["nothing has come in over the last 5 min."],
+    ),
     (
         "idle, and its task still publishes",
         {"rests": RESTS, "lag": QUIET},

@@ -216,7 +216,7 @@ def _removed(segment: Segment) -> str:
 def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:
     if key.end_offset is not None and offset >= key.end_offset:
         seen = f" at {key.observed_at:%Y-%m-%d %H:%M:%S} UTC" if key.observed_at else ""
-        return f"Beyond the log's end, which was {key.end_offset}{seen}: not written yet."
+        return f"Beyond the log's end, which was {key.end_offset:,}{seen}: not written yet."
     if key.log_start_offset is not None and offset < key.log_start_offset:
         return f"Below the log's start ({key.log_start_offset}): removed before it was read."
     if key.next_offset is not None and offset < key.next_offset:
