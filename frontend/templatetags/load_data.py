@@ -94,7 +94,7 @@ def of_change(kind: str, count: int) -> str:
 
 @register.filter
 def cell_value(value: Any, column: str) -> str:
-    """As previews of rows have it: a row's time is a number of milliseconds."""
+    """A value of a row; its time, which is a number of milliseconds, as a time."""
     if column == "__time" and isinstance(value, int):
         return iso(from_ms(value))
     return json(value)
