@@ -146,8 +146,8 @@ class Reader:
         with opened(part, self._inputs) as (name, stream, end):
             begin = begin_of(written, name, stream)
             of_json = isinstance(begin.written, JsonInputFormat)
-            lines = lines_of(part, name, stream, begin.begins, end, of_json=of_json)
-            yield from self._rows(lines, begin.written, told, begin.header)
+            batches = lines_of(part, name, stream, begin.begins, end, of_json=of_json)
+            yield from self._rows(batches, begin.written, told, begin.header)
 
     def _rows(
         self, batches: Iterator[Lines], written: LineFormat, told: Told, header: bytes = b""
