@@ -60,7 +60,7 @@ class Read:
 
     told: Told
     rows: Counter[Place]
-    held: frozenset[pa.Schema]  # dimensions that chunks have
+    held: tuple[pa.Schema, ...]  # dimensions that chunks have, in the order in which they came
 
 
 Numbered = tuple[int, tuple[int, Chunk] | Read | Failed]  # by lane; a chunk with its split's number
@@ -91,11 +91,11 @@ def read(assignment: str, room: Room, lanes: Lanes) -> Callable[[Iterable[Split]
 def _read(reader: Reader, split: Split, lanes: Lanes, failpoints: Failpoints) -> Iterator[Numbered]:
     told = Told(split.number)
     rows: Counter[Place] = Counter()
-    held: set[pa.Schema] = set()
+    held: dict[pa.Schema, None] = {}
     try:
         for chunk in reader.chunks(split, told):
             rows[chunk.place] += chunk.rows
-            held.add(chunk.held)
+            held[chunk.held] = None
             yield lanes.lane_of(chunk.place, split.number, chunk.number), (split.number, chunk)
         failpoints.reach("read")
     except IngestionError as error:
@@ -104,7 +104,7 @@ def _read(reader: Reader, split: Split, lanes: Lanes, failpoints: Failpoints) ->
             raise
         yield lanes.told, Failed(str(error), tuple(told.unread))
         return
-    yield lanes.told, Read(told, rows, frozenset(held))
+    yield lanes.told, Read(told, rows, tuple(held))
 
 
 def written(order: Order) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator[Written | Failed]]:

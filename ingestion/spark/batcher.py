@@ -176,14 +176,13 @@ class Batcher:
             )
         return dealt_by_keys(chunks, division), division.bins.count
 
-    def _read(self, of: RDD[Any], splits: Sequence[Split]) -> tuple[Counter[Place], set[pa.Schema], list[Told]]:
+    def _read(self, of: RDD[Any], splits: Sequence[Split]) -> tuple[Counter[Place], dict[pa.Schema, None], list[Told]]:
         """How many rows each interval has, which dimensions chunks have, and what became of the records."""
-        found: list[Read] = self._collected(of)
+        found: list[Read] = sorted(self._collected(of), key=lambda read_: read_.told.split)
         rows: Counter[Place] = Counter()
         for read_ in found:
             rows.update(read_.rows)
         told = [read_.told for read_ in found]
-        told.sort(key=lambda t: t.split)
         unread = [one for t in told for one in t.unread]
         self._keep(unread)
         if self._assignment.spec.tuningConfig.logParseExceptions:
@@ -192,7 +191,7 @@ class Batcher:
         check_parse_exceptions(self._assignment.spec, sum(t.parse_exceptions for t in told), unread)
         if [t.split for t in told] != [s.number for s in splits]:
             raise JobFailed("Not all that there is to read was read; the log says why.")
-        return rows, {schema for read_ in found for schema in read_.held}, told
+        return rows, dict.fromkeys(schema for read_ in found for schema in read_.held), told
 
     def _keep(self, unread: Sequence[UnreadRecord]) -> None:
         """For the report, as many as the spec allows."""
