@@ -23,6 +23,7 @@ from ingestion.specs.file_format import LineFormat
 from ingestion.specs.replays import MOST_RECORDS, KeptPublishRequest, KeptRecord, StillBad
 
 _ROOM = Room(MOST_RECORDS, sys.maxsize)
+_LONGEST_ERROR = 2_000
 _FILE = "its file"
 _NO_HEADER = "The line of its file that names the columns is not kept: name them in columns of the inputFormat."
 
@@ -82,6 +83,19 @@ class ReadAgain:
             raise InputRefused(_NO_HEADER)
         return of_a_line(self._written.line_format, _FILE, header)
 
+    def refused(self, reason: str) -> KeptPublishRequest:
+        """None of them is stored: a publish with one was refused for what it says."""
+        polled = len(self._records)
+        return KeptPublishRequest(
+            publish_id=uuid.uuid4(),
+            epoch=self._epoch,
+            segments=[],
+            counters=Counters(polled=polled, unparseable=polled, quarantined=polled),
+            stored=[],
+            thrown_away=[],
+            unparseable=[_bad(r.number, "refused", f"its publish was refused: {reason}") for r in self._records],
+        )
+
     def outcome(self, done: Written) -> KeptPublishRequest:
         """``done``: what the chunks were written to."""
         bad = [*self._bad, *(_bad(r.position, r.reason, r.error) for r in self._told.kept.records)]
@@ -110,4 +124,4 @@ class ReadAgain:
 
 
 def _bad(number: int, reason: str, error: str) -> StillBad:
-    return StillBad.model_validate({"number": number, "reason": reason, "error": error})
+    return StillBad.model_validate({"number": number, "reason": reason, "error": error[:_LONGEST_ERROR]})

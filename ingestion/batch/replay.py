@@ -9,16 +9,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingestion.batch.again import KeptReader
+from ingestion.batch.again import KeptReader, ReadAgain
 from ingestion.batch.writing import write
+from ingestion.client import Unacceptable
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.patience import until_answered
 from ingestion.segments import ColumnIds, open_deep_storage
 from ingestion.specs.batch_protocol import BatchAssignment
-from ingestion.specs.replays import KeptRecord
+from ingestion.specs.replays import KeptPublishRequest, KeptRecord
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
+from ingestion.task.errors import Refused
 from ingestion.task.failpoints import Failpoints
+from ingestion.task.parts import MOST_IN_A_ROW
 from ingestion.task.replay import next_page
 from ingestion.task.scratch import scratch_folder
 
@@ -58,15 +61,44 @@ class _Replay:
         self._storage = open_deep_storage(assignment.deep_storage)
         self._failpoints = Failpoints(assignment.failpoints)
         self._ids = ColumnIds(lambda request: until_answered(lambda: client.columns(request), LONGEST_S))
+        self._refused_in_a_row = 0
 
     def ingest(self, records: Sequence[KeptRecord]) -> None:
-        """To rows that are stored, and published with what became of each."""
-        told, read = self._assignment, self._reader.read(records)
-        done = write(read.chunks(), told.spec, told.version, self._storage, self._scratch, self._ids)
-        request = read.outcome(done)
+        """To rows that are stored, and published with what became of each.
+
+        What is refused for what it says is cut up until the records at fault stand alone, as a reader's publish is; see
+        ``ingestion.task.parts``. Raises ``Refused`` when it is not for a record's sake.
+        """
+        read = self._reader.read(records)
+        try:
+            self._publish(self._written(read))
+            self._refused_in_a_row = 0
+        except Unacceptable as refusal:
+            if len(records) == 1:
+                self._keep(read, str(refusal))
+                return
+            middle = len(records) // 2
+            self.ingest(records[:middle])
+            self.ingest(records[middle:])
+
+    def _written(self, read: ReadAgain) -> KeptPublishRequest:
+        told = self._assignment
+        return read.outcome(write(read.chunks(), told.spec, told.version, self._storage, self._scratch, self._ids))
+
+    def _publish(self, request: KeptPublishRequest) -> None:
         self._failpoints.reach("written")
         until_answered(lambda: self._client.publish_kept(request), LONGEST_S)
         self._failpoints.reach("published")
+
+    def _keep(self, read: ReadAgain, reason: str) -> None:
+        """One record, with the refusal."""
+        self._refused_in_a_row += 1
+        if self._refused_in_a_row > MOST_IN_A_ROW:
+            raise Refused(f"Publishes are refused, and not for a record's sake: {reason}")
+        try:
+            self._publish(read.refused(reason))
+        except Unacceptable as again:
+            raise Refused(f"Publishes are refused, even of what is to stay in quarantine: {again}") from again
 
 
 if __name__ == "__main__":

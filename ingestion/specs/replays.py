@@ -54,10 +54,10 @@ class ProducedAnswer(Message):
 
 
 class StillBad(Message):
-    """A record of a file that could not be read this time either."""
+    """A record of a file that could not be stored this time either."""
 
     number: int
-    reason: Literal["unparseable", "decoder_crash"]
+    reason: Literal["unparseable", "decoder_crash", "refused"]
     error: Told = Field(max_length=2_000)
 
 

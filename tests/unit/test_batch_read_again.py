@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ingestion.batch.again import KeptReader
 from ingestion.batch.kept import MOST_BYTES, Room, of_all
+from ingestion.batch.replay import _Replay
 from ingestion.batch.writing import write
+from ingestion.client import Unacceptable
+from ingestion.client.batch import BatchControlPlane
+from ingestion.client.memory_columns import MemoryColumns
 from ingestion.segments import LocalStorage, read_segment
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.batch_protocol import BatchAssignment, FileRecord, Reachable
 from ingestion.specs.replays import KeptPublishRequest, KeptRecord
+from ingestion.task.errors import Refused
+from ingestion.task.parts import MOST_IN_A_ROW
 from tests.support.batch_run import CSV, JSON, START_MS, Run, below, spec_of
 from tests.support.column_ids import some_ids
 
@@ -140,3 +146,52 @@ def test_a_header_is_kept_where_there_is_room_for_it(tmp_path: Path, room: int, 
     assert (record.header, record.cut) == (header, cut)
     assert len(record.payload) + len(record.header) <= room < MOST_BYTES
     assert FileRecord.model_validate_json(record.model_dump_json()) == record
+
+
+class Refusing:
+    """A control plane that takes no publish with some records, and remembers the others."""
+
+    def __init__(self, stored: set[int], kept: set[int] | None = None) -> None:
+        self.faults, self.unkept = stored, kept or set()
+        self.columns = MemoryColumns().ids
+        self.taken: list[KeptPublishRequest] = []
+        self.asked: list[tuple[int, ...]] = []
+
+    def publish_kept(self, request: KeptPublishRequest) -> None:
+        self.asked.append(tuple(request.stored))
+        bad = {one.number for one in request.unparseable}
+        if self.faults & set(request.stored) or self.unkept & bad:
+            raise Unacceptable("a name that PostgreSQL does not take")
+        self.taken.append(request)
+
+
+def replayed(folder: Path, client: Refusing, *records: KeptRecord) -> None:
+    spec = spec_of(below(folder), JSON).for_kept_records
+    assignment = BatchAssignment(
+        task_id="replay", epoch=7, spec=spec, slots=1, deep_storage=str(folder / "deep"), version="v",
+        reachable=Reachable(),
+    )  # fmt: skip
+    for name in ("deep", "scratch"):
+        (folder / name).mkdir(parents=True)
+    with KeptReader(assignment) as reader:
+        _Replay(assignment, cast("BatchControlPlane", client), reader, folder / "scratch").ingest(records)
+
+
+def test_a_refused_publish_is_cut_up_until_the_records_at_fault_stand_alone(tmp_path: Path) -> None:
+    client = Refusing({3, 8})
+    replayed(tmp_path, client, *(kept(n, line(n)) for n in range(10)), kept(10, b"{"))
+    stored = [number for request in client.taken for number in request.stored]
+    bad = {one.number: (one.reason, one.error) for request in client.taken for one in request.unparseable}
+    assert sorted(stored) == [0, 1, 2, 4, 5, 6, 7, 9] and sorted(bad) == [3, 8, 10]
+    assert bad[3] == bad[8] == ("refused", "its publish was refused: a name that PostgreSQL does not take")
+    assert sum(request.counters.polled for request in client.taken) == 11
+    refused = [numbers for numbers in client.asked if client.faults & set(numbers)]
+    assert len(refused) == len(set(refused)), "nothing is sent again unchanged"
+
+
+def test_what_is_refused_for_no_records_sake_ends_the_replay(tmp_path: Path) -> None:
+    everything = set(range(MOST_IN_A_ROW + 50))
+    with pytest.raises(Refused, match="not for a record's sake"):
+        replayed(tmp_path / "a", Refusing(everything), *(kept(n, line(n)) for n in sorted(everything)))
+    with pytest.raises(Refused, match="even of what is to stay in quarantine"):
+        replayed(tmp_path / "b", Refusing({1}, {1}), kept(1, line(1)))
