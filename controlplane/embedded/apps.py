@@ -106,7 +106,7 @@ class Web(Service):
         super().__init__(home, name)
         self.port = port
         self._environment = env
-        # One: to make it takes as long as twenty questions. It closes connections itself: who closes first keeps the port.
+        # One: to make it takes as long as twenty questions. It closes connections: who closes first keeps the port.
         self._http = httpx2.Client(timeout=5.0, trust_env=False, limits=httpx2.Limits(max_keepalive_connections=0))
 
     @property

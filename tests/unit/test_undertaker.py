@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from controlplane.embedded.home import PROJECT
+from controlplane.embedded.waiting import poll_until
 from tests.support.undertaker import left_by
 
 TESTS = """
@@ -25,6 +26,12 @@ time.sleep(600)
 """
 
 
+def two_tails(folder: Path, but: int) -> list[psutil.Process]:
+    """What the stack has left but this process, once its two programs run; else nothing."""
+    left = [p for p in left_by(str(folder)) if p.pid != but]
+    return left if [p.name() for p in left].count("tail") == 2 else []
+
+
 def test_a_stack_does_not_outlive_the_process_that_started_it(tmp_path: Path) -> None:
     folder = tmp_path / "home"
     folder.mkdir()
@@ -33,8 +40,9 @@ def test_a_stack_does_not_outlive_the_process_that_started_it(tmp_path: Path) ->
     with tests:
         assert tests.stdout is not None
         assert tests.stdout.readline() == b"up\n"
-        left = [p for p in left_by(str(folder)) if p.pid != tests.pid]
-        assert sorted(p.name() for p in left)[-2:] == ["tail", "tail"]
-        tests.kill()
+        try:  # a process has its parent's name until its program is loaded
+            left = poll_until(lambda: two_tails(folder, tests.pid), timeout_s=30)
+        finally:
+            tests.kill()
     gone, alive = psutil.wait_procs(left, timeout=30)
     assert (len(gone), alive) == (3, [])  # the watch itself, too
