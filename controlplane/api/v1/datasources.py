@@ -75,7 +75,7 @@ class TimelineView(HeadgateView):
         responses=shapes.TimelineSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        """A bar an interval; where there are more than 5000, merged into `width` of them. Sums stay exact."""
+        """A bar an interval; where there are more than 2000, merged into `width` of them. Sums stay exact."""
         query = query_of(request, shapes.TimelineQuery)
         datasource = find_datasource(self.actor, name)
         window = {"start": query.get("from"), "end": query.get("to")}

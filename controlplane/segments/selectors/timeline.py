@@ -16,7 +16,8 @@ from controlplane.segments.selectors.gaps import Gap
 from controlplane.segments.selectors.sums import DAY, Selection, by_days, one_by_one, window_sums
 
 Window = tuple[datetime, datetime]  # half-open
-MOST_BARS = 5000
+MOST_BARS = 5000  # that may be asked for
+MOST_INTERVALS = 2000  # that have a bar each: more than a screen has columns, and as many as take a tenth of a second
 MOST_LOOKED_AT = 50_000  # intervals; of more, whole days are taken together, however few those are
 
 
@@ -106,7 +107,7 @@ def timeline(
     width: int = 1000,
     ongoing: Ongoing | None = None,
 ) -> Timeline:
-    """Bars of the used segments that touch ``[start, end)``: one an interval, or at most ``width`` when over 5000.
+    """Bars of the used segments that touch ``[start, end)``: one an interval, or at most ``width`` when over 2000.
 
     Where a bar would be as long as half a day, or of more than 50,000 intervals, none is shorter than a day. Always
     the bars' rows sum up to the segments' rows. ``ongoing``: what their states are told by. Raises ``InvalidInput``
@@ -124,7 +125,7 @@ def timeline(
         return Timeline([], first, last, 0, merged=False, gaps=[])
     if start is not None or end is not None:
         intervals = window_sums(datasource, start, end).intervals
-    merged = intervals > MOST_BARS
+    merged = intervals > MOST_INTERVALS
     days = merged and (intervals > MOST_LOOKED_AT or (high - low) > width / 2 * DAY)
     selection = (by_days if days else one_by_one)(datasource, low, high)
     bars = _read(_MERGED if merged else _EACH, selection, -((low - high) // width), ongoing or Ongoing())
