@@ -14,7 +14,7 @@ from frontend.sketches import sketch_text
 from frontend.templatetags.headgate import from_ms, iso
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import SamplerSpec
-from ingestion.specs.sampling import Bytes, KeptRecord, RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.sampling import AbsentField, Bytes, KeptRecord, RolledUpRow, SampleAnswer, SampledRecord
 
 SHOWN_BYTES = 1024
 MOST_COLUMNS = 60
@@ -52,6 +52,7 @@ class Preview:
     lines: list[Line]
     columns: list[Column]
     left_out: list[Column]  # fields of the records that nothing is made of
+    absent: list[AbsentField]  # what the spec names, and no record has
     hidden: int  # how many columns are not shown
     counts: Sequence[tuple[str, int]]
     stopped: str
@@ -68,6 +69,7 @@ def preview_of(spec: SamplerSpec, answer: SampleAnswer) -> Preview:
         lines=[_line(record, shown) for record in answer.records],
         columns=shown,
         left_out=[f for f in answer.fields if f.name not in used],
+        absent=answer.absent,
         hidden=len(answer.columns) - len(shown),
         counts=Counter(record.outcome for record in answer.records).most_common(),
         stopped=_STOPPED.get(answer.stopped_by, ""),

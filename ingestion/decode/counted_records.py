@@ -27,6 +27,11 @@ class CountedRecords:
         """The records' fields that have to be read for them."""
         return [name for condition in self._filters.values() for name in condition.fields(self._transformed)]
 
+    @property
+    def reads(self) -> list[tuple[str, str]]:
+        """The fields that they look at, each with its metric."""
+        return [(field, f"metric {name!r}") for name, condition in self._filters.items() for field in condition.named]
+
     def by_metric(
         self, texts: pa.Array, columns: Columns, made: Transformed, ms: Times, kept: Mask
     ) -> dict[str, Matching]:

@@ -55,6 +55,13 @@ class MetricExpressions:
         return list(dict.fromkeys(name for _, compiled in self._runners.values() for name in compiled.runner.fields))
 
     @property
+    def reads(self) -> list[tuple[str, str]]:
+        """The fields that they read, which are records' own or made, each with its metric."""
+        return [
+            (f, f"metric {name!r}") for name, (_, compiled) in self._runners.items() for f in compiled.runner.fields
+        ]
+
+    @property
     def made(self) -> frozenset[str]:
         """The fields that they make."""
         return frozenset(name for name, _ in self._runners.values())

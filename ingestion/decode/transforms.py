@@ -82,6 +82,16 @@ class Transforms:
             wanted += self._filter.fields(bool(self._made))
         return list(dict.fromkeys(wanted))
 
+    @property
+    def reads(self) -> list[tuple[str, str]]:
+        """The records' fields that expressions read, each with its transform."""
+        return [(name, f"transform {made!r}") for made, runner in self._made.items() for name in runner.fields]
+
+    @property
+    def filter_reads(self) -> list[tuple[str, str]]:
+        """The fields that the filter looks at, which are records' own or made."""
+        return [] if self._filter is None else [(name, "filter") for name in self._filter.named]
+
     def apply(self, records: pa.Array, columns: Columns, ms: Times) -> Transformed:
         """Make fields of ``records`` (their texts) with the fields ``columns`` and times ``ms``."""
         left = lengths_of(records) * _MOST_TIMES + _MOST_BYTES
@@ -114,6 +124,11 @@ class RecordFilter:
         """The records' fields that have to be read for it, if it needs more than records."""
         if not transformed and not self._conditions:
             return []
+        return self.named
+
+    @property
+    def named(self) -> list[str]:
+        """The fields that it looks at, which are records' own or made."""
         wanted = [name for runner in self._conditions.values() for name in runner.fields] + self._filter.fields
         return [name for name in dict.fromkeys(wanted) if name not in self._conditions]
 

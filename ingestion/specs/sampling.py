@@ -95,6 +95,13 @@ class SampledRecord(Message):
     row: dict[str, Any] | None = None
 
 
+class AbsentField(Message):
+    """A field that the spec names, and that no record of the sample has."""
+
+    name: str
+    read_by: list[str]  # dimension, filter, transform 'x', metric 'x'
+
+
 class Arrived(Message):
     """How many records came into a topic within the last so many seconds, by their times in Kafka."""
 
@@ -157,5 +164,6 @@ class SampleAnswer(Message):
     stopped_by: Literal["", "time", "bytes", "answer"] = ""
     fields: list[Column] = Field(default_factory=list)  # the columns that discovery makes of the records' fields
     columns: list[Column] = Field(default_factory=list)  # those of a segment of the rows
+    absent: list[AbsentField] = Field(default_factory=list)  # in the order in which the spec reads them
     rollup: list[RolledUpRow] | None = None  # None when the spec does not ask for it
     stored_bytes: int = 0  # what the rows, after rollup, take in a segment, without its footer

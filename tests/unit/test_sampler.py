@@ -349,3 +349,42 @@ def test_a_record_of_a_topic_without_a_value(wanted: dict[str, str], outcome: st
     found = outcomes_of(order, records)
     assert found.outcomes == {0: outcome, 1: "stored"}
     assert bool(found.errors) is (outcome == "unparseable")
+
+
+def test_what_the_spec_names_and_no_record_has() -> None:
+    schema = {
+        "timestampSpec": {"column": "t", "format": "auto"},
+        "dimensionsSpec": {"dimensions": ["country", "contry", "total"]},
+        "metricsSpec": [
+            {"type": "count", "name": "n"},
+            {"type": "doubleSum", "name": "paid", "fieldName": "amout"},
+            {"type": "doubleMax", "name": "most", "expression": "amount * rat"},
+            {
+                "type": "filtered",
+                "filter": {"type": "selector", "dimension": "stat", "value": "x"},
+                "aggregator": {"type": "count", "name": "of_state"},
+            },
+        ],
+        "transformSpec": {
+            "transforms": [{"type": "expression", "name": "total", "expression": "amount + txa + __time"}],
+            "filter": {"type": "not", "field": {"type": "null", "column": "kind"}},
+        },
+    }
+    answer = sample(b'{"t": 1, "country": "a", "amount": 2}', b'{"t": 1, "kind": null}', b"x", schema=schema)
+    assert {field.name: field.read_by for field in answer.absent} == {
+        "txa": ["transform 'total'"],
+        "contry": ["dimension"],
+        "amout": ["metric 'paid'"],
+        "rat": ["metric 'most'"],
+        "stat": ["metric 'of_state'"],
+    }
+    assert sample(b"x", schema=schema).absent == []
+    plain = sample(b'{"t": 1}', schema={**schema, "transformSpec": {}}).absent
+    assert {field.name for field in plain} == {"stat", "amount", "rat", "amout", "country", "contry", "total"}
+
+
+def test_what_a_flattened_field_is_called_is_a_field() -> None:
+    flat = {"type": "json", "flattenSpec": {"fields": [{"type": "path", "name": "city", "expr": "$.a.city"}]}}
+    schema = {**TIMED, "dimensionsSpec": {"dimensions": ["city", "a.city"]}}
+    answer = sample(b'{"t": 1, "a": {"city": "b"}}', input_format=flat, schema=schema)
+    assert [field.name for field in answer.absent] == ["a.city"]

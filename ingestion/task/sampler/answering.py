@@ -88,6 +88,7 @@ def _rows(order: SampleOrder, records: Records) -> SampleAnswer:
         stopped_by="answer" if budget.spent else records.stopped_by,
         fields=outcomes.field_columns,
         columns=outcomes.columns,
+        absent=outcomes.absent,
         rollup=rollup,
         stored_bytes=outcomes.stored_bytes,
     )

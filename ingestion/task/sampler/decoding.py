@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, decoded_whole, row_indexes
 from ingestion.decode.engine import Engine
 from ingestion.decode.formats import Access, Registry, Tools, reader_of
+from ingestion.decode.named_fields import named_fields
 from ingestion.errors import IngestionError
 from ingestion.rows import RECORD_TIME
 from ingestion.segments.rollup import rolled_up
@@ -23,7 +24,7 @@ from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.input_format import RegistryDecoder
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import NO_TIME
-from ingestion.specs.sampling import Outcome, Place, RolledUpRow, SampleOrder
+from ingestion.specs.sampling import AbsentField, Outcome, Place, RolledUpRow, SampleOrder
 from ingestion.task.registry import ConfluentRegistry
 from ingestion.task.sampler.records import Records
 from ingestion.task.sampler.values import json_rows, json_value
@@ -55,6 +56,7 @@ class Outcomes:
     rows: dict[int, dict[str, Any]] = field(default_factory=dict)
     field_columns: list[Column] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
+    absent: list[AbsentField] = field(default_factory=list)
     rollup: list[RolledUpRow] | None = None
     stored_bytes: int = 0
 
@@ -68,6 +70,7 @@ def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
     _add_fields(outcomes, texts)
     decoded = _decoded(order, records)
     _add_outcomes(outcomes, decoded)
+    outcomes.absent = _absent(order.data_schema, outcomes.fields)
     rows = _told(decoded.rows, order)
     outcomes.columns = columns_of(rows.schema)
     outcomes.rows = dict(zip(row_indexes(decoded.rows).tolist(), json_rows(rows), strict=True))
@@ -117,6 +120,19 @@ def _add_fields(outcomes: Outcomes, texts: pa.Array) -> None:
         decoder.close()
     outcomes.field_columns = columns_of(decoded.rows.select(range(2, decoded.rows.num_columns)).schema)
     outcomes.fields = {i: json_value(texts[i].as_py()) for i in row_indexes(decoded.rows).tolist()}
+
+
+def _absent(schema: DataSchema, fields: dict[int, Any]) -> list[AbsentField]:
+    """Of records that could be read, if there are any."""
+    if not fields:
+        return []
+    engine = Engine(MEMORY_BYTES)
+    try:
+        named = named_fields(engine, schema)
+    finally:
+        engine.close()
+    present = {name for record in fields.values() for name in record}
+    return [AbsentField(name=name, read_by=readers) for name, readers in named.items() if name not in present]
 
 
 def _decoded(order: SampleOrder, records: Records) -> Decoded:

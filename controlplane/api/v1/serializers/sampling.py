@@ -97,6 +97,15 @@ class RolledUpSerializer(serializers.Serializer[Any]):
         return with_time(merged.row)
 
 
+class AbsentFieldSerializer(serializers.Serializer[Any]):
+    """A field that the spec names."""
+
+    name = serializers.CharField()
+    read_by = serializers.ListField(
+        child=serializers.CharField(), help_text="dimension, filter, transform 'x' or metric 'x'."
+    )
+
+
 class SampleSerializer(serializers.Serializer[Any]):
     outcomes = serializers.SerializerMethodField(help_text="How many records have each outcome.")
     stopped_by = serializers.CharField(help_text="time, bytes or answer, if there are fewer for that; else empty.")
@@ -104,6 +113,9 @@ class SampleSerializer(serializers.Serializer[Any]):
         many=True, help_text="Every field of the records, with the type that its values suggest."
     )
     columns = SampleColumnSerializer(many=True, help_text="Those of a segment.")
+    absent_fields = AbsentFieldSerializer(
+        source="absent", many=True, help_text="What the spec names, and no record of the sample has: null in each."
+    )
     records = SampledRecordSerializer(many=True)
     rollup = RolledUpSerializer(many=True, allow_null=True, help_text="Null unless the spec asks for it.")
 
