@@ -7,7 +7,6 @@ from typing import Any
 
 from controlplane.common.errors import InvalidInput
 from controlplane.connections import browsing
-from controlplane.connections.models import Connection
 from frontend.filters import TopicFilter
 from frontend.tables import Column, Shape, Table
 
@@ -37,23 +36,23 @@ def asked_for(query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]
     }
 
 
-def found(connection: Connection, query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]:
+def found(cluster: browsing.Cluster, query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]:
     """A page of them; by name, and with ``unsorted`` that says why, where they are too many to be sorted otherwise.
 
     Raises ``Unavailable``.
     """
     asked = asked_for(query, shape)
     try:
-        return {**asked, "page": _page(connection, query, asked, asked["table"])}
+        return {**asked, "page": _page(cluster, query, asked, asked["table"])}
     except InvalidInput as error:
         table = shape.asked({})
         told = f"{error.detail} They are shown by name: search for a part of it first."
-        return {**asked, "table": table, "page": _page(connection, query, asked, table), "unsorted": told}
+        return {**asked, "table": table, "page": _page(cluster, query, asked, table), "unsorted": told}
 
 
-def _page(connection: Connection, query: Mapping[str, str], asked: Mapping[str, Any], table: Table) -> Any:
+def _page(cluster: browsing.Cluster, query: Mapping[str, str], asked: Mapping[str, Any], table: Table) -> Any:
     return browsing.topics_by(
-        connection,
+        cluster,
         table.arranged,
         number=query.get("page"),
         search=asked["search"],

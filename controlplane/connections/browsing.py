@@ -24,6 +24,7 @@ from controlplane.connections.named import properties_of
 from controlplane.connections.resolving import PropertyProblem
 from controlplane.connections.verdict import Clock, Failed
 from ingestion.specs.addresses import servers_of
+from ingestion.specs.providers import Value
 
 LOOK_S = 5.0  # for a first line to one of the servers
 MOST_SERVERS = 4
@@ -31,6 +32,20 @@ PAGE = 50
 MOST_PAGE = 200
 MOST_PARTITIONS = 5_000  # whose ends are asked for, for one page
 RATE_S = (2.0, 600.0)  # between two looks that say a rate
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Whom to ask: a connection's cluster, or one that a spec's own properties lead to."""
+
+    name: str
+    properties: Mapping[str, Value] = field(repr=False)  # with secrets, not yet resolved
+    looks: str  # under which name it is kept how many records its topics had, for a rate
+
+    @classmethod
+    def of(cls, connection: Connection) -> Cluster:
+        """Raises ``SecretsLost``."""
+        return cls(connection.name, properties_of(connection), f"{connection.pk}:{connection.version}")
 
 
 @dataclass(frozen=True)
@@ -151,15 +166,17 @@ def list_topics(
     ``after``: the ``next`` of the page before. ``internal``: Kafka's own too, whose names begin with two underscores.
     The number of records and the rate are asked for this page alone.
     """
-    with _asking(connection) as (admin, cluster):
-        names = _matching(cluster.topics, search, internal)
+    cluster = Cluster.of(connection)
+    with _asking(cluster) as (admin, metadata):
+        topics = metadata.topics
+        names = _matching(topics, search, internal)
         shown, following = _page(names, after, limit)
-        counts = _counts_of(admin, cluster.topics, shown)
-    return Listing([_row(connection, cluster.topics[n], counts.get(n)) for n in shown], following, len(names))
+        counts = _counts_of(admin, topics, shown)
+    return Listing([_row(cluster, topics[n], counts.get(n)) for n in shown], following, len(names))
 
 
 def topics_by(
-    connection: Connection,
+    cluster: Cluster,
     arranged: Callable[[list[TopicRow]], list[TopicRow]],
     *,
     number: str | None = None,
@@ -172,8 +189,8 @@ def topics_by(
     What it sorts knows its name and partitions; with ``by_records`` all topics are asked for their records first.
     Raises ``InvalidInput`` where they have too many partitions for that.
     """
-    with _asking(connection) as (admin, cluster):
-        topics = cluster.topics
+    with _asking(cluster) as (admin, metadata):
+        topics = metadata.topics
         names = _matching(topics, search, internal)
         if by_records and sum(len(topics[name].partitions) for name in names) > MOST_PARTITIONS:
             raise InvalidInput(f"More than {MOST_PARTITIONS:,} partitions can't be sorted by their records.")
@@ -181,7 +198,7 @@ def topics_by(
         page = Paginator(arranged([_row(None, topics[n], counts.get(n)) for n in names]), PAGE).get_page(number)
         shown = [row.name for row in page]
         counts = counts or _counts_of(admin, topics, shown)
-    page.object_list = [_row(connection, topics[name], counts.get(name)) for name in shown]
+    page.object_list = [_row(cluster, topics[name], counts.get(name)) for name in shown]
     return page
 
 
@@ -191,16 +208,16 @@ def _matching(topics: Mapping[str, Any], search: str, internal: bool) -> list[st
     return sorted(name for name in shown if search.lower() in name.lower())
 
 
-def _row(connection: Connection | None, topic: Any, count: tuple[int, int] | None) -> TopicRow:
-    """``connection``: None for a row that is only looked at to be sorted, and needs no rate."""
-    rate = None if count is None or connection is None else _rate(connection, topic.topic, count[1])
+def _row(cluster: Cluster | None, topic: Any, count: tuple[int, int] | None) -> TopicRow:
+    """``cluster``: None for a row that is only looked at to be sorted, and needs no rate."""
+    rate = None if count is None or cluster is None else _rate(cluster, topic.topic, count[1])
     problem = "" if topic.error is None else str(topic.error.str())
     return TopicRow(topic.topic, len(topic.partitions), None if count is None else count[0], rate, problem)
 
 
 def get_topic(connection: Connection, topic: str) -> TopicDetail:
     """A topic's partitions and configuration. Raises ``NotFound``, ``Unavailable``."""
-    with _asking(connection) as (admin, _):
+    with _asking(Cluster.of(connection)) as (admin, _):
         described = _described(admin, topic)
         numbers = [p.id for p in described.partitions]
         starts = _ends(admin, topic, numbers, OffsetSpec.earliest())
@@ -222,7 +239,7 @@ def get_topic(connection: Connection, topic: str) -> TopicDetail:
 
 def require_topic(connection: Connection, topic: str) -> None:
     """Raise ``NotFound`` for a topic that there is not, ``Unavailable`` where the cluster does not answer."""
-    with _asking(connection) as (admin, _):
+    with _asking(Cluster.of(connection)) as (admin, _):
         _described(admin, topic)
 
 
@@ -245,7 +262,7 @@ def list_groups(connection: Connection, *, search: str = "", after: str = "", li
 
 def all_groups(connection: Connection, *, search: str = "") -> list[GroupRow]:
     """Those whose name contains ``search``, in no order: Kafka tells all or none."""
-    with _asking(connection) as (admin, _):
+    with _asking(Cluster.of(connection)) as (admin, _):
         found = admin.list_consumer_groups(request_timeout=kafka.TIMEOUT_S).result()
     groups = (g for g in found.valid if search.lower() in g.group_id.lower())
     return [GroupRow(g.group_id, _word(g.state), _word(g.type)) for g in groups]
@@ -253,7 +270,7 @@ def all_groups(connection: Connection, *, search: str = "") -> list[GroupRow]:
 
 def get_group(connection: Connection, group: str) -> GroupDetail:
     """A consumer group's members and lag. Raises ``NotFound``, ``Unavailable``."""
-    with _asking(connection) as (admin, _):
+    with _asking(Cluster.of(connection)) as (admin, _):
         try:
             found = admin.describe_consumer_groups([group], request_timeout=kafka.TIMEOUT_S)[group].result()
         except KafkaException as error:
@@ -273,11 +290,10 @@ def get_group(connection: Connection, group: str) -> GroupDetail:
 
 
 @contextmanager
-def _asking(connection: Connection) -> Iterator[tuple[AdminClient, Any]]:
-    properties = properties_of(connection)
+def _asking(cluster: Cluster) -> Iterator[tuple[AdminClient, Any]]:
     try:
-        reaching.check_reached(servers_of(str(properties["bootstrap.servers"]))[:MOST_SERVERS], Clock(LOOK_S))
-        with kafka.cluster(properties) as asked:
+        reaching.check_reached(servers_of(str(cluster.properties["bootstrap.servers"]))[:MOST_SERVERS], Clock(LOOK_S))
+        with kafka.cluster(cluster.properties) as asked:
             yield asked
     except Failed as failed:
         raise Unavailable(f"{failed.message} {failed.advice}") from None
@@ -358,9 +374,9 @@ def _offsets(admin: AdminClient, group: str) -> tuple[list[GroupOffset], str]:
     return sorted(offsets, key=lambda o: (o.topic, o.partition)), ""
 
 
-def _rate(connection: Connection, topic: str, end: int) -> float | None:
+def _rate(cluster: Cluster, topic: str, end: int) -> float | None:
     """Records a second since the look before; that is kept so long that two quick ones do not make up a rate."""
-    key = f"topic-look:{connection.pk}:{connection.version}:{topic}"
+    key = f"topic-look:{cluster.looks}:{topic}"
     now, before = time.time(), cache.get(key)
     shortest, longest = RATE_S
     if before is None or now - before[0] > longest or end < before[1]:

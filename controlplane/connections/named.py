@@ -10,19 +10,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.common.errors import Conflict
-from controlplane.connections.admission import Fault, Place, faults_of, raise_any
+from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.common.problems import invalid_spec
+from controlplane.connections.admission import Fault, Place, check_complete, faults_of, raise_any
 from controlplane.connections.models import Connection
 from controlplane.connections.resolving import kafka_values, registry_resolved
 from controlplane.connections.secrets import unseal
 from controlplane.connections.selectors import own_properties_allowed
 from controlplane.teams.models import Team
-from ingestion.specs import IOConfig
+from ingestion.specs import IOConfig, SpecError
 from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.connection import Document, Kind, with_secrets
-from ingestion.specs.input_format import InputFormat, registries_of
+from ingestion.specs.connection import Document, Kind, read_connection, with_secrets
+from ingestion.specs.input_format import InputFormat, JsonInputFormat, registries_of
+from ingestion.specs.kafka_properties import PROPERTIES
 from ingestion.specs.providers import Value
 from ingestion.specs.stored import read_io_config
+
+_BY_NAME = "team {team} takes connections by their names only: give one in connection"
 
 
 class NoSuchConnection(Conflict):
@@ -54,12 +58,31 @@ def admit(document: Any, team: Team | None, io_config: IOConfig, *, asks_kafka: 
     return found
 
 
+def own_properties(team: Team, written: Mapping[str, Any]) -> dict[str, Value]:
+    """What ``consumerProperties``, secrets included, connect with before there is a spec; not yet resolved.
+
+    Raises ``InvalidInput`` with every fault: the team may take connections by name only.
+    """
+    if not own_properties_allowed(team):
+        raise InvalidInput(_BY_NAME.format(team=team.name))
+    of_cluster = {
+        name: value for name, value in written.items() if name in PROPERTIES and not PROPERTIES[name].no_effect
+    }
+    try:
+        properties = kafka_values(read_connection(Kind.KAFKA, of_cluster))
+    except SpecError as error:
+        raise invalid_spec(error) from None
+    raise_any({}, faults_of(properties, JsonInputFormat(type="json")))
+    check_complete({}, properties)
+    return properties
+
+
 def _unnamed(team: Team | None, io_config: IOConfig, asks_kafka: bool) -> Iterator[Fault]:
     """Where the spec says itself what it connects to, though its team takes connections by name only."""
     own = unnamed_in(io_config, asks_kafka=asks_kafka)
     if own and team is not None and not own_properties_allowed(team):
         for place in own:
-            yield place, f"team {team.name} takes connections by their names only: give one in connection"
+            yield place, _BY_NAME.format(team=team.name)
 
 
 def unnamed_in(io_config: IOConfig, *, asks_kafka: bool = True) -> list[Place]:

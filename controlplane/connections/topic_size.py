@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controlplane.connections import kafka
-from controlplane.connections.models import Connection
-from controlplane.connections.named import properties_of
+from controlplane.connections.browsing import Cluster
 from controlplane.connections.resolving import PropertyProblem
 
 
@@ -23,16 +22,16 @@ class TopicSize:
         return None if self.records is None else round(self.records * self.average_bytes)
 
 
-def size_of(connection: Connection | None, topic: str, sizes: Sequence[int]) -> TopicSize | None:
-    """By the sizes of some records; None without any. Without a connection the number of records is not asked for."""
+def size_of(cluster: Cluster, topic: str, sizes: Sequence[int]) -> TopicSize | None:
+    """By the sizes of some records; None without any."""
     if not sizes:
         return None
-    return TopicSize(sum(sizes) / len(sizes), None if connection is None else _records(connection, topic))
+    return TopicSize(sum(sizes) / len(sizes), _records(cluster, topic))
 
 
-def _records(connection: Connection, topic: str) -> int | None:
+def _records(cluster: Cluster, topic: str) -> int | None:
     try:
-        found = kafka.topic_offsets(properties_of(connection), topic)
+        found = kafka.topic_offsets(cluster.properties, topic)
     except (kafka.KafkaProblem, PropertyProblem):
         return None
     return None if found is None else sum(end - found.starts.get(p, end) for p, end in found.ends.items())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.connections.models import Connection
+from controlplane.connections.browsing import Cluster
+from controlplane.connections.named import own_properties
 from controlplane.connections.selectors import get_cluster
 from controlplane.connections.topic_size import TopicSize, size_of
 from controlplane.datasources.sampling import check_masks, take_sample
@@ -17,16 +18,26 @@ from controlplane.loading.outlook import Outlook, outlook
 from controlplane.loading.samples import MOST_BYTES, MOST_RECORDS, Sample
 from controlplane.loading.services import submitted
 from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
 from ingestion.specs.sampler_spec import SamplerSpec
 from ingestion.specs.sampling import FormatGuess, SampleAnswer, TimeGuess, Wanted
 
 READ_MS = 8_000
 
 
-def cluster_of(user: User, draft: Draft) -> Connection | None:
-    """The connection that it names, None if it names none. Raises ``NotFound``: it was deleted."""
+def cluster_of(user: User, draft: Draft) -> Cluster | None:
+    """That of the connection that it names, or of its own properties; None if it has neither.
+
+    Raises ``NotFound`` (the connection was deleted), ``InvalidInput``.
+    """
     name = value_at(draft.document, ("spec", "ioConfig", "connection"))
-    return get_cluster(user, draft.team.name, name) if name else None
+    if name:
+        return Cluster.of(get_cluster(user, draft.team.name, name))
+    own = submitted(draft)["spec"]["ioConfig"].get("consumerProperties")
+    if not own:
+        return None
+    require(user, Action.OPERATE, draft.team)
+    return Cluster(str(own.get("bootstrap.servers", "")), own_properties(draft.team, own), f"draft:{draft.pk}")
 
 
 def read_records(user: User, draft: Draft) -> Sample:
@@ -53,10 +64,9 @@ def records_of(user: User, draft: Draft) -> Sample:
 
 
 def size_of_topic(user: User, draft: Draft) -> TopicSize | None:
-    """By the sizes of its sample's records; how many it holds is asked where it names a connection."""
-    name, topic = (value_at(draft.document, ("spec", "ioConfig", field)) for field in ("connection", "topic"))
-    cluster = get_cluster(user, draft.team.name, name) if name else None
-    return size_of(cluster, topic, [record.size for record in records_of(user, draft).records])
+    """By the sizes of its sample's records."""
+    sizes, cluster = [record.size for record in records_of(user, draft).records], cluster_of(user, draft)
+    return None if cluster is None else size_of(cluster, value_at(draft.document, ("spec", "ioConfig", "topic")), sizes)
 
 
 def formats_of(user: User, draft: Draft) -> list[FormatGuess]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from controlplane.common.errors import HeadgateError, InvalidInput
-from controlplane.connections.models import Connection
+from controlplane.connections.browsing import Cluster
 from controlplane.loading import looking
 from controlplane.loading.documents import put, value_at
 from controlplane.loading.models import Draft
@@ -56,8 +56,8 @@ def _records(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     return {"sample": sample, "size": looking.size_of_topic(user, draft), "preview": preview}
 
 
-def _topics(cluster: Connection | None, query: Query) -> dict[str, Any]:
-    """To choose from, where the draft names a connection."""
+def _topics(cluster: Cluster | None, query: Query) -> dict[str, Any]:
+    """To choose from."""
     return {} if cluster is None else {"cluster": cluster, "topics": topic_list.found(cluster, query, TOPICS)}
 
 

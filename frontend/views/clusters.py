@@ -38,7 +38,7 @@ def topics(request: PageRequest, team: str, name: str) -> HttpResponse:
     context = {**frame(request, connection, "topics", "connection-topics", **rest), **asked}
     context["clear"] = reverse("frontend:connection-topics", args=[team, name])
     try:
-        context |= topic_list.found(connection, request.GET)
+        context |= topic_list.found(browsing.Cluster.of(connection), request.GET)
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/topics.html", context)
@@ -85,7 +85,7 @@ def _shown(user: User, connection: Any, topic: str, form: str, earliest: bool) -
         "lines": [_line(record, form) for record in answer.records],
         "stopped_by": answer.stopped_by,
         "most": min(ROWS, MOST_ROWS),
-        "size": size_of(connection, topic, [record.size for record in answer.records]),
+        "size": size_of(browsing.Cluster.of(connection), topic, [record.size for record in answer.records]),
     }
 
 

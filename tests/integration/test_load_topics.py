@@ -1,0 +1,80 @@
+"""The wizard's topics, of servers that a draft names itself: which there are, and why that is not known."""
+
+from __future__ import annotations
+
+import html
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from controlplane.connections.services import set_rule
+from controlplane.loading.models import Draft
+from tests.support.django_cast import Cast, browsing_as
+from tests.support.house import House
+from tests.support.html import parsed
+
+
+@pytest.fixture
+def pages(cast: Cast) -> Client:
+    return browsing_as(cast, "owner")
+
+
+def begin(client: Client, properties: dict[str, str]) -> Draft:
+    document = {"type": "kafka", "spec": {"ioConfig": {"consumerProperties": properties}}}
+    answer = client.post("/api/v1/load/drafts/", {"document": document}, content_type="application/json")
+    assert answer.status_code == 201, answer.content
+    return Draft.objects.get(pk=answer.json()["id"])
+
+
+def test_topics_of_a_drafts_own_servers_are_there_to_choose_from(
+    pages: Client, clients: dict[str, Client], house: House
+) -> None:
+    prefix = f"own-{uuid.uuid4().hex[:8]}"
+    orders, others = house.topic(f"{prefix}-orders", 3), house.topic(f"{prefix}-others", 1)
+    servers = house.kafka.bootstrap
+    draft = begin(clients["owner"], {"bootstrap.servers": servers})
+
+    def topics(answer: Any) -> list[str]:
+        assert answer.status_code == 200
+        rows = parsed(answer).all("tr")
+        return [row.attributes["data-topic"] for row in rows if "data-topic" in row.attributes]
+
+    listed = pages.get(f"/load/{draft.pk}/topic/", {"search": prefix, "sort": "-partitions"})
+    assert topics(listed) == [orders, others]
+    assert f"Topics of {servers}" in listed.content.decode()
+    guess = re.search(r'name="guess" value="([^"]+)"', listed.content.decode())
+    assert guess is not None
+    told = pages.post(f"/load/{draft.pk}/topic/", {"guess": html.unescape(guess[1])})
+    assert told.status_code == 302
+    draft.refresh_from_db()
+    assert draft.document["spec"]["ioConfig"]["topic"] == orders
+
+
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({"bootstrap.servers": "127.0.0.1:9"}, "127.0.0.1:9"),
+        ({"bootstrap.servers": "kafka", "security.protocol": "SASL_SSL"}, "sasl.mechanism is required"),
+        ({"security.protocol": "PLAINTEXT"}, "&#x27;bootstrap.servers&#x27; is required"),
+    ],
+)
+def test_why_the_topics_of_own_servers_are_not_known(
+    pages: Client, clients: dict[str, Client], properties: dict[str, str], told: str
+) -> None:
+    draft = begin(clients["owner"], properties)
+    answer = pages.get(f"/load/{draft.pk}/topic/")
+    assert answer.status_code == 200
+    assert told in answer.content.decode()
+
+
+def test_a_team_that_takes_connections_by_name_alone_is_told_no_topics_of_own_servers(
+    pages: Client, clients: dict[str, Client], house: House
+) -> None:
+    draft = begin(clients["owner"], {"bootstrap.servers": house.kafka.bootstrap})
+    set_rule(user=draft.owner, team=draft.team, own_properties=False)
+    told = pages.get(f"/load/{draft.pk}/topic/").content.decode()
+    assert "takes connections by their names only" in told
+    assert "data-topic" not in told
