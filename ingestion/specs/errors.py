@@ -18,6 +18,8 @@ class SpecIssue:
     message: str
 
 
+LACKING = "lacking"  # an error's type: of a property that would have to be there, with a message of its own
+_ABSENT = ("missing", LACKING)
 _TAG_ERRORS = ("union_tag_invalid", "union_tag_not_found", "source_type")
 
 
@@ -48,7 +50,7 @@ def _step(part: str | int) -> str:
 
 
 def _issue(error: dict[str, Any], document: Any) -> SpecIssue:
-    parts = _json_parts(error["loc"], document, error["type"] == "missing")
+    parts = _json_parts(error["loc"], document, error["type"] in _ABSENT)
     return issue_at([*parts, "type"] if error["type"] in _TAG_ERRORS else parts, said(error))
 
 
@@ -83,7 +85,7 @@ def said(error: Mapping[str, Any]) -> str:
 
 
 # What validators of ours say themselves.
-_OWN = ("value_error", "kafka_property", "source_type")
+_OWN = ("value_error", "kafka_property", LACKING, "source_type")
 _TIME = "must be a time in ISO 8601, such as 2030-01-31T12:00:00Z"
 _PERIOD = "must be a period in ISO 8601, such as PT1H or P1D"
 _OBJECT, _WHOLE = "must be an object", "must be a whole number"

@@ -15,6 +15,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ingestion.specs import msk_login
 from ingestion.specs.addresses import servers_of
+from ingestion.specs.errors import LACKING
 from ingestion.specs.jaas import login_of
 from ingestion.specs.kafka_properties import MECHANISMS, OF_CONNECTION, PEM_LABELS, PROPERTIES, Property
 from ingestion.specs.limits import LONGEST_PROPERTY
@@ -45,10 +46,14 @@ class _Faults:
     """What is wrong, by the place in ``consumerProperties``; the empty place is the whole."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[Place, str]] = []
+        self.found: list[tuple[Place, PydanticCustomError]] = []
 
     def add(self, message: str, *place: str) -> None:
-        self.found.append((place, message))
+        self.found.append((place, _wrong(message)))
+
+    def lacks(self, message: str, *place: str) -> None:
+        """A property that would have to be there."""
+        self.found.append((place, PydanticCustomError(LACKING, "{message}", {"message": message})))
 
     def tried(self, do: Callable[[], Any], *place: str) -> Any:
         """What ``do`` gives; its ``ValueError`` is a fault at the place, and gives None."""
@@ -66,17 +71,20 @@ class _Faults:
 def refuse(faults: Mapping[str, str]) -> None:
     """Raise ``ValidationError`` if there are any: property → what is wrong. For validators of an ioConfig."""
     if faults:
-        _raise([(("consumerProperties", name), message) for name, message in faults.items()])
+        _raise([(("consumerProperties", name), _wrong(message)) for name, message in faults.items()])
 
 
 def refuse_at(*place: str, message: str) -> None:
     """Raise ``ValidationError`` for the field at a place below the one that is validated."""
-    _raise([(place, message)])
+    _raise([(place, _wrong(message))])
 
 
-def _raise(faults: Iterable[tuple[Place, str]]) -> None:
-    kinds = [(place, PydanticCustomError("kafka_property", "{message}", {"message": m})) for place, m in faults]
-    lines = [InitErrorDetails(type=kind, loc=place, input=None) for place, kind in kinds]
+def _wrong(message: str) -> PydanticCustomError:
+    return PydanticCustomError("kafka_property", "{message}", {"message": message})
+
+
+def _raise(faults: Iterable[tuple[Place, PydanticCustomError]]) -> None:
+    lines = [InitErrorDetails(type=kind, loc=place, input=None) for place, kind in faults]
     raise ValidationError.from_exception_data("consumerProperties", lines)
 
 
@@ -209,7 +217,7 @@ def _check_beside(connection: str, given: dict[str, Any], faults: _Faults) -> No
 def _check_together(properties: dict[str, Value], faults: _Faults) -> None:
     protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
     if protocol.startswith("SASL_") and not {"sasl.mechanism", "sasl.mechanisms"} & set(properties):
-        faults.add(f"sasl.mechanism is required with {protocol}: {', '.join(MECHANISMS)}", "security.protocol")
+        faults.lacks(f"sasl.mechanism is required with {protocol}: {', '.join(MECHANISMS)}", "sasl.mechanism")
     if not msk_login.signs(properties):
         for name in sorted(set(msk_login.OF_LOGIN) & set(properties)):
             faults.add(f"belongs to a login with sasl.mechanism {msk_login.MECHANISM}", name)

@@ -259,7 +259,7 @@ def test_rows_1_and_2_what_is_not_on_the_list_is_refused(name: str, value: Any) 
             "the login module is for OAUTHBEARER",
         ),
         ({"sasl.mechanism": "GSSAPI"}, "/sasl.mechanism", "must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
-        ({"security.protocol": "SASL_SSL"}, "/security.protocol", "sasl.mechanism is required with SASL_SSL"),
+        ({"security.protocol": "SASL_SSL"}, "/sasl.mechanism", "sasl.mechanism is required with SASL_SSL"),
         ({"ssl.keystore.type": "JKS"}, "/ssl.keystore.type", "needs ssl.keystore.location"),
         ({"ssl.truststore.type": "jceks"}, "/ssl.truststore.type", "must be one of PEM, PKCS12, JKS"),
         ({"ssl.truststore.certificates": CERTIFICATE}, "/ssl.truststore.certificates", "needs ssl.truststore.type PEM"),
