@@ -28,6 +28,7 @@ KINDS = (
 _PERIODS = ("loadByPeriod", "dropByPeriod", "dropBeforeByPeriod")
 _INTERVALS = ("loadByInterval", "dropByInterval")
 _WITH_FUTURE = ("loadByPeriod", "dropByPeriod")
+TAKES = {"with_period_or_interval": " ".join(_PERIODS + _INTERVALS), "with_future": " ".join(_WITH_FUTURE)}
 _SHOWN_APART = ("type", "period", "interval", "includeFuture")
 _PLACE = re.compile(r"\[(\d+)\](?:\.(.+))?")
 

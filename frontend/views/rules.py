@@ -19,7 +19,7 @@ from controlplane.retention.rules import Rule, in_words, read_rules
 from controlplane.retention.ruling import Going
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, require, require_site_admin
-from frontend.rule_rows import KINDS, changed, digest, rows_of, rules_in, sent_rows
+from frontend.rule_rows import KINDS, TAKES, changed, digest, rows_of, rules_in, sent_rows
 from frontend.views.common import PageRequest, page, rest_address
 
 CHANGES_SHOWN = 10
@@ -113,6 +113,7 @@ def _edit(request: PageRequest, edited: _Edited) -> HttpResponse:
         **edited.context,
         "comment": comment,
         "kinds": KINDS,
+        **TAKES,
         "back": edited.back,
         "changes": _changes(edited.datasource),
     }

@@ -64,7 +64,11 @@ def set_the_sites_rules(visit: Visit) -> None:
     visit.become("superuser")
     visit.open("/retention/")
     visit.press("Add a rule")
+    of = visit.page.get_by_label("Period or interval of rule 2")
+    visit.page.get_by_label("Rule 2", exact=True).select_option("dropByInterval")
+    expect(of).to_be_visible()
     visit.page.get_by_label("Rule 2", exact=True).select_option("dropForever")
+    expect(of).to_be_hidden()
     for label in ("Move rule 1 down", "Move rule 2 up"):
         visit.press(label)
     visit.press("Remove rule 1")

@@ -2,6 +2,7 @@
 import { placeDetails, rememberDetails } from "./details.js";
 import "./keys.js";
 import "./messages.js";
+import { showFitting } from "./shown.js";
 import "./tables.js";
 
 import "./live.js";
@@ -110,6 +111,7 @@ document.addEventListener("DOMContentLoaded", () => {
   placeTails(document);
   announce();
   warnBeforeLeaving();
+  showFitting(document);
   showTab();
   window.addEventListener("resize", showTab);
   document.body.addEventListener("htmx:beforeSwap", () => {
@@ -119,6 +121,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.body.addEventListener("htmx:afterSettle", (event) => {
     nameLocalTimes(document);
     placeDetails();
+    showFitting(document);
     placeTails(event.target.parentElement ?? document);
     announce();
   });
