@@ -16,6 +16,8 @@ def spark_html(values: Sequence[float | None], label: str, state: str = "") -> S
     ``label`` says what the drawing shows: with the last value and the largest, as a sentence.
     """
     runs = _runs(values)
+    if not runs:
+        return format_html('<span class="soft" role="img" aria-label="{}">–</span>', label)
     lines = format_html_join("", '<path class="spark-line" d="{}"/>', ((_path(run),) for run in runs))
     areas = format_html_join("", '<path class="spark-area" d="{}"/>', ((_area(run),) for run in runs))
     return format_html(

@@ -132,7 +132,8 @@ def confirm(request: PageRequest, team: str, name: str, action: str) -> HttpResp
     if chosen is None:
         raise Http404("There is nothing to do here now.")
     back = reverse("frontend:connection", args=[team, name])
-    return render(request, "confirm.html", {"action": chosen, "back": back, "crumbs": [("Connections", reverse(LIST))]})
+    crumbs = [("Connections", reverse(LIST)), (name, back)]
+    return render(request, "confirm.html", {"action": chosen, "back": back, "crumbs": crumbs})
 
 
 def frame(

@@ -128,7 +128,8 @@ def confirm(request: PageRequest, supervisor_id: str, action: str) -> HttpRespon
     chosen = SupervisorActions.for_user(request.user, supervisor).get(action)
     if chosen is None:
         raise Http404("There is nothing to do here now.")
-    context = {"action": chosen, "back": _url(supervisor), "crumbs": [("Supervisors", reverse("frontend:supervisors"))]}
+    crumbs = [("Supervisors", reverse("frontend:supervisors")), (supervisor.id, _url(supervisor))]
+    context = {"action": chosen, "back": _url(supervisor), "crumbs": crumbs}
     return render(request, "confirm.html", context)
 
 

@@ -128,7 +128,8 @@ def confirm(request: PageRequest, task_id: str, action: str) -> HttpResponse:
     chosen = TaskActions.for_user(request.user, task).get(action)
     if chosen is None:
         raise Http404("There is nothing to do here now.")
-    context = {"action": chosen, "back": _url(task), "crumbs": [("Tasks", reverse("frontend:tasks"))]}
+    crumbs = [("Tasks", reverse("frontend:tasks")), (short_name(task.id), _url(task))]
+    context = {"action": chosen, "back": _url(task), "crumbs": crumbs}
     return render(request, "confirm.html", context)
 
 

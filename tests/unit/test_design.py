@@ -72,7 +72,8 @@ def test_a_sparkline_has_gaps_and_a_label_that_is_text() -> None:
     assert "a &quot;label&quot; &lt;b&gt;" in drawn
     assert '"M0.0,23.0L33.33,1.0"' in drawn
     assert "spark-need" in drawn
-    assert "spark-line" not in spark_html([], "nothing")
+    for nothing in ([], [None, None]):
+        assert spark_html(nothing, "nothing") == '<span class="soft" role="img" aria-label="nothing">–</span>'
 
 
 @pytest.mark.parametrize(
