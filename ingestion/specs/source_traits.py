@@ -58,7 +58,7 @@ SHARE_GROUP = SourceTraits(
 )
 OFFSET_RANGE = SourceTraits(
     kind="offset_range",
-    label="offset ranges",
+    label="stored offsets",
     progress=STORED_OFFSETS,
     task_type="index_kafka",
     supervisor_type="kafka",
