@@ -70,8 +70,7 @@ def _latencies(
         _trickle(house, topic, warm, count, options.rate)
         await_rows(house, datasource, count)
     house.rest()
-    seconds = [s for path, at in seen.items() for s in _of_segment(house, path, at, warm)]
-    return seconds, *lost_and_duplicated(house, datasource, count)
+    return _seconds(house, seen, warm, count), *lost_and_duplicated(house, datasource, count)
 
 
 def _sampler(house: House, spec: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +133,10 @@ def _watch(house: House, datasource: str) -> Iterator[dict[str, float]]:
         thread.join(30)
 
 
-def _of_segment(house: House, path: str, seen_at: float, first: int) -> list[float]:
-    table = pq.read_table(house.home.segments / path, columns=["n", "sent"])
-    counted = np.asarray(table["n"]) >= first
-    return [float(s) for s in seen_at - np.asarray(table["sent"])[counted]]
+def _seconds(house: House, seen: dict[str, float], first: int, last: int) -> list[float]:
+    """Of records ``first`` … ``last - 1``, until the first segment with it was seen: later ones are merges."""
+    seconds = np.full(last, np.inf)
+    for path, seen_at in seen.items():
+        table = pq.read_table(house.home.segments / path, columns=["n", "sent"])
+        np.minimum.at(seconds, np.asarray(table["n"]), seen_at - np.asarray(table["sent"]))
+    return [float(s) for s in seconds[first:]]

@@ -71,7 +71,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def processor_s(house: House) -> dict[str, float]:
-    """Seconds of processor time so far of the web process, PostgreSQL, and the Celery workers (upkeep)."""
+    """Seconds of processor time so far of the web process, PostgreSQL, and the Celery workers (upkeep).
+
+    Without Spark's processes, which workers start: that of compaction starts while this goes on.
+    """
     parts = {"web": house.web, "postgres": house.postgres, "upkeep": house.worker}
     return {name: _family_s(service.pid) for name, service in parts.items() if getattr(service, "pid", None)}
 
@@ -81,6 +84,8 @@ def _family_s(pid: int) -> float:
     total = 0.0
     for process in (root, *root.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
+            if any("ingestion/spark" in word or "ingestion.spark" in word for word in process.cmdline()):
+                continue
             times = process.cpu_times()
             total += times.user + times.system + (times.children_user + times.children_system) * (process.pid == pid)
     return total
