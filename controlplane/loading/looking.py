@@ -64,8 +64,12 @@ def records_of(user: User, draft: Draft) -> Sample:
 
 
 def size_of_topic(user: User, draft: Draft) -> TopicSize | None:
-    """By the sizes of its sample's records."""
-    sizes, cluster = [record.size for record in records_of(user, draft).records], cluster_of(user, draft)
+    """By the sizes of its sample's records; None where its cluster can't be asked any more."""
+    sizes = [record.size for record in records_of(user, draft).records]
+    try:
+        cluster = cluster_of(user, draft)
+    except InvalidInput:
+        return None
     return None if cluster is None else size_of(cluster, value_at(draft.document, ("spec", "ioConfig", "topic")), sizes)
 
 

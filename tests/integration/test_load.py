@@ -389,6 +389,15 @@ def test_the_list_of_drafts_and_throwing_one_away(pages: Client, cast: Cast, own
     assert not Draft.objects.exists()
 
 
+def test_records_that_are_kept_are_shown_though_a_secret_is_gone(pages: Client, owner: Client) -> None:
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
+    draft = with_records(begin(owner, {"document": document(consumerProperties={**SERVERS, **login})}))
+    answer = pages.get(f"/load/{draft.pk}/topic/")
+    assert answer.status_code == 200
+    assert answer.content.decode().count("<tr data-outcome=") == len(PAYLOADS)
+    assert "on average" not in answer.content.decode()
+
+
 # With Kafka
 
 
