@@ -18,15 +18,13 @@ def named_fields(engine: Engine, schema: DataSchema) -> dict[str, list[str]]:
     Without the time's, and without what transforms make. Raises ``BadExpression``.
     """
     transforms = Transforms(engine, schema.transformSpec)
-    of_record = [*transforms.reads]
     of_either = [*transforms.filter_reads, *CountedRecords(engine, schema).reads, *_of_schema(engine, schema)]
-    of_record += [(name, reader) for name, reader in of_either if name not in transforms.names]
+    of_records = [*transforms.reads, *(read for read in of_either if read[0] not in transforms.names)]
     found: dict[str, list[str]] = {}
-    for name, reader in of_record:
-        readers = found.setdefault(name, [])
-        if name != TIME and reader not in readers:
-            readers.append(reader)
-    return {name: readers for name, readers in found.items() if readers}
+    for name, reader in dict.fromkeys(of_records):
+        if name != TIME:
+            found.setdefault(name, []).append(reader)
+    return found
 
 
 def _of_schema(engine: Engine, schema: DataSchema) -> Iterator[tuple[str, str]]:
