@@ -1,4 +1,4 @@
-"""Which of a record's own fields a schema names, and what reads each."""
+"""Which of a record's fields a spec names, and what reads each."""
 
 from __future__ import annotations
 
@@ -9,22 +9,36 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.metric_expressions import MetricExpressions
 from ingestion.decode.transforms import Transforms
 from ingestion.rows import TIME
-from ingestion.specs import DataSchema
+from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs.flatten_spec import FlattenField
+from ingestion.specs.input_format import KafkaInputFormat
 
 
-def named_fields(engine: Engine, schema: DataSchema) -> dict[str, list[str]]:
-    """By field, what reads it: ``dimension``, ``filter``, ``transform 'x'``, ``metric 'x'``.
+def named_fields(engine: Engine, schema: DataSchema, input_format: InputFormat, *, timed: bool) -> dict[str, list[str]]:
+    """By field, what names it: ``dimension``, ``filter``, ``transform 'x'``, ``metric 'x'``, or a part of the spec.
 
-    Without the time's, and without what transforms make. Raises ``BadExpression``.
+    Without what transforms make. ``timed``: whether the ``timestampSpec`` is meant. Raises ``BadExpression``.
     """
     transforms = Transforms(engine, schema.transformSpec)
     of_either = [*transforms.filter_reads, *CountedRecords(engine, schema).reads, *_of_schema(engine, schema)]
+    if timed and TIME not in transforms.names:
+        of_either.append((schema.timestampSpec.column, "timestampSpec"))
     of_records = [*transforms.reads, *(read for read in of_either if read[0] not in transforms.names)]
+    of_records += [(field.name, "flattenSpec") for field in flattened_by(input_format)]
+    if schema.dimensionsSpec.discovers:
+        of_records += [(name, "dimensionExclusions") for name in schema.dimensionsSpec.dimensionExclusions]
     found: dict[str, list[str]] = {}
     for name, reader in dict.fromkeys(of_records):
         if name != TIME:
             found.setdefault(name, []).append(reader)
     return found
+
+
+def flattened_by(input_format: InputFormat) -> list[FlattenField]:
+    """The fields that a format makes of nested values."""
+    inner = input_format.valueFormat if isinstance(input_format, KafkaInputFormat) else input_format
+    spec = getattr(inner, "flattenSpec", None)
+    return [] if spec is None else list(spec.fields)
 
 
 def _of_schema(engine: Engine, schema: DataSchema) -> Iterator[tuple[str, str]]:

@@ -99,7 +99,7 @@ class AbsentField(Message):
     """A field that the spec names, and that no record of the sample has."""
 
     name: str
-    read_by: list[str]  # dimension, filter, transform 'x', metric 'x'
+    read_by: list[str]  # dimension, filter, transform 'x', metric 'x', timestampSpec, flattenSpec, dimensionExclusions
 
 
 class Arrived(Message):

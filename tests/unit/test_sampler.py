@@ -383,8 +383,39 @@ def test_what_the_spec_names_and_no_record_has() -> None:
     assert {field.name for field in plain} == {"stat", "amount", "rat", "amout", "country", "contry", "total"}
 
 
-def test_what_a_flattened_field_is_called_is_a_field() -> None:
-    flat = {"type": "json", "flattenSpec": {"fields": [{"type": "path", "name": "city", "expr": "$.a.city"}]}}
-    schema = {**TIMED, "dimensionsSpec": {"dimensions": ["city", "a.city"]}}
-    answer = sample(b'{"t": 1, "a": {"city": "b"}}', input_format=flat, schema=schema)
-    assert [field.name for field in answer.absent] == ["a.city"]
+FLATTENED = {
+    "type": "json",
+    "flattenSpec": {
+        "fields": [
+            {"type": "path", "name": "city", "expr": "$.a.city"},
+            {"type": "path", "name": "zip", "expr": "$.a.zipp"},
+            {"type": "jq", "name": "street", "expr": ".b.street"},
+            "lost",
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_flattened_field_that_no_record_has_is_absent(wrapped: bool) -> None:
+    schema = {**TIMED, "dimensionsSpec": {"dimensions": ["city", "a.city", "zip"]}}
+    input_format = {"type": "kafka", "valueFormat": FLATTENED} if wrapped else FLATTENED
+    answer = sample(b'{"t": 1, "a": {"city": "b"}}', b'{"t": 1}', input_format=input_format, schema=schema)
+    assert {field.name: field.read_by for field in answer.absent} == {
+        "a.city": ["dimension"],
+        "zip": ["dimension", "flattenSpec"],
+        "street": ["flattenSpec"],
+        "lost": ["flattenSpec"],
+    }
+
+
+def test_a_time_that_no_record_has_and_a_field_that_is_left_out_in_vain() -> None:
+    schema = {
+        "timestampSpec": {"column": "tiem", "missingValue": "2020-01-01"},
+        "dimensionsSpec": {"useSchemaDiscovery": True, "dimensionExclusions": ["citty", "n"]},
+    }
+    found = {field.name: field.read_by for field in sample(b'{"time": 1, "n": 1}', schema=schema).absent}
+    assert found == {"tiem": ["timestampSpec"], "citty": ["dimensionExclusions"]}
+    made = {"transforms": [{"type": "expression", "name": "__time", "expression": "time"}]}
+    assert sample(b'{"time": 1}', schema={**TIMED, "transformSpec": made}).absent == []
+    assert sample(b'{"time": 1}').absent == []

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, decoded_whole, row_indexes
 from ingestion.decode.engine import Engine
 from ingestion.decode.formats import Access, Registry, Tools, reader_of
-from ingestion.decode.named_fields import named_fields
+from ingestion.decode.named_fields import flattened_by, named_fields
 from ingestion.errors import IngestionError
 from ingestion.rows import RECORD_TIME
 from ingestion.segments.rollup import rolled_up
@@ -70,7 +70,7 @@ def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
     _add_fields(outcomes, texts)
     decoded = _decoded(order, records)
     _add_outcomes(outcomes, decoded)
-    outcomes.absent = _absent(order.data_schema, outcomes.fields)
+    outcomes.absent = _absent(order, outcomes.fields)
     rows = _told(decoded.rows, order)
     outcomes.columns = columns_of(rows.schema)
     outcomes.rows = dict(zip(row_indexes(decoded.rows).tolist(), json_rows(rows), strict=True))
@@ -122,16 +122,25 @@ def _add_fields(outcomes: Outcomes, texts: pa.Array) -> None:
     outcomes.fields = {i: json_value(texts[i].as_py()) for i in row_indexes(decoded.rows).tolist()}
 
 
-def _absent(schema: DataSchema, fields: dict[int, Any]) -> list[AbsentField]:
-    """Of records that could be read, if there are any."""
-    if not fields:
+def _absent(order: SampleOrder, fields: dict[int, Any]) -> list[AbsentField]:
+    """Of records that could be read, if all that they hold is known: those nested too deeply are texts.
+
+    What is flattened has a name in each record, and a value in some.
+    """
+    if not fields or not all(isinstance(record, dict) for record in fields.values()):
         return []
     engine = Engine(MEMORY_BYTES)
     try:
-        named = named_fields(engine, schema)
+        named = named_fields(engine, order.data_schema, order.io_config.inputFormat, timed=order.timed)
     finally:
         engine.close()
-    present = {name for record in fields.values() for name in record}
+    flattened = {field.name for field in flattened_by(order.io_config.inputFormat)}
+    present = {
+        name
+        for record in fields.values()
+        for name, value in record.items()
+        if not (value is None and name in flattened)
+    }
     return [AbsentField(name=name, read_by=readers) for name, readers in named.items() if name not in present]
 
 

@@ -102,7 +102,8 @@ class AbsentFieldSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     read_by = serializers.ListField(
-        child=serializers.CharField(), help_text="dimension, filter, transform 'x' or metric 'x'."
+        child=serializers.CharField(),
+        help_text="dimension, filter, transform 'x', metric 'x', timestampSpec, flattenSpec, dimensionExclusions.",
     )
 
 
