@@ -65,9 +65,8 @@ def own_properties(team: Team, written: Mapping[str, Any]) -> dict[str, Value]:
     """
     if not own_properties_allowed(team):
         raise InvalidInput(_BY_NAME.format(team=team.name))
-    of_cluster = {
-        name: value for name, value in written.items() if name in PROPERTIES and not PROPERTIES[name].no_effect
-    }
+    of_reading = {name for name, known in PROPERTIES.items() if known.no_effect}
+    of_cluster = {name: value for name, value in written.items() if name not in of_reading}
     try:
         properties = kafka_values(read_connection(Kind.KAFKA, of_cluster))
     except SpecError as error:

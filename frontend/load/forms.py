@@ -67,7 +67,10 @@ class ConnectionForm(StepForm):
         return {"connection": connection, "servers": servers, "properties": json_text(properties)}
 
     def clean_properties(self) -> dict[str, Any]:
-        return json_object(self.cleaned_data["properties"])
+        found = json_object(self.cleaned_data["properties"])
+        if "bootstrap.servers" in found:
+            raise forms.ValidationError("Write bootstrap.servers into the field Servers.")
+        return found
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data

@@ -147,7 +147,7 @@ def looked(step: Step, user: User, draft: Draft, query: Query) -> dict[str, Any]
     try:
         return step.look(user, draft, query)
     except HeadgateError as error:
-        return {"look_problem": error}
+        return {"look_problem": error, "profiles": None}
 
 
 def with_guess(draft: Draft, guess: Any) -> dict[str, Any]:
