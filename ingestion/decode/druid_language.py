@@ -17,12 +17,13 @@ _TOKEN = re.compile(
     r"""[ \t\r\n]*(?:
     (?P<number>\d+(?:\.\d*)?(?:[eE]-?\d+)?(?![\w.$]))
     |(?P<text>'(?:[^'\\]|\\(?:[btnfr"'\\/]|u[0-9a-fA-F]{4}))*')
-    |(?P<name>[_$a-zA-Z][_$a-zA-Z0-9]*(?!\.))
+    |(?P<name>[_$a-zA-Z][_$a-zA-Z0-9]*(?![_$a-zA-Z0-9.]))
     |(?P<quoted>"(?:[^"\\]|\\(?:[btnfr"'\\/]|u[0-9a-fA-F]{4}))+")
     |(?P<sign>==|!=|<=|>=|&&|\|\||->|[-+*/%^<>!(),\[\]])
     )""",
     re.VERBOSE,
 )
+_DOTTED = re.compile(r"[_$a-zA-Z][\w$]*(?:\.[\w$]+)+", re.ASCII)
 _LEVELS = (("&&", "||"), ("<", "<=", ">", ">=", "==", "!="), ("+", "-"), ("*", "/", "%"))  # from loose to tight
 _UNARY = ("-", "!")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
@@ -274,6 +275,9 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 def _unread(rest: str) -> str:
     if rest[0] in "'\"":
         return f"a text or name without its end, or with a \\ before a letter that needs none, is not taken: {IN_SQL}"
+    dotted = _DOTTED.match(rest)
+    if dotted:
+        return f'{dotted[0]!r} is no name in Druid\'s expression language: write "{dotted[0]}" in quotes, or {IN_SQL}'
     word = re.match(r"[\w.$]+|\S", rest)
     return f"{word[0] if word else rest[:1]!r} is not of Druid's expression language as it is taken here: {IN_SQL}"
 

@@ -136,6 +136,7 @@ REFUSED = [
     ("x IN ('a')", "'IN'"),
     ("x[0]", "'['"),
     ("a.b", "'a.b'"),
+    ('concat("k", kafka.topic)', 'write "kafka.topic" in quotes'),
     (".5", "'.5'"),
     ("0x1F", "'0x1F'"),
     ("1_000", "'1_000'"),
