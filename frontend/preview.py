@@ -14,7 +14,7 @@ from frontend.sketches import sketch_text
 from frontend.templatetags.headgate import from_ms, iso
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import SamplerSpec
-from ingestion.specs.sampling import AbsentField, Bytes, KeptRecord, RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.sampling import STORED, AbsentField, Bytes, KeptRecord, RolledUpRow, SampleAnswer, SampledRecord
 
 SHOWN_BYTES = 1024
 MOST_COLUMNS = 60
@@ -65,10 +65,11 @@ def preview_of(spec: SamplerSpec, answer: SampleAnswer) -> Preview:
     schema = spec.order.data_schema
     used = {schema.timestampSpec.column, *(column.name for column in answer.columns)}
     used |= {metric.field for metric in schema.metricsSpec if metric.field is not None}
+    stored = any(record.outcome in STORED for record in answer.records)  # else nothing says what would be
     return Preview(
         lines=[_line(record, shown) for record in answer.records],
         columns=shown,
-        left_out=[f for f in answer.fields if f.name not in used],
+        left_out=[f for f in answer.fields if f.name not in used] if stored else [],
         absent=answer.absent,
         hidden=len(answer.columns) - len(shown),
         counts=Counter(record.outcome for record in answer.records).most_common(),

@@ -77,6 +77,15 @@ def test_fields_that_go_nowhere_are_named_and_rollup_is_shown(owner: Client) -> 
     assert [c.text for c in page.all("table")[1].one("tbody").all("td")] == ["1970-01-01T00:00:00Z", "x", "6", "3"]
 
 
+def test_of_records_that_are_all_left_out_nothing_says_what_would_be_stored(owner: Client) -> None:
+    spec = spec_for("flights")
+    spec["dataSchema"]["transformSpec"] = {"filter": {"type": "selector", "dimension": "kind", "value": "x"}}
+    page = parsed(preview(owner, spec, '{"__time": 0, "d": "x"}')).one(id="preview")
+    assert "filtered" in page.text
+    assert "would not be stored" not in page.text
+    assert "The spec names a field that no record here has: kind (filter)" in page.text
+
+
 def test_a_sketch_is_shown_as_what_it_estimates(owner: Client) -> None:
     spec = spec_for("flights")
     spec["dataSchema"] |= {
