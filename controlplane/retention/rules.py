@@ -160,17 +160,17 @@ def _iso(time: datetime) -> str:
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def read_rules(document: Any) -> list[Rule]:
-    """Raises ``InvalidInput`` that names each field at fault."""
+def read_rules(document: Any, under: str = "") -> list[Rule]:
+    """Raises ``InvalidInput`` that names each field at fault. ``under``: the field that they stand in, if any."""
     if not isinstance(document, list) or len(document) > MOST_RULES:
         raise InvalidInput(f"Rules are a list, of {MOST_RULES} at most, the first one that applies first.")
     try:
         return _RULES.validate_python(document)
     except ValidationError as error:
-        raise InvalidInput("The rules have faults.", [_fault(e) for e in error.errors()[:20]]) from None
+        raise InvalidInput("The rules have faults.", [_fault(e, under) for e in error.errors()[:20]]) from None
 
 
-def _fault(error: Any) -> FieldError:
+def _fault(error: Any, under: str) -> FieldError:
     names = [str(part) for part in error["loc"] if part not in _KINDS]
     path = f"[{names[0]}]" + "".join(f".{name}" for name in names[1:]) if names else ""
     kind = str(error["type"])
@@ -181,7 +181,7 @@ def _fault(error: Any) -> FieldError:
         "missing": "is missing",
         "value_error": str(error["msg"]).removeprefix("Value error, "),
     }.get(kind, "is not of the kind that belongs here")
-    return FieldError("/" + "/".join(names), message, path)
+    return FieldError("".join(f"/{name}" for name in (under, *names) if name), message, under + path)
 
 
 def shown(rules: Sequence[Rule]) -> list[dict[str, Any]]:

@@ -226,3 +226,11 @@ def test_the_page_shows_rules_what_goes_and_when(cast: Cast, clients: dict[str, 
     assert since is not None
     assert f"{since + timedelta(days=30):%Y-%m-%d %H:%M}" in text
     assert "They take nothing out of use now." in text
+
+
+def test_over_rest_a_fault_is_told_where_it_stands(clients: dict[str, Client]) -> None:
+    for part, ask in (("preview/", clients["owner"].post), ("", clients["owner"].put)):
+        body = {"rules": [{"type": "loadForever"}, {"type": "loadByPeriod", "period": "1M"}]}
+        told = ask(f"/api/v1/datasources/flights/rules/{part}", body, content_type="application/json")
+        assert told.status_code == 400
+        assert [(e["pointer"], e["path"]) for e in told.json()["errors"]] == [("/rules/1/period", "rules[1].period")]

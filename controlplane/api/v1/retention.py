@@ -144,7 +144,7 @@ class RulesView(HeadgateView):
     def put(self, request: Request, name: str) -> Response:
         """Put these in place of its rules; the next round, within a minute, carries them out."""
         datasource = find_datasource(self.actor, name)
-        rules = read_rules(body_of(request, shapes.RulesRequest)["rules"])
+        rules = read_rules(body_of(request, shapes.RulesRequest)["rules"], "rules")
         ruling.set_rules(user=self.actor, datasource=datasource, rules=rules)
         return Response(_rules(datasource))
 
@@ -164,5 +164,5 @@ class RulesPreviewView(HeadgateView):
     def post(self, request: Request, name: str) -> Response:
         """What these rules, and after them the site's, would take out of use now. Nothing is changed."""
         datasource = find_datasource(self.actor, name)
-        rules = read_rules(body_of(request, shapes.RulesRequest)["rules"])
+        rules = read_rules(body_of(request, shapes.RulesRequest)["rules"], "rules")
         return Response(shapes.GoingSerializer(ruling.preview(datasource, rules)).data)
