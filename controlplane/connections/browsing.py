@@ -18,16 +18,15 @@ from django.core.cache import cache
 from django.core.paginator import Page, Paginator
 
 from controlplane.common.errors import InvalidInput, NotFound, Unavailable
-from controlplane.connections import kafka, reaching
+from controlplane.connections import kafka
 from controlplane.connections.models import Connection
 from controlplane.connections.named import properties_of
+from controlplane.connections.probe import check_reached
 from controlplane.connections.resolving import PropertyProblem
 from controlplane.connections.verdict import Clock, Failed
-from ingestion.specs.addresses import servers_of
 from ingestion.specs.providers import Value
 
 LOOK_S = 5.0  # for a first line to one of the servers
-MOST_SERVERS = 4
 PAGE = 50
 MOST_PAGE = 200
 MOST_PARTITIONS = 5_000  # whose ends are asked for, for one page
@@ -292,7 +291,7 @@ def get_group(connection: Connection, group: str) -> GroupDetail:
 @contextmanager
 def _asking(cluster: Cluster) -> Iterator[tuple[AdminClient, Any]]:
     try:
-        reaching.check_reached(servers_of(str(cluster.properties["bootstrap.servers"]))[:MOST_SERVERS], Clock(LOOK_S))
+        check_reached(cluster.properties, Clock(LOOK_S))
         with kafka.cluster(cluster.properties) as asked:
             yield asked
     except Failed as failed:

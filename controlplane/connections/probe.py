@@ -82,6 +82,23 @@ def _cluster(steps: Steps, properties: Mapping[str, Value], topic: str) -> str:
     return remark + _as_client(steps, properties, config, topic)
 
 
+def check_reached(properties: Mapping[str, Value], clock: Clock) -> None:
+    """Raise ``Failed`` when none of the servers speaks as is expected, before any login.
+
+    A client would be asked for seconds, and not say why.
+    """
+    steps, config = Steps(clock), config_of(properties)
+    failure: Failed | None = None
+    for host, port in servers_of(config["bootstrap.servers"])[:MOST_SERVERS]:
+        try:
+            _server(steps, host, port, config)
+            return
+        except Failed as failed:
+            failure = failure or failed
+    if failure is not None:
+        raise failure
+
+
 def config_of(properties: Mapping[str, Value]) -> dict[str, Any]:
     """A client's configuration. Raises ``Failed``."""
     try:

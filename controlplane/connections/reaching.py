@@ -82,19 +82,6 @@ def secured(line: socket.socket, host: str, config: Mapping[str, str], clock: Cl
         raise _no_tls(address, clock, str(error)) from None
 
 
-def check_reached(servers: list[tuple[str, int]], clock: Clock) -> None:
-    """Raise ``Failed`` when none of them takes a connection: a client would be asked for seconds, and not say why."""
-    failure: Failed | None = None
-    for host, port in servers:
-        try:
-            ended(connected(host, resolved(host, port, clock), port, clock))
-            return
-        except Failed as failed:
-            failure = failure or failed
-    if failure is not None:
-        raise failure
-
-
 def alerted(error: ssl.SSLError, config: Mapping[str, str]) -> Failed:
     """What an alert means that comes after the handshake, as servers of TLS 1.3 send it."""
     return _alert(error, config)

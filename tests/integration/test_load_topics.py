@@ -6,6 +6,7 @@ import html
 import re
 import uuid
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.test import Client
@@ -78,3 +79,16 @@ def test_a_team_that_takes_connections_by_name_alone_is_told_no_topics_of_own_se
     told = pages.get(f"/load/{draft.pk}/topic/").content.decode()
     assert "takes connections by their names only" in told
     assert "data-topic" not in told
+
+
+def test_what_is_wrong_with_the_servers_is_named_before_a_login(
+    pages: Client, clients: dict[str, Client], house: House
+) -> None:
+    kafka, other = house.kafka.bootstrap, urlsplit(house.url).netloc
+    for properties, told in (
+        ({"bootstrap.servers": kafka, "security.protocol": "SSL"}, "Set security.protocol to PLAINTEXT"),
+        ({"bootstrap.servers": other}, "is a web server. Check host and port"),
+    ):
+        draft = begin(clients["owner"], properties)
+        assert told in pages.get(f"/load/{draft.pk}/topic/").content.decode()
+        draft.delete()
