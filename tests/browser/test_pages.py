@@ -105,16 +105,16 @@ def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
 ) -> None:
     many = Datasource.objects.create(name="many", team=site.alpha)
     minute = timedelta(minutes=1)
-    Segment.objects.bulk_create(make_segment(many, DAY + minute * n, minute, 0, 3) for n in range(6000))
+    Segment.objects.bulk_create(make_segment(many, DAY + minute * n, minute, 0, 3) for n in range(3600))
     sum_intervals(many)
     owner.goto(f"{live_server.url}/datasources/many/")
     whole = drawn(owner)
     assert whole.bars < 1000
-    assert (whole.intervals, whole.rows) == (6000, 18_000)
+    assert (whole.intervals, whole.rows) == (3600, 10_800)
     owner.get_by_role("button", name="Zoom in").click()
     near = changed(owner, whole)
     assert near.bars == near.intervals
-    assert 2900 < near.intervals < 3100
+    assert 1750 < near.intervals < 1900
 
 
 def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_server: LiveServer) -> None:
