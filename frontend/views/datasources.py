@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -159,6 +160,8 @@ def totals(request: PageRequest, name: str) -> HttpResponse:
 
 def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
     alarms = list(list_events(request.user, datasource).filter(alarm=True, acknowledged_at=None)[:ALARMS_SHOWN])
+    window = urlencode({name: request.GET[name] for name in ("from", "to") if request.GET.get(name)})
+    table_url = reverse("frontend:datasource-intervals", args=[datasource.name])
     return {
         **frame(request, datasource, "overview"),
         **_totals(datasource),
@@ -169,7 +172,7 @@ def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
         "tasks": list_tasks(request.user, datasource=datasource.name)[:TASKS_SHOWN],
         "timeline_url": reverse("frontend:datasource-timeline", args=[datasource.name]),
         "segments_url": reverse("frontend:datasource-segments", args=[datasource.name]),
-        "table_url": reverse("frontend:datasource-intervals", args=[datasource.name]),
+        "table_url": f"{table_url}?{window}" if window else table_url,
     }
 
 

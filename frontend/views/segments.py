@@ -33,6 +33,8 @@ from frontend.tables import Column, Shape, Table
 from frontend.views.common import PageRequest, asked_time, page
 from frontend.views.datasources import frame
 
+Window = tuple[datetime | None, datetime | None]  # None where it has no bound
+
 INTERVALS_PER_PAGE = 100
 MOST_SORTED = 20_000  # what has no index takes a fraction of a second
 LIST = Shape(
@@ -80,7 +82,7 @@ def timeline(request: PageRequest, name: str) -> HttpResponse:
     """The bars between ``from`` and ``to`` for a drawing ``width`` pixels wide; times in ms since 1970."""
     datasource = get_datasource(request.user, name)
     try:
-        start, end = asked_time(request, "from"), asked_time(request, "to")
+        start, end = _asked_window(request)
         width = min(max(int(request.GET.get("width", "1000")), NARROWEST), WIDEST)
         timeline = segment_timeline(datasource, start=start, end=end, width=width, ongoing=ongoing(datasource))
         found = layers(datasource, _asked_layers(request), start=start, end=end)
@@ -126,17 +128,20 @@ class IntervalLine:
 
 @page
 def intervals(request: PageRequest, name: str) -> HttpResponse:
-    """The timeline as a table, with the layers that stand in the address."""
+    """The timeline between ``from`` and ``to`` as a table, with the layers that stand in the address."""
     datasource = get_datasource(request.user, name)
-    timeline = segment_timeline(datasource, ongoing=ongoing(datasource))
+    start, end = _asked_window(request)
+    timeline = segment_timeline(datasource, start=start, end=end, ongoing=ongoing(datasource))
     asked = [layer for layer in LAYERS if layer in _asked_layers(request)]
     table = _intervals_table(timeline, asked).asked(request.GET)
     rows = numbered_page(table.arranged(timeline.bars), request.GET.get("page"), INTERVALS_PER_PAGE)
     context = {
-        **frame(request, datasource, "intervals"),
+        **frame(request, datasource, "intervals", **_window(start, end)),
         "page": rows,
-        "lines": _interval_lines(datasource, list(rows), asked, timeline.gaps),
+        "lines": _interval_lines(datasource, list(rows), asked, timeline.gaps, (start, end)),
         "timeline": timeline,
+        "start": start,
+        "end": end,
         "layers": [(layer, LAYER_LABELS[layer], layer in asked) for layer in LAYERS],
         "table": table,
     }
@@ -151,22 +156,26 @@ def _intervals_table(timeline: Timeline, asked: list[str]) -> Shape:
     return shape if timeline.merged else shape.without("intervals")
 
 
-def _interval_lines(datasource: Datasource, bars: list[Bar], asked: list[str], gaps: list[Gap]) -> list[IntervalLine]:
+def _interval_lines(
+    datasource: Datasource, bars: list[Bar], asked: list[str], gaps: list[Gap], window: Window
+) -> list[IntervalLine]:
     before = {gap.end: gap for gap in gaps}
     if not bars or not asked:
         return [IntervalLine(bar, [], before.get(bar.start)) for bar in bars]
-    window = {"start": min(bar.start for bar in bars), "end": max(bar.end for bar in bars)}
-    found = layers(datasource, asked, **window)
+    found = layers(datasource, asked, start=min(bar.start for bar in bars), end=max(bar.end for bar in bars))
     return [
-        IntervalLine(bar, [(layer.name, _within(layer, bar)) for layer in found], before.get(bar.start)) for bar in bars
+        IntervalLine(bar, [(layer.name, _within(layer, bar, window)) for layer in found], before.get(bar.start))
+        for bar in bars
     ]
 
 
-def _within(layer: Layer, bar: Bar) -> int | None:
-    """How many segments a layer has of a bar, which may be of several intervals."""
+def _within(layer: Layer, bar: Bar, window: Window) -> int | None:
+    """How many segments a layer has of a bar, which may be of several intervals; both are cut to the window."""
     if layer.too_many:
         return None
-    return sum(mark.segments for mark in layer.marks if mark.start >= bar.start and mark.end <= bar.end)
+    low, high = window
+    starts_in = (m for m in layer.marks if (m.start if low is None else max(m.start, low)) >= bar.start)
+    return sum(m.segments for m in starts_in if (m.end if high is None else min(m.end, high)) <= bar.end)
 
 
 @page
@@ -203,9 +212,17 @@ def _table(request: PageRequest, segments: int) -> Table:
     return LIST.asked({})
 
 
-def _asked_interval(request: PageRequest) -> tuple[datetime | None, datetime | None]:
+def _asked_interval(request: PageRequest) -> Window:
+    try:
+        return _asked_window(request)
+    except InvalidInput as error:
+        messages.warning(request, f"All segments are shown: {error.detail}")
+        return None, None
+
+
+def _asked_window(request: PageRequest) -> Window:
+    """``from`` and ``to`` of the address. Raises ``InvalidInput`` for one that is no time."""
     try:
         return asked_time(request, "from"), asked_time(request, "to")
     except ValueError as error:
-        messages.warning(request, f"All segments are shown: {error}.")
-        return None, None
+        raise InvalidInput(f"{error}.") from None

@@ -208,6 +208,14 @@ def test_many_intervals_come_merged_with_no_row_lost(viewer: Client, cast: Cast)
     assert sum(bar[2] for bar in answer["bars"]) == answer["rows"] == 7 + sum(range(6000))
     assert sum(bar[5] for bar in answer["bars"]) == 6000
     assert "neighbours are added up" in parsed(viewer.get("/datasources/minutes/intervals/")).one("main").text
+    hours = {"from": "2013-01-02T01:00:00Z", "to": "2013-01-02T03:00:00Z"}
+    page = parsed(viewer.get("/datasources/minutes/intervals/", hours))
+    assert "neighbours are added up" not in page.one("main").text
+    assert [r[2] for r in rows_of(page)] == [str(n) for n in range(179, 79, -1)]
+    pages = page.one("nav", aria_label="Pages")
+    following = pages.all("a", rel="next")[0].attributes["href"]
+    rest = rows_of(parsed(viewer.get(f"/datasources/minutes/intervals/{following}")))
+    assert [r[2] for r in rest] == [str(n) for n in range(79, 59, -1)]
 
 
 def test_the_intervals_as_a_table_are_the_same(viewer: Client) -> None:

@@ -53,6 +53,11 @@ def test_every_page_has_a_rest_address_that_answers(cast: Cast, role: str) -> No
             "/api/v1/datasources/flights/segments/?from=2013-01-01T00%3A00%3A00%2B00%3A00"
             "&to=2013-01-02T00%3A00%3A00%2B00%3A00",
         ),
+        (
+            "/datasources/flights/intervals/?from=2013-01-01T00:00&to=2013-01-02T00:00",
+            "/api/v1/datasources/flights/timeline/?from=2013-01-01T00%3A00%3A00%2B00%3A00"
+            "&to=2013-01-02T00%3A00%3A00%2B00%3A00",
+        ),
         ("/supervisors/flights/lag/", "/api/v1/supervisors/flights/lag/series/"),
         (
             "/records/?topic=flights-topic&partition=0&offset=100",

@@ -6,12 +6,17 @@ export function askedWindow() {
 }
 
 export function keepWindow(shown) {
-  const address = new URL(window.location.href);
-  for (const [name, time] of [["from", shown?.start], ["to", shown?.end]]) {
-    if (time === undefined) address.searchParams.delete(name);
+  window.history.replaceState(window.history.state, "", withWindow(window.location.href, shown));
+}
+
+// An address with the window, in whole milliseconds that cover it; without any for the whole.
+export function withWindow(href, shown) {
+  const address = new URL(href);
+  for (const [name, time] of [["from", shown && Math.floor(shown.start)], ["to", shown && Math.ceil(shown.end)]]) {
+    if (time === null) address.searchParams.delete(name);
     else address.searchParams.set(name, new Date(time).toISOString());
   }
-  window.history.replaceState(window.history.state, "", address);
+  return address;
 }
 
 // So do the layers that are switched on.

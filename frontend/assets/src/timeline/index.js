@@ -1,6 +1,6 @@
 // Brings a [data-timeline] section to life: what is drawn follows the window, finer data is fetched when a zoom ends.
 import { TimelineChart } from "./chart.js";
-import { askedWindow, keepWindow } from "./address.js";
+import { askedWindow, keepWindow, withWindow } from "./address.js";
 import { domain, fetchTimeline } from "./data.js";
 import * as format from "./format.js";
 import { Layers } from "./layers.js";
@@ -24,6 +24,7 @@ class Timeline {
     this.surface = section.querySelector("[data-timeline-chart]");
     this.status = section.querySelector("[data-timeline-status]");
     this.layerStatus = section.querySelector("[data-timeline-layers]");
+    this.table = section.querySelector("[data-timeline-table]");
     this.legend = [...section.querySelectorAll("[data-timeline-state]")];
     this.announcer = section.querySelector("[data-timeline-announce]");
     this.chart = new TimelineChart(this.surface.querySelector("[data-timeline-canvas]"));
@@ -68,6 +69,11 @@ class Timeline {
     return Math.abs(start - this.#whole.domain.start) <= tolerance && Math.abs(end - this.#whole.domain.end) <= tolerance;
   }
 
+  // The window that is shown; null for the whole.
+  get #zoomed() {
+    return this.#isWhole ? null : this.chart.window;
+  }
+
   async #fetch(what, range = {}) {
     this.#pending[what]?.abort();
     this.#pending[what] = new AbortController();
@@ -86,7 +92,7 @@ class Timeline {
   }
 
   async #loadWhole() {
-    const kept = this.#isWhole ? null : this.chart.window;
+    const kept = this.#zoomed;
     const answer = await this.#fetch("whole");
     // Drawing the same again would only take the pointer's bar away.
     const content = answer && JSON.stringify([answer.bars, answer.gaps, answer.layers]);
@@ -108,7 +114,7 @@ class Timeline {
 
   async #loadWindow() {
     if (!this.#whole?.domain) return;
-    keepWindow(this.#isWhole ? null : this.chart.window);
+    keepWindow(this.#zoomed);
     if (this.#isWhole) {
       this.#show(this.#whole);
       return;
@@ -128,6 +134,7 @@ class Timeline {
     this.chart.setLines(bars, gaps, layers, this.layers.heat);
     this.#draw(bars);
     this.#explain(statesTold(bars, gaps));
+    this.table.href = withWindow(this.table.href, this.#zoomed);
     const total = (key) => bars.reduce((sum, bar) => sum + bar[key], 0);
     const { start, end } = this.#isWhole && bars.length ? { start: bars[0].start, end: bars.at(-1).end } : this.chart.window;
     const intervals = total("intervals");
