@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.common.errors import Conflict
 from controlplane.common.problems import invalid_spec
 from controlplane.connections.admission import Fault, Place, check_complete, faults_of, raise_any
 from controlplane.connections.models import Connection
@@ -58,13 +58,13 @@ def admit(document: Any, team: Team | None, io_config: IOConfig, *, asks_kafka: 
     return found
 
 
-def own_properties(team: Team, written: Mapping[str, Any]) -> dict[str, Value]:
-    """What ``consumerProperties``, secrets included, connect with before there is a spec; not yet resolved.
+def own_properties(team: Team, document: Document) -> dict[str, Value]:
+    """What a draft's ``consumerProperties``, secrets included, connect with before it is a spec; not yet resolved.
 
     Raises ``InvalidInput`` with every fault: the team may take connections by name only.
     """
-    if not own_properties_allowed(team):
-        raise InvalidInput(_BY_NAME.format(team=team.name))
+    check_own_allowed(team, document)
+    written = document["spec"]["ioConfig"]["consumerProperties"]
     of_reading = {name for name, known in PROPERTIES.items() if known.no_effect}
     of_cluster = {name: value for name, value in written.items() if name not in of_reading}
     try:
@@ -74,6 +74,12 @@ def own_properties(team: Team, written: Mapping[str, Any]) -> dict[str, Value]:
     raise_any({}, faults_of(properties, JsonInputFormat(type="json")))
     check_complete({}, properties)
     return properties
+
+
+def check_own_allowed(team: Team, document: Document) -> None:
+    """Raise ``InvalidInput`` if the team's specs may not say themselves what they connect to."""
+    if not own_properties_allowed(team):
+        raise_any(document, [(("consumerProperties",), _BY_NAME.format(team=team.name))])
 
 
 def _unnamed(team: Team | None, io_config: IOConfig, asks_kafka: bool) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.connections.browsing import Cluster
-from controlplane.connections.named import own_properties
+from controlplane.connections.named import check_own_allowed, own_properties
 from controlplane.connections.selectors import get_cluster
 from controlplane.connections.topic_size import TopicSize, size_of
 from controlplane.datasources.sampling import check_masks, take_sample
@@ -33,11 +33,19 @@ def cluster_of(user: User, draft: Draft) -> Cluster | None:
     name = value_at(draft.document, ("spec", "ioConfig", "connection"))
     if name:
         return Cluster.of(get_cluster(user, draft.team.name, name))
-    own = submitted(draft)["spec"]["ioConfig"].get("consumerProperties")
+    document = submitted(draft)
+    own = document["spec"]["ioConfig"].get("consumerProperties")
     if not own:
         return None
     require(user, Action.OPERATE, draft.team)
-    return Cluster(str(own.get("bootstrap.servers", "")), own_properties(draft.team, own), f"draft:{draft.pk}")
+    return Cluster(str(own.get("bootstrap.servers", "")), own_properties(draft.team, document), f"draft:{draft.pk}")
+
+
+def check_connects(draft: Draft) -> None:
+    """Raise ``InvalidInput`` if it says itself what it connects to, and its team takes connections by name only."""
+    io_config = draft.document["spec"]["ioConfig"]
+    if io_config.get("consumerProperties") and not io_config.get("connection"):
+        check_own_allowed(draft.team, draft.document)
 
 
 def read_records(user: User, draft: Draft) -> Sample:

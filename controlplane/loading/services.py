@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.connections.secrets import SecretsLost, seal, unseal
+from controlplane.connections.selectors import own_properties_allowed
 from controlplane.loading import samples
 from controlplane.loading.documents import Document, apart, kept_secrets, nested, value_at, whole
 from controlplane.loading.models import Draft
@@ -33,10 +34,10 @@ _READ_FROM = (
 
 def begin_draft(*, user: User, team_name: str | None = None, document: Any = None) -> Draft:
     """A new spec's draft, of a team of which the user is an operator. Raises ``InvalidInput``, ``NotAllowed``."""
-    team = _team_of(user, team_name)
+    team = team_of_draft(user, team_name)
     _check_room(user)
     draft = Draft(owner=user, team=team)
-    _write(draft, nested(beginning() if document is None else document))
+    _write(draft, nested(beginning(team) if document is None else document))
     draft.save()
     return draft
 
@@ -158,9 +159,10 @@ def drop_old_drafts() -> int:
     return Draft.objects.filter(updated_at__lt=timezone.now() - KEPT_FOR).delete()[0]
 
 
-def beginning() -> Document:
-    """What a new draft begins with."""
-    servers = {"bootstrap.servers": settings.DEFAULT_BOOTSTRAP} if settings.DEFAULT_BOOTSTRAP else {}
+def beginning(team: Team) -> Document:
+    """What a new draft begins with; without servers where the team takes connections by name only."""
+    known = settings.DEFAULT_BOOTSTRAP and own_properties_allowed(team)
+    servers = {"bootstrap.servers": settings.DEFAULT_BOOTSTRAP} if known else {}
     return {
         "type": "kafka",
         "spec": {
@@ -173,7 +175,11 @@ def beginning() -> Document:
     }
 
 
-def _team_of(user: User, name: str | None) -> Team:
+def team_of_draft(user: User, name: str | None = None) -> Team:
+    """The one named, else one of which the user is an admin, else an operator.
+
+    Raises ``InvalidInput``, ``NotAllowed``.
+    """
     teams = teams_of(user)
     if name:
         named = teams.filter(name=name).first()

@@ -54,11 +54,22 @@ class ConnectionForm(StepForm):
         help_text="Such as security.protocol and sasl.mechanism. Passwords are sealed, and never shown again.",
     )
 
-    def __init__(self, data: Any, document: Document, names: Iterable[str] = ()) -> None:
+    def __init__(self, data: Any, document: Document, names: Iterable[str] = (), by_name: str = "") -> None:
+        """``names``: of the connections. ``by_name``: the team, if it takes connections by their names only."""
         super().__init__(data, document)
-        choices = [("", "None: say below which servers"), *((name, name) for name in names)]
-        self.fields["connection"].choices = choices  # type: ignore[attr-defined]
+        self.by_name = by_name
+        none = "Choose one" if by_name else "None: say below which servers"
+        self.fields["connection"].choices = [("", none), *((name, name) for name in names)]  # type: ignore[attr-defined]
         offer(self.fields["connection"], self.initial["connection"])
+        if by_name:
+            self._only_names()
+
+    def _only_names(self) -> None:
+        told = f"Team {self.by_name} takes connections by their names only: its specs say no servers of their own."
+        self.fields["connection"].help_text = told
+        del self.fields["servers"]
+        if not self.initial["properties"]:  # what a draft has beside its servers may be changed, or taken out
+            del self.fields["properties"]
 
     def shown(self, document: Document) -> dict[str, Any]:
         properties = dict(value_at(document, (*IO, "consumerProperties")) or {})
@@ -74,7 +85,10 @@ class ConnectionForm(StepForm):
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
-        if not data.get("connection") and not data.get("servers"):
+        if self.by_name and not data.get("connection"):
+            told = f"spec.ioConfig.connection: team {self.by_name} takes connections by their names only. Choose one."
+            self.add_error("connection", told)
+        elif not data.get("connection") and not data.get("servers"):
             self.add_error("servers", "Choose a connection, or say which servers to ask.")
         return data
 
@@ -82,7 +96,7 @@ class ConnectionForm(StepForm):
         data = self.cleaned_data
         own = {} if data["connection"] else {"bootstrap.servers": data["servers"].strip()}
         document = put(self.document, (*IO, "connection"), data["connection"] or None)
-        return put(document, (*IO, "consumerProperties"), {**data["properties"], **own} or None)
+        return put(document, (*IO, "consumerProperties"), {**data.get("properties", {}), **own} or None)
 
 
 class TopicForm(StepForm):

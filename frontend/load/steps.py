@@ -41,6 +41,12 @@ class Step:
     look: Look  # what its page shows beside the form; it may raise what the sampler raises
 
 
+def _connection(user: User, draft: Draft, query: Query) -> dict[str, Any]:
+    """Nothing; or what is wrong with servers of its own."""
+    looking.check_connects(draft)
+    return {}
+
+
 def _nothing(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     return {}
 
@@ -115,7 +121,7 @@ def _shortened(preview: Preview, answer: SampleAnswer) -> Preview:
 
 
 STEPS = (
-    Step("connection", "Connection", ConnectionForm, _nothing),
+    Step("connection", "Connection", ConnectionForm, _connection),
     Step("topic", "Topic", TopicForm, _records),
     Step("parse", "Parse", ParseForm, _formats),
     Step("time", "Time", TimeForm, _times),

@@ -16,13 +16,14 @@ from controlplane.common.specdiff import spec_diff
 from controlplane.common.specjson import spec_text
 from controlplane.common.strictjson import strict_json
 from controlplane.connections.secrets import SecretsLost, unseal
-from controlplane.connections.selectors import list_connections
+from controlplane.connections.selectors import list_connections, own_properties_allowed
 from controlplane.loading import samples, services
 from controlplane.loading.documents import Document, put, value_at
 from controlplane.loading.models import Draft
 from controlplane.loading.selectors import drafts_of, get_draft, names_anothers
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
+from controlplane.teams.models import Team
 from frontend.forms import SpecForm
 from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm
 from frontend.load.parse_form import ParseForm
@@ -78,7 +79,8 @@ def _begun(request: PageRequest) -> HttpResponse:
         if supervisor:
             draft = services.begin_change(user=request.user, supervisor=get_supervisor(request.user, supervisor))
             return redirect("frontend:load-step", draft.pk, "review")
-        draft = services.begin_draft(user=request.user, document=_beginning(request))
+        team = services.team_of_draft(request.user)
+        draft = services.begin_draft(user=request.user, team_name=team.name, document=_beginning(request, team))
         document = _of_its_own(request, draft, draft.document)
         draft = services.change_draft(user=request.user, draft=draft, document=document)
     except InvalidInput as error:
@@ -88,8 +90,8 @@ def _begun(request: PageRequest) -> HttpResponse:
     return redirect("frontend:load-step", draft.pk, "topic" if known else "connection")
 
 
-def _beginning(request: PageRequest) -> dict[str, Any]:
-    document = services.beginning()
+def _beginning(request: PageRequest, team: Team) -> dict[str, Any]:
+    document = services.beginning(team)
     topic, servers, connection = (request.POST.get(name, "").strip() for name in ("topic", "servers", "connection"))
     if topic:
         document = put(put(document, (*IO, "topic"), topic), (*SCHEMA, "dataSource"), topic.lstrip("._-") or None)
@@ -150,7 +152,9 @@ def _form(request: PageRequest, draft: Draft, chosen: Step, data: Any, nested: A
     """The step's form, with what it offers."""
     if chosen.form is ConnectionForm:
         connections = list_connections(request.user, kind=Kind.KAFKA, team=draft.team.name)
-        return ConnectionForm(data, draft.document, connections.values_list("name", flat=True))
+        names = connections.values_list("name", flat=True)
+        by_name = "" if own_properties_allowed(draft.team) else draft.team.name
+        return ConnectionForm(data, draft.document, names, by_name)
     if chosen.form is ParseForm:
         return ParseForm(data, draft.document, nested)
     if chosen.form is TransformForm:
