@@ -9,6 +9,11 @@ from controlplane.teams.permissions import Action, require, role_in, team_for_ne
 from controlplane.teams.services import lock_team
 
 
+def needed_for(datasource: Datasource | None, action: Action) -> Action:
+    """What a spec for it takes that needs ``action`` itself: one that is new or deleted is made by an admin alone."""
+    return Action.ADMINISTER if datasource is None or datasource.deleted_at is not None else action
+
+
 def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, action: Action) -> Datasource:
     """The datasource a spec names, made when it is new or deleted (that needs the role admin). Call in a transaction.
 
@@ -26,9 +31,8 @@ def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, ac
         raise Conflict(f"The datasource name {name!r} is taken; choose another.")
     if team_name and team_name != datasource.team.name:
         raise Conflict(f"The datasource {name!r} belongs to team {datasource.team.name!r}, not {team_name!r}.")
-    require(user, action, datasource.team)
+    require(user, needed_for(datasource, action), datasource.team)
     if datasource.deleted_at is not None:
-        require(user, Action.ADMINISTER, datasource.team)
         if datasource.clearing:
             raise Conflict(f"The datasource {name!r} is still being deleted; try again in a minute.")
         datasource.deleted_at, datasource.deleted_by = None, ""

@@ -9,10 +9,11 @@ from django.db.models import QuerySet
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.datasources.models import Datasource
+from controlplane.datasources.services import needed_for
 from controlplane.loading.documents import Document, value_at
 from controlplane.loading.models import Draft
 from controlplane.teams.models import Team, User
-from controlplane.teams.permissions import Action, require, visible
+from controlplane.teams.permissions import Action, may, require, visible
 
 
 def drafts_of(user: User) -> QuerySet[Draft]:
@@ -25,6 +26,14 @@ def names_anothers(user: User, team: Team, document: Document) -> bool:
     name = value_at(document, ("spec", "dataSchema", "dataSource"))
     others = Datasource.objects.visible_to(user).exclude(team=team)
     return isinstance(name, str) and storable(name) and others.filter(name=name).exists()
+
+
+def may_submit(user: User, draft: Draft, *, as_task: bool) -> bool:
+    """Whether the user's role is enough to submit it: as the services will find."""
+    name = value_at(draft.document, ("spec", "dataSchema", "dataSource"))
+    known = isinstance(name, str) and storable(name)
+    datasource = Datasource.objects.visible_to(user).filter(name=name).first() if known else None
+    return may(user, needed_for(datasource, Action.OPERATE if as_task else Action.ADMINISTER), draft.team)
 
 
 def get_draft(user: User, draft_id: uuid.UUID) -> Draft:

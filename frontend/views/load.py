@@ -20,7 +20,7 @@ from controlplane.connections.selectors import list_connections, own_properties_
 from controlplane.loading import samples, services
 from controlplane.loading.documents import Document, put, value_at
 from controlplane.loading.models import Draft
-from controlplane.loading.selectors import drafts_of, get_draft, names_anothers
+from controlplane.loading.selectors import drafts_of, get_draft, may_submit, names_anothers
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.teams.models import Team
@@ -249,7 +249,13 @@ def _review_context(
     faults = [{"pointer": f.pointer, "message": f.message} for f in problem.errors] if problem else []
     spec = spec or SpecForm(None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
     spec.fields.pop("team", None)  # the draft has its team
-    return {"spec_form": spec, "faults": faults, "diff": _diff(draft)}
+    return {
+        "spec_form": spec,
+        "faults": faults,
+        "diff": _diff(draft),
+        "may_supervise": may_submit(request.user, draft, as_task=False),
+        "may_run": draft.supervisor is None and may_submit(request.user, draft, as_task=True),
+    }
 
 
 def _parts(request: PageRequest, draft: Draft, found: dict[str, Any]) -> list[Part]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
 from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
-from tests.integration.test_load import NOON_MS, begin, document, with_records
+from tests.integration.test_load import NOON_MS, begin, document, flights, with_records
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
 
@@ -85,3 +89,39 @@ def test_the_review_says_how_many_came_within_which_time(
     samples.keep(draft, SampleAnswer.model_construct(kept=[one], arrived=arrived))
     page = parsed(pages.get(f"/load/{draft.pk}/review/"))
     assert [dl.all("dd")[0].text for dl in page.all("dl") if "Came in" in dl.text] == [told]
+
+
+SUBMITS = {"supervisor", "task"}
+OPERATORS = [
+    ("orders", False, set(), "Admins of team alpha may submit it"),
+    ("flights", False, {"task"}, "Admins of team alpha may submit a supervisor"),
+    ("flights", True, set(), "Admins of team alpha may submit it"),
+]
+
+
+@pytest.mark.parametrize(("datasource", "deleted", "offered", "told"), OPERATORS)
+def test_an_operator_is_offered_what_the_services_let_an_operator_do(
+    cast: Cast, owner: Client, datasource: str, deleted: bool, offered: set[str], told: str
+) -> None:
+    if deleted:
+        Datasource.objects.filter(name=datasource).update(deleted_at=timezone.now())
+    written = document(inputFormat={"type": "json"})
+    written["spec"]["dataSchema"] = {"dataSource": datasource, "timestampSpec": {"column": "placed_at"}}
+    draft = with_records(begin(owner, {"document": written}))
+    operator = browsing_as(cast, "operator")
+    place = f"/load/{draft.pk}/review/"
+    page = parsed(operator.get(place))
+    assert {b.attributes["value"] for b in page.all("button", name="go")} & SUBMITS == offered
+    assert told in page.one("p", data_needs="admin").text
+    for go in sorted(SUBMITS):  # what is submitted as a task is a draft no more
+        refused = operator.post(place, {"document": json.dumps(written), "go": go}).status_code == 403
+        assert refused == (go not in offered), go
+
+
+def test_an_admin_is_offered_both_and_an_operator_no_change(cast: Cast, pages: Client, owner: Client) -> None:
+    page = parsed(pages.get(f"/load/{with_records(begin(owner)).pk}/review/"))
+    assert {b.attributes["value"] for b in page.all("button", name="go")} >= SUBMITS
+    assert not page.all("p", data_needs="admin")
+    page = parsed(browsing_as(cast, "operator").get(f"/load/{flights(owner).pk}/review/"))
+    assert not {b.attributes["value"] for b in page.all("button", name="go")} & SUBMITS
+    assert "Admins of team alpha may submit the change" in page.one("p", data_needs="admin").text
