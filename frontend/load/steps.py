@@ -39,6 +39,7 @@ class Step:
     label: str
     form: type[StepForm]
     look: Look  # what its page shows beside the form; it may raise what the sampler raises
+    places: tuple[str, ...]  # what its form has of the spec, as JSON pointers
 
 
 def _connection(user: User, draft: Draft, query: Query) -> dict[str, Any]:
@@ -120,15 +121,23 @@ def _shortened(preview: Preview, answer: SampleAnswer) -> Preview:
     return replace(preview, lines=[*bad[:MOST_LINES], *fine[:MOST_LINES]], rollup=rollup)
 
 
+def _io(*names: str) -> tuple[str, ...]:
+    return tuple(f"/spec/ioConfig/{name}" for name in names)
+
+
+def _schema(*names: str) -> tuple[str, ...]:
+    return tuple(f"/spec/dataSchema/{name}" for name in names)
+
+
 STEPS = (
-    Step("connection", "Connection", ConnectionForm, _connection),
-    Step("topic", "Topic", TopicForm, _records),
-    Step("parse", "Parse", ParseForm, _formats),
-    Step("time", "Time", TimeForm, _times),
-    Step("transform", "Filter, transform", TransformForm, _rows),
-    Step("schema", "Columns", SchemaForm, _rows),
-    Step("reading", "Reading", ReadingForm, _nothing),
-    Step("review", "Review", ReviewForm, _review),
+    Step("connection", "Connection", ConnectionForm, _connection, _io("connection", "consumerProperties")),
+    Step("topic", "Topic", TopicForm, _records, _io("topic")),
+    Step("parse", "Parse", ParseForm, _formats, _io("inputFormat")),
+    Step("time", "Time", TimeForm, _times, _schema("timestampSpec", "granularitySpec/segmentGranularity")),
+    Step("transform", "Filter, transform", TransformForm, _rows, _schema("transformSpec")),
+    Step("schema", "Columns", SchemaForm, _rows, _schema("dimensionsSpec", "metricsSpec", "granularitySpec")),
+    Step("reading", "Reading", ReadingForm, _nothing, _io("groupId", "useEarliestOffset", "taskCount")),
+    Step("review", "Review", ReviewForm, _review, _schema("dataSource")),
 )
 BY_NAME = {step.name: step for step in STEPS}
 

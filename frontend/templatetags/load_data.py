@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from django import template
 from pydantic import BaseModel
@@ -28,6 +29,23 @@ def guess(value: BaseModel) -> str:
 def topic_guess(name: str) -> str:
     """What the button of a topic sends."""
     return json_module.dumps({"topic": name})
+
+
+class Placed(Protocol):
+    """A step of the wizard."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def places(self) -> tuple[str, ...]: ...
+
+
+@register.filter
+def step_label(steps: Iterable[Placed], pointer: str) -> str:
+    """The step that has what a fault points to, by its narrowest place; empty where the JSON alone has it."""
+    found = [(len(p), s.label) for s in steps for p in s.places if f"{pointer}/".startswith(f"{p}/")]
+    return max(found)[1] if found else ""
 
 
 @register.filter

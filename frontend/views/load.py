@@ -212,6 +212,7 @@ def _shown(
 ) -> HttpResponse:
     found = looked(chosen, request.user, draft, request.GET)
     form = form or _form(request, draft, chosen, None, found.get("nested"))
+    review = reverse("frontend:load-step", args=[draft.pk, "review"])
     context: dict[str, Any] = {
         "draft": draft,
         "title": _title(draft),
@@ -225,6 +226,7 @@ def _shown(
         "after": next_of(chosen),
         "form": form,
         "problem": problem,
+        "editor": "#id_document" if chosen.name == "review" else f"{review}#json-title",
         "kept_secrets": _secret_names(draft),
         "asked": [],
         **found,

@@ -10,6 +10,8 @@ from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
+from frontend.load.steps import STEPS
+from frontend.templatetags.load_data import step_label
 from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
 from tests.integration.test_load import NOON_MS, begin, document, flights, with_records
 from tests.support.django_cast import Cast, browsing_as
@@ -89,6 +91,42 @@ def test_the_review_says_how_many_came_within_which_time(
     samples.keep(draft, SampleAnswer.model_construct(kept=[one], arrived=arrived))
     page = parsed(pages.get(f"/load/{draft.pk}/review/"))
     assert [dl.all("dd")[0].text for dl in page.all("dl") if "Came in" in dl.text] == [told]
+
+
+def test_a_fault_on_a_step_leads_to_the_editor_of_the_review(pages: Client, owner: Client) -> None:
+    written = document(inputFormat={"type": "json"})
+    written["spec"]["dataSchema"]["metricsSpec"] = [{"type": "longSumm", "name": "s", "fieldName": "a"}]
+    draft = with_records(begin(owner, {"document": written}))
+    review = f"/load/{draft.pk}/review/"
+    told = parsed(pages.get(f"/load/{draft.pk}/transform/")).one(id="preview-problem")
+    path = "spec.dataSchema.metricsSpec[0].type"
+    assert [(a.text, a.attributes["href"]) for a in told.all("a")] == [(path, f"{review}#json-title")]
+    assert f"{path} (step Columns): " in told.text
+    page = parsed(pages.get(review))
+    assert page.one(id="json-title").tag == "h2"
+    [link] = page.one(id="look-problem").all("a")
+    assert (link.text, link.attributes["href"]) == (path, "#id_document")
+    assert page.one(id="id_document").attributes["name"] == "document"
+
+
+@pytest.mark.parametrize(
+    ("pointer", "step"),
+    [
+        ("/spec/ioConfig/consumerProperties/bootstrap.servers", "Connection"),
+        ("/spec/ioConfig/topic", "Topic"),
+        ("/spec/ioConfig/inputFormat", "Parse"),
+        ("/spec/dataSchema/timestampSpec/format", "Time"),
+        ("/spec/dataSchema/granularitySpec/segmentGranularity", "Time"),
+        ("/spec/dataSchema/granularitySpec/queryGranularity", "Columns"),
+        ("/spec/dataSchema/transformSpec/filter", "Filter, transform"),
+        ("/spec/ioConfig/taskCount", "Reading"),
+        ("/spec/dataSchema/dataSource", "Review"),
+        ("/spec/tuningConfig", ""),
+        ("", ""),
+    ],
+)
+def test_which_step_a_fault_belongs_to(pointer: str, step: str) -> None:
+    assert step_label(STEPS, pointer) == step
 
 
 SUBMITS = {"supervisor", "task"}
