@@ -80,7 +80,8 @@ class ConnectionForm(StepForm):
     def clean_properties(self) -> dict[str, Any]:
         found = json_object(self.cleaned_data["properties"])
         if "bootstrap.servers" in found:
-            raise forms.ValidationError("Write bootstrap.servers into the field Servers.")
+            own = "Leave bootstrap.servers out: the connection has its own."
+            raise forms.ValidationError(own if self.by_name else "Write bootstrap.servers into the field Servers.")
         return found
 
     def clean(self) -> dict[str, Any]:

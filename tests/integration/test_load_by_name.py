@@ -69,6 +69,9 @@ def test_a_connection_takes_the_place_of_own_servers(pages: Client, owner: Clien
 def test_properties_beside_own_servers_may_be_taken_out(pages: Client, owner: Client) -> None:
     draft = begin(owner, {"document": document(consumerProperties={**SERVERS, "security.protocol": "SSL"})})
     assert list(fields(pages.get(f"/load/{draft.pk}/connection/"))) == ["connection", "properties"]
+    sent = {"connection": "orders-kafka", "properties": '{"bootstrap.servers": "elsewhere:9092"}'}
+    refused = pages.post(f"/load/{draft.pk}/connection/", sent)
+    assert (refused.status_code, "Leave bootstrap.servers out" in refused.content.decode()) == (400, True)
     sent = {"connection": "orders-kafka", "properties": ""}
     assert pages.post(f"/load/{draft.pk}/connection/", sent).status_code == 302
     draft.refresh_from_db()
