@@ -264,7 +264,7 @@ def _parts(request: PageRequest, draft: Draft, found: dict[str, Any]) -> list[Pa
     def made(step: Step) -> StepForm:
         return _form(request, draft, step, None, found.get("nested"))
 
-    return parts_of(draft.document, made, has_records="profiles" in found)
+    return parts_of(draft.document, made, has_records=found.get("profiles") is not None)
 
 
 def _diff(draft: Draft) -> list[Any]:
