@@ -24,7 +24,15 @@ from controlplane.segments.models import QuarantinedRecord, Source
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors.quarantine import Choice, Matching, QuarantineFilter, chosen, ingestable, matching
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.replays import Started, check_fit, file_readers, reader_of, replay, replay_files
+from controlplane.supervisors.replays import (
+    NONE_WAITS,
+    Started,
+    check_fit,
+    file_readers,
+    reader_of,
+    replay,
+    replay_files,
+)
 from controlplane.supervisors.services import submit_supervisor
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.file_replays import FileReader, readers_of
@@ -260,6 +268,8 @@ def _only_reader(datasource: Datasource, choice: Choice) -> FileReader:
         raise Conflict("A spec is for records of files; for those of a topic its supervisor gets it.")
     check_fit(kept, Task.Replay.INGEST, by_ids=choice.ids is not None)
     readers = file_readers(ingestable(kept))
-    if len(readers) != 1:
+    if not readers:
+        raise Conflict(NONE_WAITS)
+    if len(readers) > 1:
         raise Conflict(f"These records were read with {len(readers)} different specs: choose those of one, as by task.")
     return readers[0]

@@ -32,6 +32,7 @@ from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.batch import BatchTaskSpec
 
 MOST_READERS = 5  # specs of files' records: each is a task, and a process
+NONE_WAITS = "None of these records is in quarantine now: they were replayed or purged, or are being replayed."
 _NO_TOPIC = (
     "These records, or some of them, are of files, which have no topic: they can't be produced again. Ingest them; or "
     "mend the file, and submit a batch task that reads it again."
@@ -124,9 +125,7 @@ def _held(
             tasks.append(create_replay(identifier=identifier, **given))
             records += held
     if not tasks:
-        raise Conflict(
-            "None of these records is in quarantine now: they were replayed or purged, or are being replayed."
-        )
+        raise Conflict(NONE_WAITS)
     return Started(tasks, records)
 
 

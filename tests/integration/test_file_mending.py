@@ -129,6 +129,8 @@ def test_over_rest_a_spec_is_for_records_of_one(waiting: tuple[Cast, Task], clie
     assert started.status_code == 202 and started.json()["records"] == GOOD + BAD, started.content
     [name] = started.json()["tasks"]
     assert Task.objects.get(pk=name).spec["spec"]["dataSchema"]["timestampSpec"]["column"] == "at"
+    again = ask(filter={"task": task.pk})
+    assert again.status_code == 409 and "None of these records is in quarantine now" in again.json()["detail"]
 
 
 def test_who_may_not_see_all_columns_brings_no_spec(waiting: tuple[Cast, Task], clients: dict[str, Client]) -> None:
