@@ -55,6 +55,14 @@ def pipeline() -> Iterator[Callable[[], Cursor]]:
         yield lambda: psycopg.Cursor(connection.connection)
 
 
+def clock() -> datetime:
+    """The database's time as it is now, also within a transaction: one clock for all machines."""
+    with cursor() as c:
+        [(now,)] = c.execute("SELECT clock_timestamp()").fetchall()
+    found: datetime = now
+    return found
+
+
 @contextmanager
 def only_one(lock: int) -> Iterator[bool]:
     """True for one caller at a time, by a PostgreSQL advisory lock of this session."""

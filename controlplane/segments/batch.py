@@ -24,7 +24,7 @@ from uuid import UUID
 from django.db.models import F
 from django.utils import timezone
 
-from controlplane.common.database import cursor
+from controlplane.common.database import clock, cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource, append_version
 from controlplane.segments.fence import LockedFence, PublishRefused
@@ -201,6 +201,7 @@ def fence_of_files(fence: int, datasource: Datasource, version: str) -> LockedFe
         topic_id="",
         kind="",
         replay=False,
+        at=clock(),
     )
 
 
@@ -214,7 +215,7 @@ def registered_files(task_id: str, request: BatchPublishRequest | KeptPublishReq
         outcomes={},
         counters=request.counters,
     )
-    return Registration(task_id, NUMBER, as_publish, fence, {}, timezone.now()).register([])
+    return Registration(task_id, NUMBER, as_publish, fence, {}, fence.at).register([])
 
 
 def _overwritten(place: BatchPlace, spans: Sequence[Span]) -> tuple[str, int]:

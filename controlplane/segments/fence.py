@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -65,6 +66,7 @@ class LockedFence:
     topic_id: str
     kind: str
     replay: bool
+    at: datetime  # when it was locked, by the database's clock: the time of what is published (see ``manifest.moment``)
 
     @property
     def progress(self) -> Progress:
@@ -80,7 +82,8 @@ def lock_fence(task_id: str, number: int, epoch: int) -> LockedFence:
 
 # Of task and number; the row is ``fence_of``'s.
 LOCK = """
-    SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at, f.source_id, s.topic, s.topic_id, s.kind, f.replay
+    SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at, f.source_id, s.topic, s.topic_id, s.kind, f.replay,
+        clock_timestamp()
     FROM segments_indexerfence f
     JOIN datasources_datasource d ON d.id = f.datasource_id JOIN segments_source s ON s.id = f.source_id
     WHERE f.task_id = %s AND f.number = %s FOR UPDATE OF f

@@ -7,15 +7,15 @@ files of whole publishes, and the same ones, however long that takes. What is pu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
-from django.utils import timezone
 
+from controlplane.common.database import clock
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource
@@ -23,23 +23,26 @@ from controlplane.segments.models import KilledSegment, Segment
 from controlplane.segments.selectors import list_segments
 from controlplane.teams.models import User
 
-# A publish takes its time just before its transaction begins.
-_BEFORE_IT_BEGINS = timedelta(seconds=1)
 _ADDRESSES_A_CHUNK = 1_000
 _ASK = "from urllib.request import Request, urlopen"
+# Whoever publishes, merges or marks takes a row's lock in one of these tables first, and its time after that, by the
+# database's clock. Who only reads them holds a lock of another kind; so does a vacuum.
 _OLDEST = """
-    SELECT least(now(), min(xact_start)) FROM pg_stat_activity
-    WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
+    SELECT least(statement_timestamp(), min(a.xact_start)) - interval '1 microsecond'
+    FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.relation = ANY('{segments_indexerfence, segments_interval, segments_segment}'::regclass[])
+      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.pid <> pg_backend_pid()
 """
 
 
 def moment() -> datetime:
-    """A time, a second ago mostly, before which every publish has been committed or never will be."""
+    """A time up to which all publishes have come to their end: now, or when the first of those under way began."""
     with connection.cursor() as cursor:
         cursor.execute(_OLDEST)
         [oldest] = cursor.fetchone()
     found: datetime = oldest
-    return found - _BEFORE_IT_BEGINS
+    return found
 
 
 def manifest(
@@ -51,7 +54,7 @@ def manifest(
     ``InvalidInput`` for a moment that is yet to come, and for one whose files are deleted in part.
     """
     require_records(user, datasource, "the addresses of its files, in which all columns are plain,")
-    if as_of > timezone.now():
+    if as_of > clock():
         raise InvalidInput("as_of is yet to come.")
     if start is not None and end is not None and start >= end:
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")

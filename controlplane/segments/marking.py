@@ -20,9 +20,8 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
 
-from controlplane.common.database import Cursor, cursor
+from controlplane.common.database import Cursor, clock, cursor
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Removal, Segment
 
@@ -229,12 +228,11 @@ def _mark_some(datasource: Datasource, chosen: Chosen, places: Sequence[Place], 
         "ids": None if chosen.ids is None else list(chosen.ids),
         "versions": None if chosen.versions is None else list(chosen.versions),
         "without": list(chosen.without),
-        "now": timezone.now(),
         "most": MOST_SEGMENTS,
     }
     with cursor() as c:
         c.execute(_LOCK, values).fetchall()
-        marked = mark(c, values)
+        marked = mark(c, {**values, "now": clock()})
         changed = sorted({(start, end) for start, end, *_ in marked})
         if not changed:
             return Amount()

@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import DatabaseError, transaction
-from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.segments import claims, registering, replaying
@@ -89,7 +88,7 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
         raise PublishRefused(
             Refusal(code="duplicates", detail="Some of these offsets are settled already.", duplicates=duplicates)
         )
-    now = timezone.now()
+    now = fence.at
     batch = registering.Registration(task_id, number, request, fence, keys, now)
     claims.advance(fence, keys, request.progress)
     segment_ids = batch.register(spans(keys, settling))
@@ -116,7 +115,7 @@ def _publish_replay(
     if held.missing:
         detail = "Some of these records are not held by this replay."
         raise PublishRefused(Refusal(code="duplicates", detail=detail, duplicates=held.missing))
-    now = timezone.now()
+    now = fence.at
     held.conclude(task_id, request, now)
     segment_ids = registering.Registration(task_id, number, request, fence, keys, now).register([])
     _keep_faulty(fence, task_id, request, now)

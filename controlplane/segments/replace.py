@@ -16,8 +16,8 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
 
+from controlplane.common.database import clock
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments.fence import PublishRefused
@@ -62,7 +62,7 @@ def replace(place: Place, request: ReplaceRequest) -> list[uuid.UUID]:
         if done is not None:
             return done
         read = _locked_segments(place, request)
-        now = timezone.now()
+        now = clock()
         made = _register(place, interval, request.segments, now)
         _retire(read, request.replace_id, now)
         _count(interval, read, made)

@@ -5,23 +5,27 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.manifest import how_to_open, root_address
 from controlplane.segments.models import Segment
+from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.teams.models import ApiToken
 from ingestion.specs.protocol import SegmentFile
 from tests.integration.test_newest_rows import register
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
 from tests.support.django_cast import STARTED, Cast, make_segment
+from tests.support.publishes import make_source, request, send, start
 
 ONE = "/api/v1/datasources/flights/manifest/"
 
@@ -40,6 +44,29 @@ def test_pages_keep_to_one_moment(clients: dict[str, Client], cast: Cast) -> Non
     assert (second["as_of"], second["next"]) == (first["as_of"], None)
     again = clients["viewer"].get(ONE, {"as_of": timezone.now().isoformat()}).json()
     assert len(again["results"]) == len(everything) + 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_published_is_there_at_once_whatever_else_is_open(clients: dict[str, Client]) -> None:
+    """Whoever counts after a task's success counts all of it; a database's dump, or a shell, holds nothing back."""
+    make_receipt_partitions()
+    source = make_source("opened")
+    Datasource.objects.filter(name="opened").update(team=Datasource.objects.get(name="flights").team)
+    epochs = [start(source, number) for number in range(2)]
+    with closing(connection.copy()) as other, other.cursor() as beside:
+        beside.execute("BEGIN; SELECT count(*) FROM segments_segment; UPDATE teams_team SET name = name")
+        send(request(epochs[0], {0: [(0, 10)]}))
+        assert [one["rows"] for one in read(clients)] == [10]
+        beside.execute("ROLLBACK; BEGIN; SELECT 1 FROM segments_indexerfence WHERE number = 1 FOR UPDATE")
+        send(request(epochs[0], {0: [(10, 15)]}))
+        assert [one["rows"] for one in read(clients)] == [10], "a publish has begun that may be of an earlier time"
+        beside.execute("COMMIT")
+        assert sorted(one["rows"] for one in read(clients)) == [5, 10]
+
+
+def read(clients: dict[str, Client]) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = clients["viewer"].get(ONE.replace("flights", "opened")).json()["results"]
+    return results
 
 
 def test_each_file_is_told_with_its_address_and_columns(
