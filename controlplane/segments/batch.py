@@ -31,7 +31,8 @@ from controlplane.segments.fence import LockedFence, PublishRefused
 from controlplane.segments.marking import Chosen, mark_unused
 from controlplane.segments.models import IndexerFence, Interval, QuarantinedRecord, Segment
 from controlplane.segments.registering import Registration, keep_schemas
-from ingestion.specs.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest
+from controlplane.segments.superseding import supersede
+from ingestion.specs.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest, FileRecord
 from ingestion.specs.causes import cause_of
 from ingestion.specs.protocol import PublishRequest, Refusal, SegmentFile
 from ingestion.specs.replays import KeptPublishRequest
@@ -104,15 +105,17 @@ def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPubli
     """
     fence = locked_batch_fence(place.task_id, request.epoch)
     spans = sorted({(f.interval_start, f.interval_end) for f in request.segments})
+    left = request.quarantined
     if place.reindexes:
         version, replaced = _reindexed(place, spans, frozenset(request.read))
     elif place.appends:
         version, replaced = append_version(place.datasource.created_at), 0
     else:
+        left = supersede(place.task_id, place.datasource, left)
         version, replaced = _overwritten(place, spans)
     registered = registered_files(place.task_id, request, fence_of_files(fence, place.datasource, version))
     _note_partitions(place, request)
-    _keep_quarantined(place, request)
+    _keep_quarantined(place, request.publish_id, left)
     return BatchPublishAnswer(segment_ids=registered, replaced=replaced)
 
 
@@ -127,7 +130,7 @@ def _note_partitions(place: BatchPlace, request: BatchPublishRequest) -> None:
         c.execute(_PARTITIONED, {**given, "starts": starts, "ends": ends})
 
 
-def _keep_quarantined(place: BatchPlace, request: BatchPublishRequest) -> None:
+def _keep_quarantined(place: BatchPlace, publish_id: UUID, left: Sequence[FileRecord]) -> None:
     """Once, as the publish is, however often Spark has read them."""
     now = timezone.now()
     QuarantinedRecord.objects.bulk_create(
@@ -145,10 +148,10 @@ def _keep_quarantined(place: BatchPlace, request: BatchPublishRequest) -> None:
                 payload=record.payload,
                 cut=record.cut,
                 file_header=record.header,
-                publish_id=request.publish_id,
+                publish_id=publish_id,
                 created_at=now,
             )
-            for record in request.quarantined
+            for record in left
         ),
         batch_size=1_000,
     )

@@ -30,7 +30,9 @@ GOOD, BAD = 12, 3
 def waiting(alone: Cast) -> tuple[Cast, Task]:
     """Records of a file with a header, whose time stands in ``at``; some have none at all."""
     lines = [f",2025-01-01T00:00:{n:02}Z,<b>{n}".encode() for n in range(GOOD)] + [b",,x"] * BAD
-    read = {"ioConfig__inputFormat": {"type": "csv", "findColumnsFromHeader": True, "skipHeaderRows": 1}}
+    read: dict[str, Any] = {
+        "ioConfig__inputFormat": {"type": "csv", "findColumnsFromHeader": True, "skipHeaderRows": 1}
+    }
     return alone, left_by(alone, *lines, header=HEADER, **read)
 
 
@@ -120,7 +122,7 @@ def test_over_rest_a_spec_is_for_records_of_one(waiting: tuple[Cast, Task], clie
         body = {"mode": "ingest", "filter": {}, "spec": edited(task), **more}
         return clients[role].post(path, body, content_type="application/json")
 
-    left_by(cast, b"3", dataSchema__timestampSpec={"column": "else"})
+    left_by(cast, b"3", name="/b.json", dataSchema__timestampSpec={"column": "else"})
     assert ask().status_code == 409 and "2 different specs" in ask().json()["detail"]
     assert ask(mode="produce").status_code == 400
     assert ask("viewer").status_code == 403 and ask("outsider").status_code == 404

@@ -123,8 +123,8 @@ def test_one_that_is_stopped_before_it_began_or_with_the_stack_loses_nothing(alo
 
 def test_specs_that_read_alike_make_one_task_and_others_their_own(alone: Cast) -> None:
     first = left_by(alone, b"1")
-    left_by(alone, b"2", ioConfig__inputSource={"type": "inline", "data": '{"t": 2}'})
-    other = left_by(alone, b"3", dataSchema__timestampSpec={"column": "at"})
+    left_by(alone, b"2", name="/b.json", ioConfig__inputSource={"type": "inline", "data": '{"t": 2}'})
+    other = left_by(alone, b"3", name="/c.json", dataSchema__timestampSpec={"column": "at"})
     tasks = ingest(alone)
     held = {t.pk: QuarantinedRecord.objects.filter(replay_id=t.pk).count() for t in tasks}
     columns = {t.spec["spec"]["dataSchema"]["timestampSpec"]["column"]: held[t.pk] for t in tasks}
@@ -139,7 +139,7 @@ def test_specs_that_read_alike_make_one_task_and_others_their_own(alone: Cast) -
 def test_more_specs_than_may_run_at_once_are_refused(alone: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "MOST_READERS", 1)
     left_by(alone, b"1")
-    left_by(alone, b"2", dataSchema__timestampSpec={"column": "at"})
+    left_by(alone, b"2", name="/b.json", dataSchema__timestampSpec={"column": "at"})
     with pytest.raises(Exception, match="2 different specs, and with 1 at most"):
         ingest(alone)
     assert states() == ["kept", "kept"]

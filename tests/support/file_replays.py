@@ -36,14 +36,18 @@ def alone(cast: Cast) -> Cast:
     return cast
 
 
-def left_by(cast: Cast, *payloads: bytes, header: bytes = b"", **changes: Any) -> Task:
-    """A batch task that has left these records, and stored ten rows."""
+def left_by(
+    cast: Cast, *payloads: bytes, header: bytes = b"", name: str = "/a.json", cut: bool = False, **changes: Any
+) -> Task:
+    """A batch task that has left these records of a file, and stored ten rows."""
     task = batches.submit_batch(user=cast.users["operator"], document=document(cast.datasource.name, **changes))
     bad = [
-        FileRecord(place="/a.json, byte 1", position=n, reason="unparseable", error=ERROR, payload=b"", header=b"")
+        FileRecord(place=f"{name}, byte 1", position=n, reason="unparseable", error=ERROR, payload=b"", header=b"")
         for n in range(len(payloads))
     ]
-    bad = [r.model_copy(update={"payload": p, "header": header}) for r, p in zip(bad, payloads, strict=True)]
+    bad = [
+        r.model_copy(update={"payload": p, "header": header, "cut": cut}) for r, p in zip(bad, payloads, strict=True)
+    ]
     done = outcome(batches.start(task).epoch, file(), unparseable=len(bad))
     counters = done.counters.model_copy(update={"quarantined": len(bad)})
     batches.publish(task, done.model_copy(update={"counters": counters, "quarantined": bad}))
