@@ -67,10 +67,19 @@ def end_task(task: Task, *, error: str = "") -> bool:
         if won:
             events.report_quarantined(task, at_its_end=True)
         if won and error:
+            _say_where_it_failed(task)
             events.report_failure(task, error)
         if won:
             tell_of_task(task, urgent=True)
     return bool(won)
+
+
+def _say_where_it_failed(task: Task) -> None:
+    """A batch task's message says what it is doing: of one that has failed, what it was doing then."""
+    told = Task.objects.filter(pk=task.pk, last_heartbeat_at__isnull=False).exclude(message="").first()
+    if told is not None and told.is_batch:
+        message = f"It failed while it was {told.message[0].lower()}{told.message[1:]}"
+        Task.objects.filter(pk=task.pk).update(message=message)
 
 
 def interrupt_task(task: Task, *, message: str) -> bool:

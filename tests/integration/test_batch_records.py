@@ -47,6 +47,29 @@ def test_the_page_shows_how_far_it_is_while_it_runs(cast: Cast, task: Task) -> N
     assert 'role="progressbar"' not in shown(cast, task)
 
 
+@pytest.mark.parametrize(
+    ("said", "then"),
+    [
+        ("Publishing 50 segments.", "It failed while it was publishing 50 segments."),
+        ("Reading: 0 of 1 splits done.", "It failed while it was reading: 0 of 1 splits done."),
+    ],
+)
+def test_one_that_failed_says_what_it_was_doing_then(
+    cast: Cast, clients: dict[str, Client], task: Task, said: str, then: str
+) -> None:
+    """And shows no zeros as if they were counted, above records that it has read."""
+    batches.start(task)
+    heartbeats.heartbeat(task, HeartbeatRequest(indexers=[], slots=1, message=said))
+    assert said in shown(cast, task) and 'data-counter="polled"' in shown(cast, task)
+    heartbeats.end(task, EndRequest(error="There are 1 parse exceptions at least.", unread=[BAD]))
+    page = shown(cast, task)
+    assert then in page and said not in page and "/data/a.json, byte 17" in page
+    assert "data-uncounted" in page and 'data-counter="polled"' not in page and "adds up" not in page
+    assert clients["viewer"].get(f"/api/v1/tasks/{task.pk}/").json()["message"] == then
+    heartbeats.end(task, EndRequest(error="later"))
+    assert clients["viewer"].get(f"/api/v1/tasks/{task.pk}/").json()["message"] == then
+
+
 def test_what_could_not_be_read_is_shown_with_its_place_when_it_has_published(
     cast: Cast, clients: dict[str, Client], task: Task
 ) -> None:
