@@ -75,8 +75,10 @@ class _Touched:
     segments: int
 
 
-def take_batch_epoch(task_id: str, datasource: Datasource, *, replay: bool = False) -> int:
-    """A new epoch of the task's: whoever had an older one may publish no more. In a transaction.
+def take_batch_epoch(task_id: str, datasource: Datasource, *, replay: bool = False) -> tuple[int, datetime]:
+    """A new epoch of the task's, and when it had its first: whoever had an older one may publish no more.
+
+    In a transaction.
 
     ``replay``: what it publishes comes from the quarantine.
     """
@@ -86,7 +88,7 @@ def take_batch_epoch(task_id: str, datasource: Datasource, *, replay: bool = Fal
     fence.epoch += 1
     fence.started_at = fence.started_at or timezone.now()
     fence.save()
-    return fence.epoch
+    return fence.epoch, fence.started_at
 
 
 def prepare_batch(place: BatchPlace, request: BatchPublishRequest) -> None:

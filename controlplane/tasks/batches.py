@@ -138,9 +138,12 @@ def start(task: Task) -> BatchAssignment:
 
 def assignment(task: Task, spec: BatchSpec, segments: Sequence[Segment] = ()) -> BatchAssignment:
     """With an epoch that is new: whoever asked before may publish no more. In a transaction."""
+    epoch, began = take_batch_epoch(task.pk, task.datasource, replay=task.kind == Task.Kind.REPLAY)
+    # It lasts from where its rows a second are counted from.
+    Task.objects.filter(pk=task.pk, started_at=None).update(started_at=began)
     return BatchAssignment(
         task_id=task.pk,
-        epoch=take_batch_epoch(task.pk, task.datasource, replay=task.kind == Task.Kind.REPLAY),
+        epoch=epoch,
         spec=spec,
         inputs=[
             InputSegment(id=s.pk, path=s.path, rows=s.rows, size_bytes=s.size_bytes, sha256=s.sha256) for s in segments

@@ -50,7 +50,9 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
     if any(i.in_flight for i in request.indexers):
         changes["last_activity_at"] = now
     with transaction.atomic():
-        Task.objects.filter(pk=task.pk, status=Status.PENDING).update(status=Status.RUNNING, started_at=now)
+        Task.objects.filter(pk=task.pk, status=Status.PENDING).update(
+            status=Status.RUNNING, started_at=Coalesce("started_at", Value(now))
+        )
         Task.objects.active().filter(pk=task.pk).update(**changes)
         _keep_indexers(task, request.indexers)
         _report_failing(task, request.indexers)

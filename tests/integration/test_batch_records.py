@@ -70,6 +70,15 @@ def test_one_that_failed_says_what_it_was_doing_then(
     assert clients["viewer"].get(f"/api/v1/tasks/{task.pk}/").json()["message"] == then
 
 
+def test_it_lasts_from_where_its_rows_a_second_are_counted_from(clients: dict[str, Client], task: Task) -> None:
+    epoch = batches.start(task).epoch
+    heartbeats.heartbeat(task, HeartbeatRequest(indexers=[], slots=1, message="Reading: 0 of 1 splits done."))
+    batches.publish(task, outcome(epoch, file()))
+    report = clients["viewer"].get(f"/api/v1/tasks/{task.pk}/report/").json()
+    began = clients["viewer"].get(f"/api/v1/tasks/{task.pk}/").json()["started_at"]
+    assert report["totals"]["started_at"] == began
+
+
 def test_what_could_not_be_read_is_shown_with_its_place_when_it_has_published(
     cast: Cast, clients: dict[str, Client], task: Task
 ) -> None:
