@@ -390,31 +390,6 @@ def test_the_list_of_drafts_and_throwing_one_away(pages: Client, cast: Cast, own
     assert not Draft.objects.exists()
 
 
-def test_records_that_are_kept_are_shown_though_a_secret_is_gone(pages: Client, owner: Client) -> None:
-    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
-    draft = with_records(begin(owner, {"document": document(consumerProperties={**SERVERS, **login})}))
-    answer = pages.get(f"/load/{draft.pk}/topic/")
-    assert answer.status_code == 200
-    assert answer.content.decode().count("<tr data-outcome=") == len(PAYLOADS)
-    assert "on average" not in answer.content.decode()
-
-
-@pytest.mark.parametrize("step", ["connection", "topic", "parse", "time", "transform", "schema", "reading", "review"])
-def test_a_step_that_can_show_nothing_of_the_records_says_why(pages: Client, owner: Client, step: str) -> None:
-    written = document(inputFormat={"type": "json"})
-    written["spec"]["dataSchema"] |= {
-        "dimensionsSpec": {"dimensions": ["city"]},
-        "metricsSpec": [{"type": "foo", "name": "y"}],
-    }
-    draft = with_records(begin(owner, {"document": written}))
-    told = pages.get(f"/load/{draft.pk}/{step}/")
-    assert told.status_code == 200
-    assert ("metricsSpec[0].type" in told.content.decode()) is (step not in ("connection", "topic", "reading"))
-    if step == "schema":
-        [row] = [row for row in parsed(told).all("tr") if "data-absent" in row.attributes]
-        assert row.text.startswith("city")
-
-
 # With Kafka
 
 

@@ -1,4 +1,6 @@
-"""The wizard's review: each step as a form beside the JSON, which is one document; and columns that no record shows."""
+"""The wizard's review: each step as a form beside the JSON, which is one document; and steps that know less
+of the records than usual: a column that none shows, servers that can't be asked any more, a spec that can't be tried.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from controlplane.loading import samples
 from frontend.load.steps import STEPS
 from frontend.templatetags.load_data import step_label
 from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
-from tests.integration.test_load import NOON_MS, begin, document, flights, with_records
+from tests.integration.test_load import NOON_MS, PAYLOADS, SERVERS, begin, document, flights, with_records
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
 
@@ -163,3 +165,28 @@ def test_an_admin_is_offered_both_and_an_operator_no_change(cast: Cast, pages: C
     page = parsed(browsing_as(cast, "operator").get(f"/load/{flights(owner).pk}/review/"))
     assert not {b.attributes["value"] for b in page.all("button", name="go")} & SUBMITS
     assert "Admins of team alpha may submit the change" in page.one("p", data_needs="admin").text
+
+
+def test_records_that_are_kept_are_shown_though_a_secret_is_gone(pages: Client, owner: Client) -> None:
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
+    draft = with_records(begin(owner, {"document": document(consumerProperties={**SERVERS, **login})}))
+    answer = pages.get(f"/load/{draft.pk}/topic/")
+    assert answer.status_code == 200
+    assert answer.content.decode().count("<tr data-outcome=") == len(PAYLOADS)
+    assert "on average" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("step", ["connection", "topic", "parse", "time", "transform", "schema", "reading", "review"])
+def test_a_step_that_can_show_nothing_of_the_records_says_why(pages: Client, owner: Client, step: str) -> None:
+    written = document(inputFormat={"type": "json"})
+    written["spec"]["dataSchema"] |= {
+        "dimensionsSpec": {"dimensions": ["city"]},
+        "metricsSpec": [{"type": "foo", "name": "y"}],
+    }
+    draft = with_records(begin(owner, {"document": written}))
+    told = pages.get(f"/load/{draft.pk}/{step}/")
+    assert told.status_code == 200
+    assert ("metricsSpec[0].type" in told.content.decode()) is (step not in ("connection", "topic", "reading"))
+    if step == "schema":
+        [row] = [row for row in parsed(told).all("tr") if "data-absent" in row.attributes]
+        assert row.text.startswith("city")
