@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psutil
@@ -123,8 +123,12 @@ class _Spark:
             self._records.unpersist(blocking=True)
 
     def _processor_s(self) -> float:
-        processes = [self._jvm, *self._jvm.children(recursive=True)]
-        return float(sum(t.user + t.system for t in (p.cpu_times() for p in processes)))
+        total = 0.0
+        for process in (self._jvm, *self._jvm.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                times = process.cpu_times()
+                total += times.user + times.system
+        return total
 
 
 @contextmanager

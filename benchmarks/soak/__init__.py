@@ -13,7 +13,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -213,7 +213,8 @@ def _nothing_left(home: Home) -> Iterator[None]:
         end = time.monotonic() + 10
         while (left := list(_of(home))) and time.monotonic() < end:
             for process in left:
-                process.kill()
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
             psutil.wait_procs(left, timeout=2)
 
 

@@ -17,9 +17,10 @@ from tests.support.spark_driver import application, kill, numbers
 
 def executors(address: str) -> list[psutil.Process]:
     """Of whatever runs on a cluster, by the address that they are told of its driver's scheduler."""
-    lines = [(p, p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
-    backends = [p for p, line in lines if any("CoarseGrainedExecutorBackend" in word for word in line)]
-    return [p for p in backends if address in p.environ().get("SPARK_LOCAL_IP", "") or address in p.cwd()]
+    found = psutil.process_iter(["cmdline", "environ", "cwd"])  # leaves out who ends meanwhile
+    backends = [p for p in found if any("CoarseGrainedExecutorBackend" in word for word in p.info["cmdline"] or [])]
+    texts = [(p, [(p.info["environ"] or {}).get("SPARK_LOCAL_IP", ""), p.info["cwd"] or ""]) for p in backends]
+    return [p for p, told in texts if any(address in text for text in told)]
 
 
 @pytest.mark.timeout(900)

@@ -14,6 +14,7 @@ import pytest
 
 from ingestion.decode import IsolatedDecoder, JsonDecoder, MessageWindow, UnusableSchema, row_indexes
 from ingestion.specs import DataSchema
+from tests.support.processes import command_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 SCHEMA = DataSchema.model_validate(
@@ -34,7 +35,7 @@ def decoder() -> Iterator[IsolatedDecoder]:
 
 
 def children() -> list[psutil.Process]:
-    return [c for c in psutil.Process().children() if "ingestion.decode.child" in " ".join(c.cmdline())]
+    return [c for c, line in command_lines(psutil.Process().children()) if "ingestion.decode.child" in line]
 
 
 def payload(**fields: Any) -> bytes:

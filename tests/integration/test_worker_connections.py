@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import psutil
 
 from tests.support.house import House, wait_for
@@ -13,7 +15,10 @@ _KEPT = "SELECT pid, client_port FROM pg_stat_activity WHERE query_start > backe
 def kept(house: House) -> set[int]:
     """The backends of the worker's processes that have served several jobs."""
     processes = psutil.Process(house.worker.pid).children(recursive=True)
-    ports = {opened.laddr.port for process in processes for opened in process.net_connections()}
+    ports = set()
+    for process in processes:
+        with suppress(psutil.Error):  # it has ended meanwhile
+            ports |= {opened.laddr.port for opened in process.net_connections()}
     return {backend for backend, port in house.sql(_KEPT) if port in ports}
 
 

@@ -20,6 +20,7 @@ import psutil
 from controlplane.embedded.ports import choose
 from controlplane.embedded.processes import Child
 from tests.support.house import wait_for
+from tests.support.processes import command_lines
 
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
@@ -137,9 +138,7 @@ class SparkCluster:
 
     def tells(self) -> list[str]:
         """Command lines of any process, and logs of the cluster, that hold the secret."""
-        lines = [
-            line for p in psutil.process_iter(["cmdline"]) if self.secret in (line := " ".join(p.info["cmdline"] or []))
-        ]
+        lines = [line for _, line in command_lines(psutil.process_iter()) if self.secret in line]
         return lines + [str(log) for log in self._logs() if self.secret in log.read_text(errors="replace")]
 
     def _start(self, name: str, host: str, *arguments: str) -> Child:

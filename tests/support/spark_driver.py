@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from controlplane.embedded.home import PROJECT
 from tests.support.house import wait_for
+from tests.support.processes import command_lines
 from tests.support.s3 import CREDENTIALS
 from tests.support.spark_session import committed_rows
 
@@ -44,9 +44,10 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     """SIGKILL for the driver and its JVM; the source process and the readers are to notice."""
     if process.poll() is None:
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-        for one in family:
-            if "java" in one.name() or one.pid == process.pid:
-                one.send_signal(signal.SIGKILL)
+        for one, line in command_lines(family):
+            if "java" in line.split(" ")[0] or one.pid == process.pid:
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
         process.wait()
         wait_for("what the driver started is gone", lambda: not any(map(_runs, family)), 30)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from ingestion.specs import DataSchema, parse_task_spec
 from ingestion.specs.checking import CheckOrder
 from ingestion.specs.sampler_spec import parse_sampler_spec
 from tests.support.django_cast import spec_for
+from tests.support.processes import command_lines
 
 SCHEMA = DataSchema.model_validate({"dataSource": "d", "timestampSpec": {"column": "t"}})
 JSON = {"type": "json"}
@@ -67,7 +67,7 @@ runpy.run_module("ingestion.spark.daemon", run_name="__main__")
 def test_a_decoder(module: str) -> None:
     with IsolatedDecoder(SCHEMA, child_module=module) as decoder:
         assert decoder.decode([b'{"t": 0, "a": 1}', b'{"t": 0, "a": "x"}']).rows.num_rows == 2
-        [child] = [c for c in psutil.Process(os.getpid()).children() if module in c.cmdline()]
+        [child] = [c for c, line in command_lines(psutil.Process().children()) if module in line.split()]
         loaded = Path(f"/proc/{child.pid}/maps").read_text()
     assert "/pyarrow/" in loaded
     assert "/pandas/" not in loaded
