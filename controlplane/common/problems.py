@@ -10,4 +10,4 @@ def invalid_spec(error: SpecError) -> InvalidInput:
     """Every fault of the spec, in one answer."""
     faults = [FieldError(i.pointer, i.message, i.path) for i in error.issues]
     many = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-    return InvalidInput(f"The spec has {many}; nothing was changed.", faults)
+    return InvalidInput(f"The spec has {many}.", faults)

@@ -67,11 +67,13 @@ def take_sample(
     wanted: Wanted = "rows",
     kept: list[KeptRecord] | None = None,
     most_bytes: int = MOST_INPUT_BYTES,
+    bounded: bool = False,
 ) -> tuple[SamplerSpec, SampleAnswer]:
     """Read a sampler's request and carry it out: how it was read, and a sample, never a failure.
 
     ``team_name``: whose connections it may name, where no datasource that is there says so. ``kept``: records that an
-    earlier one has read (``wanted="records"``); Kafka is not asked then. Needs the role operator:
+    earlier one has read (``wanted="records"``); Kafka is not asked then. ``bounded``: what lies outside of the spec's
+    ``intervals`` is thrown away, as by a batch task. Needs the role operator:
     in the team of the datasource that the spec names, else in any. Raises ``InvalidInput`` with every fault,
     ``NotAllowed``, ``Unavailable``.
     """
@@ -85,7 +87,7 @@ def take_sample(
     team = team_of_spec(user, spec.datasource, team_name)
     if team is not None and any(named.names_in(spec.order.io_config)):
         require(user, Action.OPERATE, team)  # the records come from where that team's secrets lead
-    order = spec.order.model_copy(update={"wanted": wanted, "kept": kept, "most_bytes": most_bytes})
+    order = spec.order.model_copy(update={"wanted": wanted, "kept": kept, "most_bytes": most_bytes, "bounded": bounded})
     order = _admitted(document, team, order)
     try:
         with _slots.place(user.pk, WAIT_S):

@@ -15,6 +15,7 @@ from controlplane.common.errors import FieldError, InvalidInput
 from ingestion.specs.intervals import interval_ms
 
 MOST_RULES = 100
+_NOTHING = "ends where it starts, so that the rule speaks of nothing"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = (
     "loadForever",
@@ -75,6 +76,12 @@ class _ByInterval(_Rule):
         except (ValueError, OverflowError):
             raise ValueError("must be like 2025-06-01/2025-07-01 or 2025-06-01/P1M") from None
         return f"{_iso(start)}/{_iso(end)}"
+
+    @property
+    def is_empty(self) -> bool:
+        """It ends where it starts, so that the rule speaks of nothing."""
+        start, end = self.bounds()
+        return start == end
 
     def bounds(self) -> tuple[datetime, datetime]:
         """Its start and end."""
@@ -165,14 +172,22 @@ def read_rules(document: Any, under: str = "") -> list[Rule]:
     if not isinstance(document, list) or len(document) > MOST_RULES:
         raise InvalidInput(f"Rules are a list, of {MOST_RULES} at most, the first one that applies first.")
     try:
-        return _RULES.validate_python(document)
+        rules = _RULES.validate_python(document)
     except ValidationError as error:
         raise InvalidInput("The rules have faults.", [_fault(e, under) for e in error.errors()[:20]]) from None
+    empty = [n for n, rule in enumerate(rules) if isinstance(rule, _ByInterval) and rule.is_empty]
+    if empty:
+        raise InvalidInput("The rules have faults.", [_field(under, (n, "interval"), _NOTHING) for n in empty])
+    return rules
+
+
+def stored_rules(document: Any) -> list[Rule]:
+    """What ``read_rules`` has taken before, today's version or an older one."""
+    return _RULES.validate_python(document)
 
 
 def _fault(error: Any, under: str) -> FieldError:
     names = [str(part) for part in error["loc"] if part not in _KINDS]
-    path = f"[{names[0]}]" + "".join(f".{name}" for name in names[1:]) if names else ""
     kind = str(error["type"])
     message = {
         "union_tag_invalid": f"type must be one of {', '.join(_KINDS)}",
@@ -181,7 +196,13 @@ def _fault(error: Any, under: str) -> FieldError:
         "missing": "is missing",
         "value_error": str(error["msg"]).removeprefix("Value error, "),
     }.get(kind, "is not of the kind that belongs here")
-    return FieldError("".join(f"/{name}" for name in (under, *names) if name), message, under + path)
+    return _field(under, names, message)
+
+
+def _field(under: str, names: Sequence[Any], message: str) -> FieldError:
+    pointer = "".join(f"/{name}" for name in (under, *names) if name != "")
+    path = f"[{names[0]}]" + "".join(f".{name}" for name in names[1:]) if names else ""
+    return FieldError(pointer, message, under + path)
 
 
 def shown(rules: Sequence[Rule]) -> list[dict[str, Any]]:

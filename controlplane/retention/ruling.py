@@ -17,7 +17,7 @@ from controlplane.common.database import only_one
 from controlplane.datasources.models import Datasource
 from controlplane.retention.models import RuleChange, RuleSet
 from controlplane.retention.outlook import PLACES_SHOWN, Place
-from controlplane.retention.rules import Rule, drops, in_words, read_rules, shown
+from controlplane.retention.rules import Rule, drops, in_words, shown, stored_rules
 from controlplane.segments import marking
 from controlplane.segments.marking import Amount, Chosen
 from controlplane.segments.models import Interval
@@ -47,8 +47,8 @@ def rules_of(datasource: Datasource | None) -> list[Rule]:
     """What is set of a datasource, or of the site (None), whose rules keep everything unless somebody set others."""
     stored = RuleSet.objects.filter(datasource=datasource).values_list("rules", flat=True).first()
     if stored is None:
-        return read_rules(_UNSET) if datasource is None else []
-    return read_rules(stored)
+        return stored_rules(_UNSET) if datasource is None else []
+    return stored_rules(stored)
 
 
 def in_force(datasource: Datasource) -> list[Rule]:

@@ -48,9 +48,9 @@ from ingestion.specs.sampling import KeptRecord, SampleAnswer, SampledRecord
 TRIED = 500  # records of a cause
 TRIED_BYTES = 8 * 1024 * 1024  # of payloads, beside the first record's
 SHOWN = 10
+OUTSIDE = "outside_window"  # thrown away by a replay of files' records alone: others are not rejected as late or early
 THROWN_AWAY = ("filtered", "tombstone")
-# A replay does not reject records as late or early.
-PASSES = ("stored", "processed_with_error", "outside_window")
+PASSES = ("stored", "processed_with_error")
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ class Tried:
     spec: SamplerSpec
     answer: SampleAnswer
     records: list[QuarantinedRecord]  # those of the answer, in its order
+    of_files: bool = False
 
     def _count(self, *outcomes: str) -> int:
         return sum(record.outcome in outcomes for record in self.answer.records)
@@ -85,11 +86,11 @@ class Tried:
 
     @property
     def passing(self) -> int:
-        return self._count(*PASSES)
+        return self._count(*PASSES, *(() if self.of_files else (OUTSIDE,)))
 
     @property
     def thrown_away(self) -> int:
-        return self._count(*THROWN_AWAY)
+        return self._count(*THROWN_AWAY, *((OUTSIDE,) if self.of_files else ()))
 
     @property
     def failing(self) -> int:
@@ -177,7 +178,7 @@ def try_spec(*, user: User, datasource: Datasource, found: Mendable, document: A
     records = found.records
     if found.reader is not None:
         edited = _edited(user, datasource, found.reader, document)
-        return Tried(*sample_of(user, edited, records), records)
+        return Tried(*sample_of(user, edited, records), records, of_files=True)
     asked = {**document, "samplerConfig": {"numRows": TRIED}} if isinstance(document, dict) else document
     spec, answer = take_sample(user=user, document=asked, kept=[_as_kept(record) for record in records])
     _check_datasource(spec.datasource, datasource)

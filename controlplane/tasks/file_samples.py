@@ -19,7 +19,7 @@ def sample_of(
     """In the order of the records. Raises ``NotAllowed``, ``InvalidInput`` with every fault, ``Unavailable``."""
     with_header = spec.spec.ioConfig.has_header
     kept = [_as_kept(record, with_header) for record in records]
-    return take_sample(user=user, document=sampler_of_batch(spec), kept=kept)
+    return take_sample(user=user, document=sampler_of_batch(spec), kept=kept, bounded=True)
 
 
 def _as_kept(record: QuarantinedRecord, with_header: bool) -> KeptRecord:

@@ -31,6 +31,7 @@ from frontend.load.parts import Part, parts_of
 from frontend.load.row_forms import TransformForm
 from frontend.load.steps import BY_NAME, STEPS, Step, before, looked, next_of, step_of, with_guess
 from frontend.paging import numbered_page
+from frontend.reach import reach_of
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, told
 from ingestion.specs.connection import Kind
@@ -79,7 +80,7 @@ def _begun(request: PageRequest) -> HttpResponse:
         if supervisor:
             draft = services.begin_change(user=request.user, supervisor=get_supervisor(request.user, supervisor))
             return redirect("frontend:load-step", draft.pk, "review")
-        team = services.team_of_draft(request.user)
+        team = services.team_of_draft(request.user, _chosen_team(request))
         draft = services.begin_draft(user=request.user, team_name=team.name, document=_beginning(request, team))
         document = _of_its_own(request, draft, draft.document)
         draft = services.change_draft(user=request.user, draft=draft, document=document)
@@ -88,6 +89,14 @@ def _begun(request: PageRequest) -> HttpResponse:
         return redirect(LIST)
     known = draft.document["spec"]["ioConfig"].get("topic")
     return redirect("frontend:load-step", draft.pk, "topic" if known else "connection")
+
+
+def _chosen_team(request: PageRequest) -> str:
+    """The one that the header says; empty for all. Raises ``InvalidInput`` if the user is no operator of it."""
+    reach = reach_of(request)
+    if reach.team and not reach.may_operate(reach.team):
+        raise InvalidInput(f"In team {reach.team} you are no operator. Choose another team at the top, then load data.")
+    return reach.team
 
 
 def _beginning(request: PageRequest, team: Team) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from ingestion.batch.kept import Kept, Room
 from ingestion.batch.lines import Line, Lines, begin_of, lines_of, opened, together
 from ingestion.batch.rows import rows_of
 from ingestion.batch.splits import Part, Split
-from ingestion.batch.windows import TakenTimes
 from ingestion.decode import Decoded, IsolatedDecoder, JsonDecoder, TooWide, row_indexes
 from ingestion.rows import ROW, joined_rows
 from ingestion.segments import DeepStorage
 from ingestion.segments.intervals import intervals_of
 from ingestion.segments.shape import int64s, is_own
+from ingestion.segments.taken_times import TakenTimes
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.extents import EXTENTS
 from ingestion.specs.file_format import CONTAINERS, LineFormat

@@ -58,6 +58,7 @@ class SampleOrder(Message):
     io_config: AnyIOConfig
     formatted: bool  # whether the inputFormat is meant; else records are left as they are
     timed: bool  # whether the timestampSpec is meant
+    bounded: bool = False  # whether the intervals of the granularitySpec say what is taken, as of a batch task's files
     # What was pasted; None reads the topic of ``io_config``, with ``consumer_properties``, secrets included.
     records: list[Base64Bytes] | None = None
     kept: list[KeptRecord] | None = None  # what an earlier order has read, instead of either

@@ -24,6 +24,7 @@ FIX = f"/datasources/flights/quarantine/fix/?cause={CAUSE}&task="
 SUBMIT = FIX.replace("fix/", "fix/submit/")
 TRY: dict[str, Any] = {"try": "1"}
 GOOD, BAD = 12, 3
+FIRST_FOUR_S = "2025-01-01T00:00:00Z/2025-01-01T00:00:04Z"
 
 
 @pytest.fixture
@@ -64,6 +65,15 @@ def test_the_batch_tasks_spec_stands_beside_its_records_and_is_tried(waiting: tu
     same = post(operator, FIX + task.pk, task.spec, **TRY)
     assert f'data-passing="0" data-failing="{GOOD + BAD}"' in same
     assert set(states()) == {"kept"}
+
+
+def test_what_lies_outside_of_the_intervals_is_tried_as_thrown_away(waiting: tuple[Cast, Task]) -> None:
+    cast, task = waiting
+    spec = edited(task)
+    spec["spec"]["dataSchema"]["granularitySpec"] = {"segmentGranularity": "second", "intervals": [FIRST_FOUR_S]}
+    tried = post(browsing_as(cast, "operator"), FIX + task.pk, spec, **TRY)
+    assert f'data-tried="{GOOD + BAD}" data-passing="4" data-failing="{BAD}"' in tried
+    assert f"{GOOD - 4} would be thrown away" in tried
 
 
 def test_a_changed_spec_replays_the_cause_and_changes_nothing_else(waiting: tuple[Cast, Task]) -> None:

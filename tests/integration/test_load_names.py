@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from controlplane.loading.models import Draft
 from controlplane.teams.models import Membership, Role
 from tests.support.django_cast import Cast, browsing_as
+from tests.support.html import parsed
 
 
 def test_a_topic_gives_no_name_that_is_another_teams(cast: Cast) -> None:
@@ -25,3 +28,13 @@ def test_a_topic_gives_no_name_that_is_another_teams(cast: Cast) -> None:
     client.post(f"/load/{draft.pk}/review/", {"document": named, "go": "stay"})
     refused = client.get(f"/load/{draft.pk}/topic/").content.decode()
     assert "belongs to that team; another name makes a new one" in refused
+
+
+@pytest.mark.parametrize(("role", "of"), [(Role.OPERATOR, "beta"), (Role.VIEWER, "")])
+def test_a_draft_is_of_the_team_that_the_header_says(cast: Cast, role: str, of: str) -> None:
+    Membership.objects.create(user=cast.users["owner"], team=cast.beta, role=role)
+    pages = browsing_as(cast, "owner")
+    assert pages.post("/-/team/", {"team": "beta", "next": "/"}).status_code == 302
+    begun = pages.post("/load/", {"topic": "orders"}, follow=True)
+    assert [draft.team.name for draft in Draft.objects.all()] == [of] * bool(of)
+    assert ("In team beta you are no operator" in parsed(begun).text) is (not of)

@@ -80,6 +80,7 @@ def test_fields_that_the_form_does_not_show_are_kept(cast: Cast, owner: Client) 
         (rows(("loadByPeriod", "")), "The period must be an ISO 8601 period"),
         (rows(("dropByPeriod", "P1\0M")), "The period must be an ISO 8601 period"),
         (rows(("loadForever", ""), ("dropByInterval", "2013")), "The interval must be like 2025-06-01/2025-07-01"),
+        (rows(("dropByInterval", "2024-01-01/2024")), "The interval ends where it starts"),
         (rows(("foo", "")), "The rule must be one of loadForever"),
         ({**rows(("loadForever", "")), "rest-0": '{"foo": 1}'}, "is no field of this rule"),
         ({**rows(("loadForever", "")), "rest-0": "[NaN"}, "sent in part"),

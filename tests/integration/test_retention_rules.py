@@ -105,6 +105,10 @@ def test_they_are_shown_in_druids_form() -> None:
         ([{"type": "loadByPeriod"}], "[0].period is missing"),
         ([{"type": "loadByPeriod", "period": "P999999Y"}], "must be an ISO 8601 period"),
         ([{"type": "dropByInterval", "interval": "2012"}], "must be like 2025-06-01/2025-07-01"),
+        (
+            [{"type": "loadForever"}, {"type": "dropByInterval", "interval": "2024-01-01/2024"}],
+            "[1].interval ends where it starts",
+        ),
         ([{"type": "dropForever", "period": "P1D"}], "[0].period is no field of this rule"),
     ],
 )

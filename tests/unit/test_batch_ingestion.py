@@ -19,8 +19,8 @@ from ingestion.batch.lanes import Lanes
 from ingestion.batch.lines import begin_of, lines_of, opened
 from ingestion.batch.reading import Place
 from ingestion.batch.splits import Part, split_bytes
-from ingestion.batch.windows import TakenTimes
 from ingestion.segments import DamagedSegment
+from ingestion.segments.taken_times import TakenTimes
 from ingestion.specs.batch_protocol import Reachable
 from ingestion.specs.compaction import InputSegment
 from ingestion.task.errors import TooManyParseExceptions

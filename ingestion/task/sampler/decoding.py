@@ -17,7 +17,8 @@ from ingestion.decode.named_fields import flattened_by, named_fields
 from ingestion.errors import IngestionError
 from ingestion.rows import RECORD_TIME
 from ingestion.segments.rollup import rolled_up
-from ingestion.segments.shape import Shape
+from ingestion.segments.shape import Shape, int64s
+from ingestion.segments.taken_times import TakenTimes
 from ingestion.segments.writer import columns_of
 from ingestion.specs import DataSchema
 from ingestion.specs.addresses import AddressPolicy
@@ -157,9 +158,24 @@ def _decoded(order: SampleOrder, records: Records) -> Decoded:
         payloads = [records.payloads[i] for i in kept]
         decoded = decoded_whole(decoder, payloads, window, records.envelope.taken(kept)).moved(kept)
         decoded = replace(decoded, filtered=sorted([*decoded.filtered, *left_out]))
+        if order.bounded:
+            decoded = _within(decoded, order.data_schema)
         return decoded.with_tombstones(order.io_config.tombstones)
     finally:
         decoder.close()
+
+
+def _within(decoded: Decoded, schema: DataSchema) -> Decoded:
+    """Rows outside of the intervals are taken out, as a batch task takes them out after it has read them."""
+    taken = TakenTimes(schema).holding(int64s(decoded.rows.column(1).cast(pa.int64())))
+    indexes = row_indexes(decoded.rows)
+    outside = indexes[~taken].tolist()
+    return replace(
+        decoded,
+        rows=decoded.rows.filter(pa.array(taken)),
+        outside_window=sorted([*decoded.outside_window, *outside]),
+        processed_with_error={i: e for i, e in decoded.processed_with_error.items() if i not in set(outside)},
+    )
 
 
 def _by_headers(order: SampleOrder, records: Records) -> tuple[list[int], list[int]]:

@@ -20,14 +20,18 @@ export function withWindow(href, shown) {
 }
 
 // So do the layers that are switched on.
+export function withLayers(href, names) {
+  const address = new URL(href);
+  address.searchParams.delete("layers");
+  if (names.length > 0) address.searchParams.set("layers", names.join(","));
+  return address;
+}
+
 export function askedLayers() {
   const query = new URLSearchParams(window.location.search);
   return new Set(query.getAll("layers").flatMap((part) => part.split(",")).filter(Boolean));
 }
 
 export function keepLayers(names) {
-  const address = new URL(window.location.href);
-  address.searchParams.delete("layers");
-  if (names.length > 0) address.searchParams.set("layers", names.join(","));
-  window.history.replaceState(window.history.state, "", address);
+  window.history.replaceState(window.history.state, "", withLayers(window.location.href, names));
 }

@@ -1,6 +1,6 @@
 // Brings a [data-timeline] section to life: what is drawn follows the window, finer data is fetched when a zoom ends.
 import { TimelineChart } from "./chart.js";
-import { askedWindow, keepWindow, withWindow } from "./address.js";
+import { askedWindow, keepWindow, withLayers, withWindow } from "./address.js";
 import { domain, fetchTimeline } from "./data.js";
 import * as format from "./format.js";
 import { Layers } from "./layers.js";
@@ -134,13 +134,13 @@ class Timeline {
     this.chart.setLines(bars, gaps, layers, this.layers.heat);
     this.#draw(bars);
     this.#explain(statesTold(bars, gaps));
-    this.table.href = withWindow(this.table.href, this.#zoomed);
+    this.table.href = withLayers(withWindow(this.table.href, this.#zoomed), this.layers.fetched);
     const total = (key) => bars.reduce((sum, bar) => sum + bar[key], 0);
     const { start, end } = this.#isWhole && bars.length ? { start: bars[0].start, end: bars.at(-1).end } : this.chart.window;
     const intervals = total("intervals");
     const merged = intervals > bars.length ? `, drawn as ${format.plural(bars.length, "bar")}` : "";
     const parts = [format.plural(intervals, "interval") + merged, format.plural(total("rows"), "row"), format.plural(total("segments"), "segment"), format.bytes(total("size"))];
-    const told = this.layers.told(layers);
+    const told = this.layers.told(layers, bars);
     if (this.layerStatus) this.layerStatus.textContent = told.join("; ");
     this.status.textContent = `${format.span(Math.round(start / 1000) * 1000, Math.round(end / 1000) * 1000)}: ${parts.join(", ")}`;
     Object.assign(this.section.dataset, { bars: bars.length, rows: total("rows"), segments: total("segments"), intervals, layers: this.layers.on.join(" ") });

@@ -1,5 +1,6 @@
 // The switches of the layers: what is on stands in the address, and is drawn above the bars, a line for each.
 import { askedLayers, keepLayers } from "./address.js";
+import { heat } from "./data.js";
 import * as format from "./format.js";
 
 export const HEAT = "small"; // colours the bars, and needs nothing of the server
@@ -37,11 +38,20 @@ export class Layers {
   }
 
   // What they hold, for who does not see the drawing.
-  told(layers) {
-    return layers.map(({ name, marks }) => {
-      if (marks === null) return `${this.label(name)}: too many to be drawn, zoom in`;
-      const segments = marks.reduce((sum, mark) => sum + mark.segments, 0);
-      return `${this.label(name)}: ${format.plural(segments, "segment")} of ${format.plural(marks.length, "interval")}`;
-    });
+  told(layers, bars) {
+    return [...(this.heat ? [this.#smallTold(bars)] : []), ...layers.map((layer) => this.#layerTold(layer))];
+  }
+
+  #smallTold(bars) {
+    const coloured = bars.filter((bar) => heat(bar) > 0).length;
+    const said = coloured > 0 ? `${format.count(coloured)} of ${format.plural(bars.length, "bar")} coloured, the stronger the more segments where few would do` : "no bar has more segments than it needs";
+    return `${this.label(HEAT)}: ${said}`;
+  }
+
+  #layerTold({ name, marks }) {
+    if (marks === null) return `${this.label(name)}: too many to be drawn, zoom in`;
+    if (marks.length === 0) return `${this.label(name)}: none in view`;
+    const segments = marks.reduce((sum, mark) => sum + mark.segments, 0);
+    return `${this.label(name)}: ${format.plural(segments, "segment")} of ${format.plural(marks.length, "interval")}`;
   }
 }
