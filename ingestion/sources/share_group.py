@@ -130,8 +130,11 @@ class _Poller(threading.Thread):
         held = _Held.of(self, messages, acquired_at)
         self._source.arrived.put(held)
         verdicts = self._verdicts.get()
-        self._source.book.count(held.partitions, verdicts, time.monotonic() - acquired_at)
-        self._unanswered.expect(held.partitions, held.offsets, verdicts)
+        held_s = time.monotonic() - acquired_at
+        # A broker passes over what comes too late in silence, once another has accepted it and the group has gone on.
+        in_time = verdicts if held_s <= self._source.lock_s else None
+        self._source.book.count(held.partitions, in_time, held_s)
+        self._unanswered.expect(held.partitions, held.offsets, in_time)
         self._acknowledge(consumer, messages, verdicts)
 
     def _acknowledge(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
@@ -199,8 +202,8 @@ class ShareGroupSource(LeasedSource):
         self.topic = io_config.topic
         self.poll_timeout_s = min(io_config.pollTimeout / 1000, 1.0)
         self._delivery_limit = io_config.groupConfig.deliveryCountLimit
-        self._lock_s = io_config.groupConfig.recordLockDurationMs / 1000
-        self._gather_s = min(GATHER_S, self._lock_s / 4)
+        self.lock_s = io_config.groupConfig.recordLockDurationMs / 1000
+        self._gather_s = min(GATHER_S, self.lock_s / 4)
         config = {
             "max.poll.records": RECORDS,
             **keen(properties),
@@ -266,7 +269,7 @@ class ShareGroupSource(LeasedSource):
             keys=LazyColumn(messages, lambda m: m.key()),
             timestamps_ms=LazyColumn(messages, lambda m: m.timestamp()[1] if m.timestamp()[0] else None),
             headers=LazyColumn(messages, lambda m: m.headers() or ()),
-            deadline=min(h.acquired_at for h in held) + self._lock_s,
+            deadline=min(h.acquired_at for h in held) + self.lock_s,
             held=[(h, slice(a, b)) for h, a, b in zip(held, bounds, bounds[1:], strict=False)],
             last_chance=bool((delivery_counts >= self._delivery_limit).any()),
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from django.test import Client
@@ -232,25 +233,55 @@ def test_real_leases_are_counted(house: House, make_workers: Make) -> None:
     workers.finish(0)
 
 
-def test_what_is_acknowledged_too_late_is_taken_back_once(house: House) -> None:
-    """Twice too late, the second time with other verdicts, then in time: each delivery has one end."""
+def two_of_a_group(house: House, lock_ms: int) -> tuple[ShareGroupSource, ShareGroupSource]:
+    """Two sources of a group that may read as many records; neither is open."""
     topic = house.topic(partitions=1)
-    spec = parse_task_spec(house.spec(topic, lock_ms=1000, consumersPerIndexer=1)).spec.ioConfig
+    spec = parse_task_spec(house.spec(topic, lock_ms=lock_ms, consumersPerIndexer=1)).spec.ioConfig
     assert isinstance(spec, ShareGroupIOConfig)
     properties = {"bootstrap.servers": house.bootstrap}
     configure_group(properties, spec, HERE)
     house.produce(topic, numbered(0, 50))
-    source = ShareGroupSource(properties, spec, "one")
+    one, other = (ShareGroupSource(properties, spec, name) for name in ("one", "other"))
+    return one, other
+
+
+def all_accepted(batch: Batch) -> npt.NDArray[np.int64]:
+    return np.full(len(batch), ACCEPT, dtype=np.int64)
+
+
+def test_what_is_acknowledged_after_another_has_accepted_it_had_expired(house: House) -> None:
+    """The broker refuses it, or passes over it in silence: nobody says then that the lock had run out."""
+    late, source = two_of_a_group(house, lock_ms=1000)
+    late.open()
+    try:
+        batch = taken(late, 1)
+        late.pause()
+        source.open()
+        again = taken(source, 2)
+        source.acknowledge(again, all_accepted(again))
+        source.pause()
+        wait_for("the other is settled", lambda: source.leases.accepted == 50, 30)
+        late.acknowledge(batch, all_accepted(batch))
+        seen = wait_for("it is settled", lambda: late.leases if late.leases.acquired == 50 else None, 30)
+        assert (seen.accepted, seen.lock_expired) == (0, 50)
+    finally:
+        source.close()
+        late.close()
+
+
+def test_what_is_acknowledged_too_late_is_taken_back_once(house: House) -> None:
+    """Twice too late, the second time with other verdicts, then in time: each delivery has one end."""
+    source, _ = two_of_a_group(house, lock_ms=1000)
     source.open()
     try:
         for delivery, poison in ((1, True), (2, False)):
             batch = taken(source, delivery)
             wait_for("the lock has run out", lambda end=batch.deadline: time.monotonic() > end + 0.5)
-            verdicts = np.full(len(batch), ACCEPT, dtype=np.int64)
+            verdicts = all_accepted(batch)
             verdicts[0] = REJECT if poison else ACCEPT
             source.acknowledge(batch, verdicts)
         batch = taken(source, 3)
-        source.acknowledge(batch, np.full(len(batch), ACCEPT, dtype=np.int64))
+        source.acknowledge(batch, all_accepted(batch))
         source.pause()  # what was acknowledged is sent all the same
         wait_for("both refusals are heard", lambda: source.ack_failures >= 2, 30)
         seen = wait_for("the third is settled", lambda: source.leases if source.leases.acquired == 150 else None, 30)
