@@ -50,8 +50,8 @@ def switch_layers(visit: Visit) -> None:
     expect(said).not_to_contain_text("Late")
     visit.page.get_by_label("Not in use", exact=True).check()
     visit.page.get_by_role("link", name="As a table").click()
-    expect(visit.page.get_by_label("Not in use", exact=True)).to_be_checked()
-    visit.page.get_by_label("Late", exact=True).check()
+    expect(visit.page.locator("#layer-unused")).to_be_checked()
+    visit.page.locator("#layer-late").check()
     visit.press("Show these")
     expect(visit.page.get_by_role("columnheader", name="Late")).to_be_visible()
     assert "layers=late" in visit.page.url
