@@ -168,13 +168,12 @@ def _decoded(order: SampleOrder, records: Records) -> Decoded:
 def _within(decoded: Decoded, schema: DataSchema) -> Decoded:
     """Rows outside of the intervals are taken out, as a batch task takes them out after it has read them."""
     taken = TakenTimes(schema).holding(int64s(decoded.rows.column(1).cast(pa.int64())))
-    indexes = row_indexes(decoded.rows)
-    outside = indexes[~taken].tolist()
+    outside = set(row_indexes(decoded.rows)[~taken].tolist())
     return replace(
         decoded,
         rows=decoded.rows.filter(pa.array(taken)),
         outside_window=sorted([*decoded.outside_window, *outside]),
-        processed_with_error={i: e for i, e in decoded.processed_with_error.items() if i not in set(outside)},
+        processed_with_error={i: e for i, e in decoded.processed_with_error.items() if i not in outside},
     )
 
 
