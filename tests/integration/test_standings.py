@@ -56,6 +56,23 @@ def test_one_that_falls_behind(cast: Cast) -> None:
     assert "10 records a second" in said.text  # 2,400 in four minutes
 
 
+def test_one_that_falls_behind_and_one_that_was_looked_at_once(cast: Cast) -> None:
+    """How fast the second is read is not known: a whole number among fractions."""
+    sample(cast.source, timedelta(minutes=4), 20_000)
+    sample(cast.source, timedelta(), 50_000, processed=2_400)
+    task = task_of(supervisor_of(cast.datasource, "second"))
+    source = Source.objects.create(
+        datasource=cast.datasource, cluster_id="c", group="second", topic="second", topic_id="second"
+    )
+    IndexerFence.objects.create(task_id=task.pk, number=0, datasource=cast.datasource, source=source, published=5)
+    sample(source, timedelta(), 700)
+    said = standings(cast.users["viewer"], Supervisor.objects.filter(pk__in=["flights", "second"]).with_current())
+    assert {pk: (s.code, s.behind) for pk, s in said.items()} == {
+        "flights": (Code.BEHIND, 50_000),
+        "second": (Code.BEHIND, 700),
+    }
+
+
 def test_a_burst_that_was_read_within_the_minute_is_no_lag(cast: Cast) -> None:
     sample(cast.source, timedelta(minutes=4), 0)
     sample(cast.source, timedelta(seconds=30), 0)

@@ -117,7 +117,7 @@ def last_within(most: Mapping[int, float]) -> dict[int, datetime | None]:
     fine, coarse = RESOLUTIONS[1:]
     asked: dict[str, Any] = {
         "sources": list(most),
-        "most": list(most.values()),
+        "most": [float(n) for n in most.values()],  # a list of fractions and whole numbers is none to the driver
         "fine": fine.seconds,
         "coarse": coarse.seconds,
     }
