@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,37 @@ from controlplane.embedded.spark_classes import prepare_classes
 from tests.support.house import House
 from tests.support.workers import Workers
 
+LOGS = pytest.StashKey[Path]()  # the house's, from its start
+SHOWN = 6000  # characters of a log
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test tells how the control plane last failed: its logs are gone when the run is over."""
+    report, logs = (yield), item.config.stash.get(LOGS, None)
+    if report.failed and logs is not None:
+        report.sections += [
+            (f"the newest fault in {path.name}", text) for path in _logs(logs) if (text := _fault(path))
+        ]
+    return report
+
+
+def _logs(folder: Path) -> list[Path]:
+    return [folder / f"{name}.log" for name in ("web", "worker", "beat")]
+
+
+def _fault(log: Path) -> str:
+    """The end of the log from its last traceback on; nothing where there is none."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    at = text.rfind("Traceback (most recent call last)")
+    return "" if at < 0 else text[max(0, at - 300) : at + SHOWN]
+
 
 @pytest.fixture(scope="session")
-def house() -> Iterator[House]:
+def house(pytestconfig: pytest.Config) -> Iterator[House]:
     """Started once per run; every test uses topics, groups and datasources of its own."""
     with temporary_home() as home:
+        pytestconfig.stash[LOGS] = home.logs
         prepare_classes(home.log("spark-classes"))  # `make test` has begun to
         house = House(home)
         yield house
