@@ -60,9 +60,12 @@ def found_slow(decoded: Decoded, count: int) -> list[int]:
     return list(decoded.unparseable)
 
 
-def test_a_record_that_takes_too_long_stands_alone(cost: float) -> None:
+def test_a_record_that_takes_too_long_stands_alone(cost: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 17 of the security checklist: time has a bound, whatever the expression."""
-    decoder = JsonDecoder(SCHEMA, batch_s=cost * 0.7)
+    # It is computed twice, and may take half as long, or some times as long, as when it was measured: processor time
+    # depends on what the machine does beside. How much all of a batch may take is the next test's.
+    monkeypatch.setattr("ingestion.decode.json_decoder._BUDGET", 30.0)
+    decoder = JsonDecoder(SCHEMA, batch_s=cost * 0.3)
     payloads = [QUICK_ONE] * 5 + [SLOW_ONE] + [QUICK_ONE] * 5
     decoded = decoder.decode(payloads)
     assert found_slow(decoded, 11) == [5]
