@@ -2,8 +2,8 @@
 # It holds Java 17 and PySpark, so the Spark master and its workers are made from it too: driver and executors then have
 # the same Python packages at the same place.
 
-# A digest fixes what a name may change to: docs/docker.md.
-ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+# By digest, so that it can't change unseen; how to take a newer one: docs/docker.md.
+ARG PYTHON_IMAGE=python:3.11.15-slim-bookworm@sha256:d29f48a31a8b408ed19272ca1e7b10ebae13b240a27e862d3d4217c528e2e0c3
 
 FROM ${PYTHON_IMAGE} AS packages
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
