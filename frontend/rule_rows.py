@@ -110,20 +110,23 @@ def changed(rows: list[Row], asked: str) -> list[Row]:
 
 
 def rules_in(rows: Sequence[Row]) -> list[Rule]:
-    """What they say. Raises ``InvalidInput``, and tells each row what is wrong with it."""
+    """What they say. Each row is told what is wrong with it; raises ``InvalidInput`` with the faults of none."""
     try:
         return read_rules([row.document for row in rows])
     except InvalidInput as error:
+        elsewhere = []
         for fault in error.errors:
             place = _PLACE.fullmatch(fault.path)
             if place is not None and int(place[1]) < len(rows):
                 row = rows[int(place[1])]
                 row.faults.append(_sentence(place[2] or "", fault.message))
-        raise
+            else:
+                elsewhere.append(fault)
+        raise InvalidInput(error.detail, elsewhere) from error
 
 
 def _sentence(name: str, message: str) -> str:
-    subject = {"period": "The period", "interval": "The interval"}.get(name.rpartition(".")[2], "The rule")
+    subject = {"": "The rule", "period": "The period", "interval": "The interval"}.get(name, name)
     return f"{subject} {message.removeprefix('type ')}."
 
 

@@ -82,7 +82,8 @@ def test_fields_that_the_form_does_not_show_are_kept(cast: Cast, owner: Client) 
         (rows(("loadForever", ""), ("dropByInterval", "2013")), "The interval must be like 2025-06-01/2025-07-01"),
         (rows(("dropByInterval", "2024-01-01/2024")), "The interval ends where it starts"),
         (rows(("foo", "")), "The rule must be one of loadForever"),
-        ({**rows(("loadForever", "")), "rest-0": '{"foo": 1}'}, "is no field of this rule"),
+        ({**rows(("loadForever", "")), "rest-0": '{"foo": 1}'}, "foo is no field of this rule."),
+        ({**rows(("loadForever", "")), "rest-0": '{"tieredReplicants": {"hot": "x"}}'}, "tieredReplicants.hot "),
         ({**rows(("loadForever", "")), "rest-0": "[NaN"}, "sent in part"),
         ({**rows(("loadForever", "")), "comment": "x" * 501}, "at most 500 characters"),
         ({**rows(("loadForever", "")), "comment": "a\0b"}, "Null characters"),
@@ -95,6 +96,7 @@ def test_what_is_no_rule_is_said_at_its_row(cast: Cast, owner: Client, sent: dic
     answer = owner.post(RULES, sent)
     assert answer.status_code == 400
     assert said in parsed(answer).text
+    assert "[0]" not in parsed(answer).text  # a list's place in a document that nobody here has seen
     assert not RuleSet.objects.exists()
 
 
