@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from controlplane.common.errors import FieldError, InvalidInput
 from ingestion.specs.intervals import interval_ms
@@ -31,6 +31,15 @@ _KINDS = (
 class _Rule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_if_absent(cls, value: Any) -> Any:
+        """Null is the default where a field has one, which is how Druid reads it."""
+        if not isinstance(value, dict):
+            return value
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: v for name, v in value.items() if v is not None or name not in optional}
+
     @property
     def loads(self) -> bool:
         """Whether what it speaks of stays in use."""
@@ -46,6 +55,13 @@ class _Load(_Rule):
     # Kept and shown, as Druid's clients send them; there is one place where segments are.
     tieredReplicants: dict[str, int] = Field(default_factory=lambda: {"_default_tier": 2}, max_length=100)
     useDefaultTierForNull: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_default_tier(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("useDefaultTierForNull") is False:
+            return {**value, "tieredReplicants": value.get("tieredReplicants") or {}}
+        return value
 
 
 class _ByPeriod(_Rule):
@@ -175,10 +191,20 @@ def read_rules(document: Any, under: str = "") -> list[Rule]:
         rules = _RULES.validate_python(document)
     except ValidationError as error:
         raise InvalidInput("The rules have faults.", [_fault(e, under) for e in error.errors()[:20]]) from None
-    empty = [n for n, rule in enumerate(rules) if isinstance(rule, _ByInterval) and rule.is_empty]
-    if empty:
-        raise InvalidInput("The rules have faults.", [_field(under, (n, "interval"), _NOTHING) for n in empty])
+    refused = [
+        _field(under, (n, *names), message) for n, rule in enumerate(rules) for *names, message in _refused(rule)
+    ]
+    if refused:
+        raise InvalidInput("The rules have faults.", refused)
     return rules
+
+
+def _refused(rule: Rule) -> list[tuple[str, ...]]:
+    """What earlier versions took: the field, from outside in, and what is wrong with it."""
+    if isinstance(rule, _ByInterval) and rule.is_empty:
+        return [("interval", _NOTHING)]
+    tiers = rule.tieredReplicants if isinstance(rule, _Load) else {}
+    return [("tieredReplicants", tier, "must not be negative") for tier, number in tiers.items() if number < 0]
 
 
 def stored_rules(document: Any) -> list[Rule]:

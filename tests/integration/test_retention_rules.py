@@ -93,6 +93,29 @@ def test_they_are_shown_in_druids_form() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sent", "tiers"),
+    [
+        ({"tieredReplicants": None, "useDefaultTierForNull": None}, {"_default_tier": 2}),
+        ({"tieredReplicants": None, "useDefaultTierForNull": False}, {}),
+        ({"useDefaultTierForNull": False}, {}),
+        ({"tieredReplicants": {"hot": 0}, "useDefaultTierForNull": False}, {"hot": 0}),
+        ({"tieredReplicants": {}}, {}),
+    ],
+)
+def test_null_is_what_is_not_there(sent: dict[str, Any], tiers: dict[str, int]) -> None:
+    """Read from the source of Druid's ``LoadRule`` and ``PeriodLoadRule``."""
+    [rule] = shown(read_rules([{"type": "loadByPeriod", "period": "P1D", "includeFuture": None, **sent}]))
+    by_default = sent.get("useDefaultTierForNull") is not False
+    assert rule == {
+        "type": "loadByPeriod",
+        "period": "P1D",
+        "includeFuture": True,
+        "tieredReplicants": tiers,
+        "useDefaultTierForNull": by_default,
+    }
+
+
+@pytest.mark.parametrize(
     ("document", "message"),
     [
         ({"type": "dropForever"}, "Rules are a list"),
@@ -110,6 +133,11 @@ def test_they_are_shown_in_druids_form() -> None:
             "[1].interval ends where it starts",
         ),
         ([{"type": "dropForever", "period": "P1D"}], "[0].period is no field of this rule"),
+        (
+            [{"type": "loadForever", "tieredReplicants": {"hot": 1, "cold": -1}}],
+            "[0].tieredReplicants.cold must not be negative",
+        ),
+        ([{"type": "loadByPeriod", "period": None}], "[0].period is not of the kind"),
     ],
 )
 def test_what_is_no_rule_is_refused_by_name(document: Any, message: str) -> None:
