@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from django.db import connection
+from django.db import close_old_connections, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.psycopg_any import BaseTzLoader
 from psycopg.abc import Buffer
@@ -33,6 +33,16 @@ def load_times_faster(*, connection: BaseDatabaseWrapper, **_: object) -> None:
         timezone = connection.timezone
 
     connection.connection.adapters.register_loader("timestamptz", InItsZone)
+
+
+@contextmanager
+def borrowed_connection() -> Iterator[None]:
+    """For a thread in which Django gives no connection back: one that was cut is not used, and none is kept."""
+    close_old_connections()
+    try:
+        yield
+    finally:
+        close_old_connections()
 
 
 @contextmanager

@@ -14,9 +14,9 @@ import django
 from django.core.exceptions import RequestAborted, RequestDataTooBig
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.exception import convert_exception_to_response
-from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 
+from controlplane.common.database import borrowed_connection
 from controlplane.config.bodies import Body, Receive, Scope
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
@@ -62,11 +62,8 @@ class IndexersHandler(ASGIHandler):
         return await loop.run_in_executor(self._threads, self._with_connection, self._answer, request)
 
     def _with_connection(self, do: Callable[[HttpRequest], A], request: HttpRequest) -> A:
-        close_old_connections()
-        try:
+        with borrowed_connection():
             return do(request)
-        finally:
-            close_old_connections()
 
     def _view(self, request: HttpRequest) -> HttpResponse:
         view, args, kwargs = self.resolve_request(request)

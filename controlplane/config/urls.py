@@ -8,4 +8,6 @@ urlpatterns = [
     path("", include("frontend.urls")),
 ]
 
-handler400 = "controlplane.api.fallback.bad_request"
+handler400 = "controlplane.config.error_pages.bad_request"
+handler403 = "controlplane.config.error_pages.not_allowed"
+handler404 = "controlplane.config.error_pages.not_found"

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import psutil
 import pytest
 
 from controlplane.connections.resolving import MOST_BYTES
+from tests.support.browsing import browsing
 from tests.support.certificates import authority
 from tests.support.house import House, wait_for
 from tests.support.records import numbered, published
@@ -22,7 +22,6 @@ from tests.support.records import numbered, published
 CANARY = "canary-7f3a"
 ROOT = authority()
 CHUNK = MOST_BYTES
-LOGIN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
 def key_with_a_canary() -> tuple[str, str]:
@@ -86,11 +85,7 @@ def rows_that_tell(house: House) -> list[str]:
 
 def answers_that_tell(house: House, task: str, supervisor: str) -> list[str]:
     """Every address of both APIs, and every page, that shows something of them. The broker refuses the supervisor."""
-    with httpx2.Client(base_url=house.url, trust_env=False, timeout=30.0, follow_redirects=True) as browser:
-        token = LOGIN.search(browser.get("/login/").text)
-        assert token is not None
-        form = {"username": house.username, "password": house.password, "csrfmiddlewaretoken": token[1]}
-        assert browser.post("/login/", data=form, headers={"Referer": house.url}).status_code == 200
+    with browsing(house) as browser:
         found = []
         for address in _addresses(task, supervisor):
             answer = browser.get(address)

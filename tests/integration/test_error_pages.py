@@ -1,0 +1,27 @@
+"""Pages of what is not there, on the whole stack, before and after the metadata store was away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+
+from tests.support.browsing import browsing
+from tests.support.house import House, wait_for
+
+ADDRESSES = ("/nowhere/", "/datasources/nobody-made-this-one/", "/tasks/nobody-made-this-one/")
+ASKED = 60  # in several threads of the web process, whichever makes the page
+
+
+def test_what_is_not_there_is_so_after_a_restart_of_the_store(house: House) -> None:
+    with browsing(house) as client:
+        assert _answers(client) == {404: ASKED}
+        house.postgres.restart()
+        wait_for("home is there", lambda: client.get("/").status_code == 200, 60)
+        assert _answers(client) == {404: ASKED}
+
+
+def _answers(client: httpx2.Client) -> Counter[int]:
+    with ThreadPoolExecutor(12) as threads:
+        return Counter(threads.map(lambda n: client.get(ADDRESSES[n % len(ADDRESSES)]).status_code, range(ASKED)))
