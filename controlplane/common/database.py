@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from django.db import close_old_connections, connection
+from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.psycopg_any import BaseTzLoader
 from psycopg.abc import Buffer
@@ -38,11 +38,18 @@ def load_times_faster(*, connection: BaseDatabaseWrapper, **_: object) -> None:
 @contextmanager
 def borrowed_connection() -> Iterator[None]:
     """For a thread in which Django gives no connection back: one that was cut is not used, and none is kept."""
-    close_old_connections()
+    _close_old()
     try:
         yield
     finally:
-        close_old_connections()
+        _close_old()
+
+
+def _close_old() -> None:
+    """What Django does before and after a request, but leave a connection in a transaction to its owner."""
+    for opened in connections.all(initialized_only=True):
+        if not opened.in_atomic_block:
+            opened.close_if_unusable_or_obsolete()
 
 
 @contextmanager

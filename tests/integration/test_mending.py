@@ -17,6 +17,7 @@ from controlplane.teams.models import AuditEntry
 from ingestion.specs.causes import cause_of
 from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.django_cast import Cast, browsing_as, spec_for
+from tests.support.html import parsed
 
 WRONG = "field '__time' holds no time: it is missing or null"
 CAUSE = cause_of("unparseable", WRONG).fingerprint
@@ -64,6 +65,18 @@ def nothing_changed(cast: Cast) -> None:
     assert Supervisor.objects.get(pk=cast.supervisor.pk).version == cast.supervisor.version
     assert not Task.objects.filter(kind=Task.Kind.REPLAY).exists()
     assert not QuarantinedRecord.objects.filter(cause=CAUSE).exclude(state="kept").exists()
+
+
+def test_records_that_no_supervisor_reads_lead_back_home(cast: Cast) -> None:
+    """Without its cause the page is not there: it has no beginning to open."""
+    of_nobody = Source.objects.create(
+        datasource=cast.datasource, cluster_id="c", group="nobody", topic="gone", topic_id="gone"
+    )
+    keep(cast, 0, b"{}", source=of_nobody)
+    Supervisor.objects.all().delete()
+    answer = browsing_as(cast, "owner").get(FIX)
+    assert answer.status_code == 409
+    assert [link.attributes["href"] for link in parsed(answer).all("a", class_="btn-primary")] == ["/"]
 
 
 def test_the_spec_stands_beside_ten_records(waiting: Cast) -> None:
