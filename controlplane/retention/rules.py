@@ -15,6 +15,7 @@ from controlplane.common.errors import FieldError, InvalidInput
 from ingestion.specs.intervals import interval_ms
 
 MOST_RULES = 100
+_FAULTS_TOLD = 20
 _NOTHING = "ends where it starts, so that the rule speaks of nothing"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = (
@@ -190,12 +191,14 @@ def read_rules(document: Any, under: str = "") -> list[Rule]:
     try:
         rules = _RULES.validate_python(document)
     except ValidationError as error:
-        raise InvalidInput("The rules have faults.", [_fault(e, under) for e in error.errors()[:20]]) from None
+        raise InvalidInput(
+            "The rules have faults.", [_fault(e, under) for e in error.errors()[:_FAULTS_TOLD]]
+        ) from None
     refused = [
         _field(under, (n, *names), message) for n, rule in enumerate(rules) for *names, message in _refused(rule)
     ]
     if refused:
-        raise InvalidInput("The rules have faults.", refused)
+        raise InvalidInput("The rules have faults.", refused[:_FAULTS_TOLD])
     return rules
 
 
