@@ -39,19 +39,21 @@ class Trend:
 
 def trends(supervisors: Sequence[Supervisor]) -> dict[str, Trend]:
     """By supervisor: of those that have read something. Two statements, however many they are."""
-    sources = {pk: source.pk for pk, source in sources_read_by(supervisors).items()}
+    sources = sources_read_by(supervisors)
     since = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
     samples: dict[int, list[LagSample]] = {}
-    found = LagSample.objects.filter(source__in=sources.values(), resolution_s=60, at__gte=since)
+    found = LagSample.objects.filter(
+        source__in=[source.pk for source in sources.values()], resolution_s=60, at__gte=since
+    )
     for sample in found.order_by("at").only("source_id", "at", "observed_at", "lag", "processed"):
         samples.setdefault(sample.source_id, []).append(sample)
-    return {pk: _trend(samples.get(source, []), since) for pk, source in sources.items()}
+    return {pk: _trend(samples.get(source.pk, []), since, source.created_at) for pk, source in sources.items()}
 
 
-def _trend(samples: Sequence[LagSample], since: datetime) -> Trend:
+def _trend(samples: Sequence[LagSample], since: datetime, began: datetime) -> Trend:
     lag: list[float | None] = [None] * MINUTES
     rate: list[float | None] = [None] * MINUTES
-    rates = per_second([(sample.observed_at, sample.processed) for sample in samples], _LONGEST_GAP)
+    rates = per_second([(sample.observed_at, sample.processed) for sample in samples], _LONGEST_GAP, began)
     for sample, per_s in zip(samples, rates, strict=True):
         minute = int((sample.at - since).total_seconds() // 60)
         if 0 <= minute < MINUTES:

@@ -89,15 +89,26 @@ def test_what_is_old_is_dropped_by_its_resolution(source: Source) -> None:
 
 def test_rates_are_differences_and_a_gap_has_none(source: Source) -> None:
     end = timezone.now()
-    begin = end - timedelta(minutes=2)
+    begin = end - timedelta(minutes=3)
     for n in range(13):
         sample(source, begin - timedelta(seconds=5 * n), processed=6600 - n * 500, redelivered=60, lag=7 + n)
     sample(source, begin + timedelta(seconds=5), processed=1100 + 60 * 101, redelivered=120)
-    sample(source, begin + timedelta(seconds=60), processed=9000, redelivered=130)
+    sample(source, begin + timedelta(seconds=63), processed=1100 + 60 * 101 + 58, redelivered=120)
+    sample(source, begin + timedelta(seconds=130), processed=9000, redelivered=130)
     points = lag_series(Source.objects.filter(pk=source.pk), start=begin, end=end).points
-    assert [p.processed_per_s for p in points] == [100, 101, None]
-    assert [p.redelivered_per_s for p in points] == [0, 1, None]
+    assert [p.processed_per_s for p in points] == [100, 101, 1, None], "two looks a minute apart need none between them"
+    assert [p.redelivered_per_s for p in points] == [0, 1, 0, None]
     assert points[0].lag == 7
+
+
+def test_the_first_minute_of_a_reader_has_rates(source: Source) -> None:
+    """Though it has stored rows before anybody looks."""
+    now = timezone.now()
+    Source.objects.filter(pk=source.pk).update(created_at=now - timedelta(seconds=14))
+    sample(source, now - timedelta(seconds=10), processed=300)
+    sample(source, now - timedelta(seconds=5), processed=600, redelivered=6)
+    points = lag_series(Source.objects.filter(pk=source.pk)).points
+    assert [(p.processed_per_s, p.redelivered_per_s) for p in points] == [(5, 0), (10, 0.1)]
 
 
 def test_two_topics_of_one_name_are_one_series_without_a_rate_between_them(source: Source) -> None:

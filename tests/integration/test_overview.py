@@ -106,6 +106,7 @@ def test_the_stretch_that_is_not_over_has_the_rate_that_it_has_so_far(cast: Cast
 
 def test_what_was_stored_while_nobody_looked_is_of_no_stretch(cast: Cast, viewer: User) -> None:
     now = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+    Source.objects.filter(pk=cast.source.pk).update(created_at=now - timedelta(minutes=301))
     for minutes_ago, processed in ((300, 1200), (299, 1800), (21, 900_000), (20, 900_600)):
         look(cast.source, now - timedelta(minutes=minutes_ago), processed)
     points = days_of({cast.source.pk: "alpha"}, now)["alpha"]
@@ -119,6 +120,25 @@ def test_the_rate_of_now_is_over_a_minute_even_right_after_a_burst(cast: Cast, v
     assert overview(viewer).records_per_s == 3500
     [trend] = lag_trends([cast.source.pk]).values()
     assert (trend.records_per_s, trend.over) == (3500, timedelta(seconds=5))
+
+
+def test_the_first_minute_of_a_reader_has_a_rate(cast: Cast, viewer: User) -> None:
+    """Though its first rows were stored before anybody looked; what an old reader had stored by then is not new."""
+    now = timezone.now()
+    for resolution_s in (5, 60):
+        look(cast.source, now - timedelta(seconds=10), 600, resolution_s=resolution_s)
+
+    def told() -> tuple[float | None, ...]:
+        [trend], [minutes] = lag_trends([cast.source.pk]).values(), trends([cast.supervisor]).values()
+        [point] = days_of({cast.source.pk: "alpha"}, now)["alpha"]
+        return overview(viewer).records_per_s, trend.records_per_s, minutes.rate_now, point.records_per_s > 0
+
+    Source.objects.filter(pk=cast.source.pk).update(created_at=now - timedelta(seconds=14))
+    assert told() == (10, 10, 10, True)
+    look(cast.source, now - timedelta(seconds=5), 660, resolution_s=5)
+    assert overview(viewer).records_per_s == 11
+    Source.objects.filter(pk=cast.source.pk).update(created_at=now - timedelta(days=40))
+    assert told() == (0, 1, None, False)
 
 
 def test_a_minute_that_has_just_begun_is_no_minute(cast: Cast) -> None:

@@ -50,6 +50,15 @@ def test_where_more_had_come_before_the_first_minute_is_not_known() -> None:
     assert rates((0, 100), (5, 210_000)) == [None, None]
 
 
+def test_what_began_before_the_first_look_has_all_come_since() -> None:
+    """Its first rows may be stored before anybody looks."""
+    seen = [(NOON + timedelta(seconds=at), value) for at, value in ((0, 100), (5, 210_000), (58, 240_000))]
+    assert per_second(seen, GAP, began=NOON - timedelta(seconds=4)) == [100 / 60, 3500, None]
+    assert per_second(seen[:2], GAP, began=NOON - timedelta(seconds=16)) == [None, None], "nobody looked in between"
+    assert per_second(seen[:2], GAP, began=NOON + timedelta(seconds=1)) == [None, None]
+    assert per_second([], GAP, began=NOON) == []
+
+
 def test_a_gap_has_no_rate() -> None:
     looks = [*steady(60, 10), (100, MILLION), (105, MILLION)]
     assert rates(*looks)[-3:] == [10.0, None, None]

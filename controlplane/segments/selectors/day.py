@@ -33,11 +33,8 @@ _DAY = """
     samples AS (
         SELECT source_id, at, lag AS behind, date_bin(%(bin)s, at, 'epoch'::timestamptz) AS bin,
                CASE WHEN at - lag(at) OVER looks <= %(gap)s THEN greatest(0, processed - lag(processed) OVER looks)
-                    WHEN lag(at) OVER looks IS NULL AND NOT EXISTS (
-                        SELECT FROM segments_lagsample AS older WHERE older.source_id = sample.source_id
-                        AND older.resolution_s = sample.resolution_s AND older.at < sample.at
-                    ) THEN processed ELSE 0 END AS stored
-        FROM segments_lagsample AS sample
+                    WHEN lag(at) OVER looks IS NULL AND created_at > at - %(gap)s THEN processed ELSE 0 END AS stored
+        FROM segments_lagsample AS sample JOIN segments_source ON segments_source.id = source_id
         WHERE source_id = ANY(%(sources)s) AND resolution_s = %(resolution)s AND at >= %(since)s - %(gap)s
         WINDOW looks AS (PARTITION BY source_id ORDER BY at)
     )

@@ -20,7 +20,7 @@ MOST_POINTS = 3000
 USUAL_WINDOW = timedelta(hours=1)
 # Of the partitions' lags, as Druid has them; the average is of whole numbers.
 _AGGREGATES = {"MAX": "max(v)", "AVERAGE": "div(sum(v), count(v))"}
-_LONGEST_GAP = 3  # samples further apart than this many stretches have no rate between them
+_LONGEST_GAP = 3  # samples further apart than this many stretches, and a minute, have no rate between them
 _BEFORE = timedelta(minutes=1)  # what a rate is over
 
 
@@ -68,7 +68,8 @@ def lag_series(
     chosen = _named(resolution, end - start) if resolution else resolution_for(start, end, now)
     samples = LagSample.objects.filter(source__in=sources, resolution_s=chosen.seconds, at__lt=end)
     before = samples.filter(at__gte=start - _BEFORE - _LONGEST_GAP * chosen.length)
-    rows = list(before.order_by("source_id", "at").defer("partitions").annotate(chosen=_chosen(partition, aggregate)))
+    told = before.annotate(chosen=_chosen(partition, aggregate), began=F("source__created_at")).defer("partitions")
+    rows = list(told.order_by("source_id", "at"))
     points = [p for p in _points(rows, chosen) if p.at >= start]
     return LagSeries(start, end, chosen.name, sorted(points, key=lambda p: p.at))
 
@@ -124,12 +125,16 @@ def _count(window: timedelta, resolution: Resolution) -> float:
 def _points(rows: Sequence[LagSample], resolution: Resolution) -> list[LagPoint]:
     """``rows``: by source, each source's in the order of time."""
     by_source = [list(some) for _, some in groupby(rows, key=lambda row: row.source_id)]
-    return [point for some in by_source for point in _points_of(some, _LONGEST_GAP * resolution.length)]
+    longest_gap = max(
+        _LONGEST_GAP * resolution.length, _BEFORE
+    )  # a rate over a minute needs no more looks than its two
+    return [point for some in by_source for point in _points_of(some, longest_gap)]
 
 
 def _points_of(rows: Sequence[LagSample], longest_gap: timedelta) -> list[LagPoint]:
-    processed = per_second([(row.observed_at, row.processed) for row in rows], longest_gap)
-    redelivered = per_second([(row.observed_at, row.redelivered) for row in rows], longest_gap)
+    began = getattr(rows[0], "began", None)
+    processed = per_second([(row.observed_at, row.processed) for row in rows], longest_gap, began)
+    redelivered = per_second([(row.observed_at, row.redelivered) for row in rows], longest_gap, began)
     return [
         LagPoint(row.at, getattr(row, "chosen", row.lag) or 0, row.in_flight, *rates)
         for row, *rates in zip(rows, processed, redelivered, strict=True)

@@ -25,8 +25,9 @@ class LagTrend:
     unread: int  # the least, within the last minute, of those that no indexer held
     before: int | None = None  # the lag at most five minutes earlier; None: there is no earlier sample
     over: timedelta = timedelta()  # how much earlier
-    records_per_s: float | None = None  # that were stored over that time, or the last minute if that is longer
-    records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago
+    # That were stored over that time, or since the reader began within it, or the last minute if that is longer.
+    records_per_s: float | None = None
+    records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago, and it had begun
 
     @property
     def is_young(self) -> bool:
@@ -41,7 +42,9 @@ class LagTrend:
 
 _TRENDS = """
     SELECT s.id, newest.observed_at, newest.lag, recent.unread, earlier.lag, newest.observed_at - earlier.observed_at,
-           greatest(0, newest.processed - earlier.processed), earlier.processed = 0,
+           greatest(0, newest.processed - CASE WHEN is_new THEN 0 ELSE earlier.processed END),
+           newest.observed_at - CASE WHEN is_new THEN born.at ELSE earlier.observed_at END,
+           is_new OR earlier.processed = 0,
            greatest(0, newest.processed - minute.processed)
            / extract(epoch FROM newest.observed_at - minute.observed_at)
     FROM unnest(%(sources)s::int8[]) AS s(id),
@@ -62,7 +65,12 @@ _TRENDS = """
         SELECT observed_at, processed FROM segments_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s
           AND observed_at <= newest.observed_at - %(minute)s ORDER BY at DESC LIMIT 1
-    ) AS minute ON true
+    ) AS minute ON true,
+    LATERAL (
+        SELECT created_at AS at, created_at >= newest.at - %(lately)s
+               AND created_at < coalesce(earlier.observed_at, newest.observed_at) AS is_new
+        FROM segments_source WHERE id = s.id
+    ) AS born
 """
 
 
@@ -86,15 +94,16 @@ def _trend(
     before: int | None,
     over: timedelta | None,
     stored: int | None,
+    stored_over: timedelta | None,
     began: bool | None,
     now: Decimal | None,
 ) -> LagTrend:
     """``began``: nothing had been stored before."""
-    if before is None or stored is None or not over:
+    if stored is None or not stored_over:
         return LagTrend(at, lag, unread)
-    rate = stored / max(over, MINUTE).total_seconds()
-    of_now = float(now) if now is not None else rate if began and over < MINUTE else None
-    return LagTrend(at, lag, unread, before, over, rate, of_now)
+    rate = stored / max(stored_over, MINUTE).total_seconds()
+    of_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
+    return LagTrend(at, lag, unread, before, over or timedelta(), rate, of_now)
 
 
 # Of the two coarser resolutions the finer one, as far as it has such a sample within a few hours.

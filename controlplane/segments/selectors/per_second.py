@@ -12,12 +12,20 @@ _MINUTE = timedelta(minutes=1)
 _LEAST = timedelta(seconds=55)  # a minute, as looks fall, some seconds apart
 
 
-def per_second(seen: Sequence[tuple[datetime, int]], longest_gap: timedelta) -> list[float | None]:
+def per_second(
+    seen: Sequence[tuple[datetime, int]], longest_gap: timedelta, began: datetime | None = None
+) -> list[float | None]:
     """At each look, by how much a sum has grown since the look about a minute before, over the time between them.
 
-    ``seen``: when, and the sum, in the order of time. None where nobody looked a minute before; but what was nothing
-    then or later has all come since.
+    ``seen``: when, and the sum, in the order of time. ``began``: when the sum was nothing, as if somebody had looked.
+    None where nobody looked a minute before; but what was nothing then or later has all come since.
     """
+    if began is not None and seen and began < seen[0][0]:
+        return _rates([(began, 0), *seen], longest_gap)[1:]
+    return _rates(seen, longest_gap)
+
+
+def _rates(seen: Sequence[tuple[datetime, int]], longest_gap: timedelta) -> list[float | None]:
     rates: list[float | None] = []
     first = before = 0  # since which look there is no gap; the one a minute ago
     for n, (at, value) in enumerate(seen):
