@@ -1,16 +1,39 @@
 """The pages of what is refused, not allowed, or not there.
 
 Django makes them in threads in which nobody gives a connection back: each would keep one of the pool's, and after a
-restart of PostgreSQL every such page would fail on it.
+restart of PostgreSQL every such page would fail on it. Nor does it log why one could not be made, although the page
+that stands there then says so.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from functools import update_wrapper
+
+from django.http import HttpRequest, HttpResponse
 from django.views import defaults
 
 from controlplane.api import fallback
 from controlplane.common.database import borrowed_connection
 
-bad_request = borrowed_connection()(fallback.bad_request)
-not_allowed = borrowed_connection()(defaults.permission_denied)
-not_found = borrowed_connection()(defaults.page_not_found)
+logger = logging.getLogger(__name__)
+
+ErrorPage = Callable[[HttpRequest, Exception], HttpResponse]
+
+
+def _told(made: ErrorPage) -> ErrorPage:
+    def page(request: HttpRequest, exception: Exception) -> HttpResponse:
+        try:
+            with borrowed_connection():
+                return made(request, exception)
+        except Exception:
+            logger.exception("The page %s could not be made for %s", made.__name__, request.path)
+            raise
+
+    return update_wrapper(page, made)
+
+
+bad_request = _told(fallback.bad_request)
+not_allowed = _told(defaults.permission_denied)
+not_found = _told(defaults.page_not_found)

@@ -17,9 +17,21 @@ ASKED = 60  # in several threads of the web process, whichever makes the page
 def test_what_is_not_there_is_so_after_a_restart_of_the_store(house: House) -> None:
     with browsing(house) as client:
         assert _answers(client) == {404: ASKED}
-        house.postgres.restart()
+        house.postgres.stop()
+        try:
+            assert client.get("/nowhere/").status_code == 500
+        finally:
+            house.postgres.start()
+        assert _reason("/nowhere/", house), "the page says that the log has it"
         wait_for("home is there", lambda: client.get("/").status_code == 200, 60)
         assert _answers(client) == {404: ASKED}
+
+
+def _reason(path: str, house: House) -> bool:
+    """Whether the web process has written down why no page of what is not there could be made."""
+    log = (house.home.logs / "web.log").read_text(errors="replace")
+    told = log.partition(f"The page page_not_found could not be made for {path}")[2]
+    return "Traceback" in told and "OperationalError" in told
 
 
 def _answers(client: httpx2.Client) -> Counter[int]:
