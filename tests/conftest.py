@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import django
 import hypothesis
@@ -12,6 +13,7 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 from django.test import Client
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from tests.support import environment
 
@@ -21,7 +23,7 @@ hypothesis.settings.load_profile("house")
 
 from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noqa: E402 - models need Django set up
 
-LONG = ("test_first_walk.py", "test_every_page.py")  # one test each, which takes as long as many
+LONG = ("test_first_walk.py", "test_every_page.py", "test_ways.py")  # few tests, which take as long as many
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,7 +67,20 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     with environment.servers(), pytest.MonkeyPatch.context() as patch:
         # A browser test before this one may have left Playwright's event loop running in this thread.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", _add_static_files)
         yield
+
+
+_find_static_files = WhiteNoiseMiddleware.add_files_from_finders
+_static_files: dict[str, Any] = {}
+
+
+def _add_static_files(site: WhiteNoiseMiddleware) -> None:
+    """Each test client makes the site anew; its files, which are most of that, are found once."""
+    if not _static_files:
+        _find_static_files(site)
+        _static_files.update(site.files)
+    site.files.update(_static_files)
 
 
 @pytest.fixture

@@ -214,7 +214,9 @@ def _task(datasource: Datasource, supervisor: Supervisor) -> Task:
 def _segments(datasource: Datasource, task: Task) -> list[Segment]:
     """Days 1, 1, 2, 3 with 500, 400, 300, 300 rows."""
     places = [(0, 0, 500), (0, 1, 400), (1, 0, 300), (2, 0, 300)]
-    return [make_segment(datasource, task.pk, DAY + timedelta(days=d), number, rows) for d, number, rows in places]
+    made = [_segment(datasource, task.pk, DAY + timedelta(days=d), number, rows) for d, number, rows in places]
+    sum_intervals(datasource)
+    return made
 
 
 def sum_intervals(datasource: Datasource) -> None:
@@ -249,7 +251,13 @@ _COLUMNS = [{"name": "__time", "type": "timestamp"}, {"name": "carrier", "type":
 
 def make_segment(datasource: Datasource, task_id: str, start: datetime, number: int, rows: int) -> Segment:
     """A day's segment; 10 bytes a row."""
-    segment = Segment.objects.create(
+    made = _segment(datasource, task_id, start, number, rows)
+    sum_intervals(datasource)
+    return made
+
+
+def _segment(datasource: Datasource, task_id: str, start: datetime, number: int, rows: int) -> Segment:
+    return Segment.objects.create(
         id=uuid.uuid4(),
         datasource=datasource,
         interval_start=start,
@@ -266,8 +274,6 @@ def make_segment(datasource: Datasource, task_id: str, start: datetime, number: 
         task_id=task_id,
         created_at=STARTED,
     )
-    sum_intervals(datasource)
-    return segment
 
 
 def _progress(source: Source) -> list[ProgressKey]:
