@@ -103,7 +103,7 @@ def test_they_are_shown_in_druids_form() -> None:
     ],
 )
 def test_null_is_what_is_not_there(sent: dict[str, Any], tiers: dict[str, int]) -> None:
-    """Read from the source of Druid's ``LoadRule`` and ``PeriodLoadRule``."""
+    """A real Druid 33 shows what it was sent so."""
     [rule] = shown(read_rules([{"type": "loadByPeriod", "period": "P1D", "includeFuture": None, **sent}]))
     by_default = sent.get("useDefaultTierForNull") is not False
     assert rule == {
