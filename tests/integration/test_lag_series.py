@@ -40,6 +40,12 @@ def test_a_look_leaves_a_sample_of_each_resolution_and_no_second_one_at_once(sou
     assert set(LagSample.objects.values_list("resolution_s", flat=True)) == {5, 60, 3600}
 
 
+def test_no_more_is_held_than_is_left(source: Source) -> None:
+    """Indexers said it seconds ago; what they held then may be settled by now."""
+    lag_store.keep(source, {0: 3}, in_flight=68_388)
+    assert set(LagSample.objects.values_list("lag", "in_flight")) == {(3, 3)}
+
+
 def test_coarse_samples_keep_the_peak_with_its_partitions_and_the_last_sums(source: Source) -> None:
     held = IndexerFence.objects.create(
         task_id="t", number=0, datasource=source.datasource, source=source, published=100
