@@ -31,16 +31,21 @@ class Failpoints:
             self._hold(Path(argument), once=action == "hold_once")
 
     def _pause(self, file: Path) -> None:
-        file.write_text(str(os.getpid()))
+        _written(file).replace(file)
         while file.exists():
             time.sleep(0.05)
 
     def _hold(self, file: Path, once: bool) -> None:
-        try:
-            with file.open("x" if once else "w") as held:  # one process only makes it
-                held.write(str(os.getpid()))
-        except FileExistsError:
-            return
+        written = _written(file)
+        if once:
+            try:
+                file.hardlink_to(written)  # one process only makes it
+            except FileExistsError:
+                return
+            finally:
+                written.unlink()
+        else:
+            written.replace(file)
         while True:
             time.sleep(1)
 
@@ -49,3 +54,10 @@ class Failpoints:
         """Bytes in a payload that make the decoding process die."""
         marker = self._places.get("crash_marker")
         return marker.encode() if marker else None
+
+
+def _written(file: Path) -> Path:
+    """A file beside it with this process's id: who sees the named one finds the id in it."""
+    written = file.with_name(f"{file.name}.{os.getpid()}")
+    written.write_text(str(os.getpid()))
+    return written

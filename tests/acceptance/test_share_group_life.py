@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.embedded.kafka import Kafka
-from tests.support.house import House, wait_for
+from tests.support.house import PATIENCE, House, wait_for
 from tests.support.invariants import check_adds_up, check_exactly_once, stored_numbers
 from tests.support.records import Endless, numbered, published
 from tests.support.workers import Workers
@@ -48,7 +48,7 @@ def test_twenty_indexers_on_four_partitions(house: House) -> None:
 
 def _longest_gap(house: House, datasource: str, done: Any, seconds: float) -> float:
     """The longest time without a new published row until ``done``; fails after ``seconds``."""
-    longest, last, since, end = 0.0, -1, time.monotonic(), time.monotonic() + seconds
+    longest, last, since, end = 0.0, -1, time.monotonic(), time.monotonic() + PATIENCE * seconds
     while not done():
         assert time.monotonic() < end, house.logs(datasource)
         count = house.sql(

@@ -57,3 +57,4 @@ def log_in(page: Page, site: Site, name: str) -> None:
     write(page, "Password", PASSWORD)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Home", level=1)).to_be_visible()
+    page.wait_for_load_state()  # its scripts hear keys then

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from controlplane.embedded.demo.records import EXAMPLE_RECORDS, FLIGHTS
@@ -19,6 +20,7 @@ IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 TASK_MS = 240_000
 
 
+@pytest.mark.timeout(1200)
 def test_from_login_to_a_task_that_succeeds(page: Page, stack: House) -> None:
     """The year's flights are on their way meanwhile: two applications of Spark take little longer to start than one."""
     days = _start_the_flights(stack)

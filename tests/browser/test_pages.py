@@ -131,7 +131,7 @@ def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_ser
     expect(published).to_contain_text("2,500")
     expect(owner.locator("#announcer")).to_have_text("The task is RUNNING")
     Task.objects.filter(pk=site.task.pk).update(status=Status.SUCCESS, ended_at=STARTED)
-    expect(owner.locator("#task-live[data-status=SUCCESS]")).to_be_visible(timeout=10_000)
+    expect(owner.locator("#task-live[data-status=SUCCESS]")).to_be_visible()
 
 
 @pytest.mark.parametrize("kept_back", [False, True], ids=["refused", "never answered"])

@@ -136,7 +136,15 @@ def choose_columns(visit: Visit) -> None:
 def copy_an_id(visit: Visit) -> None:
     visit.open(f"/tasks/{visit.site.task.pk}/")
     visit.press("Copy the whole id")
-    assert visit.page.evaluate("navigator.clipboard.readText()") == visit.site.task.pk
+    _until_copied(visit, visit.site.task.pk)
+
+
+def _until_copied(visit: Visit, *texts: str) -> None:
+    """All of these are in the clipboard, which is written a moment after the click."""
+    visit.page.wait_for_function(
+        "async all => navigator.clipboard.readText().then(text => all.every(one => text.includes(one)))",
+        arg=list(texts),
+    )
 
 
 def copy_a_line(tool: str, names: str) -> Callable[[Visit], None]:
@@ -145,8 +153,7 @@ def copy_a_line(tool: str, names: str) -> Callable[[Visit], None]:
     def walk(visit: Visit) -> None:
         visit.open("/datasources/flights/rows/")
         visit.press(f"Copy the line for {tool}")
-        line = visit.page.evaluate("navigator.clipboard.readText()")
-        assert names in line and "/api/v1/datasources/flights/" in line
+        _until_copied(visit, names, "/api/v1/datasources/flights/")
 
     return walk
 

@@ -110,7 +110,12 @@ def test_its_newest_records_come_first_and_whole_within_bounds(
     cluster: Connection, topic: str, clients: dict[str, Client]
 ) -> None:
     address = f"/api/v1/connections/alpha/house/topics/{topic}/records/"
-    said = clients["operator"].get(address).json()["records"]
+
+    def all_of_them() -> Any:  # it tells what Kafka gives in time
+        told = clients["operator"].get(address).json()["records"]
+        return told if len(told) == 4 else None
+
+    said = wait_for("Kafka gives all four", all_of_them, 30)
     assert [(r["partition"], r["offset"], r["timestamp_ms"]) for r in said] == [
         (1, 0, 5000),
         (0, 2, 1002),
@@ -186,13 +191,18 @@ def test_the_pages_show_them_as_text(cluster: Connection, topic: str, cast: Cast
     owner = browsing_as(cast, "owner").get("/supervisors/-/new/", {"connection": "house", "topic": topic})
     assert "&quot;connection&quot;: &quot;house&quot;" in owner.content.decode()
     assert f"&quot;topic&quot;: &quot;{topic}&quot;" in owner.content.decode()
-    records = client.get(f"{start}topics/{topic}/records/").content.decode()
+
+    def all_of_them() -> str:  # it shows what Kafka gives in time
+        page = str(client.get(f"{start}topics/{topic}/records/").content.decode())
+        return page if "in 4 records of the topic" in page and 'data-place="0:0"' in page else ""
+
+    records = wait_for("Kafka gives all four", all_of_them, 30)
     # Three keys of 2 bytes with payloads of 8; a payload of 256 with headers of 5 + 3 and 4 bytes.
     assert "74 B a record on average of these, so about 298 B in 4 records of the topic" in records
     assert 'data-place="1:0"' in records and "&lt;b&gt;" in records and "<b>" not in records
     first = {"form": "json", "from": "first"}
 
-    def indented() -> bool:  # it shows what Kafka gives in time
+    def indented() -> bool:
         return "&quot;n&quot;: 0" in client.get(f"{start}topics/{topic}/records/", first).content.decode()
 
     wait_for("the first records are indented", indented, 30)

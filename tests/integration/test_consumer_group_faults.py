@@ -39,7 +39,9 @@ def spec_for(house: House, topic: str) -> dict[str, Any]:
 def test_a_member_that_slept_publishes_late(house: House, make_workers: Make) -> None:
     """Row 23 of the failure matrix: it is refused by its generation, changes nothing, and takes part again."""
     topic = house.topic()
-    workers = make_workers(spec_for(house, topic), 2)
+    # So that all of them are in one handoff: while one is refused, nothing more is read.
+    spec = house.kafka_spec(topic, assignment="consumer_group", tuning={"intermediateHandoffPeriod": "PT5S"})
+    workers = make_workers(spec, 2)
     workers.start(0)
     workers.wait_for_status(0, "it reads", state="reading")
     house.proxy.set("refuse")

@@ -95,8 +95,8 @@ def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
     assert sleeper.looks() == WELL
     assert sleeper.looks(after=3600) == WELL, "a record is not settled yet"
     sleeper.settle(WRITTEN, start=WRITTEN - 1)
-    assert sleeper.looks(after=59) == WELL
-    assert sleeper.looks(after=2) == AT_REST
+    assert sleeper.looks(after=30) == WELL
+    assert sleeper.looks(after=31) == AT_REST
     [task] = tasks_of(supervisor)
     assert task.goal == Goal.FINISH
     end_task(task)
@@ -135,8 +135,8 @@ def test_unless_it_says_how_long_it_waits_for_ten_minutes(cast: Cast, house: Hou
     sleeper = Sleeper(cast, house, idle={"enabled": True})
     sleeper.settle(WRITTEN)
     sleeper.looks()
-    assert sleeper.looks(after=598) == WELL
-    assert sleeper.looks(after=3) == AT_REST
+    assert sleeper.looks(after=500) == WELL
+    assert sleeper.looks(after=101) == AT_REST
 
 
 def test_a_share_group_at_latest_reads_on(cast: Cast, house: House) -> None:
@@ -161,7 +161,8 @@ def test_none_that_has_not_read_yet_is_idle(cast: Cast, house: House) -> None:
 def test_a_transaction_that_is_open_keeps_it_awake(cast: Cast, house: House) -> None:
     sleeper = Sleeper(cast, house)
     sleeper.rests()
-    producer = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": sleeper.topic, "log_level": 0})
+    config = {"transactional.id": sleeper.topic, "transaction.timeout.ms": 600_000, "log_level": 0}
+    producer = Producer({"bootstrap.servers": house.bootstrap, **config})
     producer.init_transactions()
     producer.begin_transaction()
     producer.produce(sleeper.topic, b"{}", partition=0)

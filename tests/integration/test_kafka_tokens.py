@@ -157,13 +157,13 @@ def test_a_broker_that_is_not_msk_refuses_a_signed_login(secured: Secured) -> No
 def test_clients_that_make_their_tokens_read_and_have_new_ones_made(
     secured: Secured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With tokens that this broker can read, and that live for two seconds, in place of the signed ones."""
+    """With tokens that this broker can read, and that live for ten seconds, in place of the signed ones."""
     made: list[float] = []
 
     def signing(config: Any) -> Any:
         def token(_: str) -> tuple[str, float]:
             made.append(time.time())
-            return unsigned(lifetime_s=2), made[-1] + 2
+            return unsigned(lifetime_s=10), made[-1] + 10
 
         return token
 

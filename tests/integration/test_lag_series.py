@@ -66,12 +66,16 @@ def _make_room(source: Source) -> None:
         LagSample.objects.filter(pk=row.pk).update(at=row.at - timedelta(seconds=5))
 
 
-def test_what_is_told_of_a_reader_may_change_until_minutes_after_its_last_record(source: Source) -> None:
+def test_what_is_told_of_a_reader_may_change_until_minutes_after_its_last_record(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its standing is told by its samples: with the last record it catches up, then it keeps up, then it is idle."""
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
     IndexerFence.objects.create(task_id="t", number=0, datasource=source.datasource, source=source, published=100)
     assert not lag_store.keep(source, {0: 0}), "one sample says as much as it says"
     _make_room(source)
-    earlier = sample(source, timezone.now() - timedelta(minutes=5, seconds=8), processed=50)
+    earlier = sample(source, now - timedelta(minutes=5, seconds=8), processed=50)
     assert lag_store.keep(source, {0: 0})
     assert not lag_store.keep(source, {0: 0}), "these five seconds have a sample already"
     earlier.delete()

@@ -150,7 +150,8 @@ def test_partitions_are_added(house: House, make_workers: Make) -> None:
 
 
 def transactional(house: House, topic: str) -> Producer:
-    producer = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": f"tx-{topic}", "linger.ms": 0})
+    config = {"transactional.id": f"tx-{topic}", "transaction.timeout.ms": 600_000, "linger.ms": 0}
+    producer = Producer({"bootstrap.servers": house.bootstrap, **config})
     producer.init_transactions(30)
     return producer
 

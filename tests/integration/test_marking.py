@@ -312,6 +312,8 @@ def test_what_ends_in_between_has_marked_whole_intervals_and_is_gone_on_with(
     finally:
         over.set()
         other.join(60)
+        with connection.cursor() as cursor:
+            cursor.execute("RESET lock_timeout")  # the pool gives the connection to others
     assert [i.segments for i in Interval.objects.order_by("start")] == [0, 0, 2, 2, 2]
     check_sums(source.datasource)
     ended = Removal.objects.get()

@@ -101,7 +101,7 @@ def test_a_task_that_starts_before_its_predecessor_has_ended(house: House, make_
     topic = house.topic()
     house.produce(topic, numbered(0, RECORDS))
     house.fail_at(topic, uploaded="sleep:4")
-    first = make_workers(house.kafka_spec(topic))
+    first = make_workers(house.kafka_spec(topic, tuning={"intermediateHandoffPeriod": "PT1H"}))
     first.start(0)
     first.wait_for_status(0, "the first has records in hand", in_flight=RECORDS)
     house.fail_at(topic)

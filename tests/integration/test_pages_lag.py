@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.conf import LazySettings
@@ -25,9 +25,15 @@ def viewer(cast: Cast) -> Client:
     return browsing_as(cast, "viewer")
 
 
-def sample(cast: Cast, minutes_ago: float, lag: int, processed: int) -> int:
+@pytest.fixture
+def now() -> datetime:
+    """One for all samples of a test: they are as far apart as it says."""
+    return timezone.now().replace(microsecond=0)
+
+
+def sample(cast: Cast, now: datetime, minutes_ago: float, lag: int, processed: int) -> int:
     """Returns when it was, in ms."""
-    at = timezone.now().replace(microsecond=0) - timedelta(minutes=minutes_ago)
+    at = now - timedelta(minutes=minutes_ago)
     LagSample.objects.create(
         source=cast.source,
         resolution_s=5,
@@ -42,9 +48,9 @@ def sample(cast: Cast, minutes_ago: float, lag: int, processed: int) -> int:
     return int(at.timestamp() * 1000)
 
 
-def test_the_charts_data(viewer: Client, cast: Cast) -> None:
-    first = sample(cast, 10, 400, 0)
-    second = sample(cast, 10 - 5 / 60, 300, 600)
+def test_the_charts_data(viewer: Client, cast: Cast, now: datetime) -> None:
+    first = sample(cast, now, 10, 400, 0)
+    second = sample(cast, now, 10 - 5 / 60, 300, 600)
     answer = viewer.get(f"{FLIGHTS}lag.json").json()
     assert answer["resolution"] == 5000
     assert answer["end"] - answer["start"] == 3_600_000
@@ -53,9 +59,8 @@ def test_the_charts_data(viewer: Client, cast: Cast) -> None:
     assert viewer.get(f"{FLIGHTS}lag.json?window=odd").json()["resolution"] == 5000
 
 
-def test_the_chart_marks_what_happened_and_shows_a_partition(viewer: Client, cast: Cast) -> None:
-    now = timezone.now().replace(microsecond=0)
-    sample(cast, 10, 400, 100)
+def test_the_chart_marks_what_happened_and_shows_a_partition(viewer: Client, cast: Cast, now: datetime) -> None:
+    sample(cast, now, 10, 400, 100)
     Task.objects.update(started_at=now - timedelta(minutes=7))
     ScaleAction.objects.create(supervisor=cast.supervisor, at=now, before=1, after=3, reason="The lag was so.")
     SpecVersion.objects.update(created_at=now - timedelta(minutes=20))
@@ -70,9 +75,9 @@ def test_the_chart_marks_what_happened_and_shows_a_partition(viewer: Client, cas
     assert lags == [400, 0, 0, 400, 400]
 
 
-def test_other_parameters_of_an_autoscaler_are_tried(viewer: Client, cast: Cast) -> None:
+def test_other_parameters_of_an_autoscaler_are_tried(viewer: Client, cast: Cast, now: datetime) -> None:
     for n in range(60):
-        sample(cast, 10 - n / 12, 5000, n)
+        sample(cast, now, 10 - n / 12, 5000, n)
     page = parsed(viewer.get(f"{FLIGHTS}autoscaler/"))
     assert "has no autoscaler that is on" in page.text
     assert page.one("p", data_simulated="0")
@@ -135,11 +140,11 @@ def test_a_lag_of_the_past_says_so(viewer: Client, cast: Cast) -> None:
     assert "2025-06-01 12:00:00" in warning
 
 
-def test_samples_as_a_table_the_latest_first(viewer: Client, cast: Cast) -> None:
-    sample(cast, 10, 400, 100)
-    sample(cast, 10 - 5 / 60, 300, 600)
+def test_samples_as_a_table_the_latest_first(viewer: Client, cast: Cast, now: datetime) -> None:
+    sample(cast, now, 10, 400, 100)
+    sample(cast, now, 10 - 5 / 60, 300, 600)
     for n in range(14):
-        sample(cast, 20 - n / 12, 200, 50_000 if n > 11 else 2)
+        sample(cast, now, 20 - n / 12, 200, 50_000 if n > 11 else 2)
     rows = parsed(viewer.get(f"{FLIGHTS}lag/")).all("tbody")[1].all("tr")
     assert [[c.text for c in row.all("td")] for row in rows] == [
         ["300", "7", "–", "0"],
@@ -150,11 +155,13 @@ def test_samples_as_a_table_the_latest_first(viewer: Client, cast: Cast) -> None
     ]
 
 
-def test_the_list_says_how_far_behind_it_is_now_and_not_at_the_minutes_peak(viewer: Client, cast: Cast) -> None:
+def test_the_list_says_how_far_behind_it_is_now_and_not_at_the_minutes_peak(
+    viewer: Client, cast: Cast, now: datetime
+) -> None:
     for minutes_ago in (1, 0.5, 0):
-        sample(cast, minutes_ago, 0, 100)
+        sample(cast, now, minutes_ago, 0, 100)
     LagSample.objects.create(
-        source=cast.source, resolution_s=60, at=timezone.now(), observed_at=timezone.now(), lag=224_467, partitions=[],
+        source=cast.source, resolution_s=60, at=now, observed_at=now, lag=224_467, partitions=[],
         in_flight=0, processed=100, redelivered=0,
     )  # fmt: skip
     row = parsed(viewer.get("/supervisors/")).one("tr", data_supervisor="flights")

@@ -148,7 +148,7 @@ def test_no_group_is_joined_and_none_is_made(house: House) -> None:
     before = {g.group_id for g in house.admin.list_consumer_groups().result().valid}
     look(house, topic, 10)
     look(house, topic, 10, earliest=False)
-    assert {g.group_id for g in house.admin.list_consumer_groups().result().valid} == before
+    assert {g.group_id for g in house.admin.list_consumer_groups().result().valid} <= before
 
 
 def test_the_reading_ends_when_there_are_enough_bytes(house: House) -> None:

@@ -20,10 +20,10 @@ def replicated(house: House, topic: str, **tuning: Any) -> dict[str, Any]:
     return house.kafka_spec(topic, replicas=2, tuning=tuning)
 
 
-def pair(house: House, make_workers: Make, topic: str) -> list[Workers]:
+def pair(house: House, make_workers: Make, topic: str, **tuning: Any) -> list[Workers]:
     """Two replicas that read."""
-    first = make_workers(replicated(house, topic))
-    both = [first, make_workers(replicated(house, topic), owner=first.owner)]
+    first = make_workers(replicated(house, topic, **tuning))
+    both = [first, make_workers(replicated(house, topic, **tuning), owner=first.owner)]
     for workers in both:
         workers.start(0)
         workers.wait_for_status(0, "it reads", state="reading")
@@ -89,7 +89,7 @@ def test_both_publish_at_once(house: House, make_workers: Make) -> None:
     """
     topic = house.topic(partitions=2)
     house.fail_at(topic, uploaded="sleep:3")  # both have uploaded when the first of them publishes
-    both = pair(house, make_workers, topic)
+    both = pair(house, make_workers, topic, intermediateHandoffPeriod="PT5S")  # one handoff has all of them
     house.produce(topic, numbered(0, RECORDS))
     published(house, topic, RECORDS)
     wait_for("the other one has noticed", lambda: house.totals(topic)["polled"] == 2 * RECORDS, 60)

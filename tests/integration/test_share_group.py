@@ -216,7 +216,7 @@ def test_drift_is_looked_for_while_a_task_reads_and_said_on_home(cast: Cast, hou
 def test_real_leases_are_counted(house: House, make_workers: Make) -> None:
     topic = house.topic(partitions=2)
     house.produce(topic, [*numbered(0, 500), b"poison"])
-    workers = make_workers(house.spec(topic))
+    workers = make_workers(house.spec(topic, lock_ms=60_000))
     workers.start(0)
     published(house, topic, 500)
 
@@ -251,7 +251,7 @@ def all_accepted(batch: Batch) -> npt.NDArray[np.int64]:
 
 def test_what_is_acknowledged_after_another_has_accepted_it_had_expired(house: House) -> None:
     """The broker refuses it, or passes over it in silence: nobody says then that the lock had run out."""
-    late, source = two_of_a_group(house, lock_ms=1000)
+    late, source = two_of_a_group(house, lock_ms=3000)
     late.open()
     try:
         batch = taken(late, 1)
@@ -271,7 +271,7 @@ def test_what_is_acknowledged_after_another_has_accepted_it_had_expired(house: H
 
 def test_what_is_acknowledged_too_late_is_taken_back_once(house: House) -> None:
     """Twice too late, the second time with other verdicts, then in time: each delivery has one end."""
-    source, _ = two_of_a_group(house, lock_ms=1000)
+    source, _ = two_of_a_group(house, lock_ms=3000)
     source.open()
     try:
         for delivery, poison in ((1, True), (2, False)):

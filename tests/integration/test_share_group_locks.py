@@ -21,7 +21,7 @@ def test_a_lock_ends_before_the_publish(house: House, make_workers: Callable[...
     topic = house.topic(partitions=1)
     house.produce(topic, numbered(0, RECORDS))
     held = house.home.path / f"{topic}.held"
-    workers = make_workers(house.spec(topic, lock_ms=1000, consumersPerIndexer=1), 2)
+    workers = make_workers(house.spec(topic, lock_ms=5000, consumersPerIndexer=1), 2)
     house.fail_at(topic, uploaded=f"pause:{held}")
     workers.start(0)
     wait_for("the first has uploaded", held.exists, 60, lambda: workers.status(0))

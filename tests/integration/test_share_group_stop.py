@@ -18,7 +18,7 @@ def test_what_a_stopped_task_holds_goes_to_another(house: House, make_workers: C
     topic = house.topic()
     house.produce(topic, numbered(0, 1000))
     spec = house.spec(topic, lock_ms=60_000)
-    house.fail_at(topic, decoded="sleep:2")
+    house.fail_at(topic, decoded="sleep:10")
     first = make_workers(spec)
     first.start(0)
     wait_for("it holds records", lambda: getattr(first.status(0), "in_flight", 0), 60, lambda: first.status(0))

@@ -111,8 +111,7 @@ def test_the_schema_registry_is_away(house: House, make_workers: Make) -> None:
             more: dict[str, Any] = {"lock_ms": 60_000} if lane == "share_group" else {}
             lanes[name] = make_workers(lane_spec(house, lane, topic, name, inputFormat=given, **more))
             lanes[name].start(0)
-        for workers in lanes.values():
-            workers.wait_for_status(0, "it pauses", state="paused")
+            lanes[name].wait_for_status(0, "it pauses", state="paused")
         before = len(registry.asked)
         wait_for("they ask again and again", lambda: len(registry.asked) > before + 6, 30)
         registry.status = 200

@@ -117,8 +117,6 @@ def test_a_new_spec_and_a_round_that_begins_a_topic_take_locks_in_one_order(tran
 
     def submitting() -> None:
         try:
-            with connection.cursor() as cursor:
-                cursor.execute("SET lock_timeout = 0")  # it is to wait as long as the round takes
             submitted(cast, suspended=False)
         except BaseException as error:
             failed.append(error)

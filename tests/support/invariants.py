@@ -37,6 +37,21 @@ _SEGMENTS = """
     SELECT s.id::text, s.path, s.rows, s.size_bytes, s.sha256 FROM segments_segment s
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.used
 """
+_SETTLED = f"""
+    SELECT k.id, lower(r.span) - (k.id << {KEY_BITS}), upper(r.span) - (k.id << {KEY_BITS})
+    FROM segments_progresskey k
+    JOIN segments_settledrange r ON r.span && int8range(k.id << {KEY_BITS}, (k.id + 1) << {KEY_BITS})
+    JOIN segments_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id
+    WHERE d.name = %s
+"""
+_QUARANTINED = """
+    SELECT k.id, q.offset FROM segments_quarantinedrecord q JOIN datasources_datasource d ON d.id = q.datasource_id
+    JOIN segments_progresskey k ON k.source_id = q.source_id AND k.partition = q.partition WHERE d.name = %s
+"""
+_COMMITTABLE = """
+    SELECT s.group, k.partition, k.next_offset FROM segments_progresskey k JOIN segments_source s ON s.id = k.source_id
+    JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.kind = 'offsets' AND s.current
+"""
 _IDS = """
     SELECT c.name, c.type, c.number, c.element FROM segments_column c
     JOIN datasources_datasource d ON d.id = c.datasource_id WHERE d.name = %s
@@ -70,6 +85,7 @@ class _Key:
     current: bool
     by_outcome: dict[str, list[offsets.Range]] = field(default_factory=dict)
     settled: list[offsets.Range] = field(default_factory=list)
+    quarantined: list[int] = field(default_factory=list)
 
     @property
     def ended(self) -> list[offsets.Range]:
@@ -88,7 +104,7 @@ def check_exactly_once(house: House, datasource: str, expected: Iterable[int], w
     _check_publishes(house, datasource)
     for key in keys.values():
         _check_key(key)
-    _check_quarantine(house, datasource, keys)
+    _check_quarantine(keys)
     _check_committed(house, datasource)
     _check_no_record_left(house, keys.values())
     _check_intervals(house, datasource)
@@ -139,8 +155,13 @@ def _check_stored(house: House, datasource: str, wanted: set[int]) -> None:
 def _keys(house: House, datasource: str) -> dict[int, _Key]:
     """Every partition with its receipts; I2 and the segments' rows are looked at on the way."""
     # It may be publishing.
-    found, receipts, written, replaced = house.sql_at_once(datasource, _KEYS, _RECEIPTS, _WRITTEN, _REPLACEMENTS)
+    found, settled, quarantined, receipts, written, replaced = house.sql_at_once(
+        datasource, _KEYS, _SETTLED, _QUARANTINED, _RECEIPTS, _WRITTEN, _REPLACEMENTS
+    )
     keys = {row[0]: _Key(*row[1:]) for row in found}
+    for key_id, key in keys.items():
+        key.settled = offsets.merged([(start, end) for of, start, end in settled if of == key_id])
+        key.quarantined = [offset for of, offset in quarantined if of == key_id]
     rows_of: Counter[str] = Counter()
     for key_id, _, outcomes, segment_ids, replay in receipts:
         for name, ranges in () if replay else outcomes.items():  # of a replay they had ended before
@@ -151,8 +172,6 @@ def _keys(house: House, datasource: str) -> dict[int, _Key]:
     published = {segment: rows for segment, rows, *_, anew in written if segment not in made and not anew}
     assert rows_of == published, "I2: the receipts' stored offsets are not the rows of the segments published"
     _check_replacements(written, replaced)
-    for key_id, key in keys.items():
-        key.settled = _settled(house, key_id)
     return keys
 
 
@@ -170,15 +189,6 @@ def _check_replacements(written: list[Any], replaced: list[Any]) -> None:
         assert after == before, "I1: rows were lost or doubled by a replace"
 
 
-def _settled(house: House, key: int) -> list[offsets.Range]:
-    base = key << KEY_BITS
-    rows = house.sql(
-        "SELECT lower(span) - %s, upper(span) - %s FROM segments_settledrange WHERE span && int8range(%s, %s)",
-        *(base, base, base, base + (1 << KEY_BITS)),
-    )
-    return offsets.merged(rows)
-
-
 def _check_key(key: _Key) -> None:
     """I2: no offset ended twice. I3 and I4: what ended is what is settled, and the stored offset is its end."""
     where = f"{key.topic} partition {key.partition}"
@@ -190,42 +200,34 @@ def _check_key(key: _Key) -> None:
         assert key.next_offset == ended[-1][1], f"I3: {where}: stored {key.next_offset}, published {ended}"
 
 
-def _check_quarantine(house: House, datasource: str, keys: dict[int, _Key]) -> None:
+def _check_quarantine(keys: dict[int, _Key]) -> None:
     """I5: what was rejected is kept, whole."""
-    kept = house.sql(
-        "SELECT k.id, q.offset FROM segments_quarantinedrecord q"
-        " JOIN datasources_datasource d ON d.id = q.datasource_id"
-        " JOIN segments_progresskey k ON k.source_id = q.source_id AND k.partition = q.partition WHERE d.name = %s",
-        datasource,
-    )
+    kept = [(i, offset) for i, k in keys.items() for offset in k.quarantined]
     rejected = [(i, o) for i, k in keys.items() for o in offsets.expanded(k.by_outcome.get("unparseable", []))]
     assert sorted(kept) == sorted(rejected), "I5: the quarantine does not hold what was rejected"
 
 
 def _check_committed(house: House, datasource: str) -> None:
     """I4, of consumer groups that are called as the offsets' owner: Kafka is told of nothing before it is stored."""
-    rows = house.sql(
-        "SELECT s.group, k.partition, k.next_offset FROM segments_progresskey k"
-        " JOIN segments_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id"
-        " WHERE d.name = %s AND s.kind = 'offsets' AND s.current",
-        datasource,
-    )
-    committed = {group: committed_in_kafka(house, group) for group in {row[0] for row in rows}}
+    groups = {group for group, *_ in house.sql(_COMMITTABLE, datasource)}
+    committed = {group: committed_in_kafka(house, group) for group in groups}  # first: it may be publishing
+    rows = [row for row in house.sql(_COMMITTABLE, datasource) if row[0] in groups]
     early = [row for row in rows if committed[row[0]].get(row[1], 0) > (row[2] or 0)]
     assert not early, f"I4: Kafka was told of {committed} before these were stored: {early}"
 
 
 def _check_publishes(house: House, datasource: str) -> None:
     """I7: of each indexer, no epoch published after a newer one had; what was abandoned registered nothing."""
+    publishes, replaced, segments = house.sql_at_once(datasource, _PUBLISHES, _REPLACEMENTS, _WRITTEN)
     newest: dict[int, int] = {}
     named: Counter[str] = Counter()
-    for fence, epoch, abandoned, segment_ids in house.sql(_PUBLISHES, datasource):
+    for fence, epoch, abandoned, segment_ids in publishes:
         assert epoch >= newest.get(fence, 0), f"I7: epoch {epoch} of indexer {fence} came after {newest[fence]}"
         newest[fence] = epoch
         assert not (abandoned and segment_ids)
         named.update(segment_ids)
-    made = {segment for _, ids, *_ in house.sql(_REPLACEMENTS, datasource) for segment in ids}
-    written = Counter(row[0] for row in house.sql(_WRITTEN, datasource) if row[0] not in made)
+    made = {segment for _, ids, *_ in replaced for segment in ids}
+    written = Counter(row[0] for row in segments if row[0] not in made)
     assert named == written, "I7: the segments are not those that the publishes name"
 
 

@@ -24,7 +24,7 @@ from ingestion.spark.worker import Orders
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from tests.support.formats import HERE
-from tests.support.house import House, wait_for
+from tests.support.house import PATIENCE, House, wait_for
 from tests.support.worker_process import main
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -140,9 +140,9 @@ class Workers:
             self.ended(number)
 
     def ended(self, number: int, seconds: float = 60) -> tuple[str, str]:
-        """Wait until the indexer ends: how, and why. Its process died: ("died", "")."""
+        """Wait until the indexer ends, as ``wait_for`` does: how, and why. Its process died: ("died", "")."""
         worker = self._workers[number]
-        worker.process.join(seconds)
+        worker.process.join(PATIENCE * seconds)
         assert not worker.process.is_alive(), f"indexer {number} did not end: {self.status(number)}"
         if worker.outcome is None:
             try:
