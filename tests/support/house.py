@@ -20,8 +20,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from psycopg_pool import ConnectionPool
 
-from controlplane.common.applications import STOP_TIMEOUT_S as USUAL_STOP_TIMEOUT_S
-from controlplane.common.applications import running_applications, stop_applications
+from controlplane.common.applications import STOP_TIMEOUT_S, running_applications, stop_applications
 from controlplane.embedded import apps
 from controlplane.embedded.home import PROJECT, Home
 from controlplane.embedded.kafka import Kafka
@@ -35,7 +34,6 @@ T = TypeVar("T")
 _ACTIVE = "SELECT id, status, goal, message FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"
 _SAID = "SELECT status, error, message, observation FROM tasks_task WHERE id = %s"
 PATIENCE = 2.5  # times the seconds that are enough on a calm machine: a deadline is for what never comes
-STOP_TIMEOUT_S = int(PATIENCE * USUAL_STOP_TIMEOUT_S)
 BROKER = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.max.size": "1000",
@@ -119,7 +117,7 @@ class House:
             "HEADGATE_REPAIR_MARGIN": "15",
             "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "12",
             "HEADGATE_RESTART_LONGEST_DELAY": "4",
-            "HEADGATE_STOP_TIMEOUT": str(STOP_TIMEOUT_S),
+            "HEADGATE_STOP_TIMEOUT": str(int(PATIENCE * STOP_TIMEOUT_S)),
             **submit_options(),
         }
         apps.prepare_database(self.home, self.environment)
@@ -375,7 +373,7 @@ class House:
 
     def stop_applications(self) -> list[str]:
         """All of them, as whoever stops the stack does; the ids of their tasks."""
-        return stop_applications(self.home.tasks, STOP_TIMEOUT_S)
+        return stop_applications(self.home.tasks, int(self.environment["HEADGATE_STOP_TIMEOUT"]))
 
     def fail_at(self, datasource: str, **places: str) -> None:
         """Switch failpoints on for a datasource's next applications, repairs aside; none: off.
