@@ -28,7 +28,7 @@ def _told(made: ErrorPage) -> ErrorPage:
             with borrowed_connection():
                 return made(request, exception)
         except Exception:
-            logger.exception("The page %s could not be made for %s", made.__name__, request.path)
+            logger.exception("The error page %s could not be made", made.__name__)  # Django tells the address
             raise
 
     return update_wrapper(page, made)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
@@ -57,12 +57,11 @@ class _Load(_Rule):
     tieredReplicants: dict[str, int] = Field(default_factory=lambda: {"_default_tier": 2}, max_length=100)
     useDefaultTierForNull: bool = True
 
-    @model_validator(mode="before")
-    @classmethod
-    def _no_default_tier(cls, value: Any) -> Any:
-        if isinstance(value, dict) and value.get("useDefaultTierForNull") is False:
-            return {**value, "tieredReplicants": value.get("tieredReplicants") or {}}
-        return value
+    @model_validator(mode="after")
+    def _no_default_tier(self) -> Self:
+        if not self.useDefaultTierForNull and "tieredReplicants" not in self.model_fields_set:
+            object.__setattr__(self, "tieredReplicants", {})  # nobody has it yet: it is frozen for them
+        return self
 
 
 class _ByPeriod(_Rule):

@@ -47,13 +47,12 @@ def keep(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: i
     """Keep what was seen just now; nothing if these few seconds have a sample already.
 
     ``lags``: offsets by partition. ``more``: what belongs to the lag and to none of them. ``in_flight``: records that
-    indexers held when they last said so: some may be settled since. Returns whether what is told of the reader as of
-    now may have changed by that: it is told by several samples, and changes long after the last record.
+    indexers hold. Returns whether what is told of the reader as of now may have changed by that: it is told by several
+    samples, and changes long after the last record.
     """
     now = timezone.now()
     by_number = [lags.get(partition, 0) for partition in range(max(lags, default=-1) + 1)]
-    lag = sum(by_number) + more
-    seen: list[Any] = [now, lag, by_number, min(in_flight, lag)]
+    seen: list[Any] = [now, sum(by_number) + more, by_number, in_flight]
     with connection.cursor() as cursor:
         cursor.execute(_KEEP_ONE, [source.pk, FINEST.seconds, begin_of(now, FINEST.length), *seen, source.pk])
         if not cursor.rowcount:

@@ -362,7 +362,7 @@ def _well(seen: Observed) -> Standing:
 
 def _of_the_last_minute(lag: LagTrend | None) -> str:
     now = None if lag is None else lag.records_per_s_now
-    if now == 0:
+    if now == 0 and lag is not None and not lag.is_young:
         return "; nothing has come in for a minute"
     return f" and stores {now:,.0f} records a second" if now is not None and now >= 2 else " and stores what comes in"
 

@@ -49,7 +49,6 @@ _OF_TASKS = (
     "observation",
     "error",
 )
-_OF_SOURCES = ("datasource_id", "kind", "group", "topic", "looked_at", "created_at")
 _UNHEALTHY = (State.UNHEALTHY_SUPERVISOR, State.UNHEALTHY_TASKS)
 
 
@@ -199,7 +198,7 @@ def sources_read_by(supervisors: Sequence[Supervisor]) -> dict[str, Source]:
     """What each reads now, the one that was looked at last."""
     current = Source.objects.filter(datasource__in={s.datasource_id for s in supervisors}, current=True)
     by_key: dict[tuple[int, str, str, str], Source] = {}
-    for source in current.order_by("looked_at", "id").only(*_OF_SOURCES):
+    for source in current.order_by("looked_at", "id").only("datasource_id", "kind", "group", "topic", "looked_at"):
         by_key[source.datasource_id, source.kind, source.group, source.topic] = source
     found = {}
     for s in supervisors:

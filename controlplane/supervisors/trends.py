@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from controlplane.segments.models import LagSample
+from controlplane.segments.selectors.births import births
 from controlplane.segments.selectors.per_second import per_second
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.standings import sources_read_by
@@ -38,7 +39,7 @@ class Trend:
 
 
 def trends(supervisors: Sequence[Supervisor]) -> dict[str, Trend]:
-    """By supervisor: of those that have read something. Two statements, however many they are."""
+    """By supervisor: of those that have read something. Three statements, however many they are."""
     sources = sources_read_by(supervisors)
     since = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
     samples: dict[int, list[LagSample]] = {}
@@ -47,10 +48,11 @@ def trends(supervisors: Sequence[Supervisor]) -> dict[str, Trend]:
     )
     for sample in found.order_by("at").only("source_id", "at", "observed_at", "lag", "processed"):
         samples.setdefault(sample.source_id, []).append(sample)
-    return {pk: _trend(samples.get(source.pk, []), since, source.created_at) for pk, source in sources.items()}
+    began = births(source.pk for source in sources.values())
+    return {pk: _trend(samples.get(source.pk, []), since, began.get(source.pk)) for pk, source in sources.items()}
 
 
-def _trend(samples: Sequence[LagSample], since: datetime, began: datetime) -> Trend:
+def _trend(samples: Sequence[LagSample], since: datetime, began: datetime | None) -> Trend:
     lag: list[float | None] = [None] * MINUTES
     rate: list[float | None] = [None] * MINUTES
     rates = per_second([(sample.observed_at, sample.processed) for sample in samples], _LONGEST_GAP, began)

@@ -63,7 +63,9 @@ def keep_lag(
     complete = _complete(source, topic, partitions, keys, unknown)
     keep_bounds(source, topic.starts, look.begins, topic.ends, topic.undecided, complete)
     lags = {partition: of.lag for partition, of in partitions.items()}
-    moves = lag_store.keep(source, lags, more=topic.undecided, in_flight=in_flight)
+    # Indexers said seconds ago what they hold: where it is known what is left, they do not hold more by now.
+    held = in_flight if unknown else min(in_flight, look.lag.total)
+    moves = lag_store.keep(source, lags, more=topic.undecided, in_flight=held)
     return replace(look.lag, moves=moves)
 
 

@@ -137,6 +137,13 @@ def test_the_first_minute_of_a_reader_has_a_rate(cast: Cast, viewer: User) -> No
     assert told() == (10, 10, 10, True)
     look(cast.source, now - timedelta(seconds=5), 660, resolution_s=5)
     assert overview(viewer).records_per_s == 11
+    for seconds in (70, 62):  # and while no look is a minute old yet
+        Source.objects.filter(pk=cast.source.pk).update(created_at=now - timedelta(seconds=seconds))
+        assert overview(viewer).records_per_s == pytest.approx(660 / max(60, seconds - 5))
+    reader = {"datasource": cast.datasource, "cluster_id": "cluster-1", "group": cast.source.group}
+    Source.objects.create(pk=0, **reader, topic=cast.source.topic, topic_id="deleted", current=False)
+    assert told() == (0, 1, None, False), "the topic was made again: its indexers brought their counters along"
+    Source.objects.filter(pk=0).delete()
     Source.objects.filter(pk=cast.source.pk).update(created_at=now - timedelta(days=40))
     assert told() == (0, 1, None, False)
 

@@ -98,6 +98,8 @@ def test_they_are_shown_in_druids_form() -> None:
         ({"tieredReplicants": None, "useDefaultTierForNull": None}, {"_default_tier": 2}),
         ({"tieredReplicants": None, "useDefaultTierForNull": False}, {}),
         ({"useDefaultTierForNull": False}, {}),
+        ({"useDefaultTierForNull": "false"}, {}),
+        ({"useDefaultTierForNull": 0}, {}),
         ({"tieredReplicants": {"hot": 0}, "useDefaultTierForNull": False}, {"hot": 0}),
         ({"tieredReplicants": {}}, {}),
     ],
@@ -105,7 +107,7 @@ def test_they_are_shown_in_druids_form() -> None:
 def test_null_is_what_is_not_there(sent: dict[str, Any], tiers: dict[str, int]) -> None:
     """A real Druid 33 shows what it was sent so."""
     [rule] = shown(read_rules([{"type": "loadByPeriod", "period": "P1D", "includeFuture": None, **sent}]))
-    by_default = sent.get("useDefaultTierForNull") is not False
+    by_default = sent.get("useDefaultTierForNull") not in (False, "false")
     assert rule == {
         "type": "loadByPeriod",
         "period": "P1D",
@@ -138,6 +140,10 @@ def test_null_is_what_is_not_there(sent: dict[str, Any], tiers: dict[str, int]) 
             "[0].tieredReplicants.cold must not be negative",
         ),
         ([{"type": "loadByPeriod", "period": None}], "[0].period is not of the kind"),
+        (
+            [{"type": "loadForever", "tieredReplicants": [], "useDefaultTierForNull": False}],
+            "[0].tieredReplicants is not of the kind",
+        ),
     ],
 )
 def test_what_is_no_rule_is_refused_by_name(document: Any, message: str) -> None:

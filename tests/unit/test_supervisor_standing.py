@@ -340,3 +340,8 @@ def test_more_than_there_will_ever_be_needs_somebody(settings: Any) -> None:
 def test_what_it_stores_is_of_the_last_minute(now: float, says: str) -> None:
     """Not of five, over which a burst that has long passed would still be told."""
     assert standing_of(replace(CALM, lag=replace(CAUGHT_UP, records_per_s_now=now))).text.endswith(says)
+
+
+def test_of_a_reader_that_is_seconds_old_nothing_is_said_of_a_minute() -> None:
+    young = LagTrend(NOW, lag=500, unread=0, records_per_s=0.0, records_per_s_now=0.0)
+    assert standing_of(replace(CALM, lag=young)).text == "It keeps up with its topic and stores what comes in."

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection
 
 from controlplane.segments.lag_store import RESOLUTIONS, Resolution, begin_of
+from controlplane.segments.selectors.births import IS_FIRST
 
 DAY = timedelta(hours=24)
 _MINUTE = timedelta(minutes=1)
@@ -28,13 +29,14 @@ class DayPoint:
     records_per_s: float  # that were stored
 
 
-_DAY = """
+_DAY = f"""
     WITH grouped AS (SELECT * FROM unnest(%(sources)s::int8[], %(groups)s::text[]) AS g(source_id, name)),
     samples AS (
         SELECT source_id, at, lag AS behind, date_bin(%(bin)s, at, 'epoch'::timestamptz) AS bin,
                CASE WHEN at - lag(at) OVER looks <= %(gap)s THEN greatest(0, processed - lag(processed) OVER looks)
-                    WHEN lag(at) OVER looks IS NULL AND created_at > at - %(gap)s THEN processed ELSE 0 END AS stored
-        FROM segments_lagsample AS sample JOIN segments_source ON segments_source.id = source_id
+                    WHEN lag(at) OVER looks IS NULL AND created_at > at - %(gap)s AND {IS_FIRST} THEN processed
+                    ELSE 0 END AS stored
+        FROM segments_lagsample JOIN segments_source AS source ON source.id = source_id
         WHERE source_id = ANY(%(sources)s) AND resolution_s = %(resolution)s AND at >= %(since)s - %(gap)s
         WINDOW looks AS (PARTITION BY source_id ORDER BY at)
     )

@@ -14,6 +14,7 @@ from django.utils import timezone
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.segments.lag_store import RESOLUTIONS, Resolution, kept_for
 from controlplane.segments.models import LagSample, Source
+from controlplane.segments.selectors.births import births
 from controlplane.segments.selectors.per_second import per_second
 
 MOST_POINTS = 3000
@@ -68,8 +69,7 @@ def lag_series(
     chosen = _named(resolution, end - start) if resolution else resolution_for(start, end, now)
     samples = LagSample.objects.filter(source__in=sources, resolution_s=chosen.seconds, at__lt=end)
     before = samples.filter(at__gte=start - _BEFORE - _LONGEST_GAP * chosen.length)
-    told = before.annotate(chosen=_chosen(partition, aggregate), began=F("source__created_at")).defer("partitions")
-    rows = list(told.order_by("source_id", "at"))
+    rows = list(before.order_by("source_id", "at").defer("partitions").annotate(chosen=_chosen(partition, aggregate)))
     points = [p for p in _points(rows, chosen) if p.at >= start]
     return LagSeries(start, end, chosen.name, sorted(points, key=lambda p: p.at))
 
@@ -124,15 +124,15 @@ def _count(window: timedelta, resolution: Resolution) -> float:
 
 def _points(rows: Sequence[LagSample], resolution: Resolution) -> list[LagPoint]:
     """``rows``: by source, each source's in the order of time."""
-    by_source = [list(some) for _, some in groupby(rows, key=lambda row: row.source_id)]
+    by_source = {source: list(some) for source, some in groupby(rows, key=lambda row: row.source_id)}
+    began = births(by_source)
     longest_gap = max(
         _LONGEST_GAP * resolution.length, _BEFORE
     )  # a rate over a minute needs no more looks than its two
-    return [point for some in by_source for point in _points_of(some, longest_gap)]
+    return [point for pk, some in by_source.items() for point in _points_of(some, longest_gap, began.get(pk))]
 
 
-def _points_of(rows: Sequence[LagSample], longest_gap: timedelta) -> list[LagPoint]:
-    began = getattr(rows[0], "began", None)
+def _points_of(rows: Sequence[LagSample], longest_gap: timedelta, began: datetime | None) -> list[LagPoint]:
     processed = per_second([(row.observed_at, row.processed) for row in rows], longest_gap, began)
     redelivered = per_second([(row.observed_at, row.redelivered) for row in rows], longest_gap, began)
     return [

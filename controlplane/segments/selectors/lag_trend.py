@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection
 
 from controlplane.segments.lag_store import LATELY, RESOLUTIONS
+from controlplane.segments.selectors.births import IS_FIRST
 
 MINUTE = timedelta(minutes=1)
 LOOK = timedelta(seconds=15)  # that looks are apart, at most, while a task runs
@@ -40,13 +41,15 @@ class LagTrend:
         return self.over >= LATELY - LOOK
 
 
-_TRENDS = """
+_TRENDS = f"""
     SELECT s.id, newest.observed_at, newest.lag, recent.unread, earlier.lag, newest.observed_at - earlier.observed_at,
            greatest(0, newest.processed - CASE WHEN is_new THEN 0 ELSE earlier.processed END),
            newest.observed_at - CASE WHEN is_new THEN born.at ELSE earlier.observed_at END,
            is_new OR earlier.processed = 0,
-           greatest(0, newest.processed - minute.processed)
-           / extract(epoch FROM newest.observed_at - minute.observed_at)
+           CASE WHEN minute.observed_at IS NOT NULL THEN greatest(0, newest.processed - minute.processed)
+                / extract(epoch FROM newest.observed_at - minute.observed_at)
+                WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
+                / extract(epoch FROM newest.observed_at - born.at) END
     FROM unnest(%(sources)s::int8[]) AS s(id),
     LATERAL (
         SELECT at, observed_at, lag, processed FROM segments_lagsample
@@ -68,8 +71,8 @@ _TRENDS = """
     ) AS minute ON true,
     LATERAL (
         SELECT created_at AS at, created_at >= newest.at - %(lately)s
-               AND created_at < coalesce(earlier.observed_at, newest.observed_at) AS is_new
-        FROM segments_source WHERE id = s.id
+               AND created_at < coalesce(earlier.observed_at, newest.observed_at) AND {IS_FIRST} AS is_new
+        FROM segments_source AS source WHERE id = s.id
     ) AS born
 """
 
