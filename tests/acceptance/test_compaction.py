@@ -71,6 +71,11 @@ def test_a_running_share_groups_segments_become_few_whatever_is_killed(house: Ho
     records = stream.finish()
     published(house, topic, records)
 
+    progress = house.api("GET", f"/druid/coordinator/v1/compaction/progress?dataSource={topic}")
+    assert progress["remainingSegmentSize"] >= 0
+    house.api("DELETE", f"{CONFIG}/{topic}", expect=200)
+    wait_for("no merge is open", lambda: {row[1] for row in house.sql(_JOBS, topic)}.isdisjoint(OPEN), 120)
+
     jobs = house.sql(_JOBS, topic)
     assert "failed" in {state for _, state, *_ in jobs}, jobs
     ended = [row for row in jobs if row[1] == "done"]
@@ -79,11 +84,7 @@ def test_a_running_share_groups_segments_become_few_whatever_is_killed(house: Ho
     shown = house.api("GET", f"/api/v1/datasources/{topic}/")
     assert shown["segments"] == live and shown["rows"] == records
     check_exactly_once(house, topic, range(records))
-    progress = house.api("GET", f"/druid/coordinator/v1/compaction/progress?dataSource={topic}")
-    assert progress["remainingSegmentSize"] >= 0
 
-    house.api("DELETE", f"{CONFIG}/{topic}", expect=200)
-    wait_for("no merge is open", lambda: {row[1] for row in house.sql(_JOBS, topic)}.isdisjoint(OPEN), 120)
     everything = {"type": "interval", "interval": "2000-01-01/2100-01-01"}
     asked = {"type": "compact", "dataSource": topic, "ioConfig": {"type": "compact", "inputSpec": everything}}
     task = house.api("POST", "/druid/indexer/v1/task", asked)["task"]
