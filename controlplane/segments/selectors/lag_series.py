@@ -126,9 +126,8 @@ def _points(rows: Sequence[LagSample], resolution: Resolution) -> list[LagPoint]
     """``rows``: by source, each source's in the order of time."""
     by_source = {source: list(some) for source, some in groupby(rows, key=lambda row: row.source_id)}
     began = births(by_source)
-    longest_gap = max(
-        _LONGEST_GAP * resolution.length, _BEFORE
-    )  # a rate over a minute needs no more looks than its two
+    # A rate over a minute needs no more looks than its two.
+    longest_gap = max(_LONGEST_GAP * resolution.length, _BEFORE)
     return [point for pk, some in by_source.items() for point in _points_of(some, longest_gap, began.get(pk))]
 
 

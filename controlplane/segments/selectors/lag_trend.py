@@ -28,7 +28,7 @@ class LagTrend:
     over: timedelta = timedelta()  # how much earlier
     # That were stored over that time, or since the reader began within it, or the last minute if that is longer.
     records_per_s: float | None = None
-    records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago, and it had begun
+    records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago
 
     @property
     def is_young(self) -> bool:
