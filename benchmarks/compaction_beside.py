@@ -15,7 +15,8 @@ from confluent_kafka import Producer
 
 from benchmarks.measure import PARTITIONS, backlog_of, median
 from benchmarks.stack import add_stack_options, stack
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 LOOK_S = 2.0
 CONFIG = "/druid/coordinator/v1/config/compaction"

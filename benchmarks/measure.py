@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from confluent_kafka import Producer
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 START = datetime(2025, 6, 1, tzinfo=UTC)
 RECORD_BYTES = 100

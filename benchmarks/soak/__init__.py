@@ -28,9 +28,10 @@ from benchmarks.soak.producers import Producing
 from benchmarks.soak.storm import storm
 from benchmarks.soak.verdict import Verdict, judge, read_log, settled
 from controlplane.embedded.home import Home, temporary_home
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.kills import survive_kills
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 LAST_RECORDS = 300

@@ -14,7 +14,8 @@ import psutil
 
 from benchmarks.soak.faults import Fault, Faults
 from benchmarks.soak.lanes import Lane
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 Span = tuple[datetime, datetime]
 LEASE = {"HEADGATE_SNAPSHOT_LEASE": "PT2S"}  # nobody else reads

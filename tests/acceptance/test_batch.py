@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 DAY_MS = 86_400_000
 START_MS = 1_735_689_600_000  # 2025-01-01

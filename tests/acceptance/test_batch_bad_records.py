@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 START_MS = 1_735_689_600_000  # 2025-01-01
 FILES, LINES, EACH = 3, 9_000, 600  # every so many lines one is bad

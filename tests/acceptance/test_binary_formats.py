@@ -11,11 +11,12 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_adds_up
 from tests.support.records import numbered, published
 from tests.support.registry import framed, running
 from tests.support.s3 import BUCKET, CREDENTIALS, s3_server
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 from tests.unit.test_formats_avro import one_field, written
 from tests.unit.test_formats_protobuf import file_of, message_of

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, published
+from tests.support.waiting import wait_for
 
 CONFIG = "/druid/coordinator/v1/config/compaction"
 _JOBS = """

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, numbered, published
+from tests.support.waiting import wait_for
 
 RECORDS = 50_000
 _READING = "SELECT count(*) FROM tasks_indexer WHERE task_id = %s AND state = 'reading'"

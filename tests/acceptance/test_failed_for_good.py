@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 FIRST_DAY = range(100)

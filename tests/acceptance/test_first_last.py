@@ -12,8 +12,9 @@ import pytest
 
 from ingestion.segments import open_deep_storage
 from ingestion.specs.extents import EXTENTS
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import START
+from tests.support.waiting import wait_for
 
 PARTS, RECORDS = 6, 500
 _USED = """

@@ -9,9 +9,10 @@ from typing import Any
 import datasketches
 import pyarrow.parquet as pq
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_adds_up
 from tests.support.records import published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 OWN_COLUMNS = ("shop", "kafka.key", "loud")

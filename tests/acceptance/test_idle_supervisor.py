@@ -9,10 +9,11 @@ import pytest
 
 from controlplane.common.applications import running_applications
 from tests.acceptance.test_stop_and_go_on import stopped_as_by_the_launcher, tasks_of
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import lane_spec
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 
 LANES = ("offset_range", "share_group")
 IDLE = {"enabled": True, "inactiveAfterMillis": 3_000}

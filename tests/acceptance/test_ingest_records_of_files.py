@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 START_MS = 1_735_689_600_000  # 2025-01-01
 LINES, EACH = 1_500, 2  # every so many lines one has its time as a text; more are bad than are read at once

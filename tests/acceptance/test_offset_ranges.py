@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, numbered, published, published_rows
+from tests.support.waiting import wait_for
 
 RECORDS = 50_000
 _HOLDING = "SELECT pid FROM tasks_indexer WHERE task_id = %s AND in_flight > 0"

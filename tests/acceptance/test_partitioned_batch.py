@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 ROWS, START_MS, HOUR_MS = 60_000, 1_735_689_600_000, 3_600_000  # 2025-01-01
 _USED = """

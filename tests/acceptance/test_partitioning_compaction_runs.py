@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 
 CONFIG = "/druid/coordinator/v1/config/compaction"
 RECORDS, LATE = 9_000, 9_200  # seconds of 2025-06-01, a record each: three hours

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, published
+from tests.support.waiting import wait_for
 
 _READING = """
     SELECT t.id FROM tasks_task t JOIN tasks_indexer i ON i.task_id = t.id

@@ -19,11 +19,12 @@ from pyarrow import orc
 from controlplane.embedded.home import temporary_home
 from ingestion.segments import open_deep_storage, read_segment
 from tests.support.forwarder import Forwarder
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, published
 from tests.support.s3 import BUCKET, CREDENTIALS, S3Server, s3_server
 from tests.support.spark_cluster import SparkCluster, spark_cluster
+from tests.support.waiting import wait_for
 
 DAY_MS = 86_400_000
 START_MS = 1_735_689_600_000  # 2025-01-01

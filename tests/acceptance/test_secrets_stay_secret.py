@@ -16,8 +16,9 @@ import pytest
 from controlplane.connections.resolving import MOST_BYTES
 from tests.support.browsing import browsing
 from tests.support.certificates import authority
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 
 CANARY = "canary-7f3a"
 ROOT = authority()

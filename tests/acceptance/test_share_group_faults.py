@@ -11,9 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, Stream, numbered, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 RECORDS = 100_000

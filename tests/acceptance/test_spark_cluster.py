@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from controlplane.embedded.home import temporary_home
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, numbered, published
 from tests.support.spark_cluster import SparkCluster, spark_cluster
+from tests.support.waiting import wait_for
 
 # docs/reference/spark.md: 256 for the executor, and for its one indexer 192 + 5 × 64 of rows + 16 for a consumer.
 EXECUTOR_MB = 256 + 192 + 5 * 64 + 16

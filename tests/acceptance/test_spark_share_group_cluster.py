@@ -8,11 +8,12 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import numbered
 from tests.support.s3 import s3_server
 from tests.support.spark_cluster import spark_cluster
 from tests.support.spark_driver import application, kill, numbers
+from tests.support.waiting import wait_for
 
 
 def executors(address: str) -> list[psutil.Process]:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from headgate.sharegroup.failpoints import VARIABLE
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import numbered
 from tests.support.spark_driver import application, kill, numbers
+from tests.support.waiting import wait_for
 
 PLACES = ("claimed", "polled", "proposed", "written", "settled", "planned", "committing", "kept")
 SOME = 200

@@ -13,10 +13,11 @@ import pytest
 from controlplane.common.applications import name_process, was_stopped
 from controlplane.embedded import apps
 from controlplane.embedded.processes import Child
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import lane_spec
 from tests.support.records import Endless, published
+from tests.support.waiting import wait_for
 
 IDLE = {"inactiveAfterMillis": 5000}
 BY_HAND = "consumer_group"

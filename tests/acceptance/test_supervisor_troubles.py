@@ -8,9 +8,10 @@ import psutil
 import pytest
 from confluent_kafka import TopicPartition
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 
 POISONED = 80
 POISON = b"{broken" + bytes(900_000)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 
 
 @pytest.mark.timeout(600)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, published
+from tests.support.waiting import wait_for
 
 
 def spec_of(house: House, kind: str, topic: str, **io_config: Any) -> dict[str, Any]:

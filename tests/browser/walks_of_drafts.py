@@ -12,7 +12,7 @@ from controlplane.loading.models import Draft
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from tests.browser.site import Visit
-from tests.support.house import wait_for
+from tests.support.waiting import wait_for
 
 IO, SCHEMA = ("spec", "ioConfig"), ("spec", "dataSchema")
 LABELS = {

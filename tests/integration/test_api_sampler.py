@@ -18,8 +18,9 @@ from django.test import Client
 
 from controlplane.datasources import sampling
 from tests.support.django_cast import Cast, spec_for
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import numbered
+from tests.support.waiting import wait_for
 
 PATHS = ("/api/v1/sampler/", "/druid/indexer/v1/sampler")
 CANARY = "canary-3f1c"

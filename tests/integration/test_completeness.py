@@ -20,8 +20,9 @@ from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.integration.test_supervisor_iterations import submit
 from tests.integration.test_waiting_lag import source_of
 from tests.support.django_cast import Cast, settle
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import Endless
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 PARTITIONS = 3

@@ -17,7 +17,8 @@ from controlplane.connections import browsing
 from controlplane.connections.models import Connection
 from controlplane.loading.models import Draft
 from tests.support.django_cast import Cast, browsing_as, spec_for
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 BINARY = bytes(range(256))
 

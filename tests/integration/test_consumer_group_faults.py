@@ -21,10 +21,11 @@ from ingestion.task.claims import Claims
 from ingestion.task.control import Control
 from ingestion.task.epoch import Epoch
 from tests.support.formats import HERE
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import always_whole, check_exactly_once, committed_in_kafka
 from tests.support.records import Endless, numbered, published
 from tests.support.storms import Stranger, pulse
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 STORM_S = 60.0

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 
 from tests.support.browsing import browsing
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 ADDRESSES = ("/nowhere/", "/datasources/nobody-made-this-one/", "/tasks/nobody-made-this-one/")
 ASKED = 60  # in several threads of the web process, whichever makes the page

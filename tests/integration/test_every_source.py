@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_adds_up
 from tests.support.lanes import LANES, lane_spec
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 GOOD, ITEMS = 4_000, 300

@@ -24,8 +24,9 @@ from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
 from tests.integration.test_supervisor_iterations import DRUID, reads, states, submit, tasks_of
 from tests.integration.test_waiting_lag import source_of
 from tests.support.django_cast import Cast, browsing_as, settle
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.html import parsed
+from tests.support.waiting import wait_for
 
 IDLE = {"enabled": True, "inactiveAfterMillis": 60_000}
 AT_REST = ("IDLE", "IDLE")

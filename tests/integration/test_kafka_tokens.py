@@ -18,10 +18,11 @@ from ingestion.sources.topic import TopicWatch
 from ingestion.specs import msk_login
 from ingestion.specs.addresses import AddressPolicy
 from tests.support.django_cast import Cast
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.secured_kafka import BEARER, Secured, read, secured
 from tests.support.secured_reading import check_reads, check_shares
 from tests.support.token_endpoint import CLIENT, SECRET, TokenEndpoint, token_endpoint, unsigned
+from tests.support.waiting import wait_for
 
 __all__ = ["secured"]  # a fixture
 JAAS = f'{BEARER} required clientId="{CLIENT}" clientSecret="{SECRET}" scope="kafka" extension_pool="p-1";'

@@ -12,10 +12,11 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic, OffsetSpec
 
 from ingestion.specs import offsets
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once, receipts_of, stored_numbers
 from tests.support.lanes import LANES, WITH_STORED_OFFSETS, lane_spec
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 Make = Callable[..., Workers]

@@ -9,10 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import WITH_STORED_OFFSETS, lane_spec
 from tests.support.records import Endless, numbered, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 RECORDS = 5_000

@@ -17,8 +17,8 @@ from controlplane.segments.replace import replace
 from ingestion.specs.protocol import Outcomes
 from tests.integration.test_replace import asked, merged, place
 from tests.support.django_cast import Cast
-from tests.support.house import wait_for
 from tests.support.publishes import DAY, make_source, request, segment, send, start
+from tests.support.waiting import wait_for
 
 
 def back(minutes: int) -> None:

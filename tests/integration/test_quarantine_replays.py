@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once, stored_numbers
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 Make = Callable[..., Workers]

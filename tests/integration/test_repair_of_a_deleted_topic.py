@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from confluent_kafka import Producer
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 RECORDS, PARTITIONS = 5, 2

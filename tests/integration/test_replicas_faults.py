@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import always_whole, check_exactly_once
 from tests.support.records import Endless, numbered, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 RECORDS = 5_000

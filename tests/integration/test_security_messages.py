@@ -9,7 +9,8 @@ from typing import Any
 import kombu
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 WATCH = "controlplane.tasks.tasks.watch"
 

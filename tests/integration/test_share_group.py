@@ -25,9 +25,10 @@ from ingestion.specs import ShareGroupIOConfig, parse_supervisor_spec, parse_tas
 from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus, Leases
 from tests.support.django_cast import STARTED, Cast, browsing_as, make_receipt, settle, spec_for
 from tests.support.formats import HERE
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.html import parsed
 from tests.support.records import numbered, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 ONE = "/api/v1/supervisors/flights/share-group/"

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 PARTITIONS, ROUNDS = 4, 2

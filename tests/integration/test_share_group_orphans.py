@@ -9,7 +9,8 @@ from multiprocessing import Pipe
 import psutil
 import pytest
 
-from tests.support.house import lives, wait_for
+from tests.support.house import lives
+from tests.support.waiting import wait_for
 
 SOURCE = """
 import os, subprocess, sys

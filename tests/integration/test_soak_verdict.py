@@ -7,7 +7,8 @@ from collections.abc import Callable
 from benchmarks.soak.lanes import PARTITIONS, Lane, published
 from benchmarks.soak.producers import Producing
 from benchmarks.soak.verdict import judge, read_log, settled
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 

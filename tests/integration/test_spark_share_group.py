@@ -18,9 +18,10 @@ from controlplane.embedded.home import PROJECT
 from headgate.publishes.batch import opened
 from headgate.publishes.columns import struct_of
 from headgate.sharegroup.options import NAMES
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import numbered, published
 from tests.support.spark_session import Desk, metrics_of, spark_session, stopped
+from tests.support.waiting import wait_for
 
 IN_READERS = ("polled", "proposed", "written", "settled")
 IN_SOURCE = ("claimed", "planned", "committing", "kept")

@@ -18,8 +18,8 @@ from confluent_kafka.admin import (
 
 from controlplane.embedded.home import temporary_home
 from controlplane.embedded.kafka import Kafka
-from tests.support.house import wait_for
 from tests.support.spark_session import spark_session, stopped
+from tests.support.waiting import wait_for
 
 TOPIC, GROUP = "orders", "readers"
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_me="a password";'

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from ingestion.specs.protocol import Leases
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import LANES, lane_spec
 from tests.support.records import Endless, published
 from tests.support.registry import framed, running
 from tests.support.storms import published_rows
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 Make = Callable[..., Workers]

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 TIME = "2026-01-01T10:00:00Z"

@@ -11,7 +11,7 @@ from controlplane.segments.models import QuarantinedRecord, SourceEvent
 from controlplane.tasks import file_replays, lifecycle
 from tests.support.django_cast import Cast
 from tests.support.file_replays import alone, became, ingest, left_by, numbers, published_by, states
-from tests.support.house import wait_for
+from tests.support.waiting import wait_for
 
 __all__ = ["alone"]  # a fixture
 

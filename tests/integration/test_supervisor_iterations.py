@@ -30,7 +30,8 @@ from ingestion.specs.protocol import EndRequest
 from tests.support.django_cast import Cast
 from tests.support.formats import HERE
 from tests.support.forwarder import Forwarder
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 DRUID = "/druid/indexer/v1/supervisor"
 KINDS = ["kafka", "share_group"]

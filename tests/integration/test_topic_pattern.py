@@ -25,8 +25,9 @@ from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group
 from tests.integration.test_supervisor_iterations import began_to_read, reads, states
 from tests.support.django_cast import Cast, browsing_as
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.html import parsed
+from tests.support.waiting import wait_for
 
 V1 = "/api/v1/supervisors/"
 DRUID = "/druid/indexer/v1/supervisor"

@@ -17,7 +17,7 @@ from controlplane.supervisors.run import run, run_all
 from controlplane.supervisors.streams import TopicAnswer
 from controlplane.tasks.models import Status, Task
 from tests.support.django_cast import Cast, make_cast, spec_for
-from tests.support.house import wait_for
+from tests.support.waiting import wait_for
 
 TOPIC = "orders-a"
 

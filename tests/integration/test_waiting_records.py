@@ -10,7 +10,8 @@ from confluent_kafka import Producer
 from ingestion.sources.reader import Reader
 from ingestion.sources.stored_offsets import Start
 from ingestion.specs.io_config import Isolation
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import psutil
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 # That of a process which has asked again long after it connected: rounds come every two seconds.
 _KEPT = "SELECT pid, client_port FROM pg_stat_activity WHERE query_start > backend_start + interval '5 seconds'"

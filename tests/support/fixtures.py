@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from controlplane.embedded.home import temporary_home
+from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.spark_classes import prepare_classes
+from tests.support import undertaker
+from tests.support.broker import BROKER, Broker
 from tests.support.house import House
 from tests.support.workers import Workers
 
@@ -37,6 +40,20 @@ def _fault(log: Path) -> str:
     text = log.read_text(errors="replace") if log.exists() else ""
     at = text.rfind("Traceback (most recent call last)")
     return "" if at < 0 else text[max(0, at - 300) : at + SHOWN]
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """Kafka alone, started once per run; every test uses topics and groups of its own."""
+    with temporary_home() as home:
+        watch = undertaker.watch_over(home.path)
+        kafka = Kafka(home, BROKER)
+        kafka.start()
+        kafka.wait_ready()
+        yield Broker(kafka)
+        kafka.stop()
+        watch.kill()
+        watch.wait()
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -16,8 +14,6 @@ from typing import Any, TypeVar, cast
 import httpx2
 import psutil
 import psycopg
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from psycopg_pool import ConnectionPool
 
 from controlplane.common.applications import STOP_TIMEOUT_S, running_applications, stop_applications
@@ -28,36 +24,13 @@ from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.spark_classes import submit_options
 from controlplane.embedded.valkey import Valkey
 from tests.support import undertaker
+from tests.support.broker import BROKER, Broker
 from tests.support.fault_proxy import FaultProxy
+from tests.support.waiting import PATIENCE, wait_for
 
 T = TypeVar("T")
 _ACTIVE = "SELECT id, status, goal, message FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"
 _SAID = "SELECT status, error, message, observation FROM tasks_task WHERE id = %s"
-PATIENCE = 2.5  # times the seconds that are enough on a calm machine: a deadline is for what never comes
-BROKER = {
-    "group.share.min.record.lock.duration.ms": "1000",
-    "group.share.max.size": "1000",
-    "log.cleaner.backoff.ms": "500",
-}
-
-
-def wait_for(
-    what: str, condition: Callable[..., T | None], seconds: float = 90.0, explain: Callable[..., Any] = str
-) -> T:
-    """The condition's first true value. Fails with ``what`` and the explanation when the time is over.
-
-    ``seconds``: enough for it on a calm machine.
-
-    Both are called without arguments; a lambda in a loop binds the loop's variable as a default.
-    """
-    end = time.monotonic() + PATIENCE * seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {PATIENCE * seconds:.0f} s: {what}. {explain()}")
-        time.sleep(0.2)
 
 
 def lives(process: psutil.Process) -> bool:
@@ -82,7 +55,7 @@ class Elsewhere:
     def stop(self) -> None: ...
 
 
-class House:
+class House(Broker):
     """PostgreSQL, Valkey, Kafka, web, worker, beat; a proxy that can fail stands between applications and web."""
 
     def __init__(
@@ -97,11 +70,12 @@ class House:
         self._undertaker = undertaker.watch_over(home.path)
         self.postgres = cast(Postgres, Elsewhere(dsn=database)) if database else Postgres(self.home)
         self.valkey = Valkey(self.home)
-        self.kafka = cast(Kafka, Elsewhere(bootstrap=bootstrap)) if bootstrap else Kafka(self.home, broker)
-        for service in (self.postgres, self.valkey, self.kafka):
+        kafka = cast(Kafka, Elsewhere(bootstrap=bootstrap)) if bootstrap else Kafka(self.home, broker)
+        for service in (self.postgres, self.valkey, kafka):
             service.start()
-        for service in (self.postgres, self.valkey, self.kafka):
+        for service in (self.postgres, self.valkey, kafka):
             service.wait_ready()
+        super().__init__(kafka)
         port = self.home.ports.assign("web")
         self.proxy = FaultProxy(port)
         self.failpoints = self.home.path / "failpoints.json"
@@ -135,9 +109,6 @@ class House:
         # A connection costs more than a look, and tests look all the time. The store may have restarted meanwhile.
         check = ConnectionPool.check_connection
         self._store = ConnectionPool(self.postgres.dsn, min_size=0, max_size=4, timeout=10, check=check, open=True)
-        quiet = {"bootstrap.servers": self.bootstrap, "log_level": 0}  # of a broker that is away they would never stop
-        self.producer = Producer({**quiet, "linger.ms": 5})
-        self.admin = AdminClient(quiet)
 
     @contextmanager
     def set_up_with(self, **settings: str) -> Iterator[None]:
@@ -161,10 +132,6 @@ class House:
     @property
     def url(self) -> str:
         return self.web.url
-
-    @property
-    def bootstrap(self) -> str:
-        return self.kafka.bootstrap
 
     def close(self) -> None:
         self._store.close()
@@ -209,75 +176,7 @@ class House:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             return [connection.execute(query, (value,)).fetchall() for query in queries]
 
-    # Kafka
-
-    def topic(self, prefix: str = "topic", partitions: int = 4, config: dict[str, str] | None = None) -> str:
-        """A new topic's name."""
-        return self.make_topic(f"{prefix}-{uuid.uuid4().hex[:8]}", partitions, config)
-
-    def make_topic(self, name: str, partitions: int = 4, config: dict[str, str] | None = None) -> str:
-        """Make it, and wait until the producer has forgotten that one of this name was deleted, if one was."""
-        self.admin.create_topics([NewTopic(name, partitions, config=config or {})])[name].result(30)
-
-        def known() -> bool:
-            topic = self.producer.list_topics(name, 10).topics[name]
-            return topic.error is None and len(topic.partitions) == partitions
-
-        wait_for(f"the producer knows {name}", known, 30)
-        return name
-
-    def produce(self, topic: str, payloads: Iterable[bytes | None], partition: int = -1, by: Any = None) -> int:
-        """Send ``by`` a producer of its own or this one, and wait until the broker has them; returns how many."""
-        count, producer = 0, by or self.producer
-        for payload in payloads:
-            while True:
-                try:
-                    producer.produce(topic, value=payload, partition=partition)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-            count += 1
-        assert producer.flush(60 * PATIENCE) == 0
-        return count
-
-    # Specs and tasks
-
-    def spec(self, topic: str, datasource: str | None = None, **io_config: Any) -> dict[str, Any]:
-        """A share-group spec for records of ``numbered``; a short lock, so that faults show soon."""
-        lock = io_config.pop("lock_ms", 5000)
-        limit = io_config.pop("delivery_limit", 10)
-        return {
-            "type": "index_kafka_share_group",
-            "dataSchema": {
-                "dataSource": datasource or topic,
-                "timestampSpec": {"column": "time", "format": "auto"},
-                "dimensionsSpec": {"useSchemaDiscovery": True},
-                "granularitySpec": {"segmentGranularity": "DAY", "queryGranularity": "NONE", "rollup": False},
-            },
-            "ioConfig": {
-                "topic": topic,
-                "groupId": f"group-{topic}",
-                "consumerProperties": {"bootstrap.servers": self.bootstrap},
-                "inputFormat": {"type": "json"},
-                "pollTimeout": 500,
-                "consumersPerIndexer": 2,
-                "groupConfig": {"recordLockDurationMs": lock, "deliveryCountLimit": limit},
-                **io_config,
-            },
-        }
-
-    def kafka_spec(
-        self, topic: str, datasource: str | None = None, tuning: dict[str, Any] | None = None, **io_config: Any
-    ) -> dict[str, Any]:
-        """A spec with stored offsets for records of ``numbered``; it begins at once, and hands off every second."""
-        group = self.spec(topic, datasource)
-        shared = {k: group["ioConfig"][k] for k in ("topic", "consumerProperties", "inputFormat")}
-        return {
-            "type": "kafka",
-            "dataSchema": group["dataSchema"],
-            "ioConfig": {**shared, "useEarliestOffset": True, "startDelay": "PT0S", **io_config},
-            "tuningConfig": {"intermediateHandoffPeriod": "PT1S", **(tuning or {})},
-        }
+    # Tasks
 
     def supervise(self, spec: dict[str, Any]) -> str:
         """Submit a supervisor; returns its id."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.house import House, wait_for
+from tests.support.house import House
 from tests.support.records import Endless, published
+from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 PLACES = ("decoded", "uploaded", "committed", "before_ack")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from django.db import connection, connections, transaction
 from django.db.models import Model
 
-from tests.support.house import wait_for
+from tests.support.waiting import wait_for
 
 
 def _waiting(table: str) -> int:

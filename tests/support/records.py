@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import Producer
 
-from tests.support.house import PATIENCE, House, wait_for
+from tests.support.house import House
+from tests.support.waiting import PATIENCE, wait_for
 
 START = datetime(2025, 6, 1, tzinfo=UTC)
 

@@ -12,8 +12,8 @@ from controlplane.connections import kafka
 from controlplane.connections.resolving import client_properties
 from ingestion.specs.kafka_properties import admitted
 from tests.support.formats import HERE
-from tests.support.house import wait_for
 from tests.support.secured_kafka import Secured
+from tests.support.waiting import wait_for
 
 
 def check_reads(secured: Secured, properties: dict[str, Any]) -> None:

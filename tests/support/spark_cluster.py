@@ -19,8 +19,8 @@ import psutil
 
 from controlplane.embedded.ports import choose
 from controlplane.embedded.processes import Child
-from tests.support.house import wait_for
 from tests.support.processes import command_lines
+from tests.support.waiting import wait_for
 
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"

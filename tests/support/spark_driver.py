@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 
 from controlplane.embedded.home import PROJECT
-from tests.support.house import wait_for
 from tests.support.processes import command_lines
 from tests.support.s3 import CREDENTIALS
 from tests.support.spark_session import committed_rows
+from tests.support.waiting import wait_for
 
 APPLICATION = PROJECT / "tests" / "support" / "spark_share_group_app.py"
 

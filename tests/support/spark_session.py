@@ -22,7 +22,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 import headgate
 from controlplane.embedded.home import PROJECT
 from headgate.sharegroup.failpoints import VARIABLE
-from tests.support.house import House, wait_for
+from tests.support.house import House
+from tests.support.waiting import wait_for
 
 
 @contextmanager

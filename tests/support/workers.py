@@ -24,7 +24,8 @@ from ingestion.spark.worker import Orders
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from tests.support.formats import HERE
-from tests.support.house import PATIENCE, House, wait_for
+from tests.support.house import House
+from tests.support.waiting import PATIENCE, wait_for
 from tests.support.worker_process import main
 
 _CONTEXT = multiprocessing.get_context("forkserver")
