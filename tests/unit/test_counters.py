@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +35,6 @@ PROJECT = Path(__file__).resolve().parents[2]
 NAMES = {counter.name for counter in COUNTERS}
 SUMS = [name for name, field in Totals.model_fields.items() if field.annotation is int]
 STORED = {"published", "rolled_up"}
-# These say more of each than the table does.
-WITH_WORDS_OF_THEIR_OWN = {"controlplane/embedded/demo/report.py", "controlplane/tasks/diagnosis.py"}
-MANY = 6
 NUMBERS = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
@@ -127,31 +122,3 @@ def test_each_is_explained_in_the_guide() -> None:
 @pytest.mark.parametrize("page", ["docs/guide.md", "README.md"])
 def test_as_many_outcomes_as_there_are(page: str) -> None:
     assert NUMBERS[len(OUTCOMES)] in (PROJECT / page).read_text()
-
-
-def lists_of_counters(tree: ast.AST) -> Iterator[int]:
-    """The lines of displays that name as good as all of what they are about: of outcomes, or of details."""
-    for node in ast.walk(tree):
-        parts: list[ast.expr | None] = []
-        if isinstance(node, ast.Tuple | ast.List | ast.Set):
-            parts = [*node.elts]
-        elif isinstance(node, ast.Dict):
-            parts = [*node.keys]
-        if len(NAMES & {part.value for part in parts if isinstance(part, ast.Constant)}) >= MANY:
-            yield node.lineno  # type: ignore[attr-defined]  # displays have a place
-
-
-def test_nobody_else_lists_them() -> None:
-    found = [
-        f"{path}:{line}"
-        for package in ("controlplane", "frontend", "ingestion")
-        for file in sorted((PROJECT / package).rglob("*.py"))
-        if "migrations" not in file.parts and (path := str(file.relative_to(PROJECT))) not in WITH_WORDS_OF_THEIR_OWN
-        for line in lists_of_counters(ast.parse(file.read_text()))
-    ]
-    assert found == []
-
-
-def test_a_list_is_found() -> None:
-    text = f"{tuple(sorted(NAMES)[:MANY])}; {tuple(sorted(NAMES)[: MANY - 1])}"
-    assert list(lists_of_counters(ast.parse(text))) == [1]

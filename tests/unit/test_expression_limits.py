@@ -163,9 +163,15 @@ def _argument(kind: str, rng: random.Random) -> str:
     return rng.choice(_ARGUMENTS_OF.get(kind, _ARGUMENTS))
 
 
-@pytest.mark.parametrize("name", sorted(n for n in ALLOWED if n[0].isalpha()))
-def test_no_function_makes_more_than_was_foretold(engine: Engine, name: str) -> None:
+def test_no_function_makes_more_than_was_foretold(engine: Engine) -> None:
     """All of them, by all their signatures, and on arguments of other kinds."""
+    names = sorted(name for name in ALLOWED if name[0].isalpha())
+    found = [fault for name in names for fault in _calls_that_make_more(engine, name)]
+    assert not found, "\n".join(["these calls make more than was foretold:", *found])
+
+
+def _calls_that_make_more(engine: Engine, name: str) -> Iterator[str]:
+    """Calls of a function whose result is larger than foretold, with both sizes."""
     rng = random.Random(name)
     signatures = _signatures(engine, name) or [["ANY"] * 2]
     calls = [[_argument(kind, rng) for kind in types] for types in signatures]
@@ -174,8 +180,8 @@ def test_no_function_makes_more_than_was_foretold(engine: Engine, name: str) -> 
         text = f"{name}({', '.join(call)})"
         field = rng.choice(_TEXTS)
         found = _made(engine, text, [field, field[::-1]])
-        if found is not None:
-            assert found[1] <= found[0], text
+        if found is not None and found[1] > found[0]:
+            yield f"{text} makes {found[1]} bytes; {found[0]} were foretold"
 
 
 _CALLS_OF_ONE = [

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-import pytest
 from annotated_types import Ge, Le, MaxLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -21,10 +19,11 @@ from ingestion.specs import metrics as metric_models
 from ingestion.specs import periods as period_models
 from ingestion.specs import sketch_metrics as sketch_models
 from ingestion.specs.kafka_properties import ALLOWED
+from tests.lint.sources import PROJECT, differences, no_faults, text_of
 from tests.support import pages
 from tests.support.pages import codes, rows
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
+PAGES = PROJECT / "docs" / "reference"
 SPEC_PAGES = (
     "specs",
     "data-schema",
@@ -36,8 +35,8 @@ SPEC_PAGES = (
     "flatten-spec",
     "tuning-config",
 )
-REFERENCE = "\n".join(page.read_text() for page in sorted(PAGES.glob("*.md")))
-SPECS = "\n".join((PAGES / f"{name}.md").read_text() for name in SPEC_PAGES)
+REFERENCE = "\n".join(text_of(page) for page in sorted(PAGES.glob("*.md")))
+SPECS = "\n".join(text_of(PAGES / f"{name}.md") for name in SPEC_PAGES)
 
 
 def section(title: str) -> str:
@@ -107,20 +106,38 @@ def test_every_field_is_described_and_nothing_else() -> None:
     assert len(SPEC_FIELDS) > 40
     assert len(TYPED_FIELDS) > 30
     assert len(FORMAT_FIELDS) > 60
-    assert set(FIELD_ROWS) == set(FIELDS)
+    no_faults(differences(FIELD_ROWS, FIELDS), "the tables of the reference")
 
 
-@pytest.mark.parametrize("path", sorted(FIELDS))
-def test_a_field_has_its_default_its_choices_and_its_bounds(path: str) -> None:
-    field, (_, _, default, meaning) = FIELDS[path], FIELD_ROWS[path]
-    assert default == _default(field)
-    for choice in _choices(field.annotation):
-        assert f"`{choice}`" in meaning or choice == default.strip("`"), f"{path} may be {choice}"
+def test_a_field_has_its_default_its_choices_and_its_bounds() -> None:
+    faults: list[str] = []
+    for path, field in sorted(FIELDS.items()):
+        row = FIELD_ROWS.get(path, [])
+        faults += faults_of_row(path, field, row, default_of(field))
+        faults += faults_of_choices(path, field, row)
+    no_faults(faults, "rows of the reference say something else than the model")
+
+
+def faults_of_row(path: str, field: FieldInfo, row: list[str], default: str) -> Iterator[str]:
+    """Where the row of a field does not have its default or one of its bounds."""
+    if len(row) != 4:
+        yield f"{path}: has no row of four cells"
+        return
+    if row[2] != default:
+        yield f"{path}: the row has the default {row[2]}, the model has {default}"
     for bound in _bounds(field):
-        assert f"{bound:,}" in meaning or f"`{bound}`" == default, f"{path} is bounded by {bound:,}"
+        if f"{bound:,}" not in row[3] and f"`{bound}`" != row[2]:
+            yield f"{path}: is bounded by {bound:,}"
 
 
-def _default(field: FieldInfo) -> str:
+def faults_of_choices(path: str, field: FieldInfo, row: list[str]) -> Iterator[str]:
+    """The values that a field may have and that its row does not name."""
+    for choice in _choices(field.annotation) if len(row) == 4 else ():
+        if f"`{choice}`" not in row[3] and choice != row[2].strip("`"):
+            yield f"{path}: may be {choice}"
+
+
+def default_of(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)

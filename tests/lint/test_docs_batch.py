@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import get_args
 
-import pytest
 from pydantic.fields import FieldInfo
 
 from ingestion.specs.batch import (
@@ -35,11 +33,12 @@ from ingestion.specs.partitions import (
     RangePartitionsSpec,
     SingleDimPartitionsSpec,
 )
+from tests.lint.sources import PROJECT, differences, no_faults, text_of
+from tests.lint.test_docs_specs import default_of, faults_of_row
 from tests.support.pages import codes, rows
-from tests.unit.test_docs_specs import _bounds, _default
 
-_PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
-PAGE = "\n".join((_PAGES / name).read_text() for name in ("batch.md", "partitions.md"))
+_PAGES = PROJECT / "docs" / "reference"
+PAGE = "\n".join(text_of(_PAGES / name) for name in ("batch.md", "partitions.md"))
 FIELDS: dict[str, FieldInfo] = {
     f"{prefix}.{field.alias or name}": field
     for prefix, model in (
@@ -61,17 +60,17 @@ ROWS = {found[0]: row for row in rows(PAGE) if (found := codes(row[0])) and "." 
 
 
 def test_every_field_has_a_row_and_no_other() -> None:
-    assert set(ROWS) == set(FIELDS)
+    no_faults(differences(ROWS, FIELDS), "the tables of fields")
     named = re.search(r"as without effect: (.*?)\. What is not", PAGE, re.DOTALL)
     assert named and set(codes(named[1])) == {f"tuningConfig.{name}" for name in WITHOUT_EFFECT}
 
 
-@pytest.mark.parametrize("path", sorted(FIELDS))
-def test_a_field_has_its_default_and_its_bounds(path: str) -> None:
-    field, (_, _, default, meaning) = FIELDS[path], ROWS[path]
-    assert default == (_default(field) if path != "tuningConfig.splitHintSpec" else "`{}`")
-    for bound in _bounds(field):
-        assert f"{bound:,}" in meaning or f"`{bound}`" == default, f"{path} is bounded by {bound:,}"
+def test_a_field_has_its_default_and_its_bounds() -> None:
+    faults: list[str] = []
+    for path, field in sorted(FIELDS.items()):
+        default = default_of(field) if path != "tuningConfig.splitHintSpec" else "`{}`"
+        faults += faults_of_row(path, field, ROWS.get(path, []), default)
+    no_faults(faults, "rows of the page say something else than the model")
 
 
 def test_every_input_source_has_a_row_with_its_fields() -> None:

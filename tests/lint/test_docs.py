@@ -6,10 +6,10 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from django.urls import Resolver404, resolve
 
 from controlplane.api import problems
@@ -30,11 +30,11 @@ from ingestion.specs import (
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import IndexerStatus, QuarantinedRecord, Refusal
 from ingestion.specs.segment_tasks import is_segment_task, parse_segment_task
+from tests.lint.sources import PROJECT, differences, files, name_of, no_faults, text_of, tree_of
 from tests.support import pages
 from tests.support.pages import anchors, codes, first_codes, rows, without_code
 from tests.support.routes import all_routes
 
-PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
 PAGES = sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")])
 SECTIONS_OF_OTHERS = ("api/", "druid/", "status", "internal/", "healthz", "readyz")
@@ -42,12 +42,12 @@ SECTIONS_OF_OTHERS = ("api/", "druid/", "status", "internal/", "healthz", "ready
 MADE_BY_TESTS = {DOCS / "images" / "timeline.png"}
 
 
-def text_of(page: str) -> str:
-    return (DOCS / page).read_text()
+def page_of(name: str) -> str:
+    return text_of(DOCS / name)
 
 
 REFERENCE_PAGES = sorted((DOCS / "reference").glob("*.md"))
-REFERENCE = "\n".join(page.read_text() for page in REFERENCE_PAGES)
+REFERENCE = "\n".join(text_of(page) for page in REFERENCE_PAGES)
 # A page that is longer holds two subjects.
 LONGEST_PAGE_WORDS = 2_400
 
@@ -63,18 +63,17 @@ def described(title: str) -> set[str]:
 def test_a_page_of_the_reference_has_one_subject() -> None:
     titles = re.findall(r"^#+ (.+)$", without_code(REFERENCE), re.MULTILINE)
     assert len(titles) == len(set(titles)), "the checks find a section by its title"
-    for page in REFERENCE_PAGES:
-        assert len(page.read_text().split()) <= LONGEST_PAGE_WORDS, (
-            f"{page.name} holds more than one subject: cut it up"
-        )
+    long = (page.name for page in REFERENCE_PAGES if len(text_of(page).split()) > LONGEST_PAGE_WORDS)
+    no_faults(long, "these pages hold more than one subject: cut them up")
 
 
 def test_the_contents_page_lists_every_page_and_section() -> None:
-    listed = set(re.findall(r"\]\(reference/([^)]+)\)", text_of("reference.md")))
+    listed = set(re.findall(r"\]\(reference/([^)]+)\)", page_of("reference.md")))
+    expected: set[str] = set()
     for page in REFERENCE_PAGES:
-        titles = re.findall(r"^## (.+)$", without_code(page.read_text()), re.MULTILINE)
-        expected = {page.name, *(f"{page.name}#{anchor}" for anchor in pages.anchors_of(titles))}
-        assert expected <= listed, f"{expected - listed} can't be found from docs/reference.md"
+        titles = re.findall(r"^## (.+)$", without_code(text_of(page)), re.MULTILINE)
+        expected |= {page.name, *(f"{page.name}#{anchor}" for anchor in pages.anchors_of(titles))}
+    no_faults(sorted(expected - listed), "docs/reference.md does not list these")
 
 
 # Settings and commands
@@ -82,12 +81,10 @@ def test_the_contents_page_lists_every_page_and_section() -> None:
 
 def code_of(*packages: str, having: str = "") -> Iterator[ast.Module]:
     """The files whose text matches: to parse all of them takes a second."""
-    for package in packages:
-        for file in (PROJECT / package).rglob("*.py"):
-            if re.search(having, text := file.read_text()):
-                yield ast.parse(text)
+    return (tree_of(path) for path in files("*.py", *packages) if re.search(having, text_of(path)))
 
 
+@cache
 def settings_in_code() -> dict[str, ast.expr | None]:
     """Every environment variable that the code names, with its default where a call of ``env`` gives one."""
     found: dict[str, ast.expr | None] = {}
@@ -106,46 +103,51 @@ def _is_env(function: ast.Attribute) -> bool:
     return isinstance(function.value, ast.Name) and function.value.id == "env"
 
 
-SETTINGS = settings_in_code()
 SETTING_ROWS = {codes(row[0])[0]: row for row in rows(section("Settings"))}
 
 
 def test_every_setting_is_described_and_nothing_else() -> None:
-    assert len(SETTINGS) > 25
+    assert len(settings_in_code()) > 25
     named = {c for c in codes(section("Settings")) if re.fullmatch(r"HEADGATE_[A-Z_]+|DATABASE_URL", c)}
-    assert named == set(SETTINGS)
+    no_faults(differences(named, settings_in_code()), "the table of settings")
 
 
-@pytest.mark.parametrize("name", sorted(n for n, default in SETTINGS.items() if isinstance(default, ast.Constant)))
-def test_a_setting_has_its_default(name: str) -> None:
-    default = SETTINGS[name]
-    assert isinstance(default, ast.Constant)
-    assert SETTING_ROWS[name][1] == (f"`{default.value!s}`" if default.value != "" else "none")
+def test_a_setting_has_its_default() -> None:
+    values = {name: default.value for name, default in settings_in_code().items() if isinstance(default, ast.Constant)}
+    faults = [
+        f"{name}: the code has {expected}"
+        for name, value in sorted(values.items())
+        if SETTING_ROWS.get(name, ["", ""])[1] != (expected := f"`{value!s}`" if value != "" else "none")
+    ]
+    no_faults(faults, "the table of settings has another default")
 
 
 def test_settings_without_a_default_are_required_or_off() -> None:
     assert SETTING_ROWS["DATABASE_URL"][1] == SETTING_ROWS["HEADGATE_SECRET_KEY"][1] == "required"
     for name in ("HEADGATE_DEBUG", "HEADGATE_INSECURE_COOKIES"):
-        assert SETTINGS[name] is None
+        assert settings_in_code()[name] is None
         assert SETTING_ROWS[name][1] == "`0`"
 
 
 def test_no_page_names_a_setting_that_there_is_not() -> None:
-    code = "".join(file.read_text() for file in (PROJECT / "headgate").rglob("*.py"))
+    code = "".join(text_of(path) for path in files("*.py", "headgate"))
     of_users = set(re.findall(r"\"(HEADGATE_[A-Z_]+)\"", code))  # read where Spark applications run
-    for page in [*PAGES, PROJECT / ".env.example"]:
-        named = set(re.findall(r"HEADGATE_[A-Z_]*[A-Z]", page.read_text()))
-        unknown = {n for n in named - of_users if n.removesuffix("_FILE") not in SETTINGS}
-        assert not unknown, f"{page.name} names {unknown}"
+    faults = [
+        f"{name_of(page)}: {name}"
+        for page in [*PAGES, PROJECT / ".env.example"]
+        for name in sorted(set(re.findall(r"HEADGATE_[A-Z_]*[A-Z]", text_of(page))) - of_users)
+        if name.removesuffix("_FILE") not in settings_in_code()
+    ]
+    no_faults(faults, "there are no such settings")
 
 
 def test_every_make_target_is_described_and_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*## ", (PROJECT / "Makefile").read_text(), re.MULTILINE))
-    assert {c.removeprefix("make ") for c in described("Commands")} == targets
-    for page in PAGES:
-        text = page.read_text()
-        named = set(re.findall(r"`make ([a-z-]+)|^make ([a-z-]+)", text, re.MULTILINE))
-        assert {a or b for a, b in named} <= targets, page.name
+    commands = {code.removeprefix("make ") for code in described("Commands")}
+    no_faults(differences(commands, targets), "the table of commands")
+    named = {page: re.findall(r"(?:`|^)make ([a-z-]+)", text_of(page), re.MULTILINE) for page in PAGES}
+    unknown = (f"{name_of(page)}: make {name}" for page in PAGES for name in sorted({*named[page]} - targets))
+    no_faults(unknown, "the Makefile has no such targets")
 
 
 # Addresses
@@ -185,19 +187,28 @@ def test_every_address_is_described_with_its_methods_and_nothing_else() -> None:
     documented = documented_addresses()
     routes = {as_documented(r.pattern): r for r in all_routes() if r.pattern.startswith(SECTIONS_OF_OTHERS)}
     assert len(routes) > 40
-    assert set(documented) == set(routes)
-    for path, route in routes.items():
-        assert not route.methods or documented[path] == route.methods, path
+    no_faults(differences(documented, routes), "the tables of addresses")
+    wrong = (path for path, route in routes.items() if route.methods and documented[path] != route.methods)
+    no_faults(wrong, "these addresses have other methods")
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p not in REFERENCE_PAGES], ids=lambda page: page.name)
-def test_addresses_in_examples_lead_somewhere(page: Path) -> None:
-    found = re.findall(r"/(?:api|druid)/[\w/.-]*\w/?", page.read_text())
-    for path in (path for path in found if not path.endswith(".py")):  # a file of the code is no address
-        other = path.rstrip("/") if path.endswith("/") else f"{path}/"
-        assert _view_at(path) or _view_at(other), f"{page.name}: {path}"
+def test_addresses_in_examples_lead_somewhere() -> None:
+    found = (
+        f"{name_of(page)}: {address}"
+        for page in PAGES
+        if page not in REFERENCE_PAGES
+        for address in re.findall(r"/(?:api|druid)/[\w/.-]*\w/?", text_of(page))
+        if not address.endswith(".py") and not _leads_somewhere(address)  # a file of the code is no address
+    )
+    no_faults(found, "no view answers at these addresses")
 
 
+def _leads_somewhere(address: str) -> bool:
+    other = address.rstrip("/") if address.endswith("/") else f"{address}/"
+    return _view_at(address) or _view_at(other)
+
+
+@cache
 def _view_at(path: str) -> bool:
     try:
         return resolve(path).func is not fallback
@@ -267,7 +278,7 @@ def test_outcomes_and_refusals_are_all_there() -> None:
 
 
 def test_the_counters_of_the_example_add_up() -> None:
-    text = " ".join(section("Reading a report", text_of("guide.md")).split())
+    text = " ".join(section("Reading a report", page_of("guide.md")).split())
     found = re.search(r"polled ([\d,]+) = published ([\d,]+) \+ duplicates ([\d,]+)", text)
     assert found is not None
     polled, published, duplicates = (int(n.replace(",", "")) for n in found.groups())
@@ -277,23 +288,37 @@ def test_the_counters_of_the_example_add_up() -> None:
 # The pages themselves
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
+def test_links_lead_somewhere() -> None:
+    faults = (fault for page in PAGES for fault in broken_links(page))
+    no_faults(faults, "these links lead nowhere")
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    """The links of a page to files and headings of ours that are not there."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(text_of(page))):
         if re.match(r"https?://", target):
             continue
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
-        assert file.exists() or file in MADE_BY_TESTS, f"{page.name} links to {target}"
-        if anchor:
-            assert anchor in anchors(file.read_text()), f"{page.name} links to {target}"
+        there = file.exists() or file in MADE_BY_TESTS
+        if not there or (anchor and anchor not in _anchors_in(file)):
+            yield f"{name_of(page)}: {target}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_files_of_the_code_are_there(page: Path) -> None:
+@cache
+def _anchors_in(page: Path) -> set[str]:
+    return anchors(text_of(page))
+
+
+def test_files_of_the_code_are_there() -> None:
     rooms = "controlplane|ingestion|frontend|templates|tests|benchmarks|docker|docs"
-    for path in re.findall(rf"`((?:{rooms})/[\w./-]*)", page.read_text()):
-        assert (PROJECT / path).exists(), f"{page.name} names {path}, which is not there"
+    faults = (
+        f"{name_of(page)}: {path}"
+        for page in PAGES
+        for path in re.findall(rf"`((?:{rooms})/[\w./-]*)", text_of(page))
+        if not (PROJECT / path).exists()
+    )
+    no_faults(faults, "pages name files that are not there")
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
@@ -301,18 +326,18 @@ def test_every_page_is_reached_from_the_readme() -> None:
     waiting = [PROJECT / "README.md"]
     while waiting:
         page = waiting.pop()
-        if page in seen:
+        if page in seen or not page.exists():
             continue
         seen.add(page)
-        targets = re.findall(r"\]\(([^)\s#]+\.md)", page.read_text())
+        targets = re.findall(r"\]\(([^)\s#]+\.md)", text_of(page))
         waiting += [(page.parent / t).resolve() for t in targets if not t.startswith("http")]
-    assert set(PAGES) <= seen
+    no_faults((name_of(page) for page in PAGES if page not in seen), "no link leads to these pages")
 
 
 def test_specs_in_the_pages_are_good_ones() -> None:
     found = 0
     for page in PAGES:
-        for block in re.findall(r"^```json\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        for block in re.findall(r"^```json\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL):
             document = json.loads(block)
             if is_segment_task(document):
                 parse_segment_task(document)
@@ -334,9 +359,10 @@ def test_the_readme_begins_with_two_commands() -> None:
 
 def test_variables_of_compose_are_described() -> None:
     interpolated = dict(re.findall(r"(?<!\$)\$\{(\w+)([^}]*)\}", (PROJECT / "docker-compose.yml").read_text()))
-    table = {codes(row[0])[0]: row[1] for row in rows(section("Variables", text_of("docker.md")))}
+    table = {codes(row[0])[0]: row[1] for row in rows(section("Variables", page_of("docker.md")))}
     assert set(table) == set(interpolated)
-    for name, rest in interpolated.items():
-        default = rest.removeprefix(":-")
-        expected = "required" if rest.startswith(":?") else f"`{default}`" if default else "none"
-        assert table[name] == expected, name
+    defaults = {name: rest.removeprefix(":-") for name, rest in interpolated.items()}
+    assert table == {
+        name: "required" if default.startswith(":?") else f"`{default}`" if default else "none"
+        for name, default in defaults.items()
+    }

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.lint.sources import files, name_of, no_faults, text_of, tree_of
+
 OURS = ("controlplane", "frontend", "ingestion")
 REASON = "# not at the top: "
 
 
-def late_imports(source: str) -> Iterator[ast.ImportFrom | ast.Import]:
+def late_imports(tree: ast.Module) -> Iterator[ast.ImportFrom | ast.Import]:
     """Those of our own modules within a function."""
-    for function in ast.walk(ast.parse(source)):
+    for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for node in ast.walk(function):
@@ -23,24 +23,23 @@ def late_imports(source: str) -> Iterator[ast.ImportFrom | ast.Import]:
                 yield node  # type: ignore[misc]  # only the two kinds have names
 
 
-def without_reason(source: str) -> list[int]:
+def without_reason(source: str, tree: ast.Module | None = None) -> list[int]:
     """The numbers of the lines with such an import, and no reason on it or on the line above."""
     lines = source.splitlines()
     return [
         node.lineno
-        for node in late_imports(source)
+        for node in late_imports(tree or ast.parse(source))
         if not any(REASON in line for line in lines[max(0, node.lineno - 2) : node.lineno])
     ]
 
 
 def test_an_import_within_a_function_says_why_it_is_not_at_the_top() -> None:
-    found = [
-        f"{file.relative_to(PROJECT)}:{line}"
-        for package in OURS
-        for file in sorted((PROJECT / package).rglob("*.py"))
-        for line in without_reason(file.read_text())
-    ]
-    assert found == []
+    found = (
+        f"{name_of(path)}:{line}"
+        for path in files("*.py", *OURS)
+        for line in without_reason(text_of(path), tree_of(path))
+    )
+    no_faults(found, f"an import within a function has a comment {REASON!r}")
 
 
 def test_one_without_a_reason_is_found() -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
+from tests.lint.sources import PROJECT, name_of, no_faults, text_of, tree_of
 from tests.support import pages
 
-PROJECT = Path(__file__).resolve().parents[2]
-PAGE = (PROJECT / "docs" / "architecture.md").read_text()
+PAGE = text_of(PROJECT / "docs" / "architecture.md")
 LONGEST_PAGE_WORDS = 2_000
 ROOMS = ("controlplane", "ingestion", "frontend")
 SEARCHED = (*ROOMS, "templates", "docs/reference")
@@ -40,7 +39,7 @@ def paths_in(text: str) -> list[tuple[str, str]]:
 def names_of(path: str) -> frozenset[str]:
     """What a module defines at its top, and the methods of its classes, with a dot."""
     found: set[str] = set()
-    for node in ast.parse((PROJECT / path).read_text()).body:
+    for node in tree_of(PROJECT / path).body:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 found.add(name)
@@ -54,9 +53,12 @@ def names_of(path: str) -> frozenset[str]:
 def test_every_file_and_function_is_there() -> None:
     named = paths_in(PAGE)
     assert len(named) > 60
-    for path, name in named:
-        assert (PROJECT / path).exists(), f"docs/architecture.md names {path}, which is not there"
-        assert not name or name in names_of(path), f"docs/architecture.md names {name} in {path}, which is not there"
+    faults = [
+        f"{path}::{name}" if name else path
+        for path, name in named
+        if not (PROJECT / path).exists() or (name and name not in names_of(path))
+    ]
+    no_faults(faults, "docs/architecture.md names what is not there")
 
 
 def test_every_room_is_in_the_diagram() -> None:
@@ -91,27 +93,31 @@ def test_each_kind_of_addition_has_its_list() -> None:
     assert titles == list(ADDITIONS)
 
 
-@pytest.mark.parametrize("kind", ADDITIONS)
-def test_a_list_has_the_files_that_name_one_thing_of_its_kind(kind: str) -> None:
+def faults_of_list(kind: str) -> Iterator[str]:
+    """Where the list of a kind of addition and the files that name one of the kind differ."""
     listed = {path for row in pages.rows(pages.section(kind, PAGE)) for path, _ in paths_in(row[0])}
     tests = {path for path in listed if path.startswith("tests/")}
-    assert tests, "a new one comes with a test"
-    for path in tests:
-        assert (PROJECT / path).exists(), path
+    if not tests:
+        yield f"{kind}: a new one comes with a test"
+    yield from (f"{kind}: {path} is not there" for path in sorted(tests) if not (PROJECT / path).exists())
     found = files_with(ADDITIONS[kind]) - HOMONYMS.get(kind, set())
-    missing, beyond = found - listed, listed - tests - found
-    assert not missing, f"these name it too; say in docs/architecture.md what for: {sorted(missing)}"
-    assert not beyond, f"these name it no more; take them out of docs/architecture.md: {sorted(beyond)}"
+    yield from (f"{kind}: {path} names it too; say what for" for path in sorted(found - listed))
+    yield from (f"{kind}: {path} names it no more; take it out" for path in sorted(listed - tests - found))
+
+
+def test_a_list_has_the_files_that_name_one_thing_of_its_kind() -> None:
+    no_faults((fault for kind in ADDITIONS for fault in faults_of_list(kind)), "lists in docs/architecture.md")
 
 
 def files_with(pattern: str) -> set[str]:
     """Files whose path or text has it; migrations tell of the past."""
     wanted = re.compile(pattern, re.MULTILINE)
-    files = [file for room in SEARCHED for file in (PROJECT / room).rglob("*")]
-    files += [PROJECT / page for page in SEARCHED_TOO]
-    return {
-        path
-        for file in files
-        if file.suffix in (".py", ".html", ".md") and "migrations" not in file.parts
-        if wanted.search(path := str(file.relative_to(PROJECT))) or wanted.search(file.read_text())
-    }
+    found = [path for path in searched() if wanted.search(name_of(path)) or wanted.search(text_of(path))]
+    return {name_of(path) for path in found}
+
+
+@cache
+def searched() -> list[Path]:
+    paths = [path for room in SEARCHED for path in (PROJECT / room).rglob("*")]
+    paths += [PROJECT / page for page in SEARCHED_TOO]
+    return [path for path in paths if path.suffix in (".py", ".html", ".md") and "migrations" not in path.parts]
