@@ -22,6 +22,8 @@ from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader
 from ingestion.decode.formats import jq
+from ingestion.segments.rollup import rolled_up
+from ingestion.segments.shape import Shape
 from ingestion.specs import DataSchema
 from ingestion.specs.data_schema import ExpressionTransform
 from ingestion.specs.errors import SpecError
@@ -30,7 +32,6 @@ from ingestion.specs.io_config import KafkaIOConfig
 from ingestion.specs.jq import parse_jq
 from ingestion.specs.sampler_spec import parse_sampler_spec
 from ingestion.specs.sampling import SampleOrder
-from ingestion.task.sampler.answering import answer_to
 from ingestion.task.sampler.values import json_rows
 from tests.support.druid_corpus import GOLDEN, RECORD, Case, cases
 from tests.support.druid_jq import RECORD as OF_JQ
@@ -64,11 +65,16 @@ def _expression(transform: ExpressionTransform) -> Any:
         runner = ExpressionRunner(engine, transform.expression, transform.language)
     except BadExpression:
         return "refused"
-    columns = FieldReader(engine, runner.fields, discovers=False).read(pa.array([RECORD])).columns
-    found = runner.run(columns, np.array([json.loads(RECORD)["t"]]), np.array([10_000]))
+    found = runner.run(_columns(tuple(runner.fields)), np.array([json.loads(RECORD)["t"]]), np.array([10_000]))
     text = found.texts[0].as_py()
     row = {"__time": json.loads(RECORD)["t"]} | ({} if text in (None, "null") else {"r": json.loads(text)})
     return [{"row": row} | ({"unparseable": True} if found.failed[0] else {})]
+
+
+@cache
+def _columns(fields: tuple[str, ...]) -> dict[str, pa.Array]:
+    """These of the record that expressions see: many expressions have the same."""
+    return FieldReader(_engine(), fields, discovers=False).read(pa.array([RECORD])).columns
 
 
 def _of_jq(order: SampleOrder) -> Any:
@@ -89,27 +95,39 @@ def _engine() -> Engine:
     return Engine(256 * 1024 * 1024)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)
 def _decoder(schema: str, input_format: str) -> JsonDecoder:
-    """Kept for the next case, which often has the same."""
+    """Many cases have the same spec, and other records."""
     read = KafkaIOConfig.model_validate({**_KAFKA, "inputFormat": json.loads(input_format)})
     return JsonDecoder(DataSchema.model_validate_json(schema), 256 * 1024 * 1024, input_format=read.inputFormat)
 
 
+def _decoder_of(order: SampleOrder) -> JsonDecoder:
+    """Raises ``UnusableSchema``."""
+    return _decoder(order.data_schema.model_dump_json(), order.io_config.inputFormat.model_dump_json())
+
+
 def _decoded(order: SampleOrder) -> Any:
-    schema, input_format = order.data_schema.model_dump_json(), order.io_config.inputFormat.model_dump_json()
     try:
-        decoder = _decoder(schema, input_format)
+        decoder = _decoder_of(order)
     except UnusableSchema:
         return "refused"
+    records = order.records or []
+    if _columns_are_fixed(order.data_schema):
+        return _rows_of(decoder.decode(records))
     # Druid shows each row by itself, before the columns of a segment get the types that hold all their values.
-    return [entry for record in order.records or [] for entry in _rows_of(decoder.decode([record]))]
+    return [entry for record in records for entry in _rows_of(decoder.decode([record]))]
+
+
+def _columns_are_fixed(schema: DataSchema) -> bool:
+    """Whether a value of one record never changes how those of others are shown."""
+    spec = schema.dimensionsSpec
+    return not spec.discovers and all(d.type not in ("auto", "json") for d in spec.dimensions)
 
 
 def _of_topic(order: SampleOrder, records: tuple[Record, ...]) -> Any:
-    schema, input_format = order.data_schema.model_dump_json(), order.io_config.inputFormat.model_dump_json()
     try:
-        decoder = _decoder(schema, input_format)
+        decoder = _decoder_of(order)
     except UnusableSchema:
         return "refused"
     told = []
@@ -120,33 +138,30 @@ def _of_topic(order: SampleOrder, records: tuple[Record, ...]) -> Any:
 
 
 def _rows_of(decoded: Decoded) -> list[dict[str, Any]]:
-    rows = dict(
-        zip(
-            row_indexes(decoded.rows).tolist(),
-            json_rows(decoded.rows.select(range(1, decoded.rows.num_columns))),
-            strict=True,
-        )
-    )
-    told: list[dict[str, Any]] = []
-    for place in sorted({*rows, *decoded.unparseable}):
-        unread = place in decoded.unparseable or place in decoded.processed_with_error
-        told.append(({"row": rows[place]} if place in rows else {}) | ({"unparseable": True} if unread else {}))
-    return told
+    rows = json_rows(decoded.rows.select(range(1, decoded.rows.num_columns)))
+    return _entries(dict(zip(row_indexes(decoded.rows).tolist(), rows, strict=True)), decoded)
+
+
+def _entries(rows: dict[int, dict[str, Any]], decoded: Decoded) -> list[dict[str, Any]]:
+    """``rows``: by the record, or the first of those, that each is of."""
+    unread = {*decoded.unparseable, *decoded.processed_with_error}
+    return [
+        ({"row": rows[place]} if place in rows else {}) | ({"unparseable": True} if place in unread else {})
+        for place in sorted({*rows, *unread})
+    ]
 
 
 def _rolled_up(order: SampleOrder) -> Any:
-    answer = answer_to(order)
-    if answer.failure is not None:
+    """Without the sampler, which reads each record a second time to show all its fields."""
+    try:
+        decoded = _decoder_of(order).decode(order.records or [])
+    except UnusableSchema:
         return "refused"
-    rolled = {row.records[0]: row.row for row in answer.rollup or []}
-    told = []
-    for place, record in enumerate(answer.records):
-        found: dict[str, Any] = {"row": rolled[place]} if place in rolled else {}
-        if record.outcome in ("unparseable", "processed_with_error"):
-            found["unparseable"] = True
-        if found:
-            told.append(found)
-    return told
+    shape = Shape.of(order.data_schema)
+    merged = rolled_up(shape.taken_in(decoded.rows), shape) if len(decoded.rows) else decoded.rows
+    rows = json_rows(merged.select(range(shape.lead, merged.num_columns)))
+    rolled = {min(records): row for records, row in zip(merged.column(0).to_pylist(), rows, strict=True)}
+    return _entries(rolled, decoded)
 
 
 def verdict(case: Case, answer: Any) -> Verdict:

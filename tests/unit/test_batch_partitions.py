@@ -48,7 +48,7 @@ def run_of(tmp_path: Path, given: Sequence[dict[str, Any]], partitions: dict[str
     (folder / "some.json").write_text("\n".join(json.dumps(record) for record in given))
     tuning = {"forceGuaranteedRollup": True, **({"partitionsSpec": partitions} if partitions else {})}
     spec = spec_of(below(folder), JSON, **{"schema": ROLLED_UP, "tuning": tuning, **parts})
-    return Run(spec, folder, size=20_000, deep=tmp_path)
+    return Run(spec, folder, size=60_000, deep=tmp_path)
 
 
 def tables(tmp_path: Path, files: Sequence[SegmentFile]) -> list[pd.DataFrame]:

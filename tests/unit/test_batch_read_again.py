@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from ingestion.batch import reading, replay
 from ingestion.batch.again import KeptReader
 from ingestion.batch.kept import MOST_BYTES, Room, of_all
 from ingestion.batch.replay import _Replay
@@ -16,12 +17,12 @@ from ingestion.batch.writing import write
 from ingestion.client import Unacceptable
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.memory_columns import MemoryColumns
+from ingestion.decode import JsonDecoder
 from ingestion.segments import LocalStorage, read_segment
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.batch_protocol import BatchAssignment, FileRecord, Reachable
 from ingestion.specs.replays import KeptPublishRequest, KeptRecord
 from ingestion.task.errors import Refused
-from ingestion.task.parts import MOST_IN_A_ROW
 from tests.support.batch_run import CSV, JSON, START_MS, Run, below, spec_of
 from tests.support.column_ids import some_ids
 
@@ -73,12 +74,20 @@ def test_each_ends_in_one_way(tmp_path: Path) -> None:
     assert (said.unparseable, said.quarantined) == (1, 1)
 
 
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No child process decodes: to start one takes longer than all the rest, and the first test shows that one does."""
+    monkeypatch.setattr(reading, "IsolatedDecoder", JsonDecoder)
+
+
+@pytest.mark.usefixtures("in_process")
 def test_nothing_to_store_is_no_segment(tmp_path: Path) -> None:
     request, rows = read(spec_of(below(tmp_path), JSON), tmp_path, kept(1, b"{"), kept(2, b"x"))
     assert (request.segments, request.stored, rows) == ([], [], [])
     assert [b.number for b in request.unparseable] == [1, 2]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_equal_rows_become_one_and_count_as_such(tmp_path: Path) -> None:
     schema = {"granularitySpec": {"rollup": True}, "metricsSpec": [{"type": "count", "name": "count"}]}
     records = [kept(n, line(1)) for n in range(3)]
@@ -87,6 +96,7 @@ def test_equal_rows_become_one_and_count_as_such(tmp_path: Path) -> None:
     assert (request.counters.published, request.counters.rolled_up) == (1, 2)
 
 
+@pytest.mark.usefixtures("in_process")
 def test_lines_of_files_with_different_headers_are_read_apart(tmp_path: Path) -> None:
     """They are kept with the line that names the columns."""
     (tmp_path / "a.csv").write_text('\ufefft,n,page\nyesterday,1,"a, b"\n')
@@ -112,6 +122,7 @@ def test_lines_of_files_with_different_headers_are_read_apart(tmp_path: Path) ->
     assert rows == [(1, "x")]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_header_that_names_columns_twice_is_what_is_wrong_with_its_records(tmp_path: Path) -> None:
     spec = spec_of(below(tmp_path), CSV)
     request, rows = read(spec, tmp_path, kept(1, b"1,2", b"n,n"), kept(2, f"{START_MS},7".encode(), b"t,n"))
@@ -119,6 +130,7 @@ def test_a_header_that_names_columns_twice_is_what_is_wrong_with_its_records(tmp
     assert [(b.number, "columns twice" in b.error) for b in request.unparseable] == [(1, True)]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_rows_of_files_that_are_no_lines_are_json(tmp_path: Path) -> None:
     spec = spec_of(below(tmp_path), {"type": "parquet"})
     _, rows = read(spec, tmp_path, kept(1, line(1)), kept(2, line(2)))
@@ -177,6 +189,7 @@ def replayed(folder: Path, client: Refusing, *records: KeptRecord) -> None:
         _Replay(assignment, cast("BatchControlPlane", client), reader, folder / "scratch").ingest(records)
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_refused_publish_is_cut_up_until_the_records_at_fault_stand_alone(tmp_path: Path) -> None:
     client = Refusing({3, 8})
     replayed(tmp_path, client, *(kept(n, line(n)) for n in range(10)), kept(10, b"{"))
@@ -189,8 +202,10 @@ def test_a_refused_publish_is_cut_up_until_the_records_at_fault_stand_alone(tmp_
     assert len(refused) == len(set(refused)), "nothing is sent again unchanged"
 
 
-def test_what_is_refused_for_no_records_sake_ends_the_replay(tmp_path: Path) -> None:
-    everything = set(range(MOST_IN_A_ROW + 50))
+@pytest.mark.usefixtures("in_process")
+def test_what_is_refused_for_no_records_sake_ends_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "MOST_IN_A_ROW", 10)
+    everything = set(range(15))
     with pytest.raises(Refused, match="not for a record's sake"):
         replayed(tmp_path / "a", Refusing(everything), *(kept(n, line(n)) for n in sorted(everything)))
     with pytest.raises(Refused, match="even of what is to stay in quarantine"):

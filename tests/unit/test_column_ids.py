@@ -30,6 +30,8 @@ from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.specs.column_ids import TIME, ColumnsAnswer, ColumnsRequest
 from ingestion.specs.extents import EXTENTS
 from ingestion.specs.newest_rows import RowsOrder
+from ingestion.specs.protocol import Column
+from ingestion.specs.publish_limits import MOST_COLUMNS
 from ingestion.specs.verifying import RegisteredFile
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
@@ -37,7 +39,6 @@ from tests.support.batch_run import JSON, Run, spec_of
 from tests.support.column_ids import ids_in
 from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
 from tests.support.indexer import OneLog, assignment, record, stored, total
-from tests.support.publishes import too_many_columns
 from tests.support.shelf import Shelf
 from tests.support.two_versions import LISTS, TEXTS, WANTED, TwoVersions, shown, with_files_of_two_versions
 
@@ -114,8 +115,9 @@ def test_many_files_of_one_write_ask_once(shelf: TwoVersions) -> None:
 
 
 def test_the_twin_refuses_too_many_at_once(shelf: TwoVersions) -> None:
+    too_many = ColumnsRequest.model_construct(columns=[Column(name="n", type="long")] * (MOST_COLUMNS + 1))
     with pytest.raises(Unacceptable, match="500,001 columns, and one message may have 500,000"):
-        shelf.registry.ids(too_many_columns())
+        shelf.registry.ids(too_many)
     assert not shelf.registry.asked
 
 

@@ -185,7 +185,7 @@ def expected_column(values: list[Any]) -> tuple[pa.DataType, list[Any]]:
     return pa.string(), [v if v is None or isinstance(v, str | float) else json.dumps(v) for v in values]
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(records=RECORDS, ascii_only=st.booleans())
 def test_what_is_written_is_read(discovering: JsonDecoder, records: list[dict[str, Any]], ascii_only: bool) -> None:
     payloads = [json.dumps({"t": 0, **r}, ensure_ascii=ascii_only).encode() for r in records]

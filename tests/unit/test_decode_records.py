@@ -294,13 +294,13 @@ PAYLOADS = st.lists(
 )
 
 
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(payloads=PAYLOADS)
 def test_any_bytes_end_in_exactly_one_way(decoder: JsonDecoder, payloads: list[bytes | None]) -> None:
     assert outcomes(decoder.decode(payloads, MessageWindow())) == list(range(len(payloads)))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(payloads=PAYLOADS, neighbours=PAYLOADS)
 def test_a_records_fate_does_not_depend_on_its_neighbours(
     decoder: JsonDecoder, payloads: list[bytes | None], neighbours: list[bytes | None]

@@ -11,6 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from controlplane.embedded.demo import records
 from controlplane.embedded.demo.records import EXAMPLE_RECORDS, FLIGHTS, as_json, flights
 from controlplane.embedded.demo.report import DatasourceReport, report_table
 from controlplane.embedded.demo.specs import FLIGHTS_TOPIC, example_task, flights_supervisor
@@ -66,7 +67,9 @@ def test_values_get_their_types(column: str, text: str, value: object) -> None:
     assert (found, type(found)) == (value, type(value))
 
 
-def test_the_number_of_flights_is_the_data_sets() -> None:
+def test_the_number_of_flights_is_the_data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without making JSON of each, which takes ten times as long as to read them."""
+    monkeypatch.setattr(records, "as_json", lambda lines: (line[0].encode() for line in lines if line[0] != "year"))
     assert sum(1 for _ in flights()) == FLIGHTS
 
 

@@ -95,7 +95,7 @@ def envelope_of(data: st.DataObject, count: int) -> Envelope:
 
 
 @pytest.mark.parametrize("name", list(FORMATS))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(payloads=RECORDS, data=st.data())
 def test_every_record_ends_once(
     decoders: Callable[[str], JsonDecoder], name: str, payloads: list[bytes | None], data: st.DataObject
@@ -106,7 +106,7 @@ def test_every_record_ends_once(
     assert all(0 < len(m) < 400 and "\n" not in m for m in found.unparseable.values())
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(payloads=st.lists(BYTES.flatmap(lambda b: st.sampled_from([b, framed(1, b), framed(2, b)])), max_size=6))
 def test_every_record_of_a_registry_ends_once(by_registry: JsonDecoder, payloads: list[bytes | None]) -> None:
     assert ends(by_registry.decode(payloads)) == list(range(len(payloads)))

@@ -122,7 +122,7 @@ def test_tsv(spec: dict[str, Any], payload: bytes, expected: dict[str, Any]) -> 
     assert row(spec, payload) == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(values=st.lists(st.text(alphabet='ab," \r\né', max_size=5), min_size=3, max_size=3))
 def test_what_a_csv_writer_writes_is_read(engine: Engine, values: list[str]) -> None:
     text = io.StringIO()
@@ -136,7 +136,7 @@ NO_NUMBERS = st.binary(max_size=5).filter(lambda raw: not any(48 <= byte <= 57 f
 LINES = st.lists(st.text(alphabet='ab,"\t\x01 \r\n\0é', max_size=8).map(str.encode) | NO_NUMBERS, max_size=8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(spec=st.sampled_from([CSV, TSV, {**TSV, "delimiter": "||"}, {**CSV, "listDelimiter": "a"}]), payloads=LINES)
 def test_records_read_at_once_are_as_records_read_one_by_one(
     engine: Engine, spec: dict[str, Any], payloads: list[bytes]

@@ -154,7 +154,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(record=st.dictionaries(NAMES, VALUES, max_size=3), nodes=st.lists(NAMES, min_size=1, max_size=3))
 def test_a_tree_finds_what_python_finds(record: dict[str, Any], nodes: list[str]) -> None:
     expected: Any = record

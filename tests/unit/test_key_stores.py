@@ -90,7 +90,9 @@ def test_a_store_that_does_not_say_which_key_is_meant_is_refused(tmp_path: Path)
     words = ["-genkeypair", "-keyalg", "EC", "-storetype", "JKS", "-keystore", str(tmp_path / "two.jks")]
     for name in ("one", "two"):
         of_it = ["-alias", name, "-dname", f"CN={name}", "-storepass", "pass phrase"]
-        subprocess.run([keytool._program(), *words, *of_it], check=True, capture_output=True, timeout=120)
+        subprocess.run(
+            [keytool._program(), *keytool._JAVA, *words, *of_it], check=True, capture_output=True, timeout=120
+        )
     two = problem((tmp_path / "two.jks").read_bytes(), ssl_keystore_password="pass phrase")
     assert (two.name, two.reason[:31]) == ("ssl.keystore.location", "there are several private keys ")
 

@@ -184,7 +184,7 @@ GRANULARITIES = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(granularity=GRANULARITIES, times=st.lists(MOMENTS, min_size=1, max_size=10))
 def test_buckets_cover_time_without_overlap(granularity: Any, times: list[datetime]) -> None:
     for time in times:

@@ -272,7 +272,7 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(records=RECORDS)
 def test_sums_and_records_are_the_same_with_and_without_rollup(
     records: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory

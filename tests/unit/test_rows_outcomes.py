@@ -66,7 +66,7 @@ RECORD = st.dictionaries(st.sampled_from(["s", "n", "v", "a", "b", "z", "t"]), V
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(payloads=st.lists(RECORD | st.binary(max_size=20) | st.none(), max_size=8), late=st.booleans())
 def test_every_index_has_one_outcome(decoder: JsonDecoder, payloads: list[bytes | None], late: bool) -> None:
     window = MessageWindow(earliest=datetime(2000, 1, 1, tzinfo=UTC)) if late else MessageWindow()

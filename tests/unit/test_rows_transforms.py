@@ -209,12 +209,17 @@ BREAKOUTS += [" ", "a\0; DROP TABLE x", "a" + "::INT" * 1900, "(" * 4000 + "1" +
 BREAKOUTS += ["CASE WHEN a THEN " * 500 + "1" + " END" * 500, "1" + "+1" * 4999, "-" * 9000 + "1", "NOT " * 2000 + "a"]
 
 
-@pytest.mark.parametrize("text", BREAKOUTS, ids=lambda text: repr(text[:40]))
-def test_nothing_but_scalar_expressions_is_taken(engine: Engine, text: str) -> None:
+def test_nothing_but_scalar_expressions_is_taken(engine: Engine) -> None:
     """Row 17 of the security checklist: no way out of the grammar."""
-    with pytest.raises(BadExpression) as caught:
+    assert [text[:40] for text in BREAKOUTS if not is_refused_briefly(engine, text)] == []
+
+
+def is_refused_briefly(engine: Engine, text: str) -> bool:
+    try:
         ExpressionRunner(engine, text)
-    assert len(str(caught.value)) < 400
+    except BadExpression as error:
+        return len(str(error)) < 400
+    return False
 
 
 @pytest.mark.parametrize(
@@ -339,7 +344,7 @@ EXPRESSIONS = [
 ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     text=st.sampled_from(EXPRESSIONS), records=st.lists(st.fixed_dictionaries({"a": VALUES, "b": VALUES}), max_size=6)
 )

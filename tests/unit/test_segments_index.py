@@ -75,7 +75,7 @@ def batches(draw: st.DrawFn, rollup: bool) -> tuple[pa.Table, list[int], list[in
     return batch_of(times, **columns), partitions, draw(st.lists(st.integers(1, 3), min_size=size, max_size=size))
 
 
-@settings(max_examples=60)
+@settings(max_examples=15)
 @given(data=st.data(), rollup=st.booleans(), in_memory=st.integers(1, 20), most=st.integers(1, 12))
 def test_the_segments_are_those_of_one_batch(
     data: st.DataObject, rollup: bool, in_memory: int, most: int, tmp_path_factory: pytest.TempPathFactory
@@ -128,7 +128,7 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(records=RECORDS, size=st.integers(1, 20), in_memory=st.integers(1, 40))
 def test_rollup_adds_up(
     records: list[tuple[int, int, str | None, int | None]],
