@@ -138,25 +138,6 @@ def test_transactions_some_aborted(house: House, make_workers: Callable[..., Wor
     check_exactly_once(house, topic, committed)
 
 
-def test_the_seed_as_it_stands(house: House) -> None:
-    """The share-group document's spec and records; only the bootstrap servers and names are this test's."""
-    topic = house.topic("druid-share-test")
-    items = [("widget_a", 100), ("widget_b", 250), ("widget_c", 50), ("widget_d", 175), ("widget_e", 320)]
-    records = [
-        {"__time": f"2025-06-01T0{hour}:00:00.000Z", "item": item, "value": value}
-        for hour, (item, value) in enumerate(items)
-    ]
-    house.produce(topic, [json.dumps(r).encode() for r in records])
-    spec = house.spec(topic)
-    spec["dataSchema"]["timestampSpec"] = {"column": "__time", "format": "auto"}
-    spec["tuningConfig"] = {"type": "KafkaTuningConfig", "maxRowsPerSegment": 5000000}
-    task = house.submit(spec)
-    wait_for("the task succeeds", lambda: house.status(task) == "SUCCESS", 120, lambda: house.logs(topic))
-    totals = house.totals(topic)
-    assert (totals["polled"], totals["published"]) == (5, 5)
-    wait_for("the application has ended", lambda: house.application_pid(task) is None, 30)
-
-
 REASONS: dict[str, dict[str, Any]] = {
     "topic_empty": {},
     "starts_at_latest": {"useEarliestOffset": False},

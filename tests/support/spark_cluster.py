@@ -17,6 +17,7 @@ from typing import Any
 import httpx2
 import psutil
 
+from controlplane.embedded.home import PROJECT
 from controlplane.embedded.ports import choose
 from controlplane.embedded.processes import Child
 from tests.support.processes import command_lines
@@ -24,6 +25,7 @@ from tests.support.waiting import wait_for
 
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
+_EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 def spark_home() -> Path:
@@ -39,7 +41,8 @@ class SparkCluster:
         self, folder: Path, hosts: Sequence[str], cores: int, memory: str, variables: Mapping[str, str]
     ) -> None:
         self.folder = folder
-        self._variables = dict(variables)
+        self._code = folder / "code"
+        self._variables = {**variables, "PYTHONPATH": str(self._code)}
         self.secret = secrets.token_hex(16)
         self.conf = folder / "conf"
         self.conf.mkdir(parents=True)
@@ -51,9 +54,35 @@ class SparkCluster:
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", self.web.rpartition(":")[2]]
         self.master = self._start(_MASTER, "127.0.0.1", *where)
         wait_for("Spark's master is up", lambda: self._answers() is not None, 180, self.master.output)
-        self._size = ["--cores", str(cores), "--memory", memory, "--webui-port", "0"]
+        self._size = cores, memory
         self._workers = {host: self._worker(host) for host in hosts}
-        wait_for("Spark's workers are up", lambda: len(self.seen()["workers"]) == len(hosts), 180, self.logs)
+        self._await_workers()
+
+    def resize(self, cores: int, memory: str) -> None:
+        """Other machines take the place of these, unless they have that size. Nothing may run on them."""
+        if self._size == (cores, memory):
+            return
+        for child in self._workers.values():
+            child.stop()
+        self._size = cores, memory
+        self._workers = {host: self._worker(host) for host in self._workers}
+        self._await_workers()
+
+    def _await_workers(self) -> None:
+        def alive() -> list[tuple[str, int]]:
+            return sorted((w["host"], w["cores"]) for w in self.seen()["workers"] if w["state"] == "ALIVE")
+
+        wanted = sorted((host, self._size[0]) for host in self._workers)
+        wait_for("Spark's workers are up", lambda: alive() == wanted, 180, self.logs)
+
+    @contextmanager
+    def code_installed(self) -> Iterator[None]:
+        """The machines have the project's code where their Python looks for it."""
+        self._code.symlink_to(PROJECT)
+        try:
+            yield
+        finally:
+            self._code.unlink()
 
     def lose(self, host: str) -> None:
         """The machine is gone, with all that runs on it; another one takes its place."""
@@ -72,7 +101,9 @@ class SparkCluster:
         return psutil.Process(self._workers[host].pid).children(recursive=True)
 
     def _worker(self, host: str) -> Child:
-        return self._start(_WORKER, host, "--host", host, *self._size, self.address)
+        cores, memory = self._size
+        size = ["--cores", str(cores), "--memory", memory, "--webui-port", "0"]
+        return self._start(_WORKER, host, "--host", host, *size, self.address)
 
     @property
     def address(self) -> str:
@@ -145,6 +176,10 @@ class SparkCluster:
         environment = self.environment(host)
         command = [str(spark_home() / "bin" / "spark-class"), name, *arguments]
         return Child(command, self.folder / f"{host}.log", environment=environment, folder=self.folder / host)
+
+    def executors(self) -> list[psutil.Process]:
+        """Of all that runs there."""
+        return [p for host in self._workers for p in self._on(host) if _EXECUTOR in " ".join(p.cmdline())]
 
     def logs(self) -> str:
         """The end of what the daemons and the executors have written."""

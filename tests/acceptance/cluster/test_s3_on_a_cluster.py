@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from controlplane.embedded.home import temporary_home
 from ingestion.segments import open_deep_storage, read_segment
 from tests.support.forwarder import Forwarder
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, published
 from tests.support.s3 import BUCKET, CREDENTIALS, S3Server, s3_server
-from tests.support.spark_cluster import SparkCluster, spark_cluster
+from tests.support.spark_cluster import SparkCluster
 from tests.support.waiting import wait_for
 
+OPEN = ("waiting", "running")  # states of a merge that is under way
 DAY_MS = 86_400_000
 START_MS = 1_735_689_600_000  # 2025-01-01
 PAGES = ["main", "öther", 'in "quotes"', None]
@@ -38,7 +38,6 @@ _JOBS = """
     SELECT j.state, j.attempt, j.error, j.rows_before, j.rows_after, cardinality(j.inputs), j.segments_after
     FROM compaction_job j JOIN datasources_datasource d ON d.id = j.datasource_id WHERE d.name = %s
 """
-CODE = {"PYTHONPATH": str(Path(__file__).parents[2])}  # of the machines
 _AVRO = {
     "type": "record",
     "name": "Row",
@@ -65,12 +64,12 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(house: House, cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    cluster.resize(3, "6g")
     with (
         pytest.MonkeyPatch.context() as patched,
-        temporary_home() as home,
         s3_server(tmp_path_factory.mktemp("s3")) as server,
-        spark_cluster(home.path / "spark", ["127.0.0.2", "127.0.0.3"], 3, "6g", CREDENTIALS | CODE) as cluster,
+        cluster.code_installed(),
     ):
         for name, value in CREDENTIALS.items():
             patched.setenv(name, value)
@@ -168,6 +167,12 @@ def of_state(site: Site, datasource: str, state: str) -> list[tuple[Any, ...]]:
     return [job for job in site.house.sql(_JOBS, datasource) if job[0] == state]
 
 
+def at_rest(site: Site, topic: str) -> None:
+    """No merge is under way, and none begins: segments can be counted."""
+    site.house.api("DELETE", f"{CONFIG}/{topic}", expect=200)
+    wait_for("no merge is open", lambda: not any(of_state(site, topic, state) for state in OPEN), 120)
+
+
 @pytest.mark.timeout(900)
 def test_what_is_merged_read_and_overwritten_survives_the_loss_of_machines(site: Site, tmp_path: Path) -> None:
     """Row 36 of the failure matrix: the machine of a merge whose files are written, then that of a task that overwrites
@@ -215,6 +220,7 @@ def test_what_is_merged_read_and_overwritten_survives_the_loss_of_machines(site:
     wait_for("a merge is done", lambda: of_state(site, topic, "done"), 120, lambda: said(site, topic))
     records = stream.finish()
     published(house, topic, records)
+    at_rest(site, topic)
     done = of_state(site, topic, "done")
     assert all(before == left and made < read for *_, before, left, read, made in done), done
     check_exactly_once(house, topic, range(records))
@@ -258,4 +264,5 @@ def test_a_replace_that_deep_storage_refuses_in_the_middle_changes_nothing(site:
     wait_for("a merge is done", done, 180, lambda: said(site, topic))
     records = stream.finish()
     published(house, topic, records)
+    at_rest(site, topic)
     check_exactly_once(house, topic, range(records))

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from controlplane.embedded.home import temporary_home
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, numbered, published
-from tests.support.spark_cluster import SparkCluster, spark_cluster
+from tests.support.spark_cluster import SparkCluster
 from tests.support.waiting import wait_for
 
 # docs/reference/spark.md: 256 for the executor, and for its one indexer 192 + 5 × 64 of rows + 16 for a consumer.
@@ -19,15 +18,9 @@ EXECUTOR_MB = 256 + 192 + 5 * 64 + 16
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[SparkCluster]:
-    """A core on each of its two workers."""
-    with temporary_home() as home, spark_cluster(home.path / "spark", ["127.0.0.2", "127.0.0.3"]) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
 def on_cluster(house: House, cluster: SparkCluster) -> Iterator[SparkCluster]:
     """The house's tasks run there."""
+    cluster.resize(1, "2g")
     with house.set_up_with(**cluster.settings, HEADGATE_HANDOVER_PATIENCE="PT25S"):
         yield cluster
 

@@ -5,43 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.support.house import House
+from tests.support.broker import Broker
 from tests.support.records import numbered
 from tests.support.s3 import s3_server
-from tests.support.spark_cluster import spark_cluster
+from tests.support.spark_cluster import SparkCluster
 from tests.support.spark_driver import application, kill, numbers
 from tests.support.waiting import wait_for
 
 
-def executors(address: str) -> list[psutil.Process]:
-    """Of whatever runs on a cluster, by the address that they are told of its driver's scheduler."""
-    found = psutil.process_iter(["cmdline", "environ", "cwd"])  # leaves out who ends meanwhile
-    backends = [p for p in found if any("CoarseGrainedExecutorBackend" in word for word in p.info["cmdline"] or [])]
-    texts = [(p, [(p.info["environ"] or {}).get("SPARK_LOCAL_IP", ""), p.info["cwd"] or ""]) for p in backends]
-    return [p for p, told in texts if any(address in text for text in told)]
-
-
 @pytest.mark.timeout(900)
-def test_on_a_cluster_with_s3_whatever_is_killed(house: House, tmp_path: Path) -> None:
+def test_on_a_cluster_with_s3_whatever_is_killed(broker: Broker, cluster: SparkCluster, tmp_path: Path) -> None:
     """Two workers; an executor is killed, then the driver; what was polled is in S3, and each record is there once."""
-    topic = house.topic()
+    topic = broker.topic()
     options: dict[str, Any] = {
-        "kafka.bootstrap.servers": house.bootstrap,
+        "kafka.bootstrap.servers": broker.bootstrap,
         "subscribe": topic,
         "shareGroupId": f"group-{topic}",
         "groupAutoOffsetReset": "earliest",
         "numReaders": "6",
     }
-    with spark_cluster(tmp_path / "spark", ["127.0.0.2", "127.0.0.3"]) as cluster, s3_server(tmp_path) as s3:
+    with s3_server(tmp_path) as s3:
         options["bufferLocation"] = s3.location("checkpoint/kafka-sharegroup")
         conf = tmp_path / "conf"
         conf.mkdir()
         known = cluster.conf.joinpath("spark-defaults.conf").read_text()
         (conf / "spark-defaults.conf").write_text(f"{known}spark.authenticate.secret {cluster.secret}\n")
-        house.produce(topic, numbered(0, 4_000))
+        broker.produce(topic, numbered(0, 4_000))
         with application(tmp_path, cluster.address, options, SPARK_CONF_DIR=str(conf)) as driver:
 
             def told() -> str:
@@ -49,12 +40,12 @@ def test_on_a_cluster_with_s3_whatever_is_killed(house: House, tmp_path: Path) -
 
             wait_for("the first rows", lambda: driver.poll() is not None or len(numbers(tmp_path)) >= 4_000, 120, told)
             assert driver.poll() is None, told()
-            victims = executors(str(tmp_path))
+            victims = cluster.executors()
             assert len(victims) == 2
             victims[0].kill()
-            house.produce(topic, numbered(4_000, 8_000))
+            broker.produce(topic, numbered(4_000, 8_000))
             wait_for("rows after an executor's death", lambda: len(numbers(tmp_path)) >= 8_000, 120, told)
-            house.produce(topic, numbered(8_000, 20_000))
+            broker.produce(topic, numbered(8_000, 20_000))
             kill(driver)
         with application(tmp_path, "local[2]", options):
             wait_for("all rows", lambda: len(numbers(tmp_path)) >= 20_000, 120, told)

@@ -1,0 +1,19 @@
+"""One Spark cluster for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from controlplane.embedded.home import temporary_home
+from tests.support.s3 import CREDENTIALS
+from tests.support.spark_cluster import SparkCluster, spark_cluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[SparkCluster]:
+    """A core on each of its two workers, unless a test resizes it."""
+    hosts = ["127.0.0.2", "127.0.0.3"]
+    with temporary_home() as home, spark_cluster(home.path / "spark", hosts, variables=CREDENTIALS) as cluster:
+        yield cluster
