@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from tests.support import environment
@@ -21,42 +21,16 @@ django.setup()
 hypothesis.settings.register_profile("house", deadline=None)  # no test asserts how long it takes
 hypothesis.settings.load_profile("house")
 
-from tests.support.django_cast import ROLES, Cast, make_cast, speaking_as  # noqa: E402 - models need Django set up
+from tests.support.django_cast import ROLES, Cast, speaking_as  # noqa: E402 - models need Django set up
+from tests.support.shared_cast import Databases, runs_with_cast  # noqa: E402
 
-LONG = ("test_first_walk.py", "test_every_page.py", "test_ways.py")  # few tests, which take as long as many
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what needs no Kafka, whose jars may be on their way; then what takes longest; short tests fill up the rest.
-
-    A file's tests stay together on one worker, so that the longest files must not come last: from Spark's on those
-    with the most tests, or with a long one, come first. Last come the browser's: Playwright leaves an event loop
-    running, beside which Django's own can't be started.
-    """
-    tests = Counter(item.path for item in items)
-    tests.update({path: 100 for path in tests if path.name in LONG})
-    items.sort(key=lambda item: (_turn(item), -tests[item.path] if _turn(item) > 1 else 0))
+DATABASES = Databases()
 
 
 def pytest_collection_finish() -> None:
     """All tests and all that they import stay until the end: the collector need not go through them again and again."""
     gc.collect()
     gc.freeze()
-
-
-def _turn(item: pytest.Item) -> int:
-    if _uses(item, "playwright"):
-        return 5
-    folder = item.path.parent.name
-    if folder in ("lint", "unit", "contracts"):
-        return 0 if folder == "lint" else 1
-    if _uses(item, "house"):
-        return 2 if folder == "acceptance" else 3
-    return 4
-
-
-def _uses(item: pytest.Item, fixture: str) -> bool:
-    return fixture in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
@@ -83,10 +57,27 @@ def _add_static_files(site: WhiteNoiseMiddleware) -> None:
     site.files.update(_static_files)
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The empty test database, and one with the cast."""
+    with django_db_blocker.unblock():
+        DATABASES.make()
+    yield
+    with django_db_blocker.unblock():
+        DATABASES.use(with_cast=False)  # the one that pytest-django removes
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Choose the database before any fixture opens a transaction."""
+    DATABASES.use(with_cast=runs_with_cast(item))
+
+
 @pytest.fixture
 def cast(db: None) -> Cast:
-    """Two teams, everybody's roles, and one of each thing that team alpha owns."""
-    return make_cast()
+    """Two teams, everybody's roles, and one of each thing that team alpha owns. Nothing is cached of them."""
+    cache.clear()  # the same ids in each test
+    return DATABASES.cast()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from django.utils import timezone
 from controlplane.tasks.models import Status, Task
 from tests.support.django_cast import STARTED, Cast
 from tests.support.druid_overlord import GOLDEN, V1, fits, shape_of
+from tests.support.waiting import await_a_long_day
 
 RECORDED = json.loads(GOLDEN.read_text(encoding="utf-8"))
 ANSWERS: dict[str, Any] = RECORDED["answers"]
@@ -231,6 +232,7 @@ def test_a_long_log_is_read_on_by_its_offset(viewer: Client, cast: Cast) -> None
 
 
 def test_the_history_tells_suspensions_as_druids_does(clients: dict[str, Client], cast: Cast) -> None:
+    await_a_long_day()
     owner, path = clients["owner"], f"{V1}/supervisor/flights"
     before = owner.get(f"{path}/history").json()
     assert owner.post(f"{path}/suspend").status_code == 200

@@ -19,7 +19,7 @@ from ingestion.specs.causes import cause_of
 from tests.integration.test_newest_rows import cells, register
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
 from tests.support.django_cast import Cast, browsing_as, speaking_as
-from tests.support.permission_table import TABLE, ask
+from tests.support.permission_table import TABLE, Everybody
 
 SECRET = "hunter2-in-a-column"
 MASKS = "/api/v1/datasources/flights/masks/"
@@ -82,11 +82,11 @@ def told(answer: Any) -> str:
 
 def spots(cast: Cast, role: str) -> set[str]:
     """The addresses of the whole site at which somebody with the role is told the secret."""
-    found = set()
+    everybody, found = Everybody(cast), set()
     for row in TABLE:
         if row.method != "GET" or row.pattern.startswith(("internal/", "^")) or row.pattern == "-/live/":
             continue
-        if SECRET in told(ask(row, role, cast)):
+        if SECRET in told(everybody.ask(row, role)):
             found.add(row.pattern)
     quarantined = f"/datasources/flights/quarantine/{cast.quarantined.pk}/"
     more = [*(f"{quarantined}?as={form}" for form in ("text", "json", "tree", "hexadecimal", "spec"))]

@@ -20,7 +20,7 @@ from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
 from ingestion.specs.protocol import SettledRequest
 from tests.support.django_cast import PAYLOAD, ROLES, SEED, Cast, speaking_as
-from tests.support.permission_table import TABLE, Row, ask
+from tests.support.permission_table import TABLE, Everybody, Row
 from tests.support.routes import all_routes
 
 ROUTES = {route.pattern: route for route in all_routes()}
@@ -63,17 +63,17 @@ def areas() -> dict[str, list[Row]]:
 @pytest.mark.parametrize("rows", areas().values(), ids=areas())
 def test_who_may_do_what(rows: list[Row], cast: Cast) -> None:
     """Row 13 of the security checklist: every address, asked by everybody."""
-    before = state(cast)
+    everybody, before = Everybody(cast), state(cast)
     for row, (number, role) in product(rows, enumerate(ROLES)):
         cache.clear()  # throttles begin anew
         with transaction.atomic():
-            check(row, role, row.statuses[number], cast, before)
+            check(everybody, row, role, row.statuses[number], cast, before)
             transaction.set_rollback(True)  # the next finds all as it was
 
 
-def check(row: Row, role: str, expected: int, cast: Cast, before: object) -> None:
+def check(everybody: Everybody, row: Row, role: str, expected: int, cast: Cast, before: object) -> None:
     who = f"{role}, {row.method} /{row.pattern}{row.query}"
-    answer: Any = ask(row, role, cast)
+    answer: Any = everybody.ask(row, role)
     assert answer.status_code == expected, f"{who}: {answer}"
     if expected >= 400:
         assert state(cast) == before, f"{who} was refused and changed something"

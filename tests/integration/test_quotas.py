@@ -23,6 +23,7 @@ from controlplane.teams.models import AuditEntry, Quota
 from tests.integration.test_supervisor_services import submit
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.publishes import make_source, request, send, start
+from tests.support.waiting import await_a_long_day
 
 ADDRESS = "/api/v1/teams/alpha/quotas/"
 PAGE = "/teams/alpha/limits/"
@@ -31,6 +32,7 @@ PAGE = "/teams/alpha/limits/"
 @pytest.fixture(autouse=True)
 def nothing_runs(cast: Cast, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """No pool, no task, no row of today."""
+    await_a_long_day()
     settings.WORKER_CAPACITY = 0
     Task.objects.all().delete()
     IndexerFence.objects.all().delete()

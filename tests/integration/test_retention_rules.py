@@ -21,6 +21,7 @@ from controlplane.teams.audit import AuditEntry
 from controlplane.teams.models import User
 from tests.support.django_cast import Cast
 from tests.support.publishes import make_source, request, segment, send, start
+from tests.support.waiting import await_a_long_day
 
 ROOT = User(username="root", is_superuser=True)
 NOW = datetime(2025, 6, 30, 12, tzinfo=UTC)
@@ -156,6 +157,7 @@ def test_what_is_no_rule_is_refused_by_name(document: Any, message: str) -> None
 
 @pytest.fixture
 def source(db: None) -> Source:
+    await_a_long_day()
     found = make_source("flights")
     epoch = start(found)
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)

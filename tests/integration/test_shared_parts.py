@@ -68,7 +68,7 @@ def part(client: Client, address: str, event_id: str = "") -> str:
     headers = {"HX-Request": "true"} | ({"Last-Event-ID": event_id} if event_id else {})
     answer = client.get(address, headers=headers)
     assert answer.status_code == 200
-    return re.sub(r">\d+ s<", ">now<", answer.content.decode())  # how long ago it was
+    return re.sub(r">(\d+ (d|h|min|s) ?)+<", ">now<", answer.content.decode())  # how long ago it was
 
 
 asked = sync_to_async(part)

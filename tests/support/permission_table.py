@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from http.cookies import SimpleCookie
 from typing import Any
 
 from django.http import HttpResponseBase
@@ -16,7 +17,7 @@ from django.test import Client
 from controlplane.loading.models import Draft
 from ingestion.specs.causes import cause_of
 from tests.support.alerting import HOOK, alerting
-from tests.support.django_cast import Cast, browsing_as, speaking_as, spec_for
+from tests.support.django_cast import ROLES, Cast, browsing_as, speaking_as, spec_for
 from tests.support.routes import Route
 
 Statuses = tuple[int, int, int, int, int, int]
@@ -682,9 +683,20 @@ PAGES = [
 TABLE = [*REST, *DRUID, *INTERNAL, *OPEN, *PAGES]
 
 
-def ask(row: Row, role: str, cast: Cast) -> HttpResponseBase:
-    """The answer to a row, asked by somebody of the cast."""
-    return ask_by(browsing_as(cast, role) if row.is_page else speaking_as(cast, role), row, cast)
+class Everybody:
+    """A client of each role, made once: what one answer sets in its cookies the next request does not bring."""
+
+    def __init__(self, cast: Cast) -> None:
+        self._cast = cast
+        self._pages = {role: browsing_as(cast, role) for role in ROLES}
+        self._api = {role: speaking_as(cast, role) for role in ROLES}
+        self._cookies = {role: client.cookies.output(header="") for role, client in self._pages.items()}
+
+    def ask(self, row: Row, role: str) -> HttpResponseBase:
+        """The answer to a row, asked by somebody of the cast."""
+        client = (self._pages if row.is_page else self._api)[role]
+        client.cookies = SimpleCookie(self._cookies[role] if row.is_page else "")
+        return ask_by(client, row, self._cast)
 
 
 def ask_by(client: Client, row: Row, cast: Cast) -> HttpResponseBase:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -27,3 +28,13 @@ def wait_for(
         if time.monotonic() > end:
             raise AssertionError(f"not within {PATIENCE * seconds:.0f} s: {what}. {explain()}")
         time.sleep(0.2)
+
+
+def await_a_long_day(seconds: float = 60.0) -> None:
+    """So much is left of the day, in UTC: a test that compares dates begins and ends on the same one."""
+
+    def left() -> bool:
+        now = datetime.now(UTC)
+        return (now + timedelta(seconds=seconds)).date() == now.date()
+
+    wait_for("midnight has passed", left, seconds)
