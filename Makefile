@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help jars venv venv-dev chromium prerequisites demo up down status manage clean test test-fast screenshots lint format lock
+.PHONY: help jars venv venv-dev chromium prerequisites demo up down status manage clean test test-deep test-durations screenshots lint format lock
 
 # The lock is made for 3.11; the newest others are tried after it.
 ifndef PYTHON
@@ -17,7 +17,7 @@ ARGS ?=
 UV := uv==0.13.8
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 prerequisites:
 	@test -n "$(PYTHON)" || { echo "Headgate needs Python 3.11 or newer, but there is none on the PATH." \
@@ -62,25 +62,29 @@ clean: ## stop it and delete its data; downloads stay
 demo: venv ## start the stack, load and ingest real data, show the result (ARGS="--exit --json FILE")
 	@exec $(STACK) demo $(ARGS)
 
-# A file's tests stay on one worker. What each took longest is told before the summary. Compiled code is kept, also where
-# the environment says otherwise: some thousand processes are started, and each would compile the project anew.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 1
-
 # Every worker has a stack of its own (2 GB with its applications). Two keep two processors busy; with four, tests need
-# as long in all, and applications start so slowly that some do not meet their deadlines.
-test: venv-dev jars chromium ## the whole test suite and lint; installs what it lacks
-	$(PYTEST) -n 2 $(ARGS)
+# as long in all, and applications start so slowly that some do not meet their deadlines. Compiled code is kept, also where
+# the environment says otherwise: some thousand processes are started, and each would compile the project anew.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
+DEEP = -m "deep or cluster" --durations 25 --durations-min 5
+
+test: venv-dev jars chromium ## lint and the tests that prove a change; installs what it lacks (15 minutes)
+	$(PYTEST) -m "not deep and not cluster" $(ARGS)
+
+test-deep: venv-dev jars chromium ## the rest: kills, storms, every page, a Spark cluster (25 minutes)
+	$(PYTEST) $(DEEP) $(ARGS)
+
+test-durations: venv-dev jars chromium ## run both, and keep how long each file takes: the longest go first
+	$(PYTEST) -m "not deep and not cluster" --record-durations
+	$(PYTEST) $(DEEP) --record-durations
 
 # In the background: they come while other things are done, and who needs them waits for them.
 jars: venv-dev
 	@$(BIN)/python -m controlplane.embedded jars &
 
-test-fast: venv-dev ## lint, unit and contract tests only
-	$(PYTEST) -n 2 tests/lint tests/unit tests/contracts $(ARGS)
-
 screenshots: venv-dev chromium ## every page, light and dark, wide and narrow, into .headgate/screenshots
 	rm -rf .headgate/screenshots && mkdir -p .headgate/screenshots
-	HEADGATE_SCREENSHOTS=.headgate/screenshots $(PYTEST) tests/browser/test_every_page.py
+	HEADGATE_SCREENSHOTS=.headgate/screenshots $(BIN)/python -m pytest tests/browser/test_every_page.py
 
 lint: venv-dev ## format, style, types and layers
 	$(BIN)/python -m ruff format --check .
