@@ -17,8 +17,9 @@ import pytest
 from django.test import Client
 
 from controlplane.datasources import sampling
+from controlplane.datasources.models import Datasource
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, spec_for
-from tests.support.house import House
 from tests.support.records import numbered
 from tests.support.waiting import wait_for
 
@@ -369,15 +370,15 @@ def test_only_so_many_at_once(owner: Client, monkeypatch: pytest.MonkeyPatch) ->
     assert ask(owner, pasted("{}")).status_code == 200
 
 
-# From a topic, through the running site
+# From a topic
 
 
-def test_a_topic_s_records_on_the_running_site(house: House) -> None:
-    topic = house.topic("sampled")
-    house.produce(topic, [*numbered(0, 200), b"no record"])
-    before = {g.group_id for g in house.admin.list_consumer_groups().result().valid}
-    spec = house.spec(topic)
-    found = house.api("POST", PATHS[0], {**spec, "samplerConfig": {"numRows": 1000}})
+def test_a_topic_s_records(owner: Client, broker: Broker) -> None:
+    topic = broker.topic("sampled")
+    broker.produce(topic, [*numbered(0, 200), b"no record"])
+    before = {g.group_id for g in broker.admin.list_consumer_groups().result().valid}
+    spec = broker.spec(topic)
+    found = sample(owner, {**spec, "samplerConfig": {"numRows": 1000}})
     assert found["outcomes"] == {"stored": 200, "unparseable": 1}
     assert sorted(r["row"]["n"] for r in found["records"] if r["row"]) == list(range(200))
     assert len({(r["partition"], r["offset"]) for r in found["records"] if r["timestamp"]}) == 201
@@ -388,18 +389,20 @@ def test_a_topic_s_records_on_the_running_site(house: House) -> None:
         "category": "string",
     }
     last = {**spec, "ioConfig": {**spec["ioConfig"], "useEarliestOffset": False}, "samplerConfig": {"numRows": 4}}
-    assert len(house.api("POST", PATHS[0], last)["records"]) == 4
-    kafka = house.kafka_spec(topic)
-    druid = house.api("POST", PATHS[1], {"type": "kafka", "spec": {"ioConfig": kafka["ioConfig"]}})
+    assert len(sample(owner, last)["records"]) == 4
+    kafka = broker.kafka_spec(topic)
+    druid = sample(owner, {"type": "kafka", "spec": {"ioConfig": kafka["ioConfig"]}}, PATHS[1])
     assert (druid["numRowsRead"], druid["numRowsIndexed"]) == (200, 200 - sum("error" in e for e in druid["data"]))
-    assert {g.group_id for g in house.admin.list_consumer_groups().result().valid} <= before
-    assert house.sql("SELECT count(*) FROM datasources_datasource WHERE name = %s", topic) == [(0,)]
+    assert {g.group_id for g in broker.admin.list_consumer_groups().result().valid} <= before
+    assert not Datasource.objects.filter(name=topic).exists()
 
 
-def test_an_unknown_topic_is_bad_input_at_its_place(house: House) -> None:
-    answer = house.api("POST", PATHS[0], house.spec("not-there"), expect=400)
-    assert [(e["pointer"], e["path"]) for e in answer["errors"]] == [("/ioConfig/topic", "ioConfig.topic")]
-    assert "'not-there'" in answer["errors"][0]["detail"]
+def test_an_unknown_topic_is_bad_input_at_its_place(owner: Client, broker: Broker) -> None:
+    answer = ask(owner, broker.spec("not-there"))
+    assert answer.status_code == 400
+    [error] = answer.json()["errors"]
+    assert (error["pointer"], error["path"]) == ("/ioConfig/topic", "ioConfig.topic")
+    assert "'not-there'" in error["detail"]
 
 
 def test_the_document_s_whole_spec_is_a_request(owner: Client) -> None:

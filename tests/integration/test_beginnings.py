@@ -19,9 +19,9 @@ from ingestion.sources.stored_offsets import StoredOffsets
 from ingestion.sources.topic import TopicWatch
 from ingestion.specs.protocol import ClaimAnswer, ClaimRequest
 from tests.integration.test_supervisor_iterations import submit, tasks_of
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast
 from tests.support.formats import HERE
-from tests.support.house import House
 
 
 def stored(topic: str) -> dict[int, int | None]:
@@ -29,9 +29,9 @@ def stored(topic: str) -> dict[int, int | None]:
     return dict(Source.objects.get(topic=topic).keys.values_list("partition", "next_offset"))
 
 
-def claimed_by_an_indexer(task: Task, house: House, topic: str) -> None:
+def claimed_by_an_indexer(task: Task, broker: Broker, topic: str) -> None:
     """An indexer of the task finds the topic before the supervisor does."""
-    watch = TopicWatch({"bootstrap.servers": house.bootstrap}, topic, HERE)
+    watch = TopicWatch({"bootstrap.servers": broker.bootstrap}, topic, HERE)
     found = watch.identity()
     assert found is not None
     identity = found
@@ -57,35 +57,35 @@ def claimed_by_an_indexer(task: Task, house: House, topic: str) -> None:
 
 
 @pytest.mark.parametrize("its_task_comes_first", [True, False])
-def test_a_topic_that_comes_later_is_read_whole(cast: Cast, house: House, its_task_comes_first: bool) -> None:
+def test_a_topic_that_comes_later_is_read_whole(cast: Cast, broker: Broker, its_task_comes_first: bool) -> None:
     """Whatever is in it came after its reader."""
     topic = f"topic-{uuid.uuid4().hex[:8]}"
-    supervisor = submit(cast, house, house.bootstrap, topic, useEarliestOffset=False)
+    supervisor = submit(cast, broker, broker.bootstrap, topic, useEarliestOffset=False)
     iterate()
-    house.make_topic(topic, partitions=2)
-    house.produce(topic, [b"{}"] * 5, partition=0)
+    broker.make_topic(topic, partitions=2)
+    broker.produce(topic, [b"{}"] * 5, partition=0)
     [task] = tasks_of(supervisor)
     if its_task_comes_first:
-        claimed_by_an_indexer(task, house, topic)
+        claimed_by_an_indexer(task, broker, topic)
     iterate()
     assert stored(topic) == {0: 0, 1: 0}
 
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_task_by_hand_begins_where_it_was_submitted(
-    cast: Cast, house: House, monkeypatch: pytest.MonkeyPatch, there: bool
+    cast: Cast, broker: Broker, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
     """Not where its application finds the end later; of a topic that comes later all is read."""
     monkeypatch.setattr(launcher, "_claimed", lambda task_id: None)  # there is no room for it yet
-    topic = house.topic(partitions=2) if there else f"topic-{uuid.uuid4().hex[:8]}"
+    topic = broker.topic(partitions=2) if there else f"topic-{uuid.uuid4().hex[:8]}"
     if there:
-        house.produce(topic, [b"{}"] * 5, partition=0)
-    document = {**house.kafka_spec(topic, useEarliestOffset=False), "type": "index_kafka"}
+        broker.produce(topic, [b"{}"] * 5, partition=0)
+    document = {**broker.kafka_spec(topic, useEarliestOffset=False), "type": "index_kafka"}
     task = submit_task(user=cast.users["owner"], document=document, team_name="alpha")
     launcher.launch(task.pk)
     if not there:
-        house.make_topic(topic, partitions=2)
-    house.produce(topic, [b"{}"] * 4, partition=0)
-    house.produce(topic, [b"{}"] * 3, partition=1)
+        broker.make_topic(topic, partitions=2)
+    broker.produce(topic, [b"{}"] * 4, partition=0)
+    broker.produce(topic, [b"{}"] * 3, partition=1)
     launcher.launch(task.pk)
     assert stored(topic) == ({0: 5, 1: 0} if there else {0: 0, 1: 0})

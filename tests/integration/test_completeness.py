@@ -19,6 +19,7 @@ from controlplane.supervisors.models import Supervisor
 from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.integration.test_supervisor_iterations import submit
 from tests.integration.test_waiting_lag import source_of
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, settle
 from tests.support.house import House
 from tests.support.records import Endless
@@ -35,9 +36,9 @@ _SETTLED = """
 Settled = list[tuple[int, int, int]]
 
 
-def held(house: House, topic: str) -> list[tuple[int, int, int]]:
+def held(broker: Broker, topic: str) -> list[tuple[int, int, int]]:
     """Partition, offset and Kafka's timestamp of every record."""
-    consumer = Consumer({"bootstrap.servers": house.bootstrap, "group.id": "truth", "enable.partition.eof": True})
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "truth", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
     found, ended = [], 0
     while ended < PARTITIONS:
@@ -61,7 +62,10 @@ def missing(records: list[tuple[int, int, int]], until: datetime, settled: Settl
 def test_at_no_moment_is_a_record_missing_that_kafka_held_before(
     house: House, make_workers: Callable[..., Workers]
 ) -> None:
-    """A share group whose indexers are killed while records come: what they held is open, and delivered again."""
+    """A share group whose indexers are killed while records come: what they held is open, and delivered again.
+
+    The stack's beat looks while indexers publish; in one process a look comes before or after a publish.
+    """
     topic = house.topic(partitions=PARTITIONS, config={"message.timestamp.type": "LogAppendTime"})
     workers = make_workers(house.spec(topic, taskCount=2), 2)
     samples: list[tuple[datetime, Settled]] = []
@@ -93,33 +97,33 @@ def test_at_no_moment_is_a_record_missing_that_kafka_held_before(
 
 
 @pytest.fixture
-def topic(house: House) -> str:
-    topic = house.topic(partitions=PARTITIONS)
-    house.produce(topic, [b"{}"] * 10, partition=0)
+def topic(broker: Broker) -> str:
+    topic = broker.topic(partitions=PARTITIONS)
+    broker.produce(topic, [b"{}"] * 10, partition=0)
     return topic
 
 
 @pytest.fixture
-def supervisor(cast: Cast, house: House, topic: str) -> Supervisor:
-    return submit(cast, house, house.bootstrap, topic)
+def supervisor(cast: Cast, broker: Broker, topic: str) -> Supervisor:
+    return submit(cast, broker, broker.bootstrap, topic)
 
 
 @pytest.fixture
-def source(supervisor: Supervisor, house: House, topic: str) -> Source:
+def source(supervisor: Supervisor, broker: Broker, topic: str) -> Source:
     """Nothing of it is settled; a task has begun on partition 0 alone."""
-    source = source_of(supervisor, house, topic, STORED_OFFSETS.kind, supervisor.pk)
+    source = source_of(supervisor, broker, topic, STORED_OFFSETS.kind, supervisor.pk)
     source.keys.create(partition=0, next_offset=0)
     return source
 
 
 def test_each_look_proves_what_is_settled_of_those_before(
-    source: Source, supervisor: Supervisor, house: House, topic: str, clients: dict[str, Client]
+    source: Source, supervisor: Supervisor, broker: Broker, topic: str, clients: dict[str, Client]
 ) -> None:
     key = source.keys.get(partition=0)
     observe_waiting()
     assert known(source) is None, "ten records wait"
     looked = timezone.now()
-    house.produce(topic, [b"{}"] * 5, partition=0)
+    broker.produce(topic, [b"{}"] * 5, partition=0)
     settle(key, (0, 10))
     source.keys.filter(pk=key.pk).update(next_offset=10)
     observe_waiting()

@@ -16,27 +16,27 @@ from django.test import Client
 from controlplane.connections import browsing
 from controlplane.connections.models import Connection
 from controlplane.loading.models import Draft
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as, spec_for
-from tests.support.house import House
 from tests.support.waiting import wait_for
 
 BINARY = bytes(range(256))
 
 
 @pytest.fixture
-def cluster(cast: Cast, house: House) -> Connection:
-    """A connection of team alpha's to the house's Kafka."""
+def cluster(cast: Cast, broker: Broker) -> Connection:
+    """A connection of team alpha's to the broker."""
     return Connection.objects.create(
-        team=cast.alpha, name="house", kind="kafka", properties={"bootstrap.servers": house.kafka.bootstrap}
+        team=cast.alpha, name="local", kind="kafka", properties={"bootstrap.servers": broker.kafka.bootstrap}
     )
 
 
 @pytest.fixture
-def topic(house: House) -> str:
+def topic(broker: Broker) -> str:
     """Two partitions with three and one records; the last in time is an odd one."""
-    name, admin = f"browse-{uuid.uuid4().hex[:8]}", AdminClient({"bootstrap.servers": house.kafka.bootstrap})
+    name, admin = f"browse-{uuid.uuid4().hex[:8]}", AdminClient({"bootstrap.servers": broker.kafka.bootstrap})
     admin.create_topics([NewTopic(name, 2)])[name].result(30)
-    producer = Producer({"bootstrap.servers": house.kafka.bootstrap})
+    producer = Producer({"bootstrap.servers": broker.kafka.bootstrap})
     for number in range(3):
         producer.produce(
             name, json.dumps({"n": number}).encode(), key=f"k{number}".encode(), partition=0, timestamp=1000 + number
@@ -64,19 +64,19 @@ def test_topics_are_listed_and_searched_page_by_page(cluster: Connection, topic:
 
 
 def test_the_page_sorts_all_topics_by_what_is_asked_of_the_whole_list(
-    cluster: Connection, topic: str, cast: Cast, house: House, monkeypatch: pytest.MonkeyPatch
+    cluster: Connection, topic: str, cast: Cast, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = f"sorted-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": house.kafka.bootstrap})
+    admin = AdminClient({"bootstrap.servers": broker.kafka.bootstrap})
     names = {f"{prefix}-a": 1, f"{prefix}-b": 3, f"{prefix}-c": 2}
     for future in admin.create_topics([NewTopic(name, partitions) for name, partitions in names.items()]).values():
         future.result(30)
-    producer = Producer({"bootstrap.servers": house.kafka.bootstrap})
+    producer = Producer({"bootstrap.servers": broker.kafka.bootstrap})
     for name, count in ((f"{prefix}-a", 5), (f"{prefix}-c", 7)):
         for _ in range(count):
             producer.produce(name, b"x", partition=0)
     assert producer.flush(30) == 0
-    client, address = browsing_as(cast, "owner"), "/connections/alpha/house/topics/"
+    client, address = browsing_as(cast, "owner"), "/connections/alpha/local/topics/"
 
     def shown(sort: str, **more: str) -> list[str]:
         text = client.get(address, {"search": prefix, "sort": sort, **more}).content.decode()
@@ -110,7 +110,7 @@ def test_a_topic_in_full(cluster: Connection, topic: str) -> None:
 def test_its_newest_records_come_first_and_whole_within_bounds(
     cluster: Connection, topic: str, clients: dict[str, Client]
 ) -> None:
-    address = f"/api/v1/connections/alpha/house/topics/{topic}/records/"
+    address = f"/api/v1/connections/alpha/local/topics/{topic}/records/"
 
     def all_of_them() -> Any:  # it tells what Kafka gives in time
         told = clients["operator"].get(address).json()["records"]
@@ -136,8 +136,8 @@ def test_its_newest_records_come_first_and_whole_within_bounds(
     assert clients["owner"].get(address, {"rows": "51"}).status_code == 400
 
 
-def test_what_there_is_not(cluster: Connection, house: House, clients: dict[str, Client]) -> None:
-    start = "/api/v1/connections/alpha/house/"
+def test_what_there_is_not(cluster: Connection, broker: Broker, clients: dict[str, Client]) -> None:
+    start = "/api/v1/connections/alpha/local/"
     for path in ("topics/no-such-topic/", "topics/no-such-topic/records/", "groups/no-such-group/"):
         assert clients["owner"].get(start + path).status_code == 404, path
     Connection.objects.update(kind="kafka", properties={"bootstrap.servers": "127.0.0.1:1"})
@@ -145,9 +145,9 @@ def test_what_there_is_not(cluster: Connection, house: House, clients: dict[str,
     assert away.status_code == 503 and "refuses the connection" in away.json()["detail"]
 
 
-def test_groups_with_their_lag(cluster: Connection, topic: str, house: House) -> None:
+def test_groups_with_their_lag(cluster: Connection, topic: str, broker: Broker) -> None:
     group = f"group/{uuid.uuid4().hex[:8]}"
-    consumer = Consumer({"bootstrap.servers": house.kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer = Consumer({"bootstrap.servers": broker.kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition(topic, 0, 1), TopicPartition(topic, 1, 1)], asynchronous=False)
     consumer.close()
     assert [row.name for row in browsing.list_groups(cluster, search=group).rows] == [group]
@@ -160,13 +160,13 @@ def test_groups_with_their_lag(cluster: Connection, topic: str, house: House) ->
 
 
 def test_offsets_of_a_group_and_partitions_of_a_topic_are_sorted_in_the_address(
-    cluster: Connection, topic: str, house: House, cast: Cast
+    cluster: Connection, topic: str, broker: Broker, cast: Cast
 ) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"
-    consumer = Consumer({"bootstrap.servers": house.kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer = Consumer({"bootstrap.servers": broker.kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition(topic, 0, 1), TopicPartition(topic, 1, 1)], asynchronous=False)
     consumer.close()
-    client, start = browsing_as(cast, "viewer"), "/connections/alpha/house"
+    client, start = browsing_as(cast, "viewer"), "/connections/alpha/local"
 
     def column(address: str, name: str, **query: str) -> list[str]:
         text = client.get(f"{start}/{address}", query).content.decode()
@@ -184,13 +184,13 @@ def test_offsets_of_a_group_and_partitions_of_a_topic_are_sorted_in_the_address(
 
 
 def test_the_pages_show_them_as_text(cluster: Connection, topic: str, cast: Cast) -> None:
-    client, start = browsing_as(cast, "operator"), "/connections/alpha/house/"
+    client, start = browsing_as(cast, "operator"), "/connections/alpha/local/"
     listed = client.get(f"{start}topics/", {"search": topic}).content.decode()
     assert f'data-topic="{topic}"' in listed
     page = client.get(f"{start}topics/{topic}/").content.decode()
     assert "broker" in page and "retention.ms" in page
-    owner = browsing_as(cast, "owner").get("/supervisors/-/new/", {"connection": "house", "topic": topic})
-    assert "&quot;connection&quot;: &quot;house&quot;" in owner.content.decode()
+    owner = browsing_as(cast, "owner").get("/supervisors/-/new/", {"connection": "local", "topic": topic})
+    assert "&quot;connection&quot;: &quot;local&quot;" in owner.content.decode()
     assert f"&quot;topic&quot;: &quot;{topic}&quot;" in owner.content.decode()
 
     def all_of_them() -> str:  # it shows what Kafka gives in time
@@ -214,7 +214,7 @@ def test_the_pages_show_them_as_text(cluster: Connection, topic: str, cast: Cast
 def test_a_spec_that_names_it_is_checked_and_sampled_there(
     cluster: Connection, topic: str, clients: dict[str, Client]
 ) -> None:
-    spec = spec_for("flights", connection="house", topic=topic)
+    spec = spec_for("flights", connection="local", topic=topic)
     del spec["ioConfig"]["consumerProperties"]
     answer = clients["operator"].post("/api/v1/sampler/", json.dumps(spec), content_type="application/json")
     assert answer.status_code == 200, answer.content
@@ -233,16 +233,16 @@ def test_a_page_of_a_cluster_that_is_away_says_why(cast: Cast) -> None:
 
 
 def test_the_wizard_reaches_every_topic_of_its_connection(
-    cast: Cast, cluster: Connection, topic: str, house: House, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, cluster: Connection, topic: str, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = f"many-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": house.kafka.bootstrap})
+    admin = AdminClient({"bootstrap.servers": broker.kafka.bootstrap})
     names = [f"{prefix}-{n}" for n in range(5)]
     for future in admin.create_topics([NewTopic(name, 1) for name in names]).values():
         future.result(30)
     monkeypatch.setattr(browsing, "PAGE", 2)
     owner = browsing_as(cast, "owner")
-    address = owner.post("/load/", {"connection": "house"})["Location"].replace("/connection/", "/topic/")
+    address = owner.post("/load/", {"connection": "local"})["Location"].replace("/connection/", "/topic/")
 
     def shown(**query: str) -> list[str]:
         return re.findall(r'data-topic="([^"]+)"', owner.get(address, {"search": prefix, **query}).content.decode())
@@ -258,7 +258,7 @@ def test_the_wizard_reaches_every_topic_of_its_connection(
 
 def test_the_wizard_offers_the_topics_of_its_connection(cast: Cast, cluster: Connection, topic: str) -> None:
     owner = browsing_as(cast, "owner")
-    begun = owner.post("/load/", {"connection": "house"})
+    begun = owner.post("/load/", {"connection": "local"})
     address = begun["Location"].replace("/connection/", "/topic/")
     assert f'data-topic="{topic}"' in owner.get(address).content.decode()
     assert owner.post(address, {"guess": json.dumps({"topic": topic})}).status_code == 302

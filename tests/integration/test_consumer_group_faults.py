@@ -20,6 +20,7 @@ from ingestion.specs.protocol import Assignment, ClaimRequest, StartRequest
 from ingestion.task.claims import Claims
 from ingestion.task.control import Control
 from ingestion.task.epoch import Epoch
+from tests.support.broker import Broker
 from tests.support.formats import HERE
 from tests.support.house import House
 from tests.support.invariants import always_whole, check_exactly_once, committed_in_kafka
@@ -33,8 +34,8 @@ WINDOW_S = 10.0
 Make = Callable[..., Workers]
 
 
-def spec_for(house: House, topic: str) -> dict[str, Any]:
-    return house.kafka_spec(topic, assignment="consumer_group")
+def spec_for(broker: Broker, topic: str) -> dict[str, Any]:
+    return broker.kafka_spec(topic, assignment="consumer_group")
 
 
 def test_a_member_that_slept_publishes_late(house: House, make_workers: Make) -> None:
@@ -183,15 +184,15 @@ def test_what_stays_with_a_member_goes_on(house: House, make_workers: Make) -> N
     assert (totals["released"], totals["polled"]) == (sizes[lost], 1400 + sizes[lost])
 
 
-def test_a_claim_that_comes_late_takes_no_partition_for_good(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_that_comes_late_takes_no_partition_for_good(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 22 of the failure matrix: a member's claim lands after the partition went on to another, who reads on.
 
     The two ends of it are driven by hand: the claim as a message to a control plane, the other member's source.
     """
     monkeypatch.setattr(consumer_group, "TAKEN_BACK_S", 0.5)
-    topic = house.topic(partitions=1)
-    house.produce(topic, numbered(0, 100))
-    source, plane, claims = member(house, topic)
+    topic = broker.topic(partitions=1)
+    broker.produce(topic, numbered(0, 100))
+    source, plane, claims = member(broker, topic)
     source.open()
     try:
         first = wait_for("records", lambda: source.take(0.2), 30)
@@ -206,20 +207,20 @@ def test_a_claim_that_comes_late_takes_no_partition_for_good(house: House, monke
         source.close()
 
 
-def test_a_member_ends_while_kafka_does_not_answer(house: House) -> None:
+def test_a_member_ends_while_kafka_does_not_answer(broker: Broker) -> None:
     """Row 14 of the failure matrix: a commit to Kafka that nobody answers keeps no task from ending."""
-    topic = house.topic(partitions=1)
-    house.produce(topic, numbered(0, 100))
-    source, _, _ = member(house, topic)
+    topic = broker.topic(partitions=1)
+    broker.produce(topic, numbered(0, 100))
+    source, _, _ = member(broker, topic)
     source.open()
     wait_for("records", lambda: source.take(0.2), 30)
-    house.kafka.pause()
+    broker.kafka.pause()
     try:
         source.published({0: 100})
         with pytest.raises(SourceProblem, match="has not closed"):
             source.close()
     finally:
-        house.kafka.resume()
+        broker.kafka.resume()
 
     def closed() -> bool:
         try:
@@ -231,9 +232,9 @@ def test_a_member_ends_while_kafka_does_not_answer(house: House) -> None:
     wait_for("it closes when Kafka answers", closed, 60)
 
 
-def member(house: House, topic: str) -> tuple[ConsumerGroupSource, MemoryControlPlane, Claims]:
-    spec = parse_task_spec({**spec_for(house, topic), "type": "index_kafka"}).spec
-    properties = {"bootstrap.servers": house.bootstrap}
+def member(broker: Broker, topic: str) -> tuple[ConsumerGroupSource, MemoryControlPlane, Claims]:
+    spec = parse_task_spec({**spec_for(broker, topic), "type": "index_kafka"}).spec
+    properties = {"bootstrap.servers": broker.bootstrap}
     given = Assignment(
         task_id="t",
         kind="consumer_group",

@@ -16,6 +16,7 @@ ASKED = 60  # in several threads of the web process, whichever makes the page
 
 
 def test_what_is_not_there_is_so_after_a_restart_of_the_store(house: House) -> None:
+    """Only a web process makes pages in many threads, from a pool of connections that a restart cuts."""
     with browsing(house) as client:
         assert _answers(client) == {404: ASKED}
         house.postgres.stop()

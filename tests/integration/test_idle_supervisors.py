@@ -23,8 +23,8 @@ from controlplane.tasks.models import Goal, Status
 from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
 from tests.integration.test_supervisor_iterations import DRUID, reads, states, submit, tasks_of
 from tests.integration.test_waiting_lag import source_of
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as, settle
-from tests.support.house import House
 from tests.support.html import parsed
 from tests.support.waiting import wait_for
 
@@ -37,19 +37,19 @@ WRITTEN = 6
 class Sleeper:
     """A supervisor of one partition with six records, whose task reads, and has settled as many as is said."""
 
-    def __init__(self, cast: Cast, house: House, kind: str = "kafka", idle: Any = None, **io_config: Any) -> None:
-        self.cast, self.house = cast, house
-        self.topic = house.topic(partitions=1)
-        house.produce(self.topic, [b"{}"] * WRITTEN, partition=0)
+    def __init__(self, cast: Cast, broker: Broker, kind: str = "kafka", idle: Any = None, **io_config: Any) -> None:
+        self.cast, self.broker = cast, broker
+        self.topic = broker.topic(partitions=1)
+        broker.produce(self.topic, [b"{}"] * WRITTEN, partition=0)
         io_config["idleConfig"] = IDLE if idle is None else idle
-        self.supervisor = submit(cast, house, house.bootstrap, self.topic, kind, **io_config)
+        self.supervisor = submit(cast, broker, broker.bootstrap, self.topic, kind, **io_config)
         iterate()
         [task] = tasks_of(self.supervisor)
         reads(task)
         stored = kind == "kafka"
         kept = STORED_OFFSETS.kind if stored else SHARE_GROUPS.kind
         group = self.supervisor.pk if stored else f"group-{self.topic}"
-        self.source = source_of(self.supervisor, house, self.topic, kept, group)
+        self.source = source_of(self.supervisor, broker, self.topic, kept, group)
         self.stored = stored
 
     def settle(self, end: int, start: int = 0) -> None:
@@ -88,9 +88,9 @@ def at(supervisor: Supervisor, name: str) -> datetime | None:
 
 @pytest.mark.parametrize("kind", ["kafka", "share_group"])
 def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
-    cast: Cast, house: House, clients: dict[str, Client], kind: str
+    cast: Cast, broker: Broker, clients: dict[str, Client], kind: str
 ) -> None:
-    sleeper = Sleeper(cast, house, kind)
+    sleeper = Sleeper(cast, broker, kind)
     supervisor, viewer = sleeper.supervisor, clients["viewer"]
     sleeper.settle(WRITTEN - 1)
     assert sleeper.looks() == WELL
@@ -114,7 +114,7 @@ def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
     page = parsed(browsing_as(cast, "viewer").get(f"/supervisors/{supervisor.pk}/"))
     assert page.one("dd", data_state="IDLE").text == "IDLE"
     assert "the first new record starts one" in page.one("p", data_standing_text="").text
-    house.produce(sleeper.topic, [b"{}"] * 2, partition=0)
+    broker.produce(sleeper.topic, [b"{}"] * 2, partition=0)
     assert sleeper.looks() == WELL
     assert [t.goal for t in tasks_of(supervisor)] == [Goal.RUN, Goal.FINISH]
     event = SourceEvent.objects.get(datasource=supervisor.datasource, kind="woken")
@@ -124,33 +124,33 @@ def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
 
 
 @pytest.mark.parametrize("idle", [{}, {"enabled": False, "inactiveAfterMillis": 60_000}])
-def test_who_does_not_ask_for_it_is_never_idle(cast: Cast, house: House, idle: dict[str, Any]) -> None:
-    sleeper = Sleeper(cast, house, idle=idle)
+def test_who_does_not_ask_for_it_is_never_idle(cast: Cast, broker: Broker, idle: dict[str, Any]) -> None:
+    sleeper = Sleeper(cast, broker, idle=idle)
     sleeper.settle(WRITTEN)
     sleeper.looks()
     assert sleeper.looks(after=10**6) == WELL
     assert at(sleeper.supervisor, "inactive_since") is None
 
 
-def test_unless_it_says_how_long_it_waits_for_ten_minutes(cast: Cast, house: House) -> None:
-    sleeper = Sleeper(cast, house, idle={"enabled": True})
+def test_unless_it_says_how_long_it_waits_for_ten_minutes(cast: Cast, broker: Broker) -> None:
+    sleeper = Sleeper(cast, broker, idle={"enabled": True})
     sleeper.settle(WRITTEN)
     sleeper.looks()
     assert sleeper.looks(after=500) == WELL
     assert sleeper.looks(after=101) == AT_REST
 
 
-def test_a_share_group_at_latest_reads_on(cast: Cast, house: House) -> None:
+def test_a_share_group_at_latest_reads_on(cast: Cast, broker: Broker) -> None:
     """Kafka would forget where it begins on partitions that nothing was read of."""
-    sleeper = Sleeper(cast, house, "share_group", useEarliestOffset=False)
+    sleeper = Sleeper(cast, broker, "share_group", useEarliestOffset=False)
     sleeper.settle(WRITTEN)
     sleeper.looks()
     assert sleeper.looks(after=3600) == WELL
 
 
-def test_none_that_has_not_read_yet_is_idle(cast: Cast, house: House) -> None:
+def test_none_that_has_not_read_yet_is_idle(cast: Cast, broker: Broker) -> None:
     """Its first task makes the group, and stores where it begins."""
-    sleeper = Sleeper(cast, house)
+    sleeper = Sleeper(cast, broker)
     sleeper.settle(WRITTEN)
     Supervisor.objects.filter(pk=sleeper.supervisor.pk).update(steady=False, detailed_state="CREATING_TASKS")
     sleeper.supervisor.refresh_from_db()
@@ -159,11 +159,11 @@ def test_none_that_has_not_read_yet_is_idle(cast: Cast, house: House) -> None:
     assert sleeper.looks(after=3600) == ("RUNNING", "CREATING_TASKS")
 
 
-def test_a_transaction_that_is_open_keeps_it_awake(cast: Cast, house: House) -> None:
-    sleeper = Sleeper(cast, house)
+def test_a_transaction_that_is_open_keeps_it_awake(cast: Cast, broker: Broker) -> None:
+    sleeper = Sleeper(cast, broker)
     sleeper.rests()
     config = {"transactional.id": sleeper.topic, "transaction.timeout.ms": 600_000, "log_level": 0}
-    producer = Producer({"bootstrap.servers": house.bootstrap, **config})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, **config})
     producer.init_transactions()
     producer.begin_transaction()
     producer.produce(sleeper.topic, b"{}", partition=0)
@@ -184,22 +184,22 @@ def test_a_transaction_that_is_open_keeps_it_awake(cast: Cast, house: House) -> 
     assert sleeper.looks(after=61) == AT_REST
 
 
-def test_partitions_that_are_added_and_a_topic_made_again_wake_it(cast: Cast, house: House) -> None:
+def test_partitions_that_are_added_and_a_topic_made_again_wake_it(cast: Cast, broker: Broker) -> None:
     for what in ("partitions", "topic"):
-        sleeper = Sleeper(cast, house)
+        sleeper = Sleeper(cast, broker)
         sleeper.rests()
         if what == "partitions":
-            house.admin.create_partitions([NewPartitions(sleeper.topic, 3)])[sleeper.topic].result(30)
+            broker.admin.create_partitions([NewPartitions(sleeper.topic, 3)])[sleeper.topic].result(30)
         else:
-            house.admin.delete_topics([sleeper.topic])[sleeper.topic].result(30)
+            broker.admin.delete_topics([sleeper.topic])[sleeper.topic].result(30)
             wait_for("it misses the topic", lambda s=sleeper: s.looks() == AT_REST and s.supervisor.lacks_topic, 30)
-            house.make_topic(sleeper.topic, 1)
-            house.produce(sleeper.topic, [b"{}"] * WRITTEN, partition=0)  # it ends where the old one did
+            broker.make_topic(sleeper.topic, 1)
+            broker.produce(sleeper.topic, [b"{}"] * WRITTEN, partition=0)  # it ends where the old one did
         wait_for("it wakes", lambda s=sleeper: s.looks() == WELL, 30)
 
 
-def test_a_task_that_did_not_publish_what_it_held_wakes_it(cast: Cast, house: House) -> None:
-    sleeper = Sleeper(cast, house)
+def test_a_task_that_did_not_publish_what_it_held_wakes_it(cast: Cast, broker: Broker) -> None:
+    sleeper = Sleeper(cast, broker)
     sleeper.settle(WRITTEN)
     sleeper.looks()
     assert sleeper.looks(after=61) == AT_REST
@@ -212,8 +212,8 @@ def test_a_task_that_did_not_publish_what_it_held_wakes_it(cast: Cast, house: Ho
 
 
 @pytest.mark.parametrize("offsets", [None, {0: 2}])
-def test_a_reset_wakes_it(cast: Cast, house: House, offsets: dict[int, int] | None) -> None:
-    sleeper = Sleeper(cast, house)
+def test_a_reset_wakes_it(cast: Cast, broker: Broker, offsets: dict[int, int] | None) -> None:
+    sleeper = Sleeper(cast, broker)
     sleeper.rests()
     owner = cast.users["owner"]
     if offsets is None:
@@ -224,16 +224,16 @@ def test_a_reset_wakes_it(cast: Cast, house: House, offsets: dict[int, int] | No
     assert (states(sleeper.supervisor), len(tasks_of(sleeper.supervisor))) == (WELL, 2)
 
 
-def test_what_a_reset_skips_is_not_waited_for(cast: Cast, house: House) -> None:
-    sleeper = Sleeper(cast, house)
+def test_what_a_reset_skips_is_not_waited_for(cast: Cast, broker: Broker) -> None:
+    sleeper = Sleeper(cast, broker)
     sleeper.settle(1)
     reset_offsets(user=cast.users["owner"], supervisor=sleeper.supervisor, offsets={0: WRITTEN})
     sleeper.looks()
     assert sleeper.looks(after=61) == AT_REST
 
 
-def test_it_may_be_suspended_resumed_handed_over_scaled_and_terminated(cast: Cast, house: House) -> None:
-    sleeper = Sleeper(cast, house)
+def test_it_may_be_suspended_resumed_handed_over_scaled_and_terminated(cast: Cast, broker: Broker) -> None:
+    sleeper = Sleeper(cast, broker)
     sleeper.rests()
     supervisor, owner = sleeper.supervisor, cast.users["owner"]
     hand_off(user=owner, supervisor=supervisor)
@@ -257,17 +257,17 @@ def test_it_may_be_suspended_resumed_handed_over_scaled_and_terminated(cast: Cas
     assert states(supervisor) == ("STOPPING", "TERMINATED")
 
 
-def test_another_spec_wakes_it(cast: Cast, house: House) -> None:
-    sleeper = Sleeper(cast, house)
+def test_another_spec_wakes_it(cast: Cast, broker: Broker) -> None:
+    sleeper = Sleeper(cast, broker)
     sleeper.rests()
-    submit(cast, house, house.bootstrap, sleeper.topic, idleConfig=IDLE, taskCount=2)
+    submit(cast, broker, broker.bootstrap, sleeper.topic, idleConfig=IDLE, taskCount=2)
     iterate()
     assert len(tasks_of(sleeper.supervisor)) == 2
     assert at(sleeper.supervisor, "idle_since") is None
 
 
-def test_rounds_leave_it_alone_and_its_lag_is_followed(cast: Cast, house: House) -> None:
-    sleeper = Sleeper(cast, house)
+def test_rounds_leave_it_alone_and_its_lag_is_followed(cast: Cast, broker: Broker) -> None:
+    sleeper = Sleeper(cast, broker)
     sleeper.rests()
     before = at(sleeper.supervisor, "ran_at")
     run_all()
@@ -277,9 +277,9 @@ def test_rounds_leave_it_alone_and_its_lag_is_followed(cast: Cast, house: House)
     assert sleeper.source.looked_at is not None and sleeper.source.looked_at > timezone.now() - timedelta(minutes=1)
 
 
-def test_one_whose_task_failed_goes_on_trying(cast: Cast, house: House, settings: Any) -> None:
+def test_one_whose_task_failed_goes_on_trying(cast: Cast, broker: Broker, settings: Any) -> None:
     settings.RESTART_LONGEST_DELAY = timedelta(0)
-    sleeper = Sleeper(cast, house)
+    sleeper = Sleeper(cast, broker)
     sleeper.settle(WRITTEN)
     sleeper.looks()
     end_task(tasks_of(sleeper.supervisor)[0], error="killed for the test")

@@ -15,14 +15,19 @@ from ingestion.sources import SourceProblem
 from ingestion.sources.topic import TopicWatch, configure_group
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.specs.addresses import AddressPolicy
-from tests.support.django_cast import Cast
+from tests.support.django_cast import Cast, spec_for
 from tests.support.formats import HERE
-from tests.support.house import House
 from tests.support.secured_kafka import PLAIN, SCRAM, Secured, in_folder, login, mutual, read, secured
 from tests.support.secured_reading import check_reads, check_shares
 from tests.unit.test_specs import changed
 
 __all__ = ["secured"]  # a fixture
+
+
+def spec_with(secured: Secured, properties: dict[str, Any]) -> dict[str, Any]:
+    """A supervisor's, which reads the broker's topic with stored offsets."""
+    spec = spec_for(secured.topic, topic=secured.topic, consumerProperties=properties)
+    return changed(("type", "kafka"), ("ioConfig/groupId", ...), of=spec)
 
 
 @pytest.mark.parametrize("listener", ["LOGIN", "LOGINTLS"])
@@ -38,12 +43,11 @@ def test_a_login_whose_secret_is_in_the_environment(secured: Secured, monkeypatc
 
 
 def test_a_supervisor_whose_secret_is_in_the_environment(
-    secured: Secured, monkeypatch: pytest.MonkeyPatch, cast: Cast, house: House
+    secured: Secured, monkeypatch: pytest.MonkeyPatch, cast: Cast
 ) -> None:
     monkeypatch.setenv("SPEC_SECRET_LOGIN", SCRAM)
     reference = {"type": "environment", "variable": "SPEC_SECRET_LOGIN"}
-    spec = house.kafka_spec(secured.topic)
-    spec["ioConfig"]["consumerProperties"] = login(secured, "LOGINTLS", "SCRAM-SHA-512", reference)
+    spec = spec_with(secured, login(secured, "LOGINTLS", "SCRAM-SHA-512", reference))
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     [look] = streams.answers([streams.question(supervisor)])
     assert (look.problem, look.partitions) == (None, 1)
@@ -67,14 +71,11 @@ def test_stores_in_the_operators_folder(secured: Secured, tmp_path: Path, settin
     check_reads(secured, read(mutual(secured, **in_folder(secured, tmp_path, kind))))
 
 
-def test_a_supervisor_whose_stores_are_javas_own(
-    secured: Secured, tmp_path: Path, settings: Any, cast: Cast, house: House
-) -> None:
+def test_a_supervisor_whose_stores_are_javas_own(secured: Secured, tmp_path: Path, settings: Any, cast: Cast) -> None:
     """Those of a spec of Druid: no type is named, since JKS is what Kafka takes a store for."""
     settings.KEY_FOLDER = str(tmp_path)
     stores = {n: v for n, v in in_folder(secured, tmp_path, "JKS").items() if not n.endswith(".type")}
-    spec = house.kafka_spec(secured.topic)
-    spec["ioConfig"]["consumerProperties"] = mutual(secured, **stores)
+    spec = spec_with(secured, mutual(secured, **stores))
     wrong = changed(("ioConfig/consumerProperties/ssl.keystore.password", "another pass"), of=spec)
     with pytest.raises(InvalidInput) as caught:
         services.submit_supervisor(user=cast.users["owner"], document=wrong, team_name="alpha")

@@ -17,8 +17,8 @@ from ingestion.sources import SourceProblem
 from ingestion.sources.topic import TopicWatch
 from ingestion.specs import msk_login
 from ingestion.specs.addresses import AddressPolicy
+from tests.integration.test_kafka_logins import spec_with
 from tests.support.django_cast import Cast
-from tests.support.house import House
 from tests.support.secured_kafka import BEARER, Secured, read, secured
 from tests.support.secured_reading import check_reads, check_shares
 from tests.support.token_endpoint import CLIENT, SECRET, TokenEndpoint, token_endpoint, unsigned
@@ -96,13 +96,12 @@ def test_row_2_no_redirect_of_a_token_endpoint_is_followed(secured: Secured, end
 
 
 def test_row_2_no_token_is_asked_for_at_a_denied_address(
-    secured: Secured, endpoint: TokenEndpoint, cast: Cast, house: House, settings: Any
+    secured: Secured, endpoint: TokenEndpoint, cast: Cast, settings: Any
 ) -> None:
     """Row 2 of the security checklist: no token is asked for at a denied address."""
     denied = {"sasl.oauthbearer.token.endpoint.url": "http://169.254.169.254/token"}
     properties = endpoint.login(secured.addresses["TOKEN"], **denied)
-    spec = house.kafka_spec(secured.topic)
-    spec["ioConfig"]["consumerProperties"] = properties
+    spec = spec_with(secured, properties)
     with pytest.raises(InvalidInput) as caught:
         services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     [fault] = caught.value.errors
@@ -116,11 +115,8 @@ def test_row_2_no_token_is_asked_for_at_a_denied_address(
     assert endpoint.asked == []
 
 
-def test_a_supervisors_secret_is_kept_and_not_shown(
-    secured: Secured, endpoint: TokenEndpoint, cast: Cast, house: House
-) -> None:
-    spec = house.kafka_spec(secured.topic)
-    spec["ioConfig"]["consumerProperties"] = endpoint.login(secured.addresses["TOKEN"])
+def test_a_supervisors_secret_is_kept_and_not_shown(secured: Secured, endpoint: TokenEndpoint, cast: Cast) -> None:
+    spec = spec_with(secured, endpoint.login(secured.addresses["TOKEN"]))
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     assert SECRET not in str(supervisor.current.spec)
     del spec["ioConfig"]["consumerProperties"]["sasl.oauthbearer.client.secret"]
@@ -178,9 +174,8 @@ def test_clients_that_make_their_tokens_read_and_have_new_ones_made(
         wait_for("a new token", lambda: len(made) > before)
 
 
-def test_a_supervisors_aws_keys_are_kept_and_not_shown(secured: Secured, cast: Cast, house: House) -> None:
-    spec = house.kafka_spec(secured.topic)
-    spec["ioConfig"]["consumerProperties"] = msk(secured)
+def test_a_supervisors_aws_keys_are_kept_and_not_shown(secured: Secured, cast: Cast) -> None:
+    spec = spec_with(secured, msk(secured))
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     assert SECRET not in str(supervisor.current.spec)
     del spec["ioConfig"]["consumerProperties"]["aws.secretAccessKey"]

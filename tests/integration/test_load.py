@@ -13,14 +13,15 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.connections.secrets import unseal
+from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
 from controlplane.loading.models import Draft
 from controlplane.loading.services import KEPT_FOR, MOST_DRAFTS, drop_old_drafts
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
-from tests.support.house import House
 from tests.support.html import parsed
 from tests.support.records import numbered
 
@@ -393,16 +394,16 @@ def test_the_list_of_drafts_and_throwing_one_away(pages: Client, cast: Cast, own
 # With Kafka
 
 
-def test_a_topic_s_newest_records_on_the_running_site(house: House) -> None:
-    topic = house.topic("loaded")
-    house.produce(topic, numbered(0, 700))
-    spec = house.kafka_spec(topic)
-    begun = {"type": "kafka", "spec": {"dataSchema": {}, "ioConfig": {**spec["ioConfig"]}}}
-    draft = house.api("POST", DRAFTS, {"document": begun})["id"]
-    assert house.api("POST", f"{DRAFTS}{draft}/records/", {})["records"] == 500
-    assert house.api("GET", f"{DRAFTS}{draft}/formats/")["formats"][0]["input_format"] == {"type": "json"}
-    assert house.api("GET", f"{DRAFTS}{draft}/times/")["times"][0]["column"]
-    assert house.api("GET", f"{DRAFTS}{draft}/rows/")["outcomes"] == {"stored": 500}
-    outlook = house.api("GET", f"{DRAFTS}{draft}/outlook/")
+def test_a_topic_s_newest_records(owner: Client, broker: Broker) -> None:
+    topic = broker.topic("loaded")
+    broker.produce(topic, numbered(0, 700))
+    spec = broker.kafka_spec(topic)
+    draft = begin(owner, {"document": {"type": "kafka", "spec": {"dataSchema": {}, "ioConfig": spec["ioConfig"]}}})
+    told = owner.post(address(draft, "records/"), {}, content_type="application/json")
+    assert told.json()["records"] == 500
+    assert get(owner, draft, "formats/")["formats"][0]["input_format"] == {"type": "json"}
+    assert get(owner, draft, "times/")["times"][0]["column"]
+    assert get(owner, draft, "rows/")["outcomes"] == {"stored": 500}
+    outlook = get(owner, draft, "outlook/")
     assert (outlook["arrived"], outlook["records_per_s"]) == ({"records": 700, "window_s": 60}, 700 / 60)
-    assert house.sql("SELECT count(*) FROM datasources_datasource WHERE name = %s", topic) == [(0,)]
+    assert not Datasource.objects.filter(name=topic).exists()

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import html
 import re
+import socket
+import threading
 import uuid
+from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
 from django.test import Client
 
 from controlplane.connections.services import set_rule
 from controlplane.loading.models import Draft
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
-from tests.support.house import House
 from tests.support.html import parsed
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
 def pages(cast: Cast) -> Client:
     return browsing_as(cast, "owner")
+
+
+@pytest.fixture
+def web_server() -> Iterator[str]:
+    """The address of one, of the kind that Headgate runs on."""
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        config = uvicorn.Config("controlplane.config.asgi:application", lifespan="off", log_config=None)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
+        thread.start()
+        wait_for("it listens", lambda: server.started, 30)
+        yield f"127.0.0.1:{place.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(30)
 
 
 def begin(client: Client, properties: dict[str, str]) -> Draft:
@@ -31,11 +50,11 @@ def begin(client: Client, properties: dict[str, str]) -> Draft:
 
 
 def test_topics_of_a_drafts_own_servers_are_there_to_choose_from(
-    pages: Client, clients: dict[str, Client], house: House
+    pages: Client, clients: dict[str, Client], broker: Broker
 ) -> None:
     prefix = f"own-{uuid.uuid4().hex[:8]}"
-    orders, others = house.topic(f"{prefix}-orders", 3), house.topic(f"{prefix}-others", 1)
-    servers = house.kafka.bootstrap
+    orders, others = broker.topic(f"{prefix}-orders", 3), broker.topic(f"{prefix}-others", 1)
+    servers = broker.kafka.bootstrap
     draft = begin(clients["owner"], {"bootstrap.servers": servers})
 
     def topics(answer: Any) -> list[str]:
@@ -72,9 +91,9 @@ def test_why_the_topics_of_own_servers_are_not_known(
 
 
 def test_a_team_that_takes_connections_by_name_alone_is_told_no_topics_of_own_servers(
-    pages: Client, clients: dict[str, Client], house: House
+    pages: Client, clients: dict[str, Client], broker: Broker
 ) -> None:
-    draft = begin(clients["owner"], {"bootstrap.servers": house.kafka.bootstrap})
+    draft = begin(clients["owner"], {"bootstrap.servers": broker.kafka.bootstrap})
     set_rule(user=draft.owner, team=draft.team, own_properties=False)
     told = pages.get(f"/load/{draft.pk}/topic/").content.decode()
     assert "takes connections by their names only" in told
@@ -82,12 +101,12 @@ def test_a_team_that_takes_connections_by_name_alone_is_told_no_topics_of_own_se
 
 
 def test_what_is_wrong_with_the_servers_is_named_before_a_login(
-    pages: Client, clients: dict[str, Client], house: House
+    pages: Client, clients: dict[str, Client], broker: Broker, web_server: str
 ) -> None:
-    kafka, other = house.kafka.bootstrap, urlsplit(house.url).netloc
+    kafka = broker.kafka.bootstrap
     for properties, told in (
         ({"bootstrap.servers": kafka, "security.protocol": "SSL"}, "Set security.protocol to PLAINTEXT"),
-        ({"bootstrap.servers": other}, "is a web server. Check host and port"),
+        ({"bootstrap.servers": web_server}, "is a web server. Check host and port"),
     ):
         draft = begin(clients["owner"], properties)
         assert told in pages.get(f"/load/{draft.pk}/topic/").content.decode()

@@ -16,9 +16,9 @@ from controlplane.tasks.models import Task
 from ingestion.sources.topic import TopicWatch
 from ingestion.specs.lookup import LookupAnswer, LookupOrder
 from ingestion.task.lookup import answer_to
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.formats import HERE
-from tests.support.house import House
 
 SEARCH = "/api/v1/records/search/"
 START_MS = 1_700_000_000_000
@@ -27,10 +27,10 @@ PARTITIONS, EACH = 3, 100
 
 
 @pytest.fixture
-def topic(house: House) -> str:
+def topic(broker: Broker) -> str:
     """Record n of each partition has the key ``k<n % 10>`` and was written n seconds after the start."""
-    name = house.topic("lookup", PARTITIONS)
-    producer: Producer = house.producer
+    name = broker.topic("lookup", PARTITIONS)
+    producer: Producer = broker.producer
     for partition in range(PARTITIONS):
         for n in range(EACH):
             value = f"{partition}:{n}".encode()
@@ -42,9 +42,9 @@ def topic(house: House) -> str:
     return name
 
 
-def ask(house: House, topic: str, **more: Any) -> LookupAnswer:
+def ask(broker: Broker, topic: str, **more: Any) -> LookupAnswer:
     order = LookupOrder.model_construct(
-        topic=topic, consumer_properties={"bootstrap.servers": house.bootstrap}, address_policy=HERE, **more
+        topic=topic, consumer_properties={"bootstrap.servers": broker.bootstrap}, address_policy=HERE, **more
     )
     return LookupAnswer.model_validate_json(answer_to(order).model_dump_json())
 
@@ -62,8 +62,8 @@ def at(topic: str, offset: int) -> dict[str, Any]:
     return {"topic": topic, "partition": 0, "offset": offset}
 
 
-def test_a_record_at_its_place(house: House, topic: str) -> None:
-    found = ask(house, topic, partition=1, offset=7)
+def test_a_record_at_its_place(broker: Broker, topic: str) -> None:
+    found = ask(broker, topic, partition=1, offset=7)
     assert places(found) == [(1, 7)]
     [record] = found.found
     assert record.payload is not None
@@ -72,55 +72,55 @@ def test_a_record_at_its_place(house: House, topic: str) -> None:
     assert record.headers == [("trace", b"\xff")]
     assert record.timestamp_ms == START_MS + 7000
     assert found.scanned == 1
-    assert found.topic_id == TopicWatch({"bootstrap.servers": house.bootstrap}, topic, HERE).topic_id()
+    assert found.topic_id == TopicWatch({"bootstrap.servers": broker.bootstrap}, topic, HERE).topic_id()
 
 
 @pytest.mark.parametrize(("partition", "offset"), [(0, EACH), (PARTITIONS, 0)])
-def test_nothing_is_beyond_the_end(house: House, topic: str, partition: int, offset: int) -> None:
-    found = ask(house, topic, partition=partition, offset=offset)
+def test_nothing_is_beyond_the_end(broker: Broker, topic: str, partition: int, offset: int) -> None:
+    found = ask(broker, topic, partition=partition, offset=offset)
     assert (found.failure, found.found, found.looked) == ("", [], [])
 
 
-def test_a_key_within_a_time(house: House, topic: str) -> None:
-    found = ask(house, topic, key=b"k3", **within(10, 30))
+def test_a_key_within_a_time(broker: Broker, topic: str) -> None:
+    found = ask(broker, topic, key=b"k3", **within(10, 30))
     assert places(found) == [(p, n) for n in (13, 23) for p in range(PARTITIONS)]
     assert [(part.start, part.upto, part.end) for part in found.looked] == [(10, 30, 30)] * PARTITIONS
     assert found.stopped_by == ""
-    alone = ask(house, topic, key=b"k3", partition=2, **within(10, 30))
+    alone = ask(broker, topic, key=b"k3", partition=2, **within(10, 30))
     assert places(alone) == [(2, 13), (2, 23)]
     assert alone.scanned == 20
-    assert ask(house, topic, key=b"none", **within(0, EACH)).found == []
+    assert ask(broker, topic, key=b"none", **within(0, EACH)).found == []
 
 
-def test_a_time_that_nothing_was_written_in(house: House, topic: str) -> None:
+def test_a_time_that_nothing_was_written_in(broker: Broker, topic: str) -> None:
     for time in (within(EACH, EACH + 50), {"from_ms": 0, "to_ms": 1}):
-        assert ask(house, topic, key=b"k3", **time).looked == []
+        assert ask(broker, topic, key=b"k3", **time).looked == []
 
 
-def test_a_bound_says_what_was_not_looked_at(house: House, topic: str) -> None:
-    found = ask(house, topic, key=b"k3", most_scanned=10, **within(0, EACH))
+def test_a_bound_says_what_was_not_looked_at(broker: Broker, topic: str) -> None:
+    found = ask(broker, topic, key=b"k3", most_scanned=10, **within(0, EACH))
     assert (found.stopped_by, found.scanned) == ("records", 10)
     assert sum(part.unseen for part in found.looked) == PARTITIONS * EACH - 10
 
 
-def test_a_topic_that_is_not_there(house: House) -> None:
-    assert "there is no topic 'nowhere'" in ask(house, "nowhere", partition=0, offset=0).failure
+def test_a_topic_that_is_not_there(broker: Broker) -> None:
+    assert "there is no topic 'nowhere'" in ask(broker, "nowhere", partition=0, offset=0).failure
 
 
-def test_a_broker_that_may_not_be_asked(house: House, topic: str) -> None:
+def test_a_broker_that_may_not_be_asked(broker: Broker, topic: str) -> None:
     order = LookupOrder(topic=topic, consumer_properties={"bootstrap.servers": "127.0.0.1:1"}, partition=0, offset=0)
     assert answer_to(order).failure
 
 
 @pytest.fixture
-def read(cast: Cast, house: House, topic: str, settings: Any) -> Cast:
+def read(cast: Cast, broker: Broker, topic: str, settings: Any) -> Cast:
     """The cast's supervisor reads the topic."""
     settings.ADDRESS_POLICY = HERE
-    identity = TopicWatch({"bootstrap.servers": house.bootstrap}, topic, HERE).identity()
+    identity = TopicWatch({"bootstrap.servers": broker.bootstrap}, topic, HERE).identity()
     assert identity is not None
     Source.objects.filter(pk=cast.source.pk).update(topic=topic, topic_id=identity.topic_id)
     version = SpecVersion.objects.get(supervisor=cast.supervisor, version=cast.supervisor.version)
-    version.spec["spec"]["ioConfig"] |= {"topic": topic, "consumerProperties": {"bootstrap.servers": house.bootstrap}}
+    version.spec["spec"]["ioConfig"] |= {"topic": topic, "consumerProperties": {"bootstrap.servers": broker.bootstrap}}
     SpecVersion.objects.filter(pk=version.pk).update(spec=version.spec)
     QuarantinedRecord.objects.filter(pk=cast.quarantined.pk).update(key=b"k7", timestamp_ms=START_MS + 7000)
     return cast

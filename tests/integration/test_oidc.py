@@ -14,7 +14,7 @@ from controlplane.config.env import EnvironmentProblem
 from controlplane.config.oidc_settings import mapping_of
 from controlplane.teams.models import AuditEntry, Membership, Role, User
 from tests.support.django_cast import PASSWORD, Cast, browsing_as, speaking_as
-from tests.support.oidc import START, House, local, log_in_by, provider_process
+from tests.support.oidc import START, ProviderProcess, local, log_in_by, provider_process
 from tests.support.second_factors import code_of, enrolled
 
 TEAMS = {"eng": (("alpha", "operator"),), "leads": (("alpha", "admin"), ("beta", "viewer"))}
@@ -22,16 +22,16 @@ pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    with provider_process() as house:
-        yield house
+def provider() -> Iterator[ProviderProcess]:
+    with provider_process() as provider:
+        yield provider
 
 
 @pytest.fixture
-def known(cast: Cast, house: House, settings: Any) -> House:
+def known(cast: Cast, provider: ProviderProcess, settings: Any) -> ProviderProcess:
     """Configured: unknown people may come in, and groups are worth something."""
-    settings.OIDC = house.settings(teams=TEAMS, admin_group="root", takes_new_people=True)
-    return house
+    settings.OIDC = provider.settings(teams=TEAMS, admin_group="root", takes_new_people=True)
+    return provider
 
 
 def roles(username: str) -> dict[str, str]:
@@ -44,7 +44,7 @@ def inside(client: Client) -> str:
     return str(answer.wsgi_request.user.get_username()) if answer.status_code == 200 else ""
 
 
-def test_somebody_new_comes_in_with_what_the_groups_give(known: House) -> None:
+def test_somebody_new_comes_in_with_what_the_groups_give(known: ProviderProcess) -> None:
     known.knows("ann", preferred_username="ann", email="ann@example.org", email_verified=True, groups=["eng", "x"])
     client, answer = log_in_by(known, "ann", after="/tasks/")
     assert (answer.status_code, answer.headers["Location"]) == (302, "/tasks/")
@@ -63,7 +63,7 @@ def test_somebody_new_comes_in_with_what_the_groups_give(known: House) -> None:
     assert SocialAccount.objects.get().extra_data == {}
 
 
-def test_groups_are_followed_and_what_was_given_by_hand_stays(known: House, cast: Cast) -> None:
+def test_groups_are_followed_and_what_was_given_by_hand_stays(known: ProviderProcess, cast: Cast) -> None:
     known.knows("bob", preferred_username="bob", groups=["leads"])
     log_in_by(known, "bob")
     assert roles("bob") == {"alpha": "admin", "beta": "viewer"}
@@ -83,7 +83,7 @@ def test_groups_are_followed_and_what_was_given_by_hand_stays(known: House, cast
     ]
 
 
-def test_the_last_admin_stays_and_is_told(known: House, cast: Cast) -> None:
+def test_the_last_admin_stays_and_is_told(known: ProviderProcess, cast: Cast) -> None:
     known.knows("cat", preferred_username="cat", groups=["leads"])
     log_in_by(known, "cat")
     Membership.objects.filter(user=cast.users["owner"]).delete()
@@ -93,7 +93,7 @@ def test_the_last_admin_stays_and_is_told(known: House, cast: Cast) -> None:
     assert "cat is the last admin of team alpha" in client.get("/").content.decode()
 
 
-def test_a_group_makes_site_admins_and_unmakes_those_alone(known: House, cast: Cast) -> None:
+def test_a_group_makes_site_admins_and_unmakes_those_alone(known: ProviderProcess, cast: Cast) -> None:
     known.knows("dan", preferred_username="dan", groups="root")
     log_in_by(known, "dan")
     assert User.objects.get(username="dan").is_superuser
@@ -110,7 +110,7 @@ def test_a_group_makes_site_admins_and_unmakes_those_alone(known: House, cast: C
 
 @pytest.mark.parametrize("verified", [False, "true", None])
 def test_an_address_that_is_not_verified_takes_over_nobody(
-    known: House, cast: Cast, settings: Any, verified: object
+    known: ProviderProcess, cast: Cast, settings: Any, verified: object
 ) -> None:
     User.objects.filter(username="superuser").update(email="boss@example.org")
     settings.OIDC = known.settings(links_by_email=True)
@@ -120,7 +120,7 @@ def test_an_address_that_is_not_verified_takes_over_nobody(
     assert not SocialAccount.objects.exists()
 
 
-def test_a_verified_address_links_only_where_that_is_allowed(known: House, cast: Cast, settings: Any) -> None:
+def test_a_verified_address_links_only_where_that_is_allowed(known: ProviderProcess, cast: Cast, settings: Any) -> None:
     User.objects.filter(username="viewer").update(email="Vi@example.org")
     known.knows("vi", preferred_username="superuser", email="vi@example.org", email_verified=True)
     settings.OIDC = known.settings()
@@ -137,7 +137,9 @@ def test_a_verified_address_links_only_where_that_is_allowed(known: House, cast:
     assert log_in_by(known, "vi2")[1].status_code == 403, "the login has its account there already"
 
 
-def test_who_held_a_login_before_it_was_linked_holds_it_no_more(known: House, cast: Cast, settings: Any) -> None:
+def test_who_held_a_login_before_it_was_linked_holds_it_no_more(
+    known: ProviderProcess, cast: Cast, settings: Any
+) -> None:
     """A login may have been made with another's address: by a link for an invitation that was shown, not mailed."""
     User.objects.filter(username="viewer").update(email="boss@example.org")
     enrolled(cast.users["viewer"])
@@ -150,14 +152,16 @@ def test_who_held_a_login_before_it_was_linked_holds_it_no_more(known: House, ca
     assert Client().post("/login/", {"username": "viewer", "password": PASSWORD}).status_code == 200
 
 
-def test_letters_that_look_the_same_are_not(known: House, cast: Cast, settings: Any) -> None:
+def test_letters_that_look_the_same_are_not(known: ProviderProcess, cast: Cast, settings: Any) -> None:
     User.objects.filter(username="viewer").update(email="mike@example.org")
     settings.OIDC = known.settings(links_by_email=True)
     known.knows("mike", email="m\u0131ke@example.org", email_verified=True)
     assert log_in_by(known, "mike")[1].status_code == 403
 
 
-def test_a_name_that_is_invited_is_not_to_be_had(known: House, cast: Cast, clients: dict[str, Client]) -> None:
+def test_a_name_that_is_invited_is_not_to_be_had(
+    known: ProviderProcess, cast: Cast, clients: dict[str, Client]
+) -> None:
     body = {"role": "admin"}
     assert (
         clients["owner"].put("/api/v1/teams/alpha/members/fay/", body, content_type="application/json").status_code
@@ -168,7 +172,7 @@ def test_a_name_that_is_invited_is_not_to_be_had(known: House, cast: Cast, clien
     assert inside(client) == "fay-2"
 
 
-def test_who_is_turned_off_stays_out(known: House) -> None:
+def test_who_is_turned_off_stays_out(known: ProviderProcess) -> None:
     known.knows("gus", preferred_username="gus", groups=["eng"])
     log_in_by(known, "gus")
     User.objects.filter(username="gus").update(is_active=False)
@@ -177,7 +181,7 @@ def test_who_is_turned_off_stays_out(known: House) -> None:
     assert (inside(client), roles("gus")) == ("", {})
 
 
-def test_a_second_factor_is_asked_for_here_too(known: House) -> None:
+def test_a_second_factor_is_asked_for_here_too(known: ProviderProcess) -> None:
     known.knows("hal", preferred_username="hal")
     log_in_by(known, "hal")
     hal = User.objects.get(username="hal")
@@ -189,7 +193,7 @@ def test_a_second_factor_is_asked_for_here_too(known: House) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b/<script>", "x" * 500, "..", "é\u0000"])
-def test_any_name_becomes_one_that_a_user_may_have(known: House, name: str) -> None:
+def test_any_name_becomes_one_that_a_user_may_have(known: ProviderProcess, name: str) -> None:
     known.knows("odd", preferred_username=name, given_name=name, groups=[1, None, {}])
     client, answer = log_in_by(known, "odd")
     assert answer.status_code == 302
@@ -199,7 +203,7 @@ def test_any_name_becomes_one_that_a_user_may_have(known: House, name: str) -> N
 # What comes back
 
 
-def test_an_answer_to_another_browser_or_twice_is_worth_nothing(known: House) -> None:
+def test_an_answer_to_another_browser_or_twice_is_worth_nothing(known: ProviderProcess) -> None:
     known.knows("ivy", preferred_username="ivy")
     victim, attacker = Client(), Client()
     theirs = known.agrees(attacker.get(START).headers["Location"], "ivy")
@@ -211,7 +215,7 @@ def test_an_answer_to_another_browser_or_twice_is_worth_nothing(known: House) ->
     assert attacker.get(local(theirs)).status_code == 502
 
 
-def test_a_code_of_another_login_is_worth_nothing(known: House) -> None:
+def test_a_code_of_another_login_is_worth_nothing(known: ProviderProcess) -> None:
     """The code of an attacker's login, put into the victim's: neither the proof of the key nor the nonce fit."""
     known.knows("jan", preferred_username="jan")
     victim, attacker = Client(), Client()
@@ -223,7 +227,7 @@ def test_a_code_of_another_login_is_worth_nothing(known: House) -> None:
     assert (answer.status_code, inside(victim)) == (502, "")
 
 
-def test_a_nonce_of_another_login_is_refused(known: House) -> None:
+def test_a_nonce_of_another_login_is_refused(known: ProviderProcess) -> None:
     known.knows("kim", preferred_username="kim")
     client = Client()
     start = client.get(START).headers["Location"]
@@ -234,12 +238,12 @@ def test_a_nonce_of_another_login_is_refused(known: House) -> None:
 
 
 @pytest.mark.parametrize("after", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
-def test_the_way_back_is_this_site(known: House, after: str) -> None:
+def test_the_way_back_is_this_site(known: ProviderProcess, after: str) -> None:
     known.knows("lee", preferred_username="lee")
     assert log_in_by(known, "lee", after=after)[1].headers["Location"] == "/"
 
 
-def test_a_login_that_is_stopped_there_says_so(known: House) -> None:
+def test_a_login_that_is_stopped_there_says_so(known: ProviderProcess) -> None:
     client = Client()
     address = client.get(START).headers["Location"]
     state = address.split("state=")[1].split("&")[0]
@@ -247,17 +251,17 @@ def test_a_login_that_is_stopped_there_says_so(known: House) -> None:
     assert (answer.status_code, "stopped" in answer.content.decode()) == (403, True)
 
 
-def test_a_provider_that_is_away_or_another_says_so(known: House, settings: Any) -> None:
-    settings.OIDC = House("http://127.0.0.1:1").settings()
+def test_a_provider_that_is_away_or_another_says_so(known: ProviderProcess, settings: Any) -> None:
+    settings.OIDC = ProviderProcess("http://127.0.0.1:1").settings()
     answer = Client().get(START)
     assert (answer.status_code, "does not answer" in answer.content.decode()) == (502, True)
-    settings.OIDC = House(known.url.replace("127.0.0.1", "localhost")).settings()
+    settings.OIDC = ProviderProcess(known.url.replace("127.0.0.1", "localhost")).settings()
     settings.OIDC = known.settings(issuer=f"{known.url}/nothing")
     answer = Client().get(START)
     assert (answer.status_code, "answered 404" in answer.content.decode()) == (502, True)
 
 
-def test_the_cache_is_not_needed(known: House) -> None:
+def test_the_cache_is_not_needed(known: ProviderProcess) -> None:
     cache.clear()
     known.knows("max", preferred_username="max")
     assert inside(log_in_by(known, "max")[0]) == "max"

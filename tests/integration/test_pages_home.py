@@ -23,8 +23,8 @@ from controlplane.supervisors.models import State, Supervisor
 from controlplane.tasks.models import Task
 from tests.integration.test_overview import quarantine
 from tests.integration.test_standings import COARSE_S, one_of_everything, sample
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
-from tests.support.house import House
 from tests.support.html import Element, parsed
 
 
@@ -118,16 +118,16 @@ def _emptied(settings: Any, bootstrap: str) -> None:
 
 
 @pytest.fixture
-def demos_topic(house: House) -> Iterator[None]:
+def demos_topic(broker: Broker) -> Iterator[None]:
     """It goes again: whoever walks through the demo makes it."""
-    house.admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(30)
+    broker.admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(30)
     yield
-    house.admin.delete_topics([TOPIC])[TOPIC].result(30)
+    broker.admin.delete_topics([TOPIC])[TOPIC].result(30)
 
 
 @pytest.mark.usefixtures("demos_topic")
-def test_one_click_begins_with_the_demos_topic(cast: Cast, house: House, settings: Any) -> None:
-    _emptied(settings, house.kafka.bootstrap)
+def test_one_click_begins_with_the_demos_topic(cast: Cast, broker: Broker, settings: Any) -> None:
+    _emptied(settings, broker.kafka.bootstrap)
     owner = browsing_as(cast, "owner")
     form = parsed(owner.get("/")).one("main").one("form")
     fields = {
@@ -137,7 +137,7 @@ def test_one_click_begins_with_the_demos_topic(cast: Cast, house: House, setting
     assert begun["Location"].endswith("/topic/")
     draft = Draft.objects.get()
     assert draft.document["spec"]["ioConfig"]["topic"] == TOPIC
-    assert draft.document["spec"]["ioConfig"]["consumerProperties"] == {"bootstrap.servers": house.kafka.bootstrap}
+    assert draft.document["spec"]["ioConfig"]["consumerProperties"] == {"bootstrap.servers": broker.kafka.bootstrap}
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from django.test import Client
 
 from controlplane.datasources.models import Datasource
 from controlplane.tasks.models import Task
+from tests.support.broker import Broker
 from tests.support.django_cast import SEED, Cast, browsing_as, spec_for
-from tests.support.house import House
 from tests.support.html import Element, parsed
 
 FORMS = ("/tasks/-/new/", "/supervisors/-/new/")
@@ -161,10 +161,10 @@ def test_a_viewer_may_not_and_nobody_learns_of_another_teams_names(cast: Cast) -
     assert parsed(taken).one(id="preview").text == parsed(free).one(id="preview").text
 
 
-def test_the_first_or_the_last_records_of_a_topic(owner: Client, house: House) -> None:
-    topic = house.topic("previewed", partitions=1)
-    house.produce(topic, (str(n).encode() for n in range(50)))
-    io_config = {"topic": topic, "consumerProperties": {"bootstrap.servers": house.bootstrap}}
+def test_the_first_or_the_last_records_of_a_topic(owner: Client, broker: Broker) -> None:
+    topic = broker.topic("previewed", partitions=1)
+    broker.produce(topic, (str(n).encode() for n in range(50)))
+    io_config = {"topic": topic, "consumerProperties": {"bootstrap.servers": broker.bootstrap}}
     spec = {"type": "index_kafka_share_group", "ioConfig": io_config}
     for chosen, numbers in (("first", range(3)), ("last", range(47, 50))):
         page = parsed(preview(owner, spec, records=chosen, rows="3"))

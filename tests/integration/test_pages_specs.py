@@ -11,8 +11,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams.models import Membership, Role
+from tests.support.broker import Broker
 from tests.support.django_cast import SEED, Cast, browsing_as, spec_for
-from tests.support.house import House
 from tests.support.html import parsed
 
 FORMS = ("/tasks/-/new/", "/supervisors/-/new/")
@@ -47,14 +47,14 @@ def test_a_form_starts_with_an_example_that_has_to_be_filled_in(owner: Client, f
     assert made() == before
 
 
-def test_check_only_says_whether_the_topic_is_there(owner: Client, cast: Cast, house: House) -> None:
-    topic = house.topic(partitions=3)
+def test_check_only_says_whether_the_topic_is_there(owner: Client, cast: Cast, broker: Broker) -> None:
+    topic = broker.topic(partitions=3)
     for name, says, text in (
         (topic, "there", f"Topic {topic} has 3 partitions."),
         ("no-such-topic", "missing", "There is no topic no-such-topic, or this login may not see it"),
     ):
         document = json.dumps(
-            spec_for("only-checked", topic=name, consumerProperties={"bootstrap.servers": house.bootstrap})
+            spec_for("only-checked", topic=name, consumerProperties={"bootstrap.servers": broker.bootstrap})
         )
         page = parsed(owner.post("/supervisors/-/new/", {"document": document, "check": "1"}))
         assert text in page.one("div", data_topic=says).text

@@ -17,7 +17,7 @@ from ingestion.specs import publish_limits as limits
 from ingestion.specs.protocol import Outcomes, PublishRequest, StartRequest
 from ingestion.specs.protocol import QuarantinedRecord as Poison
 from tests.contracts.test_control_plane import SPEC, begin, make_task
-from tests.support.house import House
+from tests.support.broker import Broker
 from tests.support.in_process import client_of
 from tests.support.publishes import request, segment
 
@@ -150,25 +150,25 @@ def test_a_record_that_is_in_quarantine_already_is_read_again(plane: HttpControl
 
 
 @pytest.fixture
-def topic(house: House) -> str:
+def topic(broker: Broker) -> str:
     """Two partitions with ten records each."""
-    name = house.topic("plausible", partitions=2)
+    name = broker.topic("plausible", partitions=2)
     for partition in (0, 1):
-        house.produce(name, [b"{}"] * 10, partition=partition)
+        broker.produce(name, [b"{}"] * 10, partition=partition)
     return name
 
 
-def reader(house: House, topic: str) -> tuple[Task, HttpControlPlane]:
-    io_config = {**SPEC["ioConfig"], "topic": topic, "consumerProperties": {"bootstrap.servers": house.bootstrap}}
+def reader(broker: Broker, topic: str) -> tuple[Task, HttpControlPlane]:
+    io_config = {**SPEC["ioConfig"], "topic": topic, "consumerProperties": {"bootstrap.servers": broker.bootstrap}}
     task = make_task(document={**SPEC, "ioConfig": io_config})
     assert parse_task_spec(task.spec).spec.ioConfig.topic == topic
     return task, client_of(task)
 
 
-def topic_id(house: House, topic: str) -> str:
+def topic_id(broker: Broker, topic: str) -> str:
     from controlplane.connections import kafka
 
-    seen = kafka.topic_offsets({"bootstrap.servers": house.bootstrap}, topic)
+    seen = kafka.topic_offsets({"bootstrap.servers": broker.bootstrap}, topic)
     assert seen is not None
     return seen.topic_id
 
@@ -177,10 +177,10 @@ def start(plane: HttpControlPlane, topic_id: str) -> int:
     return plane.start(0, StartRequest(cluster_id="cluster", topic_id=topic_id, host="here", pid=1)).epoch
 
 
-def test_offsets_and_partitions_that_the_topic_does_not_have(db: None, deep: Path, house: House, topic: str) -> None:
+def test_offsets_and_partitions_that_the_topic_does_not_have(db: None, deep: Path, broker: Broker, topic: str) -> None:
     """Kafka is asked when the last look at the topic does not explain them."""
-    _, plane = reader(house, topic)
-    identity = topic_id(house, topic)
+    _, plane = reader(broker, topic)
+    identity = topic_id(broker, topic)
     epoch = start(plane, identity)
     Source.objects.update(looked_at=timezone.now(), bounds={"0": [0, 0, 5]})
 
@@ -198,9 +198,9 @@ def test_offsets_and_partitions_that_the_topic_does_not_have(db: None, deep: Pat
     settle(0, 0, 10)
 
 
-def test_a_topic_id_that_is_not_the_topics_retires_nothing(db: None, house: House, topic: str) -> None:
-    _, plane = reader(house, topic)
-    start(plane, identity := topic_id(house, topic))
+def test_a_topic_id_that_is_not_the_topics_retires_nothing(db: None, broker: Broker, topic: str) -> None:
+    _, plane = reader(broker, topic)
+    start(plane, identity := topic_id(broker, topic))
     with pytest.raises(Invalid, match=re.escape(f"is {identity}, not made-up")):
         start(plane, "made-up")
     assert list(Source.objects.values_list("topic_id", "current")) == [(identity, True)]

@@ -12,16 +12,16 @@ from ingestion.sources.repair import SPAN, RepairSource, spans_of
 from ingestion.specs import offsets
 from ingestion.specs.io_config import Isolation
 from ingestion.specs.protocol import RepairRange
-from tests.support.house import House
+from tests.support.broker import Broker
 
 COMMITTED, ABORTED = 5, 3
 
 
 @pytest.fixture(scope="module")
-def topic(house: House) -> str:
+def topic(broker: Broker) -> str:
     """20 transactions in one partition, every second one aborted after its records had reached the broker."""
-    name = house.make_topic(f"holes-{uuid.uuid4().hex[:8]}", partitions=1)
-    producer = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": name, "linger.ms": 0})
+    name = broker.make_topic(f"holes-{uuid.uuid4().hex[:8]}", partitions=1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name, "linger.ms": 0})
     producer.init_transactions()
     for number in range(20):
         producer.begin_transaction()
@@ -39,18 +39,18 @@ def topic(house: House) -> str:
 END = 10 * (COMMITTED + 1) + 10 * (ABORTED + 1)
 
 
-def read(house: House, topic: str, *ranges: tuple[int, int], isolation: Isolation = "read_committed") -> RepairSource:
+def read(broker: Broker, topic: str, *ranges: tuple[int, int], isolation: Isolation = "read_committed") -> RepairSource:
     holes = [RepairRange(partition=0, start=a, end=b) for a, b in ranges]
-    return RepairSource({"bootstrap.servers": house.bootstrap}, topic, holes, isolation=isolation)
+    return RepairSource({"bootstrap.servers": broker.bootstrap}, topic, holes, isolation=isolation)
 
 
 @pytest.mark.parametrize(
     ("isolation", "records"),
     [("read_committed", 10 * COMMITTED), ("read_uncommitted", 10 * (COMMITTED + ABORTED))],
 )
-def test_records_are_read_and_the_rest_is_empty(house: House, topic: str, isolation: Isolation, records: int) -> None:
+def test_records_are_read_and_the_rest_is_empty(broker: Broker, topic: str, isolation: Isolation, records: int) -> None:
     """Those that the share group would have had, by its isolation level."""
-    source = read(house, topic, (0, END), isolation=isolation)
+    source = read(broker, topic, (0, END), isolation=isolation)
     batch = source.take(0)
     assert batch is not None and source.exhausted()
     assert len(batch) == records
@@ -59,9 +59,9 @@ def test_records_are_read_and_the_rest_is_empty(house: House, topic: str, isolat
     assert batch.extra[0].gap == []
 
 
-def test_holes_close_together_are_one_batch_and_hold_nothing_else(house: House, topic: str) -> None:
+def test_holes_close_together_are_one_batch_and_hold_nothing_else(broker: Broker, topic: str) -> None:
     markers = [(COMMITTED, COMMITTED + 1), (END - 1, END)]
-    source = read(house, topic, (0, 2), *markers)
+    source = read(broker, topic, (0, 2), *markers)
     batch = source.take(0)
     assert batch is not None and source.exhausted()
     assert batch.payloads == [b"0-0", b"0-1"]
@@ -69,22 +69,22 @@ def test_holes_close_together_are_one_batch_and_hold_nothing_else(house: House, 
     assert batch.extra[0].empty == markers
 
 
-def test_what_retention_removed_is_a_gap(house: House) -> None:
-    name = house.topic("gap", partitions=1)
-    house.produce(name, [b"a", b"b", b"c"])
-    admin = AdminClient({"bootstrap.servers": house.bootstrap})
+def test_what_retention_removed_is_a_gap(broker: Broker) -> None:
+    name = broker.topic("gap", partitions=1)
+    broker.produce(name, [b"a", b"b", b"c"])
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.delete_records([TopicPartition(name, 0, 2)]).values():
         future.result(30)
-    batch = read(house, name, (0, 3)).take(0)
+    batch = read(broker, name, (0, 3)).take(0)
     assert batch is not None
     assert batch.extra[0].gap == [(0, 2)]
     assert batch.payloads == [b"c"]
 
 
-def test_a_stop_is_obeyed_while_kafka_is_waited_for(house: House) -> None:
-    name = house.topic("stop", partitions=1)
+def test_a_stop_is_obeyed_while_kafka_is_waited_for(broker: Broker) -> None:
+    name = broker.topic("stop", partitions=1)
     source = RepairSource(
-        {"bootstrap.servers": house.bootstrap}, name, [RepairRange(partition=0, start=0, end=5)], lambda: True
+        {"bootstrap.servers": broker.bootstrap}, name, [RepairRange(partition=0, start=0, end=5)], lambda: True
     )
     assert source.take(0) is None
     assert source.exhausted()

@@ -14,7 +14,7 @@ from django.test import Client
 
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors.coverage import CELLS, coverage
-from controlplane.supervisors import streams
+from controlplane.supervisors import services, streams
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.models import Indexer, Status, Task
@@ -23,6 +23,7 @@ from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.topic import configure_group
 from ingestion.specs import ShareGroupIOConfig, parse_supervisor_spec, parse_task_spec
 from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus, Leases
+from tests.support.broker import Broker
 from tests.support.django_cast import STARTED, Cast, browsing_as, make_receipt, settle, spec_for
 from tests.support.formats import HERE
 from tests.support.house import House
@@ -153,47 +154,50 @@ def test_a_broker_that_is_away_is_said(cast: Cast) -> None:
 Make = Callable[..., Workers]
 
 
-@pytest.fixture(scope="module")
-def group(house: House) -> str:
+@pytest.fixture
+def group(cast: Cast, broker: Broker) -> str:
     """A supervisor at rest, whose group was never configured; returns the name of all of it."""
-    topic = house.topic("drift", partitions=1)
-    spec = house.spec(topic, lock_ms=20_000)
+    topic = broker.topic("drift", partitions=1)
+    spec = broker.spec(topic, lock_ms=20_000)
     spec["ioConfig"]["groupConfig"]["partitionMaxRecordLocks"] = 3000
-    house.supervise({**spec, "suspended": True})
+    services.submit_supervisor(user=cast.users["owner"], document={**spec, "suspended": True}, team_name="alpha")
     return topic
 
 
-def configuration(house: House, name: str, method: str = "GET") -> dict[str, dict[str, Any]]:
-    found = house.api(method, f"/api/v1/supervisors/{name}/share-group/config/")
+def configuration(client: Client, name: str, method: str = "GET") -> dict[str, dict[str, Any]]:
+    answer = client.generic(method, f"/api/v1/supervisors/{name}/share-group/config/")
+    assert answer.status_code == 200, answer.content
+    found = answer.json()
     assert found["drifted"] == any(s["drifted"] for s in found["settings"])
     return {setting["name"]: setting for setting in found["settings"]}
 
 
-def test_drift_is_named_and_mended(house: House, group: str) -> None:
-    before = configuration(house, group)
+def test_drift_is_named_and_mended(broker: Broker, group: str, clients: dict[str, Client]) -> None:
+    owner = clients["owner"]
+    before = configuration(owner, group)
     lock = before["share.record.lock.duration.ms"]
     assert lock["is_default"] and lock["drifted"] and lock["wanted"] == "20000"
     assert (lock["least"], lock["most"]) == (1000, 60_000)  # the test broker's, and Kafka's default
     locks = before["share.partition.max.record.locks"]
     assert (locks["actual"], locks["wanted"], locks["least"], locks["most"]) == ("2000", "3000", 100, 4000)
-    after = configuration(house, group, "POST")
+    after = configuration(owner, group, "POST")
     assert not any(s["drifted"] for s in after.values())
     entry = ConfigEntry("share.delivery.count.limit", "3", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.GROUP, f"group-{group}", incremental_configs=[entry])
-    for future in house.admin.incremental_alter_configs([resource]).values():
+    for future in broker.admin.incremental_alter_configs([resource]).values():
         future.result(30)
-    found = configuration(house, group)
+    found = configuration(owner, group)
     assert {n for n, s in found.items() if s["drifted"]} == {"share.delivery.count.limit"}
     assert (found["share.delivery.count.limit"]["actual"], found["share.delivery.count.limit"]["wanted"]) == ("3", "10")
-    assert not any(s["drifted"] for s in configuration(house, group, "POST").values())
+    assert not any(s["drifted"] for s in configuration(owner, group, "POST").values())
 
 
-def test_drift_is_looked_for_while_a_task_reads_and_said_on_home(cast: Cast, house: House, settings: Any) -> None:
+def test_drift_is_looked_for_while_a_task_reads_and_said_on_home(cast: Cast, broker: Broker, settings: Any) -> None:
     settings.ADDRESS_POLICY = HERE
     version = SpecVersion.objects.get(supervisor=cast.supervisor)
     at_home = {
-        "topic": house.topic("drift", partitions=1),
-        "consumerProperties": {"bootstrap.servers": house.bootstrap},
+        "topic": broker.topic("drift", partitions=1),
+        "consumerProperties": {"bootstrap.servers": broker.bootstrap},
     }
     version.spec["spec"]["ioConfig"] |= {**at_home, "groupId": f"group-{at_home['topic']}"}
     SpecVersion.objects.filter(pk=version.pk).update(spec=version.spec)
@@ -215,6 +219,7 @@ def test_drift_is_looked_for_while_a_task_reads_and_said_on_home(cast: Cast, hou
 
 
 def test_real_leases_are_counted(house: House, make_workers: Make) -> None:
+    """An indexer's heartbeats carry them to the stack; a source alone reports them to nobody."""
     topic = house.topic(partitions=2)
     house.produce(topic, [*numbered(0, 500), b"poison"])
     workers = make_workers(house.spec(topic, lock_ms=60_000))
@@ -234,14 +239,14 @@ def test_real_leases_are_counted(house: House, make_workers: Make) -> None:
     workers.finish(0)
 
 
-def two_of_a_group(house: House, lock_ms: int) -> tuple[ShareGroupSource, ShareGroupSource]:
+def two_of_a_group(broker: Broker, lock_ms: int) -> tuple[ShareGroupSource, ShareGroupSource]:
     """Two sources of a group that may read as many records; neither is open."""
-    topic = house.topic(partitions=1)
-    spec = parse_task_spec(house.spec(topic, lock_ms=lock_ms, consumersPerIndexer=1)).spec.ioConfig
+    topic = broker.topic(partitions=1)
+    spec = parse_task_spec(broker.spec(topic, lock_ms=lock_ms, consumersPerIndexer=1)).spec.ioConfig
     assert isinstance(spec, ShareGroupIOConfig)
-    properties = {"bootstrap.servers": house.bootstrap}
+    properties = {"bootstrap.servers": broker.bootstrap}
     configure_group(properties, spec, HERE)
-    house.produce(topic, numbered(0, 50))
+    broker.produce(topic, numbered(0, 50))
     one, other = (ShareGroupSource(properties, spec, name) for name in ("one", "other"))
     return one, other
 
@@ -250,9 +255,9 @@ def all_accepted(batch: Batch) -> npt.NDArray[np.int64]:
     return np.full(len(batch), ACCEPT, dtype=np.int64)
 
 
-def test_what_is_acknowledged_after_another_has_accepted_it_had_expired(house: House) -> None:
+def test_what_is_acknowledged_after_another_has_accepted_it_had_expired(broker: Broker) -> None:
     """The broker refuses it, or passes over it in silence: nobody says then that the lock had run out."""
-    late, source = two_of_a_group(house, lock_ms=3000)
+    late, source = two_of_a_group(broker, lock_ms=3000)
     late.open()
     try:
         batch = taken(late, 1)
@@ -270,9 +275,9 @@ def test_what_is_acknowledged_after_another_has_accepted_it_had_expired(house: H
         late.close()
 
 
-def test_what_is_acknowledged_too_late_is_taken_back_once(house: House) -> None:
+def test_what_is_acknowledged_too_late_is_taken_back_once(broker: Broker) -> None:
     """Twice too late, the second time with other verdicts, then in time: each delivery has one end."""
-    source, _ = two_of_a_group(house, lock_ms=3000)
+    source, _ = two_of_a_group(broker, lock_ms=3000)
     source.open()
     try:
         for delivery, poison in ((1, True), (2, False)):

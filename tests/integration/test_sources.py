@@ -19,34 +19,34 @@ from ingestion.sources.topic import TopicWatch, configure_group
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.task.claims import Claims
 from tests.contracts.source_contracts import RECORDS, LeasedContract, Log, StoredOffsetContract, read
+from tests.support.broker import Broker
 from tests.support.formats import HERE
-from tests.support.house import House
 from tests.support.indexer import assignment
 
 
 class TestShareGroup(LeasedContract):
     @pytest.fixture(autouse=True)
-    def _on(self, house: House) -> None:
-        self.house = house
+    def _on(self, broker: Broker) -> None:
+        self.broker = broker
 
     def source(self, records: Sequence[bytes], lock_s: float) -> ShareGroupSource:
-        topic = self.house.topic(partitions=1)
-        document = self.house.spec(topic, lock_ms=int(lock_s * 1000), consumersPerIndexer=2)
+        topic = self.broker.topic(partitions=1)
+        document = self.broker.spec(topic, lock_ms=int(lock_s * 1000), consumersPerIndexer=2)
         io_config = parse_task_spec({**document, "type": "index_kafka_share_group"}).spec.ioConfig
         assert isinstance(io_config, ShareGroupIOConfig)
-        properties = {"bootstrap.servers": self.house.bootstrap}
+        properties = {"bootstrap.servers": self.broker.bootstrap}
         configure_group(properties, io_config, HERE)
-        self.house.produce(topic, records)
+        self.broker.produce(topic, records)
         return ShareGroupSource(properties, io_config, "client")
 
 
 class _OnKafka(Log):
-    def __init__(self, house: House, plane: MemoryControlPlane, in_group: bool, poll_s: float = 0.1) -> None:
+    def __init__(self, broker: Broker, plane: MemoryControlPlane, in_group: bool, poll_s: float = 0.1) -> None:
         self._poll_s = poll_s
-        self.topic = house.topic(partitions=1)
-        self._house = house
+        self.topic = broker.topic(partitions=1)
+        self._broker = broker
         self._in_group = in_group
-        self._properties = {"bootstrap.servers": house.bootstrap}
+        self._properties = {"bootstrap.servers": broker.bootstrap}
         self._watch = TopicWatch(self._properties, self.topic, HERE)
         identity = self._watch.identity()
         assert identity is not None
@@ -62,7 +62,7 @@ class _OnKafka(Log):
         self._producer.commit_transaction()
 
     def remove_before(self, offset: int) -> None:
-        for future in self._house.admin.delete_records([TopicPartition(self.topic, 0, offset)]).values():
+        for future in self._broker.admin.delete_records([TopicPartition(self.topic, 0, offset)]).values():
             future.result(30)
 
     def source(self, claims: Claims, may_reset: bool = False, replicas: int = 1) -> StoredOffsetSource:
@@ -75,9 +75,9 @@ class _OnKafka(Log):
 
 
 class TestStored(StoredOffsetContract):
-    def test_what_is_left_out_comes_before_what_the_same_poll_has_read(self, house: House, tmp_path: Path) -> None:
+    def test_what_is_left_out_comes_before_what_the_same_poll_has_read(self, broker: Broker, tmp_path: Path) -> None:
         """In a group a partition is dealt out within a poll, which may bring its first records too."""
-        log = _OnKafka(house, MemoryControlPlane(assignment(tmp_path, kafka=True)), in_group=True, poll_s=5.0)
+        log = _OnKafka(broker, MemoryControlPlane(assignment(tmp_path, kafka=True)), in_group=True, poll_s=5.0)
         log.append(RECORDS)
         log.store(0)
         log.remove_before(5)
@@ -88,8 +88,8 @@ class TestStored(StoredOffsetContract):
         assert moves[0] == (0, 5) and moves[1][0] == 5
 
     @pytest.fixture(params=[False, True], ids=["by number", "in a group"])
-    def log(self, house: House, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
-        log = _OnKafka(house, MemoryControlPlane(assignment(tmp_path, kafka=True)), request.param)
+    def log(self, broker: Broker, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+        log = _OnKafka(broker, MemoryControlPlane(assignment(tmp_path, kafka=True)), request.param)
         yield log
         for source in log.sources:
             source.close()

@@ -27,10 +27,10 @@ from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Status, Task
 from ingestion.sources.topic import TopicIdentity, TopicWatch
 from ingestion.specs.protocol import EndRequest
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast
 from tests.support.formats import HERE
 from tests.support.forwarder import Forwarder
-from tests.support.house import House
 from tests.support.waiting import wait_for
 
 DRUID = "/druid/indexer/v1/supervisor"
@@ -45,9 +45,9 @@ def nowhere() -> Iterator[str]:
         yield f"127.0.0.1:{bound.getsockname()[1]}"
 
 
-def submit(cast: Cast, house: House, bootstrap: str, name: str, kind: str = "kafka", **io_config: Any) -> Supervisor:
+def submit(cast: Cast, broker: Broker, bootstrap: str, name: str, kind: str = "kafka", **io_config: Any) -> Supervisor:
     """A supervisor that is due for an iteration whenever it is asked."""
-    spec_of = house.kafka_spec if kind == "kafka" else house.spec
+    spec_of = broker.kafka_spec if kind == "kafka" else broker.spec
     spec = spec_of(name, **{"startDelay": "PT0S", "period": "PT0.000001S", **io_config})
     spec["ioConfig"]["consumerProperties"] = {"bootstrap.servers": bootstrap}
     return services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
@@ -73,8 +73,8 @@ def began_to_read(task: Task, at: datetime) -> IndexerFence:
     return IndexerFence.objects.create(task_id=task.pk, datasource=task.datasource, number=0, epoch=1, started_at=at)
 
 
-def test_nothing_starts_before_kafka_has_answered(cast: Cast, house: House) -> None:
-    supervisor = submit(cast, house, house.bootstrap, house.topic(partitions=2))
+def test_nothing_starts_before_kafka_has_answered(cast: Cast, broker: Broker) -> None:
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic(partitions=2))
     run_all()
     assert (states(supervisor), tasks_of(supervisor)) == (("PENDING", "PENDING"), [])
     [question] = streams.claimed(streams.due().filter(pk=supervisor.pk))
@@ -91,8 +91,8 @@ def test_nothing_starts_before_kafka_has_answered(cast: Cast, house: House) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_task_waits_for_the_start_delay(cast: Cast, house: House, kind: str) -> None:
-    supervisor = submit(cast, house, house.bootstrap, house.topic(partitions=3), kind, startDelay="PT1H")
+def test_the_first_task_waits_for_the_start_delay(cast: Cast, broker: Broker, kind: str) -> None:
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic(partitions=3), kind, startDelay="PT1H")
     iterate()
     run_all()
     assert (states(supervisor), tasks_of(supervisor)) == (("PENDING", "PENDING"), [])
@@ -105,23 +105,23 @@ def test_the_first_task_waits_for_the_start_delay(cast: Cast, house: House, kind
 
 @pytest.mark.parametrize("assignment", ["offset_range", "consumer_group"])
 def test_reading_from_latest_begins_where_kafka_was_first_reached(
-    cast: Cast, clients: dict[str, Client], house: House, assignment: str
+    cast: Cast, clients: dict[str, Client], broker: Broker, assignment: str
 ) -> None:
     """Not where the first indexer finds the end, a start delay and an application's start later."""
-    topic = house.topic(partitions=2)
-    house.produce(topic, [b"{}"] * 5, partition=0)
+    topic = broker.topic(partitions=2)
+    broker.produce(topic, [b"{}"] * 5, partition=0)
     latest: dict[str, Any] = {"useEarliestOffset": False, "startDelay": "PT1H", "assignment": assignment}
-    supervisor = submit(cast, house, house.bootstrap, topic, **latest)
+    supervisor = submit(cast, broker, broker.bootstrap, topic, **latest)
     iterate()
-    house.produce(topic, [b"{}"] * 4, partition=0)
-    house.produce(topic, [b"{}"] * 3, partition=1)
+    broker.produce(topic, [b"{}"] * 4, partition=0)
+    broker.produce(topic, [b"{}"] * 3, partition=1)
     iterate()
     supervisor.begin()  # as a new spec or a resume does
     supervisor.save()
     iterate()
     source = Source.objects.get(group=supervisor.pk, topic=topic)
     assert dict(source.keys.values_list("partition", "next_offset")) == {0: 5, 1: 0}
-    identity = TopicWatch({"bootstrap.servers": house.bootstrap}, topic, HERE).identity()
+    identity = TopicWatch({"bootstrap.servers": broker.bootstrap}, topic, HERE).identity()
     assert identity == TopicIdentity(source.cluster_id, source.topic_id), "its indexers find the same source"
 
     def explained(offset: int) -> str:
@@ -133,20 +133,20 @@ def test_reading_from_latest_begins_where_kafka_was_first_reached(
 
 
 def test_from_earliest_and_of_a_share_group_nothing_is_stored_before_there_is_a_reader(
-    cast: Cast, house: House
+    cast: Cast, broker: Broker
 ) -> None:
     for kind, earliest in (("kafka", True), ("share_group", False)):
-        submit(cast, house, house.bootstrap, house.topic(), kind, useEarliestOffset=earliest)
+        submit(cast, broker, broker.bootstrap, broker.topic(), kind, useEarliestOffset=earliest)
     iterate()
     assert not Source.objects.filter(topic__startswith="topic-").exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("why", ["taskDuration", "handoff"])
-def test_tasks_take_turns(cast: Cast, house: House, kind: str, why: str) -> None:
+def test_tasks_take_turns(cast: Cast, broker: Broker, kind: str, why: str) -> None:
     """The next one is up before the last one is told to finish."""
     duration = {"taskDuration": "PT1H"} if why == "taskDuration" else {}
-    supervisor = submit(cast, house, house.bootstrap, house.topic(), kind, **duration)
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic(), kind, **duration)
     iterate()
     [first] = tasks_of(supervisor)
     reads(first)
@@ -166,8 +166,8 @@ def test_tasks_take_turns(cast: Cast, house: House, kind: str, why: str) -> None
     assert [t.goal for t in tasks_of(supervisor)] == [Goal.RUN, Goal.FINISH]
 
 
-def test_a_share_groups_task_reads_on_unless_told_otherwise(cast: Cast, house: House) -> None:
-    supervisor = submit(cast, house, house.bootstrap, house.topic(), "share_group")
+def test_a_share_groups_task_reads_on_unless_told_otherwise(cast: Cast, broker: Broker) -> None:
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic(), "share_group")
     iterate()
     [task] = tasks_of(supervisor)
     reads(task)
@@ -176,16 +176,16 @@ def test_a_share_groups_task_reads_on_unless_told_otherwise(cast: Cast, house: H
     assert tasks_of(supervisor) == [task]
 
 
-def test_a_question_is_asked_once(cast: Cast, house: House) -> None:
-    supervisor = submit(cast, house, house.bootstrap, house.topic(), period="PT1H")
+def test_a_question_is_asked_once(cast: Cast, broker: Broker) -> None:
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic(), period="PT1H")
     seen_by_two = [streams.due().filter(pk=supervisor.pk) for _ in range(2)]
     assert [len(found) for found in seen_by_two] == [1, 1]
     assert [len(streams.claimed(found)) for found in seen_by_two] == [1, 0]
     assert not streams.due().filter(pk=supervisor.pk).exists(), "its period begins anew"
 
 
-def test_replicas_start_together_and_are_replaced(cast: Cast, house: House) -> None:
-    supervisor = submit(cast, house, house.bootstrap, house.topic(), replicas=2)
+def test_replicas_start_together_and_are_replaced(cast: Cast, broker: Broker) -> None:
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic(), replicas=2)
     iterate()
     first, second = tasks_of(supervisor)
     assert first.replica_group == second.replica_group != ""
@@ -196,11 +196,11 @@ def test_replicas_start_together_and_are_replaced(cast: Cast, house: House) -> N
     assert states(supervisor) == ("RUNNING", "RUNNING")
 
 
-def test_partitions_that_are_added_are_an_event_and_no_alarm(cast: Cast, house: House) -> None:
-    topic = house.topic(partitions=2)
-    supervisor = submit(cast, house, house.bootstrap, topic)
+def test_partitions_that_are_added_are_an_event_and_no_alarm(cast: Cast, broker: Broker) -> None:
+    topic = broker.topic(partitions=2)
+    supervisor = submit(cast, broker, broker.bootstrap, topic)
     iterate()
-    house.admin.create_partitions([NewPartitions(topic, 5)])[topic].result(30)
+    broker.admin.create_partitions([NewPartitions(topic, 5)])[topic].result(30)
 
     def noticed() -> bool:
         iterate()
@@ -214,16 +214,16 @@ def test_partitions_that_are_added_are_an_event_and_no_alarm(cast: Cast, house: 
     assert not event.alarm
 
 
-def test_a_topic_that_is_missing_makes_it_unhealthy_until_it_is_there(cast: Cast, house: House) -> None:
+def test_a_topic_that_is_missing_makes_it_unhealthy_until_it_is_there(cast: Cast, broker: Broker) -> None:
     name = f"missing-{uuid.uuid4().hex[:8]}"
-    supervisor = submit(cast, house, house.bootstrap, name)
+    supervisor = submit(cast, broker, broker.bootstrap, name)
     for _ in range(3):
         iterate()
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
     assert name in str(supervisor.recent_errors[0]["message"])
     Task.objects.update(status=Status.RUNNING, observation={"topic_exists": False})
     assert [reason.code for reason in why_nothing(supervisor)] == ["topic_missing"]
-    house.make_topic(name)
+    broker.make_topic(name)
 
     def well() -> bool:
         iterate()
@@ -232,8 +232,8 @@ def test_a_topic_that_is_missing_makes_it_unhealthy_until_it_is_there(cast: Cast
     wait_for("it is well again", well, 30)
 
 
-def test_what_a_running_task_sees_of_partitions_needs_no_iteration(cast: Cast, house: House) -> None:
-    supervisor = submit(cast, house, house.bootstrap, house.topic(partitions=2))
+def test_what_a_running_task_sees_of_partitions_needs_no_iteration(cast: Cast, broker: Broker) -> None:
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic(partitions=2))
     iterate()
     assert len(tasks_of(supervisor)) == 1
     for partitions in (3, 2):  # the second is what was seen before
@@ -245,11 +245,11 @@ def test_what_a_running_task_sees_of_partitions_needs_no_iteration(cast: Cast, h
 
 
 def test_kafka_is_not_there_and_never_was(
-    cast: Cast, house: House, nowhere: str, settings: Settings, client: Client
+    cast: Cast, broker: Broker, nowhere: str, settings: Settings, client: Client
 ) -> None:
     """No task is started for it; the errors are shown as Druid shows them; and another supervisor does not wait."""
     settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = 2
-    lost, well = (submit(cast, house, where, house.topic()) for where in (nowhere, house.bootstrap))
+    lost, well = (submit(cast, broker, where, broker.topic()) for where in (nowhere, broker.bootstrap))
     looks = list(streams.answers(streams.claimed(streams.due().filter(pk__in=[lost.pk, well.pk]))))
     assert [look.supervisor_id for look in looks] == [well.pk, lost.pk]
     for look in looks:
@@ -274,12 +274,12 @@ def test_kafka_is_not_there_and_never_was(
     assert b"Kafka has not answered yet" in client.get(f"/supervisors/{lost.pk}/", secure=True).content
 
 
-def test_kafka_is_lost_and_comes_back(cast: Cast, house: House, settings: Settings) -> None:
+def test_kafka_is_lost_and_comes_back(cast: Cast, broker: Broker, settings: Settings) -> None:
     settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD = 1
     settings.SUPERVISOR_HEALTHINESS_THRESHOLD = 2
     settings.SUPERVISOR_STORE_STACK_TRACE = True
-    forwarder = Forwarder(house.bootstrap)
-    supervisor = submit(cast, house, forwarder.address, house.topic())
+    forwarder = Forwarder(broker.bootstrap)
+    supervisor = submit(cast, broker, forwarder.address, broker.topic())
     iterate()
     [task] = tasks_of(supervisor)
     reads(task)
@@ -299,10 +299,10 @@ def test_kafka_is_lost_and_comes_back(cast: Cast, house: House, settings: Settin
 
 
 def test_secrets_that_are_lost_make_the_supervisor_itself_unhealthy(
-    cast: Cast, house: House, settings: Settings
+    cast: Cast, broker: Broker, settings: Settings
 ) -> None:
-    topic = house.topic()
-    spec = house.kafka_spec(topic, period="PT0.000001S")
+    topic = broker.topic()
+    spec = broker.kafka_spec(topic, period="PT0.000001S")
     login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
     spec["ioConfig"]["consumerProperties"] |= login
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
@@ -314,8 +314,8 @@ def test_secrets_that_are_lost_make_the_supervisor_itself_unhealthy(
     assert (reason.code, "HEADGATE_OLD_SECRET_KEYS" in reason.text) == ("unhealthy_supervisor", True)
 
 
-def test_a_round_that_fails_is_counted_and_stops_no_other(cast: Cast, house: House) -> None:
-    broken, well = (submit(cast, house, house.bootstrap, house.topic()) for _ in range(2))
+def test_a_round_that_fails_is_counted_and_stops_no_other(cast: Cast, broker: Broker) -> None:
+    broken, well = (submit(cast, broker, broker.bootstrap, broker.topic()) for _ in range(2))
     # What no submitted spec can be, and no task can be made of.
     broken.versions.all()._raw_delete(broken.versions.db)
     broken.versions.model.objects.bulk_create(
@@ -335,11 +335,11 @@ def _without_timestamp(like: Supervisor) -> dict[str, Any]:
     return found
 
 
-def test_tasks_that_all_fail(cast: Cast, house: House, settings: Settings) -> None:
+def test_tasks_that_all_fail(cast: Cast, broker: Broker, settings: Settings) -> None:
     settings.RESTART_LONGEST_DELAY = timedelta(0)
     settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD = settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD = 2
     settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = 2
-    supervisor = submit(cast, house, house.bootstrap, house.topic())
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic())
     iterate()
     for failures in (1, 2, 3):
         end_task(tasks_of(supervisor)[0], error=f"failure {failures}")
@@ -367,13 +367,13 @@ def working_here() -> Iterator[None]:
 
 def test_when_a_task_ends_there_is_a_round_at_once(
     cast: Cast,
-    house: House,
+    broker: Broker,
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     monkeypatch.setattr(launcher, "_spark_command", lambda task: ["/bin/echo", "launched"])
-    supervisor = submit(cast, house, house.bootstrap, house.topic())
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic())
     iterate()
     [task] = tasks_of(supervisor)
     Task.objects.filter(pk=task.pk).update(launched_at=timezone.now())
@@ -386,8 +386,8 @@ def test_when_a_task_ends_there_is_a_round_at_once(
     assert [t.status for t in tasks_of(supervisor)][1:] == ["SUCCESS"]
 
 
-def test_after_a_suspension_the_task_from_before_is_found(cast: Cast, house: House) -> None:
-    supervisor = submit(cast, house, house.bootstrap, house.topic())
+def test_after_a_suspension_the_task_from_before_is_found(cast: Cast, broker: Broker) -> None:
+    supervisor = submit(cast, broker, broker.bootstrap, broker.topic())
     iterate()
     reads(tasks_of(supervisor)[0])
     services.suspend(user=cast.users["owner"], supervisor=supervisor)

@@ -24,8 +24,8 @@ from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group
 from tests.integration.test_supervisor_iterations import began_to_read, reads, states
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
-from tests.support.house import House
 from tests.support.html import parsed
 from tests.support.waiting import wait_for
 
@@ -39,9 +39,9 @@ def stem() -> str:
     return f"stem{uuid.uuid4().hex[:8]}"
 
 
-def a_spec(house: House, stem: str, kind: str = "kafka", **io_config: Any) -> dict[str, Any]:
+def a_spec(broker: Broker, stem: str, kind: str = "kafka", **io_config: Any) -> dict[str, Any]:
     """Of a supervisor that is due whenever it is asked. Without a topic it reads those that begin with the stem."""
-    spec_of = house.kafka_spec if kind == "kafka" else house.spec
+    spec_of = broker.kafka_spec if kind == "kafka" else broker.spec
     spec = spec_of(stem, startDelay="PT0S", period="PT0.000001S")
     del spec["ioConfig"]["topic"]
     pattern = {} if "topic" in io_config else {"topicPattern": f"{stem}-.*"}
@@ -49,8 +49,8 @@ def a_spec(house: House, stem: str, kind: str = "kafka", **io_config: Any) -> di
     return spec
 
 
-def submitted(cast: Cast, house: House, stem: str, kind: str = "kafka", **io_config: Any) -> Supervisor:
-    spec = a_spec(house, stem, kind, **io_config)
+def submitted(cast: Cast, broker: Broker, stem: str, kind: str = "kafka", **io_config: Any) -> Supervisor:
+    spec = a_spec(broker, stem, kind, **io_config)
     return services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
 
 
@@ -71,11 +71,11 @@ def tasks_of(supervisor: Supervisor) -> list[Task]:
 
 @pytest.mark.parametrize("kind", ["kafka", "share_group"])
 def test_each_topic_that_matches_is_read_by_a_supervisor_of_its_own(
-    cast: Cast, house: House, stem: str, kind: str
+    cast: Cast, broker: Broker, stem: str, kind: str
 ) -> None:
     for name in (f"{stem}-a", f"{stem}-b", f"old-{stem}-a"):
-        house.make_topic(name, partitions=2)
-    supervisor = submitted(cast, house, stem, kind)
+        broker.make_topic(name, partitions=2)
+    supervisor = submitted(cast, broker, stem, kind)
     iterate()
     children = topics_of(supervisor)
     assert [c.pk for c in children.values()] == [f"{stem}:{stem}-a", f"{stem}:{stem}-b"]
@@ -92,13 +92,13 @@ def test_each_topic_that_matches_is_read_by_a_supervisor_of_its_own(
     assert (states(supervisor), tasks_of(supervisor)) == (("RUNNING", "RUNNING"), [])
 
 
-def test_a_topic_that_comes_later_is_read_from_its_beginning(cast: Cast, house: House, stem: str) -> None:
+def test_a_topic_that_comes_later_is_read_from_its_beginning(cast: Cast, broker: Broker, stem: str) -> None:
     """What was there is read by useEarliestOffset."""
-    house.produce(house.make_topic(f"{stem}-a", partitions=1), [b"{}"] * 5)
-    supervisor = submitted(cast, house, stem, useEarliestOffset=False)
+    broker.produce(broker.make_topic(f"{stem}-a", partitions=1), [b"{}"] * 5)
+    supervisor = submitted(cast, broker, stem, useEarliestOffset=False)
     iterate()
     iterate()
-    house.produce(house.make_topic(f"{stem}-b", partitions=1), [b"{}"] * 3)
+    broker.produce(broker.make_topic(f"{stem}-b", partitions=1), [b"{}"] * 3)
     iterate()
     iterate()
     assert set(topics_of(supervisor)) == {f"{stem}-a", f"{stem}-b"}
@@ -108,9 +108,9 @@ def test_a_topic_that_comes_later_is_read_from_its_beginning(cast: Cast, house: 
     assert stored == {f"{stem}-a": [5], f"{stem}-b": [0]}
 
 
-def test_what_is_done_to_it_is_done_to_all_of_its_topics(cast: Cast, house: House, stem: str) -> None:
-    house.make_topic(f"{stem}-a", partitions=1)
-    owner, supervisor = cast.users["owner"], submitted(cast, house, stem)
+def test_what_is_done_to_it_is_done_to_all_of_its_topics(cast: Cast, broker: Broker, stem: str) -> None:
+    broker.make_topic(f"{stem}-a", partitions=1)
+    owner, supervisor = cast.users["owner"], submitted(cast, broker, stem)
     iterate()
     iterate()
     [child] = topics_of(supervisor).values()
@@ -148,12 +148,12 @@ def test_what_is_done_to_it_is_done_to_all_of_its_topics(cast: Cast, house: Hous
 
 @pytest.mark.parametrize("most", [None, 2, 1])
 def test_no_more_topics_change_tasks_at_a_time_than_stop_task_count_says(
-    cast: Cast, house: House, stem: str, most: int | None
+    cast: Cast, broker: Broker, stem: str, most: int | None
 ) -> None:
     """Those whose tasks have read for long enough; a handoff that is asked for waits for nobody."""
     for last in "abc":
-        house.make_topic(f"{stem}-{last}", partitions=1)
-    supervisor = submitted(cast, house, stem, taskDuration="PT1H", stopTaskCount=most)
+        broker.make_topic(f"{stem}-{last}", partitions=1)
+    supervisor = submitted(cast, broker, stem, taskDuration="PT1H", stopTaskCount=most)
     iterate()
     iterate()
     children = list(topics_of(supervisor).values())
@@ -179,13 +179,13 @@ def test_no_more_topics_change_tasks_at_a_time_than_stop_task_count_says(
     assert changing() == waiting
 
 
-def test_a_new_spec_is_taken_up_by_its_topics(cast: Cast, house: House, stem: str) -> None:
+def test_a_new_spec_is_taken_up_by_its_topics(cast: Cast, broker: Broker, stem: str) -> None:
     """Those that it does not match any more are read no longer; an earlier version brings them back."""
     for last in "ab":
-        house.make_topic(f"{stem}-{last}", partitions=1)
-    owner, supervisor = cast.users["owner"], submitted(cast, house, stem)
+        broker.make_topic(f"{stem}-{last}", partitions=1)
+    owner, supervisor = cast.users["owner"], submitted(cast, broker, stem)
     iterate()
-    submitted(cast, house, stem, topicPattern=f"{stem}-a", taskDuration="PT2H")
+    submitted(cast, broker, stem, topicPattern=f"{stem}-a", taskDuration="PT2H")
     iterate()
     rounds()
     a, b = topics_of(supervisor).values()
@@ -200,18 +200,18 @@ def test_a_new_spec_is_taken_up_by_its_topics(cast: Cast, house: House, stem: st
 
 @pytest.mark.parametrize("assignment", ["offset_range", "consumer_group"])
 def test_a_spec_that_names_its_topic_by_a_pattern_goes_on_where_it_was(
-    cast: Cast, house: House, stem: str, assignment: str
+    cast: Cast, broker: Broker, stem: str, assignment: str
 ) -> None:
     """And back: progress is kept under one name. Nobody reads before what read has ended."""
-    topic = house.make_topic(f"{stem}-a", partitions=1)
-    house.produce(topic, [b"{}"] * 5)
+    topic = broker.make_topic(f"{stem}-a", partitions=1)
+    broker.produce(topic, [b"{}"] * 5)
     at_end: dict[str, Any] = {"useEarliestOffset": False, "assignment": assignment}
-    supervisor = submitted(cast, house, stem, topic=topic, **at_end)
+    supervisor = submitted(cast, broker, stem, topic=topic, **at_end)
     iterate()
     source = Source.objects.get(topic=topic)
     [task] = tasks_of(supervisor)
     reads(task)
-    submitted(cast, house, stem, **at_end)
+    submitted(cast, broker, stem, **at_end)
     iterate()
     task.refresh_from_db()
     assert (topics_of(supervisor), task.goal) == ({}, Goal.FINISH)
@@ -223,7 +223,7 @@ def test_a_spec_that_names_its_topic_by_a_pattern_goes_on_where_it_was(
     reads(task)
     assert Source.objects.get(topic=topic) == source
     assert consumer_group(task) == (child.pk if assignment == "consumer_group" else "")
-    submitted(cast, house, stem, topic=topic, **at_end)
+    submitted(cast, broker, stem, topic=topic, **at_end)
     iterate()
     assert len(tasks_of(supervisor)) == 1
     rounds()
@@ -233,12 +233,12 @@ def test_a_spec_that_names_its_topic_by_a_pattern_goes_on_where_it_was(
     assert Source.objects.get(topic=topic) == source
 
 
-def test_too_many_topics_start_nothing(cast: Cast, house: House, stem: str, settings: Settings) -> None:
+def test_too_many_topics_start_nothing(cast: Cast, broker: Broker, stem: str, settings: Settings) -> None:
     settings.TOPICS_PER_SUPERVISOR = 1
-    house.make_topic(f"{stem}-a", partitions=1)
-    supervisor = submitted(cast, house, stem)
+    broker.make_topic(f"{stem}-a", partitions=1)
+    supervisor = submitted(cast, broker, stem)
     iterate()
-    house.make_topic(f"{stem}-b", partitions=1)
+    broker.make_topic(f"{stem}-b", partitions=1)
     iterate()
     assert set(topics_of(supervisor)) == {f"{stem}-a"}
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")
@@ -249,8 +249,8 @@ def test_too_many_topics_start_nothing(cast: Cast, house: House, stem: str, sett
     assert set(topics_of(supervisor)) == {f"{stem}-a", f"{stem}-b"}
 
 
-def test_no_topic_yet(cast: Cast, clients: dict[str, Client], house: House, stem: str) -> None:
-    supervisor = submitted(cast, house, stem)
+def test_no_topic_yet(cast: Cast, clients: dict[str, Client], broker: Broker, stem: str) -> None:
+    supervisor = submitted(cast, broker, stem)
     iterate()
     rounds()
     assert states(supervisor) == ("RUNNING", "WAITING_FOR_TOPICS")
@@ -259,10 +259,10 @@ def test_no_topic_yet(cast: Cast, clients: dict[str, Client], house: House, stem
 
 
 def test_one_of_its_topics_is_not_changed_alone(
-    cast: Cast, clients: dict[str, Client], house: House, stem: str
+    cast: Cast, clients: dict[str, Client], broker: Broker, stem: str
 ) -> None:
-    topic = house.make_topic(f"{stem}-a", partitions=1)
-    owner, supervisor = cast.users["owner"], submitted(cast, house, stem)
+    topic = broker.make_topic(f"{stem}-a", partitions=1)
+    owner, supervisor = cast.users["owner"], submitted(cast, broker, stem)
     iterate()
     iterate()
     child = topics_of(supervisor)[topic]
@@ -278,12 +278,14 @@ def test_one_of_its_topics_is_not_changed_alone(
     assert services.suspend_all(user=owner) == ["flights", stem]
 
 
-def test_one_whose_topic_is_gone_may_be_ended_alone_and_comes_back_with_it(cast: Cast, house: House, stem: str) -> None:
-    topic = house.make_topic(f"{stem}-a", partitions=1)
-    owner, supervisor = cast.users["owner"], submitted(cast, house, stem)
+def test_one_whose_topic_is_gone_may_be_ended_alone_and_comes_back_with_it(
+    cast: Cast, broker: Broker, stem: str
+) -> None:
+    topic = broker.make_topic(f"{stem}-a", partitions=1)
+    owner, supervisor = cast.users["owner"], submitted(cast, broker, stem)
     iterate()
     iterate()
-    house.admin.delete_topics([topic])[topic].result(30)
+    broker.admin.delete_topics([topic])[topic].result(30)
     child = topics_of(supervisor)[topic]
 
     def gone() -> bool:
@@ -296,17 +298,17 @@ def test_one_whose_topic_is_gone_may_be_ended_alone_and_comes_back_with_it(cast:
     iterate()
     child.refresh_from_db()
     assert child.terminated_at is not None
-    house.make_topic(topic, partitions=1)
+    broker.make_topic(topic, partitions=1)
     iterate()
     child.refresh_from_db()
     assert child.terminated_at is None
 
 
-def test_rest_and_druid_tell_of_all_topics(cast: Cast, clients: dict[str, Client], house: House, stem: str) -> None:
+def test_rest_and_druid_tell_of_all_topics(cast: Cast, clients: dict[str, Client], broker: Broker, stem: str) -> None:
     for last, partitions in (("a", 1), ("b", 2)):
-        house.make_topic(f"{stem}-{last}", partitions=partitions)
-        house.produce(f"{stem}-{last}", [b"{}"] * 4, partition=0)
-    supervisor = submitted(cast, house, stem, useEarliestOffset=False)
+        broker.make_topic(f"{stem}-{last}", partitions=partitions)
+        broker.produce(f"{stem}-{last}", [b"{}"] * 4, partition=0)
+    supervisor = submitted(cast, broker, stem, useEarliestOffset=False)
     iterate()
     iterate()
     rounds()
@@ -338,9 +340,9 @@ def test_rest_and_druid_tell_of_all_topics(cast: Cast, clients: dict[str, Client
     assert [r.topic for r in found.readers] == [f"{stem}-a", f"{stem}-b"]
 
 
-def test_what_is_wrong_with_a_topic_is_told_once(cast: Cast, house: House, stem: str) -> None:
-    house.make_topic(f"{stem}-a", partitions=1)
-    supervisor = submitted(cast, house, stem)
+def test_what_is_wrong_with_a_topic_is_told_once(cast: Cast, broker: Broker, stem: str) -> None:
+    broker.make_topic(f"{stem}-a", partitions=1)
+    supervisor = submitted(cast, broker, stem)
     iterate()
     [child] = topics_of(supervisor).values()
     Supervisor.objects.filter(pk=child.pk).update(state="UNHEALTHY_TASKS", detailed_state="UNHEALTHY_TASKS", failures=3)
@@ -349,15 +351,15 @@ def test_what_is_wrong_with_a_topic_is_told_once(cast: Cast, house: House, stem:
     assert [p.name for p in problems if p.name.startswith(stem)] == [child.pk]
 
 
-def test_the_pages_name_it_and_its_topics(cast: Cast, house: House, stem: str) -> None:
-    topic = house.make_topic(f"{stem}-a", partitions=1)
-    house.make_topic(f"{stem}-b", partitions=1)
+def test_the_pages_name_it_and_its_topics(cast: Cast, broker: Broker, stem: str) -> None:
+    topic = broker.make_topic(f"{stem}-a", partitions=1)
+    broker.make_topic(f"{stem}-b", partitions=1)
     owner = browsing_as(cast, "owner")
-    checked = {"document": json.dumps(a_spec(house, stem)), "check": "1"}
+    checked = {"document": json.dumps(a_spec(broker, stem)), "check": "1"}
     asked = parsed(owner.post("/supervisors/-/new/", checked)).one("div", data_topics="2")
     assert f"matches 2 topics now: {stem}-a, {stem}-b." in asked.text
     assert not Supervisor.objects.filter(pk=stem).exists()
-    submitted(cast, house, stem)
+    submitted(cast, broker, stem)
     iterate()
     child = f"{stem}:{topic}"
     table = parsed(owner.get(f"/supervisors/{stem}/")).one(id="supervisor-topics")
@@ -391,9 +393,9 @@ def test_the_pages_name_it_and_its_topics(cast: Cast, house: House, stem: str) -
     ],
 )
 def test_a_bad_pattern_changes_nothing(
-    cast: Cast, clients: dict[str, Client], house: House, stem: str, given: dict[str, Any], said: str
+    cast: Cast, clients: dict[str, Client], broker: Broker, stem: str, given: dict[str, Any], said: str
 ) -> None:
-    spec = a_spec(house, stem)
+    spec = a_spec(broker, stem)
     spec["ioConfig"] |= given
     answer = clients["owner"].post(V1, spec, content_type="application/json")
     [error] = answer.json()["errors"]
@@ -401,15 +403,15 @@ def test_a_bad_pattern_changes_nothing(
     assert not Supervisor.objects.filter(pk=stem).exists()
 
 
-def test_tasks_and_samples_are_of_one_topic(cast: Cast, clients: dict[str, Client], house: House, stem: str) -> None:
-    spec = a_spec(house, stem)
+def test_tasks_and_samples_are_of_one_topic(cast: Cast, clients: dict[str, Client], broker: Broker, stem: str) -> None:
+    spec = a_spec(broker, stem)
     for address, kind in (("/api/v1/tasks/", "index_kafka"), ("/druid/indexer/v1/sampler", "kafka")):
         answer = clients["owner"].post(address, {**spec, "type": kind}, content_type="application/json")
         assert answer.status_code == 400
         assert "is for supervisors" in answer.content.decode()
 
 
-def test_the_id_leaves_room_for_its_topics(cast: Cast, house: House) -> None:
-    spec = a_spec(house, "d" * 161)
+def test_the_id_leaves_room_for_its_topics(cast: Cast, broker: Broker) -> None:
+    spec = a_spec(broker, "d" * 161)
     with pytest.raises(InvalidInput, match="160 characters"):
         services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")

@@ -10,19 +10,19 @@ from confluent_kafka import Producer
 from ingestion.sources.reader import Reader
 from ingestion.sources.stored_offsets import Start
 from ingestion.specs.io_config import Isolation
-from tests.support.house import House
+from tests.support.broker import Broker
 from tests.support.waiting import wait_for
 
 
 @pytest.fixture
-def topic(house: House) -> str:
-    return house.topic(partitions=2)
+def topic(broker: Broker) -> str:
+    return broker.topic(partitions=2)
 
 
 @pytest.fixture(params=["read_committed", "read_uncommitted"])
-def reader(house: House, topic: str, request: pytest.FixtureRequest) -> Iterator[Reader]:
+def reader(broker: Broker, topic: str, request: pytest.FixtureRequest) -> Iterator[Reader]:
     isolation: Isolation = request.param
-    made = Reader(topic, {"bootstrap.servers": house.bootstrap}, isolation, "waiting", "waiting", 0.1)
+    made = Reader(topic, {"bootstrap.servers": broker.bootstrap}, isolation, "waiting", "waiting", 0.1)
     made.consumer.incremental_assign(made.add({p: Start(0, 0, None) for p in (0, 1)}))
     yield made
     made.close()
@@ -43,20 +43,20 @@ def read(reader: Reader, count: int) -> None:
 
 
 def test_nothing_is_known_before_the_first_fetch_and_nothing_waits_once_all_is_read(
-    house: House, topic: str, reader: Reader
+    broker: Broker, topic: str, reader: Reader
 ) -> None:
     assert reader.waiting is None
     read(reader, 0)
-    house.produce(topic, [b"x"] * 50, partition=0)
+    broker.produce(topic, [b"x"] * 50, partition=0)
     read(reader, 50)
-    house.produce(topic, [b"x"] * 5, partition=1)
+    broker.produce(topic, [b"x"] * 5, partition=1)
     read(reader, 5)
 
 
-def test_what_is_not_committed_does_not_wait_for_who_reads_what_is(house: House, topic: str, reader: Reader) -> None:
+def test_what_is_not_committed_does_not_wait_for_who_reads_what_is(broker: Broker, topic: str, reader: Reader) -> None:
     committed = reader._config["isolation.level"] == "read_committed"
-    house.produce(topic, [b"x"] * 10, partition=0)
-    producer = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": f"tx-{topic}", "linger.ms": 0})
+    broker.produce(topic, [b"x"] * 10, partition=0)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"tx-{topic}", "linger.ms": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
     for _ in range(7):

@@ -23,7 +23,7 @@ START = "/login/by/oidc/"
 
 
 @dataclass(frozen=True)
-class House:
+class ProviderProcess:
     """Where it is."""
 
     url: str
@@ -44,7 +44,7 @@ class House:
 
 
 @contextmanager
-def provider_process() -> Iterator[House]:
+def provider_process() -> Iterator[ProviderProcess]:
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]
@@ -52,7 +52,7 @@ def provider_process() -> Iterator[House]:
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         _await(f"http://127.0.0.1:{port}/.well-known/openid-configuration", process)
-        yield House(f"http://127.0.0.1:{port}")
+        yield ProviderProcess(f"http://127.0.0.1:{port}")
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(DEADLINE_S)
@@ -80,9 +80,9 @@ def state_of(address: str) -> str:
     return parse_qs(urlsplit(address).query)["state"][0]
 
 
-def log_in_by(house: House, sub: str, client: Client | None = None, after: str = "") -> tuple[Client, Any]:
+def log_in_by(provider: ProviderProcess, sub: str, client: Client | None = None, after: str = "") -> tuple[Client, Any]:
     """The whole way: to the provider, the login there, and back. The browser, and our last answer."""
     client = client or Client(raise_request_exception=False)
     start = client.get(START, {"next": after})
     assert start.status_code == 302, start.content
-    return client, client.get(local(house.agrees(start.headers["Location"], sub)))
+    return client, client.get(local(provider.agrees(start.headers["Location"], sub)))

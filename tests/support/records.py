@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import Producer
 
+from tests.support.broker import Broker
 from tests.support.house import House
 from tests.support.waiting import PATIENCE, wait_for
 
@@ -48,8 +49,8 @@ def published(house: House, datasource: str, at_least: int, seconds: float = 120
 class Stream:
     """Produces numbered records in the background, so that a fault meets records under way."""
 
-    def __init__(self, house: House, topic: str, records: int, per_second: int = 10_000) -> None:
-        self._house, self._topic, self._records, self._rate = house, topic, records, per_second
+    def __init__(self, broker: Broker, topic: str, records: int, per_second: int = 10_000) -> None:
+        self._broker, self._topic, self._records, self._rate = broker, topic, records, per_second
         self._pace = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -57,7 +58,7 @@ class Stream:
     def _run(self) -> None:
         step = self._rate // 10
         for first in range(0, self._records, step):
-            self._house.produce(self._topic, numbered(first, min(self._records, first + step)))
+            self._broker.produce(self._topic, numbered(first, min(self._records, first + step)))
             self._pace.wait(0.1)
 
     def finish(self) -> None:
@@ -72,9 +73,9 @@ class Endless:
     Each once, also while the broker is killed: a producer that is not idempotent sends again what had no answer.
     """
 
-    def __init__(self, house: House, topic: str, first: int = 0) -> None:
-        self._house, self._topic = house, topic
-        config = {"bootstrap.servers": house.bootstrap, "log_level": 0, "linger.ms": 5, "enable.idempotence": True}
+    def __init__(self, broker: Broker, topic: str, first: int = 0) -> None:
+        self._broker, self._topic = broker, topic
+        config = {"bootstrap.servers": broker.bootstrap, "log_level": 0, "linger.ms": 5, "enable.idempotence": True}
         self._producer = Producer(config)
         self._records = first
         self._enough = threading.Event()
@@ -84,7 +85,7 @@ class Endless:
 
     def _run(self) -> None:
         while not self._enough.wait(0.1):
-            self._house.produce(self._topic, numbered(self._records, self._records + 100), by=self._producer)
+            self._broker.produce(self._topic, numbered(self._records, self._records + 100), by=self._producer)
             self._records += 100
         self._whole = True
 

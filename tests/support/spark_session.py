@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import headgate
 from controlplane.embedded.home import PROJECT
 from headgate.sharegroup.failpoints import VARIABLE
-from tests.support.house import House
+from tests.support.broker import Broker
 from tests.support.waiting import wait_for
 
 
@@ -67,13 +67,13 @@ def _end_jvm() -> None:
 class Desk:
     """Queries of one session; each of them has a folder for its checkpoint and its rows."""
 
-    def __init__(self, house: House, spark: SparkSession, folder: Path) -> None:
-        self.house, self.spark, self.folder = house, spark, folder
+    def __init__(self, broker: Broker, spark: SparkSession, folder: Path) -> None:
+        self.broker, self.spark, self.folder = broker, spark, folder
 
     def options(self, topic: str, name: str, **more: Any) -> dict[str, str]:
         """Of a reader whose group is the topic's, unless it is named."""
         usual = {
-            "kafka.bootstrap.servers": self.house.bootstrap,
+            "kafka.bootstrap.servers": self.broker.bootstrap,
             "subscribe": topic,
             "shareGroupId": f"group-{topic}",
             "groupAutoOffsetReset": "earliest",
@@ -90,14 +90,15 @@ class Desk:
         return reader.load()
 
     def start(self, topic: str, name: str, available_now: bool = False, **more: Any) -> StreamingQuery:
-        """From the group into Parquet. It has begun: of several at once, Spark gives each ten seconds."""
+        """From the group into Parquet. It has begun: of several at once, Spark gives each ten seconds.
+
+        On a busy machine they may not be enough for its Python process; then it is started again.
+        """
         writer = self.stream(topic, name, **more).writeStream.format("parquet")
         writer = writer.option("path", str(self.folder / name / "rows"))
         writer = writer.option("checkpointLocation", self.checkpoint(name))
-        query = writer.trigger(availableNow=True).start() if available_now else writer.start()
-        begun = "its source has been started"
-        wait_for(begun, lambda: query.exception() or "Initializing" not in query.status["message"], 60)
-        return query
+        writer = writer.trigger(availableNow=True) if available_now else writer
+        return wait_for("its source is started in time", lambda: _begun(writer.start()), 60)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Those that a query has committed, by the log of its sink: files that no commit names don't count."""
@@ -149,7 +150,7 @@ class Desk:
             for name, value in settings.items()
         ]
         resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
-        for future in self.house.admin.incremental_alter_configs([resource]).values():
+        for future in self.broker.admin.incremental_alter_configs([resource]).values():
             future.result(30)
 
     @contextmanager
@@ -168,6 +169,12 @@ class Desk:
             yield marks
         finally:
             file.write_text("{}")
+
+
+def _begun(query: StreamingQuery) -> StreamingQuery | None:
+    """The query once its source is up, or has failed; None when Spark has not waited for it."""
+    wait_for("its source is started", lambda: query.exception() or "Initializing" not in query.status["message"], 60)
+    return None if "Python worker failed to connect back" in str(query.exception()) else query
 
 
 def committed_rows(folder: Path) -> list[dict[str, Any]]:
