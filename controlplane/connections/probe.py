@@ -6,12 +6,13 @@ client is asked only then. Blocks for ``TEST_S`` at most.
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
@@ -28,6 +29,9 @@ from ingestion.specs.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_tokens,
 
 TEST_S = 10.0
 MOST_SERVERS = 4  # of those that are named or advertised
+_OF_A_BROKER = re.compile(
+    r"(?:\w+://)?(?P<host>\S+):(?P<port>\d+)/(?P<id>\d+): "
+)  # librdkafka's, of one it was told of
 T = TypeVar("T")
 
 
@@ -221,7 +225,10 @@ def _client(config: Mapping[str, str], errors: list[Any]) -> AdminClient:
 
 
 def _metadata(admin: AdminClient, errors: list[Any], config: Mapping[str, str], clock: Clock) -> Any:
-    """The cluster's. Asked for in short turns: why it does not come is known before the time is over."""
+    """The cluster's. Asked for in short turns: why it does not come is known before the time is over.
+
+    A client that has learned an advertised address asks there and nowhere else; a new one asks the bootstrap server.
+    """
     until = Clock(clock.at_most(6.0))
     while True:
         try:
@@ -231,10 +238,27 @@ def _metadata(admin: AdminClient, errors: list[Any], config: Mapping[str, str], 
             failed = _client_failure(errors, config)
             if failed is not None:
                 raise failed from None
+            for learned in _learned(errors):
+                _advertised(learned, clock)
             if until.is_over:
                 reason = str(error.args[0].str())
                 raise Failed("other", f"Kafka does not answer: {reason}.", "See the broker's log.") from None
             time.sleep(0.05)
+            admin = _client(config, errors)
+
+
+class _Learned(NamedTuple):
+    """A broker at the address that it advertises."""
+
+    id: int
+    host: str
+    port: int
+
+
+def _learned(errors: list[Any]) -> list[_Learned]:
+    """Brokers that the client was told of, and could not use: its errors begin with ``host:port/id:``."""
+    found = filter(None, (_OF_A_BROKER.match(str(error.str())) for error in errors))
+    return [_Learned(int(match["id"]), match["host"], int(match["port"])) for match in found]
 
 
 def _client_failure(errors: list[Any], config: Mapping[str, str]) -> Failed | None:
