@@ -16,6 +16,7 @@ import psutil
 import pytest
 from django.test import Client
 
+from controlplane.common.ready_process import ReadyProcess
 from controlplane.datasources import sampling
 from controlplane.datasources.models import Datasource
 from tests.support.broker import Broker
@@ -328,8 +329,10 @@ def test_the_process_that_waits_stays_and_is_started_again_when_it_is_gone(owner
     assert sampling.ready_sampler.pid not in (None, waiting)
 
 
-def test_without_one_that_waits_each_sample_has_a_process_of_its_own(owner: Client, settings: Any) -> None:
-    sampling.ready_sampler.stop()
+def test_without_one_that_waits_each_sample_has_a_process_of_its_own(
+    owner: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "ready_sampler", ReadyProcess(sampling.READY_MODULE, {}))  # not yet started
     settings.SAMPLER_READY = False
     sampling.be_ready()
     assert sample(owner, pasted('{"a": 1}'))["outcomes"] == {"stored": 1}

@@ -13,11 +13,18 @@ from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks import checking
 from controlplane.tasks.models import Task
+from tests.support.asked_here import check_specs_here
 from tests.support.django_cast import SEED, Cast
 
 TASKS = "/api/v1/tasks/"
 SUPERVISORS = "/api/v1/supervisors/"
 EXPRESSION = "/dataSchema/transformSpec/transforms/0/expression"
+
+
+@pytest.fixture
+def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what is shown of the specs; the process that checks them is shown by the tests without it."""
+    check_specs_here(monkeypatch)
 
 
 @pytest.fixture
@@ -36,6 +43,7 @@ def with_transform(expression: str) -> dict[str, Any]:
     return spec
 
 
+@pytest.mark.usefixtures("checked_here")
 @pytest.mark.parametrize(
     "path", [TASKS, SUPERVISORS, "/druid/indexer/v1/task", "/druid/indexer/v1/supervisor"], ids=lambda p: p[1:]
 )
@@ -48,6 +56,7 @@ def test_an_expression_that_is_no_good_is_refused_and_nothing_is_stored(owner: C
     assert not Datasource.objects.filter(name="my_datasource").exists()
 
 
+@pytest.mark.usefixtures("checked_here")
 @pytest.mark.parametrize(
     "path", [TASKS, SUPERVISORS, "/druid/indexer/v1/task", "/druid/indexer/v1/supervisor"], ids=lambda p: p[1:]
 )
@@ -71,11 +80,13 @@ def test_one_that_is_good_is_taken(owner: Client) -> None:
     assert post(owner, TASKS, with_transform("upper(a)")).status_code == 201
 
 
+@pytest.mark.usefixtures("checked_here")
 def test_validation_checks_it_too(owner: Client) -> None:
     answer = post(owner, "/api/v1/validate/", {"kind": "supervisor", "spec": with_transform("(")})
     assert [e["pointer"] for e in answer.json()["errors"]] == ["/spec" + EXPRESSION]
 
 
+@pytest.mark.usefixtures("checked_here")
 def test_a_schema_file_is_checked_only_where_the_folder_is(
     owner: Client, cast: Cast, settings: LazySettings, tmp_path: Any
 ) -> None:
@@ -104,6 +115,7 @@ def test_only_so_many_are_checked_at_a_time(owner: Client, monkeypatch: pytest.M
         assert post(owner, TASKS, with_transform("upper(a)")).status_code == 503
 
 
+@pytest.mark.usefixtures("checked_here")
 def test_one_users_checks_leave_a_place_to_others(
     clients: dict[str, Client], cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

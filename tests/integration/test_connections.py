@@ -21,6 +21,7 @@ from controlplane.tasks.models import Task
 from controlplane.teams.models import AuditEntry
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.protocol import Assignment
+from tests.support.asked_here import check_specs_here
 from tests.support.django_cast import Cast, spec_for
 
 CONNECTIONS, TASKS, SUPERVISORS = "/api/v1/connections/", "/api/v1/tasks/", "/api/v1/supervisors/"
@@ -36,6 +37,11 @@ REGISTRY = {
     "config": {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": f"fred:{CANARY}"},
     "headers": {"X-Key": CANARY},
 }
+
+
+@pytest.fixture(autouse=True)
+def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_specs_here(monkeypatch)
 
 
 @pytest.fixture

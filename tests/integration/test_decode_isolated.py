@@ -15,6 +15,8 @@ import pytest
 from ingestion.decode import IsolatedDecoder, JsonDecoder, MessageWindow, UnusableSchema, row_indexes
 from ingestion.specs import DataSchema
 from tests.support.processes import command_lines
+from tests.support.warm_decoder import CHILD as WARM
+from tests.support.warm_decoder import warm_decoders
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 SCHEMA = DataSchema.model_validate(
@@ -28,9 +30,24 @@ SCHEMA = DataSchema.model_validate(
 KILLER = b'{"t":0,"a":"KILL"}'
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def decoder() -> Iterator[IsolatedDecoder]:
+    """Its child is the decoder's own, and serves all tests until one ends it."""
     with IsolatedDecoder(SCHEMA, crash_marker=b"KILL") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For decoders whose children die one after the other."""
+    with warm_decoders(str(tmp_path_factory.mktemp("warm"))):
+        yield
+
+
+@pytest.fixture
+def often(warm: None) -> Iterator[IsolatedDecoder]:
+    """Its children are forks, which start at once."""
+    with IsolatedDecoder(SCHEMA, crash_marker=b"KILL", child_module=WARM) as made:
         yield made
 
 
@@ -53,13 +70,19 @@ def test_it_decodes_as_the_decoder_in_the_process_does(decoder: IsolatedDecoder)
     assert expected.outside_window == [7]
 
 
-def test_records_that_kill_stand_alone(decoder: IsolatedDecoder) -> None:
+def test_large_batches_pass_the_pipe(decoder: IsolatedDecoder) -> None:
+    text = "x" * 3_000_000
+    decoded = decoder.decode([payload(a=text)] * 2, MessageWindow())
+    assert [len(a) for a in decoded.rows.column("a").to_pylist()] == [len(text)] * 2
+
+
+def test_records_that_kill_stand_alone(often: IsolatedDecoder) -> None:
     payloads: list[bytes | None] = [payload(a=i) for i in range(50)]
     payloads[7] = payloads[31] = KILLER
     payloads[8] = b"?"
     payloads[49] = b"no JSON and yet KILL"
     payloads[0] = payload(drop=1)
-    decoded = decoder.decode(payloads, MessageWindow())
+    decoded = often.decode(payloads, MessageWindow())
     assert decoded.crashed == dict.fromkeys([7, 31, 49], "the decoder died: exit code 70")
     assert list(decoded.unparseable) == [8]
     assert decoded.filtered == [0]
@@ -67,13 +90,13 @@ def test_records_that_kill_stand_alone(decoder: IsolatedDecoder) -> None:
     assert decoded.rows.column("a").to_pylist() == row_indexes(decoded.rows).tolist()
 
 
-def test_one_record_alone_and_only_killers(decoder: IsolatedDecoder) -> None:
-    alone = decoder.decode([KILLER], MessageWindow())
+def test_one_record_alone_and_only_killers(often: IsolatedDecoder) -> None:
+    alone = often.decode([KILLER], MessageWindow())
     assert list(alone.crashed) == [0]
-    both = decoder.decode([KILLER, KILLER], MessageWindow())
+    both = often.decode([KILLER, KILLER], MessageWindow())
     assert list(both.crashed) == [0, 1]
     assert len(both.rows) == 0
-    assert decoder.decode([], MessageWindow()).rows.column_names == ["__row", "__time"]
+    assert often.decode([], MessageWindow()).rows.column_names == ["__row", "__time"]
 
 
 def test_the_child_is_used_again_and_replaced_when_it_was_killed(decoder: IsolatedDecoder) -> None:
@@ -96,29 +119,25 @@ def test_no_child_is_left_when_it_is_closed(decoder: IsolatedDecoder) -> None:
     assert children() == []
 
 
-def test_a_child_that_hangs_is_ended() -> None:
+def test_a_child_that_hangs_is_ended(decoder: IsolatedDecoder) -> None:
     """A stopped child stands for a record that keeps the decoder busy for ever; it is stopped only once."""
-    with IsolatedDecoder(SCHEMA, timeout_s=1.0) as decoder:
-        decoder.decode([payload(a=1)], MessageWindow())
+    decoder.close()  # no child but this test's
+    with IsolatedDecoder(SCHEMA, timeout_s=1.0) as impatient:
+        impatient.decode([payload(a=1)], MessageWindow())
         (child,) = children()
         os.kill(child.pid, signal.SIGSTOP)
-        alone = decoder.decode([payload(a=1)], MessageWindow())
+        alone = impatient.decode([payload(a=1)], MessageWindow())
         assert alone.crashed == {0: "the decoder did not finish within 1 s"}
         assert not child.is_running()
         (child,) = children()
         os.kill(child.pid, signal.SIGSTOP)
-        batch = decoder.decode([payload(a=1), payload(a=2)], MessageWindow())
+        batch = impatient.decode([payload(a=1), payload(a=2)], MessageWindow())
         assert batch.crashed == {}
         assert batch.rows.column("a").to_pylist() == [1, 2]
 
 
-def test_large_batches_pass_the_pipe(decoder: IsolatedDecoder) -> None:
-    text = "x" * 3_000_000
-    decoded = decoder.decode([payload(a=text)] * 2, MessageWindow())
-    assert [len(a) for a in decoded.rows.column("a").to_pylist()] == [len(text)] * 2
-
-
+@pytest.mark.usefixtures("warm")
 def test_an_unusable_schema_is_told() -> None:
     schema = DataSchema.model_validate({"dataSource": "d", "timestampSpec": {"column": "t", "format": "%Q"}})
-    with IsolatedDecoder(schema) as decoder, pytest.raises(UnusableSchema, match="%Q"):
+    with IsolatedDecoder(schema, child_module=WARM) as decoder, pytest.raises(UnusableSchema, match="%Q"):
         decoder.decode([b"{}"], MessageWindow())

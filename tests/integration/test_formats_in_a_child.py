@@ -14,29 +14,46 @@ from ingestion.decode.formats import Access
 from ingestion.task.decoding import CHILD
 from tests.support.formats import HERE, ends, format_of, schema_of
 from tests.support.registry import SchemaRegistry, framed, running
+from tests.support.warm_decoder import CHILD as WARM
+from tests.support.warm_decoder import warm_decoders
 from tests.unit.test_formats_any_bytes import FORMATS, SEEDS
 from tests.unit.test_formats_avro import written
 from tests.unit.test_formats_kafka import DOCUMENTED, envelope
 from tests.unit.test_formats_registry import STRINGS, avro_by
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
-def test_it_decodes_as_this_process_does(name: str) -> None:
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with warm_decoders(str(tmp_path_factory.mktemp("warm"))):
+        yield
+
+
+@pytest.mark.usefixtures("warm")
+def test_each_decodes_as_this_process_does() -> None:
+    """A process for each format, forked by one that has loaded what they need."""
     count = len(SEEDS)
     envelope = Envelope("topic", [b"1,2"] * count, [1] * count, [[("h", b"\0h")]] * count)
-    spec = format_of(FORMATS[name])
-    here = JsonDecoder(schema_of(), input_format=spec)
-    expected = here.decode(SEEDS, envelope=envelope)
-    here.close()
-    with IsolatedDecoder(schema_of(), input_format=spec, child_module=CHILD) as child:
-        assert child.decode(SEEDS, envelope=envelope) == expected
+    different = []
+    for name, form in FORMATS.items():
+        spec = format_of(form)
+        here = JsonDecoder(schema_of(), input_format=spec)
+        expected = here.decode(SEEDS, envelope=envelope)
+        here.close()
+        with IsolatedDecoder(schema_of(), input_format=spec, child_module=WARM) as child:
+            found = child.decode(SEEDS, envelope=envelope)
+        if found != expected:
+            different.append((name, found, expected))
+    assert not different
 
 
+@pytest.mark.usefixtures("warm")
 def test_kafkas_own_fields_of_records_that_kill() -> None:
     payloads: list[bytes | None] = [b'{"a":1}', b"KILL", None, b"?", b'{"a":2}']
     numbered: list[Any] = [(f"k{i}".encode(), i, [("h", f"{i}".encode())]) for i in range(5)]
     records = envelope(*numbered)
-    with IsolatedDecoder(schema_of(), crash_marker=b"KILL", input_format=format_of(DOCUMENTED)) as decoder:
+    with IsolatedDecoder(
+        schema_of(), crash_marker=b"KILL", input_format=format_of(DOCUMENTED), child_module=WARM
+    ) as decoder:
         found = decoder.decode(payloads, envelope=records)
     assert ends(found) == [0, 1, 2, 3, 4]
     assert (list(found.crashed), list(found.tombstones), list(found.unparseable)) == ([1], [2], [3])
@@ -52,17 +69,22 @@ def registry() -> Iterator[SchemaRegistry]:
         yield made
 
 
+@pytest.mark.usefixtures("warm")
 def test_with_a_registry(registry: SchemaRegistry) -> None:
     good = framed(1, written(STRINGS, {"v": "x"}))
     spec = format_of(avro_by(registry))
     access = Access(address_policy=HERE)
-    with IsolatedDecoder(schema_of(), 2**28, b"KILL", input_format=spec, child_module=CHILD, access=access) as decoder:
+    with IsolatedDecoder(schema_of(), 2**28, input_format=spec, child_module=CHILD, access=access) as decoder:
         registry.stop()
         started = time.monotonic()
         with pytest.raises(RegistryUnreachable, match="does not answer"):
             decoder.decode([good, b"bad"])
         registry.start()
-        found = decoder.decode([good, framed(1, b"\x08KILL"), b"bad"])
+        found = decoder.decode([good, b"bad"])
         assert time.monotonic() - started < 60
+    assert found.rows.column("v").to_pylist() == ["x"]
+    assert (list(found.crashed), list(found.unparseable)) == ([], [1])
+    with IsolatedDecoder(schema_of(), 2**28, b"KILL", input_format=spec, child_module=WARM, access=access) as decoder:
+        found = decoder.decode([good, framed(1, b"\x08KILL"), b"bad"])
     assert found.rows.column("v").to_pylist() == ["x"]
     assert (list(found.crashed), list(found.unparseable)) == ([1], [2])

@@ -20,6 +20,7 @@ from controlplane.loading.services import KEPT_FOR, MOST_DRAFTS, drop_old_drafts
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
+from tests.support.asked_here import check_specs_here
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
@@ -39,6 +40,11 @@ PAYLOADS = [*(json.dumps(order).encode() for order in ORDERS), b'{"id": "no time
 @pytest.fixture
 def owner(clients: dict[str, Client]) -> Client:
     return clients["owner"]
+
+
+@pytest.fixture(autouse=True)
+def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_specs_here(monkeypatch)
 
 
 def document(**io_config: Any) -> dict[str, Any]:

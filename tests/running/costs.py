@@ -19,6 +19,7 @@ from tests.running.dealing import DURATIONS, file_of, measured
 from tests.running.lanes import LANE, LANES
 
 COLLECTION = "(collection)"
+MOST_FILES = 10
 Costs = dict[str, dict[str, list[float]]]  # lane → file → items, seconds, processor seconds
 
 
@@ -108,8 +109,18 @@ class Ledger:
                 items, wall, used = (sum(cost[n] for cost in files.values()) for n in range(3))
                 terminalreporter.write_line(f"{lane:14}{items:8.0f}{wall:10.1f}{used:14.1f}")
         terminalreporter.write_line(self._in_all())
+        terminalreporter.write_line("The files with the most processor time:")
+        for used, file in self._costliest():
+            terminalreporter.write_line(f"{used:10.1f} s  {file}")
         if config.getoption("--record-durations"):
             self._record(config)
+
+    def _costliest(self) -> list[tuple[float, str]]:
+        used: dict[str, float] = defaultdict(float)
+        for files in self._sum.values():
+            for file, cost in files.items():
+                used[file] += cost[2] if file else 0.0
+        return sorted(((cost, file) for file, cost in used.items()), reverse=True)[:MOST_FILES]
 
     def _in_all(self) -> str:
         wall, ours = time.monotonic() - self._began, processor.used_by(os.getpid()) - self._ours

@@ -70,7 +70,8 @@ def as_jks(pkcs12_store: bytes, opened_by: str, password: str, key_password: str
         words = ["-deststoretype", "JKS", "-srcstorepass:env", "A", "-deststorepass:env", "B"]
         words += ["-srcalias", "me", "-destkeypass:env", "C"] if key_password else []
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "A": opened_by, "B": password, "C": key_password}
-        command = ["keytool", "-importkeystore", "-noprompt", *stores, *words]
+        quick = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]  # it runs for a moment
+        command = ["keytool", *quick, "-importkeystore", "-noprompt", *stores, *words]
         subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)
         return target.read_bytes()
 

@@ -104,7 +104,7 @@ def test_whole_numbers_of_dimensions_and_of_metrics(among: list[str]) -> None:
 
 
 def whole_numbers(value: str, among: list[str]) -> list[tuple[Any, bool]]:
-    """As a dimension and as a metric: what becomes of it, and whether that is told."""
+    """The value that a number has as a dimension and as a metric, and whether the loss of it is reported."""
     longs = {"dimensionsSpec": {"dimensions": [{"name": "v", "type": "long"}]}}
     sums = {
         "dimensionsSpec": {"dimensions": ["x"]},
