@@ -136,4 +136,5 @@ class Ledger:
         for lane in LANES:
             for file, cost in self._sum.get(lane, {}).items():
                 known.setdefault(file, {})[lane] = round(cost[1], 1)
-        (config.rootpath / DURATIONS).write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+        lines = (f"{json.dumps(file)}: {json.dumps(lanes, sort_keys=True)}" for file, lanes in sorted(known.items()))
+        (config.rootpath / DURATIONS).write_text("{\n" + ",\n".join(lines) + "\n}\n")
