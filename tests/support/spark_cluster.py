@@ -179,7 +179,7 @@ class SparkCluster:
 
     def executors(self) -> list[psutil.Process]:
         """Of all that runs there."""
-        return [p for host in self._workers for p in self._on(host) if _EXECUTOR in " ".join(p.cmdline())]
+        return [p for host in self._workers for p in self._on(host) if _EXECUTOR in _command(p)]
 
     def logs(self) -> str:
         """The end of what the daemons and the executors have written."""
@@ -191,6 +191,14 @@ class SparkCluster:
     def stop(self) -> None:
         for child in (*self._workers.values(), self.master):
             child.stop()
+
+
+def _command(process: psutil.Process) -> str:
+    """Empty of one that has ended meanwhile."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 @contextmanager
