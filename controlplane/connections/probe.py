@@ -6,6 +6,7 @@ client is asked only then. Blocks for ``TEST_S`` at most.
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 import ssl
@@ -29,9 +30,8 @@ from ingestion.specs.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_tokens,
 
 TEST_S = 10.0
 MOST_SERVERS = 4  # of those that are named or advertised
-_OF_A_BROKER = re.compile(
-    r"(?:\w+://)?(?P<host>\S+):(?P<port>\d+)/(?P<id>\d+): "
-)  # librdkafka's, of one it was told of
+# In librdkafka's log, of a broker that it was told of: its errors leave out those that say nothing.
+_OF_A_BROKER = re.compile(r"(?:\w+://)?(?P<host>\S+):(?P<port>\d+)/(?P<id>\d+): ")
 T = TypeVar("T")
 
 
@@ -200,9 +200,9 @@ def _login_offered(place: str, config: Mapping[str, str], shaken: wire.Handshake
 
 
 def _as_client(steps: Steps, properties: Mapping[str, Value], config: Mapping[str, str], topic: str) -> str:
-    errors: list[Any] = []
-    admin = steps.take("Client", lambda: _client(config, errors))
-    cluster = steps.take("Login and metadata", lambda: _metadata(admin, errors, config, steps.clock), _told_of_cluster)
+    said = _Said()
+    admin = steps.take("Client", lambda: _client(config, said))
+    cluster = steps.take("Login and metadata", lambda: _metadata(admin, said, config, steps.clock), _told_of_cluster)
     for broker in list(cluster.brokers.values())[:MOST_SERVERS]:
         name = f"Broker {broker.id} at {broker.host}:{broker.port}"
         steps.take(name, lambda b=broker: _advertised(b, steps.clock))  # type: ignore[misc]
@@ -214,20 +214,35 @@ def _as_client(steps: Steps, properties: Mapping[str, Value], config: Mapping[st
     return ""
 
 
-def _client(config: Mapping[str, str], errors: list[Any]) -> AdminClient:
+class _Said(logging.Handler):
+    """What a client says: its errors, and the lines of its log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors: list[Any] = []
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def _client(config: Mapping[str, str], said: _Said) -> AdminClient:
+    log = logging.Logger("librdkafka")  # of this client alone
+    log.addHandler(said)
+    soon = {"socket.connection.setup.timeout.ms": int(reaching.TCP_S * 1000)}
     try:
         checked = admitted(config, settings.ADDRESS_POLICY)
-        return AdminClient({**checked, "error_cb": errors.append, "log_level": 0})
+        return AdminClient({**checked, **soon, "error_cb": said.errors.append}, logger=log)
     except (AddressProblem, ValueError) as problem:
         raise Failed("address", f"{problem}.", "Use other addresses.") from None
     except KafkaException as error:
         raise Failed("properties", f"{error.args[0].str()}.", "Mend the properties.") from None
 
 
-def _metadata(admin: AdminClient, errors: list[Any], config: Mapping[str, str], clock: Clock) -> Any:
+def _metadata(admin: AdminClient, said: _Said, config: Mapping[str, str], clock: Clock) -> Any:
     """The cluster's. Asked for in short turns: why it does not come is known before the time is over.
 
-    A client that has learned an advertised address asks there and nowhere else; a new one asks the bootstrap server.
+    A client that has learned an advertised address asks there and nowhere else: its log says where it can't go on.
     """
     until = Clock(clock.at_most(6.0))
     while True:
@@ -235,16 +250,15 @@ def _metadata(admin: AdminClient, errors: list[Any], config: Mapping[str, str], 
             return admin.list_topics(timeout=min(1.0, until.left))
         except KafkaException as error:
             admin.poll(0)
-            failed = _client_failure(errors, config)
+            failed = _client_failure(said.errors, config)
             if failed is not None:
                 raise failed from None
-            for learned in _learned(errors):
+            for learned in _learned(said.lines):
                 _advertised(learned, clock)
             if until.is_over:
                 reason = str(error.args[0].str())
                 raise Failed("other", f"Kafka does not answer: {reason}.", "See the broker's log.") from None
             time.sleep(0.05)
-            admin = _client(config, errors)
 
 
 class _Learned(NamedTuple):
@@ -255,9 +269,9 @@ class _Learned(NamedTuple):
     port: int
 
 
-def _learned(errors: list[Any]) -> list[_Learned]:
-    """Brokers that the client was told of, and could not use: its errors begin with ``host:port/id:``."""
-    found = filter(None, (_OF_A_BROKER.match(str(error.str())) for error in errors))
+def _learned(lines: list[str]) -> list[_Learned]:
+    """Brokers that the client was told of, and could not use: its log names them ``host:port/id: …``."""
+    found = filter(None, map(_OF_A_BROKER.search, lines))
     return [_Learned(int(match["id"]), match["host"], int(match["port"])) for match in found]
 
 

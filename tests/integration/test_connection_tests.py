@@ -18,7 +18,7 @@ from controlplane.connections.registry_probe import try_registry
 from controlplane.connections.verdict import Verdict
 from ingestion.specs.addresses import AddressPolicy
 from tests.support.certificates import Identity, authority
-from tests.support.secured_kafka import PASSWORD, PLAIN, SCRAM, Secured, login, mutual, read, secured
+from tests.support.secured_kafka import DEAF, PASSWORD, PLAIN, SCRAM, Secured, full_port, login, mutual, read, secured
 
 __all__ = ["secured"]  # a fixture
 
@@ -41,18 +41,8 @@ def silent() -> Iterator[int]:
 
 @pytest.fixture
 def full() -> Iterator[int]:
-    """A port that takes no further connection and refuses none: its queue is full."""
-    with closing(socket.socket()) as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen(0)
-        port = server.getsockname()[1]
-        held = [socket.socket() for _ in range(4)]
-        for line in held:
-            line.setblocking(False)
-            line.connect_ex(("127.0.0.1", port))
+    with full_port() as port:
         yield port
-        for line in held:
-            line.close()
 
 
 # What works
@@ -117,6 +107,12 @@ def test_row_3_a_test_follows_no_broker_to_a_denied_address(secured: Secured) ->
     verdict = tried({"bootstrap.servers": secured.addresses["ELSEWHERE"]})
     assert verdict.cause == "address"
     assert "advertised at 169.254.169.254:9092" in verdict.message and "advertised.listeners" in verdict.advice
+
+
+def test_an_advertised_address_that_says_nothing(secured: Secured) -> None:
+    verdict = tried({"bootstrap.servers": secured.addresses[DEAF]})
+    assert verdict.cause == "tcp" and "advertised.listeners" in verdict.advice
+    assert "is advertised at 127.0.0.1:" in verdict.message and "does not answer within 3 s" in verdict.message
 
 
 def test_something_that_says_nothing(silent: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +29,9 @@ from tests.unit.test_specs import changed
 PASSWORD = 'p"4711\\, ;=x'
 ESCAPED = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
 ELSEWHERE = "ELSEWHERE://169.254.169.254:9092"  # what one listener says of itself
+DEAF = "DEAF"  # the listener that is advertised at a port that neither takes connections nor refuses them
 # Where each listens. The broker's certificate is for the first host, not for the second.
-HOSTS = dict.fromkeys(("LOGIN", "LOGINTLS", "TLS", "ELSEWHERE", "TOKEN"), "localhost") | {"UNNAMED": "127.0.0.2"}
+HOSTS = dict.fromkeys(("LOGIN", "LOGINTLS", "TLS", "ELSEWHERE", DEAF, "TOKEN"), "localhost") | {"UNNAMED": "127.0.0.2"}
 MODULES = "org.apache.kafka.common.security"
 BEARER = f"{MODULES}.oauthbearer.OAuthBearerLoginModule"
 PLAIN = f'{MODULES}.plain.PlainLoginModule required username="me" password="{ESCAPED}";'
@@ -45,32 +48,49 @@ class Secured:
     topic: str
 
 
+@contextmanager
+def full_port() -> Iterator[int]:
+    """A port that takes no further connection and refuses none: its queue is full."""
+    with ExitStack() as held:
+        server = held.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        port: int = server.getsockname()[1]
+        for _ in range(4):
+            line = held.enter_context(socket.socket())
+            line.setblocking(False)
+            line.connect_ex(("127.0.0.1", port))
+        yield port
+
+
 @pytest.fixture(scope="module")
 def secured() -> Iterator[Secured]:
     root = authority()
     client = root.signs("the signer", authority=True).signs("me")  # with an authority between
-    with temporary_home() as home:
+    with temporary_home() as home, full_port() as deaf:
         broker = Kafka(home)
         addresses = {name: f"{host}:{home.ports.assign(name)}" for name, host in HOSTS.items()}
-        broker.extra_properties = _properties(broker, addresses, root)
+        broker.extra_properties = _properties(broker, addresses, root, deaf)
         with broker:
             yield Secured(addresses, root, client, _topic_for_a_user(broker.bootstrap))
 
 
-def _properties(broker: Kafka, addresses: dict[str, str], root: Identity) -> dict[str, str]:
+def _properties(broker: Kafka, addresses: dict[str, str], root: Identity, deaf: int) -> dict[str, str]:
     identity, pem, trusted = root.signs("broker"), broker.home.path / "broker.pem", broker.home.path / "root.pem"
     pem.write_text(identity.key_pem() + identity.pem)
     trusted.write_text(root.pem)
     listeners = ",".join([f"PLAINTEXT://{broker.bootstrap}", *(f"{n}://{a}" for n, a in addresses.items())])
+    advertised = listeners.replace(f"ELSEWHERE://{addresses['ELSEWHERE']}", ELSEWHERE)
+    advertised = advertised.replace(f"{DEAF}://{addresses[DEAF]}", f"{DEAF}://127.0.0.1:{deaf}")
     plain = f'{MODULES}.plain.PlainLoginModule required user_me="{ESCAPED}";'.replace("\\", "\\\\")
     scram = f"{MODULES}.scram.ScramLoginModule required;"
     protocols = (
         "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT,LOGINTLS:SASL_SSL,TLS:SSL,ELSEWHERE:PLAINTEXT,"
-        "UNNAMED:SSL,TOKEN:SASL_PLAINTEXT"
+        "DEAF:PLAINTEXT,UNNAMED:SSL,TOKEN:SASL_PLAINTEXT"
     )
     return {
         "listeners": f"{listeners},CONTROLLER://127.0.0.1:{broker.controller_port}",
-        "advertised.listeners": listeners.replace(f"ELSEWHERE://{addresses['ELSEWHERE']}", ELSEWHERE),
+        "advertised.listeners": advertised,
         "listener.security.protocol.map": protocols,
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
         **{f"listener.name.{n}.plain.sasl.jaas.config": plain for n in ("login", "logintls")},
