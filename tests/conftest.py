@@ -21,8 +21,9 @@ django.setup()
 hypothesis.settings.register_profile("house", deadline=None)  # no test asserts how long it takes
 hypothesis.settings.load_profile("house")
 
-from tests.support.django_cast import ROLES, Cast, speaking_as  # noqa: E402 - models need Django set up
-from tests.support.shared_cast import Databases, runs_with_cast  # noqa: E402
+from tests.support.asked_here import check_specs_here  # noqa: E402 - models need Django set up
+from tests.support.django_cast import ROLES, Cast, speaking_as  # noqa: E402 - so do these
+from tests.support.shared_cast import Databases, runs_with_cast  # noqa: E402 - so do these
 
 DATABASES = Databases()
 
@@ -84,6 +85,22 @@ def cast(db: None) -> Cast:
 def clients(cast: Cast) -> dict[str, Client]:
     """A client for each of ``ROLES``, with a token where there is somebody."""
     return {role: speaking_as(cast, role) for role in ROLES}
+
+
+@pytest.fixture
+def owner(clients: dict[str, Client]) -> Client:
+    return clients["owner"]
+
+
+@pytest.fixture
+def viewer(clients: dict[str, Client]) -> Client:
+    return clients["viewer"]
+
+
+@pytest.fixture
+def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Specs are checked in this process; ``test_check_specs`` shows the process that does it else."""
+    check_specs_here(monkeypatch)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Literal
 
 from playwright.sync_api import Page, expect
 
@@ -12,9 +13,9 @@ from tests.support.house import House
 TASK_MS = 240_000
 
 
-def log_in(page: Page, stack: House, theme: str, width: int) -> Page:
+def log_in(page: Page, stack: House, theme: Literal["light", "dark"], width: int) -> Page:
     """By the form, on a screen of that width."""
-    page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": HEIGHT})
     page.goto(stack.url)
     page.get_by_label("Username").fill(stack.username)

@@ -23,11 +23,6 @@ BASE = "/api/v1/datasources/"
 FLIGHTS = f"{BASE}flights/"
 
 
-@pytest.fixture
-def viewer(clients: dict[str, Client]) -> Client:
-    return clients["viewer"]
-
-
 def test_the_list_sums_the_segments_in_use(viewer: Client, cast: Cast) -> None:
     Segment.objects.filter(pk=cast.segments[3].pk).update(used=False)
     sum_intervals(cast.datasource)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from controlplane.segments.models import Interval, Segment
 from tests.support.django_cast import Cast
@@ -41,11 +41,6 @@ READ = [
     ("metadata/segments", "metadata/segments"),
     ("metadata/segments?datasources=flights&includeOvershadowedStatus", "metadata/segments"),
 ]
-
-
-@pytest.fixture
-def owner(clients: dict[str, Client]) -> Client:
-    return clients["owner"]
 
 
 def got(owner: Client, path: str) -> Any:

@@ -11,11 +11,6 @@ from tests.support.django_cast import SEED, Cast, spec_for
 RECORDS = "/api/v1/records"  # also without the slash
 
 
-@pytest.fixture
-def viewer(clients: dict[str, Client]) -> Client:
-    return clients["viewer"]
-
-
 def fates(client: Client, offset: int, partition: int = 0, **more: str) -> list[dict[str, object]]:
     query: dict[str, str | int] = {"topic": "flights-topic", "partition": partition, "offset": offset, **more}
     answer = client.get(RECORDS, query)

@@ -18,8 +18,8 @@ from asgiref.testing import ApplicationCommunicator
 from django.core.asgi import get_asgi_application
 from django.core.management import call_command
 from django.test import Client
-from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
-from jsonschema.validators import SPECIFICATIONS  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import SPECIFICATIONS
 from pytest_django import Settings
 from referencing import Resource
 
@@ -27,11 +27,6 @@ from controlplane.teams.models import ApiToken, User
 from tests.support.django_cast import Cast
 
 PROJECT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def viewer(clients: dict[str, Client]) -> Client:
-    return clients["viewer"]
 
 
 @pytest.mark.urls("tests.support.failing_urls")

@@ -21,11 +21,6 @@ FLIGHTS = f"{SUPERVISORS}flights/"
 DRUID = "/druid/indexer/v1/supervisor"
 
 
-@pytest.fixture
-def owner(clients: dict[str, Client]) -> Client:
-    return clients["owner"]
-
-
 def kafka_spec(name: str) -> dict[str, Any]:
     spec = {**spec_for(name), "type": "kafka"}
     del spec["ioConfig"]["groupId"]

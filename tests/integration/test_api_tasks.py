@@ -24,16 +24,6 @@ TASKS = "/api/v1/tasks/"
 DRUID = "/druid/indexer/v1"
 
 
-@pytest.fixture
-def owner(clients: dict[str, Client]) -> Client:
-    return clients["owner"]
-
-
-@pytest.fixture
-def viewer(clients: dict[str, Client]) -> Client:
-    return clients["viewer"]
-
-
 def post(client: Client, path: str, document: object = None, **headers: str) -> Any:
     return client.post(path, document, content_type="application/json", headers=headers)
 

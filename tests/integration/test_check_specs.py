@@ -13,23 +13,11 @@ from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks import checking
 from controlplane.tasks.models import Task
-from tests.support.asked_here import check_specs_here
 from tests.support.django_cast import SEED, Cast
 
 TASKS = "/api/v1/tasks/"
 SUPERVISORS = "/api/v1/supervisors/"
 EXPRESSION = "/dataSchema/transformSpec/transforms/0/expression"
-
-
-@pytest.fixture
-def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For what is shown of the specs; the process that checks them is shown by the tests without it."""
-    check_specs_here(monkeypatch)
-
-
-@pytest.fixture
-def owner(clients: dict[str, Client]) -> Client:
-    return clients["owner"]
 
 
 def post(client: Client, path: str, document: object) -> Any:

@@ -13,24 +13,15 @@ from controlplane.connections.models import Connection
 from controlplane.supervisors import importing
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import AuditEntry
-from tests.support.asked_here import check_specs_here
 from tests.support.django_cast import Cast
 from tests.support.druid_specs import GOLDEN, LISTED
+
+pytestmark = pytest.mark.usefixtures("checked_here")
 
 IMPORT = "/api/v1/druid/import/"
 OF_DRUID: list[dict[str, Any]] = json.loads(LISTED.read_text(encoding="utf-8"))["supervisors"]
 SHOWN: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))["specs"]
 IDS = [entry["id"] for entry in OF_DRUID]
-
-
-@pytest.fixture(autouse=True)
-def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_specs_here(monkeypatch)
-
-
-@pytest.fixture
-def owner(clients: dict[str, Client]) -> Client:
-    return clients["owner"]
 
 
 def imported(client: Client, listed: Any, query: str = "") -> Any:

@@ -23,11 +23,6 @@ READS = [path for path, told in ANSWERS.items() if not path.startswith("POST ") 
 
 
 @pytest.fixture
-def viewer(clients: dict[str, Client]) -> Client:
-    return clients["viewer"]
-
-
-@pytest.fixture
 def tasks(cast: Cast) -> dict[str, str]:
     """By Druid's word for its state, a task's id."""
     made = {"running": cast.task.pk}

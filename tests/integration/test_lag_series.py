@@ -171,11 +171,6 @@ def test_what_the_autoscaler_reads(source: Source) -> None:
 # REST
 
 
-@pytest.fixture
-def viewer(clients: dict[str, Client]) -> Client:
-    return clients["viewer"]
-
-
 def test_lag_now(viewer: Client, cast: Cast) -> None:
     """Seven offsets lie behind an open transaction: the series has them, and no partition."""
     Source.objects.update(looked_at=timezone.now(), undecided=7)

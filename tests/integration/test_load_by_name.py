@@ -10,17 +10,12 @@ from django.test import Client
 from controlplane.connections.models import Connection
 from controlplane.connections.services import set_rule
 from controlplane.loading.models import Draft
-from tests.integration.test_load import SERVERS, begin, document
 from tests.support.django_cast import Cast, browsing_as
+from tests.support.drafts import SERVERS, begin, document
 from tests.support.html import parsed
 
 PATH = "spec.ioConfig.consumerProperties"
 NAMED = {"type": "kafka", "spec": {"ioConfig": {"topic": "orders", "connection": "orders-kafka"}}}
-
-
-@pytest.fixture
-def owner(clients: dict[str, Client]) -> Client:
-    return clients["owner"]
 
 
 @pytest.fixture

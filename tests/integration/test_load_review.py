@@ -15,14 +15,9 @@ from controlplane.loading import samples
 from frontend.load.steps import STEPS
 from frontend.templatetags.load_data import step_label
 from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
-from tests.integration.test_load import NOON_MS, PAYLOADS, SERVERS, begin, document, flights, with_records
 from tests.support.django_cast import Cast, browsing_as
+from tests.support.drafts import NOON_MS, PAYLOADS, SERVERS, begin, document, flights, with_records
 from tests.support.html import parsed
-
-
-@pytest.fixture
-def owner(clients: dict[str, Client]) -> Client:
-    return clients["owner"]
 
 
 @pytest.fixture

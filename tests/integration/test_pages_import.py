@@ -13,19 +13,15 @@ from controlplane.common.strictjson import MOST_BYTES
 from controlplane.connections.models import Connection
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import AuditEntry, Membership, Role
-from tests.support.asked_here import check_specs_here
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.druid_specs import LISTED
 from tests.support.html import Element, parsed
 
+pytestmark = pytest.mark.usefixtures("checked_here")
+
 PAGE = "/supervisors/-/import/"
 OF_DRUID: list[dict[str, Any]] = json.loads(LISTED.read_text(encoding="utf-8"))["supervisors"]
 IDS = [entry["id"] for entry in OF_DRUID]
-
-
-@pytest.fixture(autouse=True)
-def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_specs_here(monkeypatch)
 
 
 @pytest.fixture

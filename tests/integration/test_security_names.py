@@ -34,11 +34,6 @@ ODD = [
 INDEXER = 0
 
 
-@pytest.fixture
-def viewer(clients: dict[str, Client]) -> Client:
-    return clients["viewer"]
-
-
 def odd_source(cast: Cast, odd: str, kind: str) -> Source:
     return fence.adopt_source(
         datasource=cast.datasource,

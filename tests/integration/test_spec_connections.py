@@ -22,9 +22,10 @@ from controlplane.tasks.models import Task
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.protocol import Assignment
 from ingestion.specs.providers import EnvironmentVariable
-from tests.support.asked_here import check_specs_here
 from tests.support.certificates import authority
 from tests.support.django_cast import Cast, spec_for
+
+pytestmark = pytest.mark.usefixtures("checked_here")
 
 TASKS = "/api/v1/tasks/"
 SUPERVISORS = "/api/v1/supervisors/"
@@ -32,16 +33,6 @@ VALIDATE = "/api/v1/validate/"
 SAMPLERS = ("/api/v1/sampler/", "/druid/indexer/v1/sampler")
 CANARY = "canary-4711"
 REGISTRY = {"type": "schema_registry", "url": "http://10.0.0.1:8081"}
-
-
-@pytest.fixture(autouse=True)
-def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_specs_here(monkeypatch)
-
-
-@pytest.fixture
-def owner(clients: dict[str, Client]) -> Client:
-    return clients["owner"]
 
 
 @pytest.fixture

@@ -3,94 +3,43 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments import claims, fence
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import IndexerFence, ProgressKey, Publish, Source, SourceEvent
-from controlplane.segments.receipts import make_receipt_partitions
+from controlplane.segments.models import IndexerFence, Publish, SourceEvent
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Indexer, Status, Task
-from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest
-from ingestion.specs.source_traits import STORED_OFFSETS
-from tests.support.django_cast import Cast, browsing_as, spec_for
+from ingestion.specs.protocol import Advance
+from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
 from tests.support.publishes import request, send, settled_offsets
+from tests.support.stored_offsets import (
+    DRUID,
+    PAGE,
+    TOPIC_ID,
+    begin,
+    begin_reading,
+    claim,
+    kafka_spec,
+    post,
+    source_of,
+    stored,
+    task_of,
+)
 
-DRUID = "/druid/indexer/v1/supervisor"
-TOPIC_ID = "topic-id-1"
 SECONDS = (60, 300, 900)
 BOTH = ["flights", "metrics"]
 
 
 @pytest.fixture
-def owner(clients: dict[str, Client]) -> Client:
-    return clients["owner"]
-
-
-def post(client: Client, path: str, document: object = None) -> Any:
-    return client.post(path, document, content_type="application/json")
-
-
-def kafka_spec(name: str, **io_config: Any) -> dict[str, Any]:
-    spec = spec_for(name, **io_config)
-    spec["type"] = "kafka"
-    del spec["ioConfig"]["groupId"]
-    return {**spec, "ioConfig": {"startDelay": "PT0S", **spec["ioConfig"]}}
-
-
-@pytest.fixture
 def reading(cast: Cast, owner: Client) -> Supervisor:
     """A supervisor whose task has published offsets 0 to 9 of partition 0, and reads on."""
-    make_receipt_partitions()
-    assert post(owner, DRUID, kafka_spec("metrics")).status_code == 200
-    supervisor = Supervisor.objects.get(pk="metrics")
-    run(supervisor.pk)
-    task = task_of(supervisor)
-    Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, launched_at=timezone.now(), started_at=timezone.now())
-    Indexer.objects.create(task=task, number=0, epoch=1, state="reading")
-    epoch = begin(task)
-    claim(task, epoch, first_run=True, starts={0: 0, 1: 0})
-    send(request(epoch, {0: [(0, 10)]}, progress={0: Advance(start=0, end=10)}), task=task.pk)
-    return supervisor
-
-
-def task_of(supervisor: Supervisor) -> Task:
-    found = Task.objects.active().filter(supervisor_id=supervisor.pk).first()
-    assert found is not None
-    return found
-
-
-def source_of(supervisor: Supervisor) -> Source:
-    return Source.objects.get(group=supervisor.pk, kind=STORED_OFFSETS.kind)
-
-
-def begin(task: Task) -> int:
-    source = fence.adopt_source(
-        datasource=task.datasource,
-        kind=STORED_OFFSETS.kind,
-        group=task.supervisor_id,
-        topic="metrics-topic",
-        cluster_id="cluster",
-        topic_id=TOPIC_ID,
-    )
-    return fence.take_epoch(task_id=task.pk, number=0, datasource=task.datasource, source=source)
-
-
-def claim(task: Task, epoch: int, **asked: Any) -> ClaimAnswer:
-    message = ClaimRequest(epoch=epoch, topic_id=TOPIC_ID, partitions=[0, 1], **asked)
-    return claims.claim(task_id=task.pk, number=0, request=message, may_reset=False)
-
-
-def stored(supervisor: Supervisor) -> dict[int, int | None]:
-    keys = ProgressKey.objects.filter(source=source_of(supervisor))
-    return dict(keys.values_list("partition", "next_offset"))
+    return begin_reading(owner)
 
 
 def test_a_reset_forgets_all_and_what_is_on_its_way_is_refused(reading: Supervisor, owner: Client) -> None:
@@ -345,59 +294,3 @@ def test_all_of_them_at_once(reading: Supervisor, clients: dict[str, Client]) ->
     assert mine.filter(terminated_at=None).count() == 2
     post(clients["owner"], f"{DRUID}/terminateAll")
     assert mine.filter(terminated_at=None).count() == 0
-
-
-# On its page
-
-PAGE = "/supervisors/metrics/"
-
-
-def test_a_page_hands_off(cast: Cast, reading: Supervisor) -> None:
-    operator = browsing_as(cast, "operator")
-    page = parsed(operator.get(PAGE))
-    assert [d.attributes["id"] for d in page.all("dialog", class_="confirm")] == ["ask-suspend", "ask-handoff"]
-    answer = parsed(operator.post(f"{PAGE}handoff/", follow=True))
-    assert "hands off" in answer.one("div", class_="alert-success").text
-    reading.refresh_from_db()
-    assert reading.handoff_asked_at is not None
-
-
-@pytest.mark.parametrize(
-    ("typed", "stored"),
-    [("0: 4", {0: 4, 1: 0}), (" 1 : 7 \n\n0=2", {0: 2, 1: 7}), ("", {0: None, 1: None})],
-)
-def test_a_page_resets_offsets(cast: Cast, reading: Supervisor, typed: str, stored: dict[int, int | None]) -> None:
-    owner = browsing_as(cast, "owner")
-    assert parsed(owner.get(PAGE)).one("dialog", id="ask-reset").one("textarea", name="offsets").raw_text.strip() == ""
-    page = parsed(owner.post(f"{PAGE}reset/", {"offsets": typed}, follow=True))
-    assert "reset" in page.one("div", class_="alert-success").text
-    keys = ProgressKey.objects.filter(source=source_of(reading))
-    assert dict(keys.values_list("partition", "next_offset")) == stored
-
-
-NO_OFFSETS = {
-    "nonsense": "Line 1",
-    "0: 4\n0: 5": "Line 2 gives partition 0 a second time",
-    "0: -4": "Line 1",
-    "0": "Line 1",
-}
-
-
-def test_a_page_asks_again_for_offsets_that_are_none(cast: Cast, reading: Supervisor) -> None:
-    owner = browsing_as(cast, "owner")
-    said, shown, after = {}, [], []
-    for typed in NO_OFFSETS:
-        answer = owner.post(f"{PAGE}reset/", {"offsets": typed})
-        page = parsed(answer)
-        said[typed] = (answer.status_code, page.one("main").one("div", role="alert").text)
-        shown.append(page.one("textarea", name="offsets").raw_text.strip())
-        after.append(stored(reading))
-    wrong = {t: found for t, found in said.items() if found[0] != 400 or NO_OFFSETS[t] not in found[1]}
-    assert not wrong
-    assert shown == list(NO_OFFSETS)
-    assert after == [{0: 10, 1: 0}] * len(NO_OFFSETS)
-
-
-def test_an_offset_beyond_all_is_refused_on_the_page(cast: Cast, reading: Supervisor) -> None:
-    page = parsed(browsing_as(cast, "owner").post(f"{PAGE}reset/", {"offsets": f"0: {10**18}"}, follow=True))
-    assert "each with an offset of 0 to" in page.one("div", class_="alert-danger").text

@@ -27,9 +27,9 @@ from tests.integration.test_supervisor_iterations import began_to_read, reads, s
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
+from tests.support.topic_patterns import V1, a_spec
 from tests.support.waiting import wait_for
 
-V1 = "/api/v1/supervisors/"
 DRUID = "/druid/indexer/v1/supervisor"
 
 
@@ -37,16 +37,6 @@ DRUID = "/druid/indexer/v1/supervisor"
 def stem() -> str:
     """What the names of a test's topics begin with."""
     return f"stem{uuid.uuid4().hex[:8]}"
-
-
-def a_spec(broker: Broker, stem: str, kind: str = "kafka", **io_config: Any) -> dict[str, Any]:
-    """Of a supervisor that is due whenever it is asked. Without a topic it reads those that begin with the stem."""
-    spec_of = broker.kafka_spec if kind == "kafka" else broker.spec
-    spec = spec_of(stem, startDelay="PT0S", period="PT0.000001S")
-    del spec["ioConfig"]["topic"]
-    pattern = {} if "topic" in io_config else {"topicPattern": f"{stem}-.*"}
-    spec["ioConfig"] |= {**pattern, **io_config}
-    return spec
 
 
 def submitted(cast: Cast, broker: Broker, stem: str, kind: str = "kafka", **io_config: Any) -> Supervisor:
@@ -379,39 +369,3 @@ def test_the_pages_name_it_and_its_topics(cast: Cast, broker: Broker, stem: str)
     assert [row.attributes["data-supervisor"] for row in rows] == [stem, child, f"{stem}:{stem}-b"]
     assert rows[1].one("td", data_col="topic").one("a", href=f"/supervisors/{stem}/")
     assert owner.get("/").status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"topic": "both"}, "one of the two"),
-        ({"topicPattern": None}, "required field is missing"),
-        ({"topicPattern": "a(?=b)"}, "is not taken"),
-        ({"topicPattern": "a++"}, "is not taken"),
-        ({"topicPattern": "("}, "is not taken"),
-        ({"topicPattern": 7}, "must be a text"),
-    ],
-)
-def test_a_bad_pattern_changes_nothing(
-    cast: Cast, clients: dict[str, Client], broker: Broker, stem: str, given: dict[str, Any], said: str
-) -> None:
-    spec = a_spec(broker, stem)
-    spec["ioConfig"] |= given
-    answer = clients["owner"].post(V1, spec, content_type="application/json")
-    [error] = answer.json()["errors"]
-    assert (answer.status_code, error["path"].rsplit(".", 1)[0], said in error["detail"]) == (400, "ioConfig", True)
-    assert not Supervisor.objects.filter(pk=stem).exists()
-
-
-def test_tasks_and_samples_are_of_one_topic(cast: Cast, clients: dict[str, Client], broker: Broker, stem: str) -> None:
-    spec = a_spec(broker, stem)
-    for address, kind in (("/api/v1/tasks/", "index_kafka"), ("/druid/indexer/v1/sampler", "kafka")):
-        answer = clients["owner"].post(address, {**spec, "type": kind}, content_type="application/json")
-        assert answer.status_code == 400
-        assert "is for supervisors" in answer.content.decode()
-
-
-def test_the_id_leaves_room_for_its_topics(cast: Cast, broker: Broker) -> None:
-    spec = a_spec(broker, "d" * 161)
-    with pytest.raises(InvalidInput, match="160 characters"):
-        services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")

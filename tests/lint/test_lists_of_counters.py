@@ -17,13 +17,10 @@ MANY = 6
 def lists_of_counters(tree: ast.AST) -> Iterator[int]:
     """The lines of displays that name as good as all of what they are about: of outcomes, or of details."""
     for node in ast.walk(tree):
-        parts: list[ast.expr | None] = []
-        if isinstance(node, ast.Tuple | ast.List | ast.Set):
-            parts = [*node.elts]
-        elif isinstance(node, ast.Dict):
-            parts = [*node.keys]
-        if len(NAMES & {part.value for part in parts if isinstance(part, ast.Constant)}) >= MANY:
-            yield node.lineno  # type: ignore[attr-defined]  # displays have a place
+        if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            parts = node.keys if isinstance(node, ast.Dict) else node.elts
+            if len(NAMES & {part.value for part in parts if isinstance(part, ast.Constant)}) >= MANY:
+                yield node.lineno
 
 
 def test_nobody_else_lists_them() -> None:

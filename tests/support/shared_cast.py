@@ -62,7 +62,7 @@ class Databases:
 
 def _leave() -> None:
     connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]
+    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's, which the stubs lack
 
 
 def _enter(name: str) -> None:

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
-from pyspark.sql import SparkSession
 
 from controlplane.embedded.home import PROJECT
 from headgate.sharegroup.options import NAMES
-from tests.support.broker import Broker
 from tests.support.records import numbered
-from tests.support.spark_session import Desk, metrics_of, spark_session, stopped
+from tests.support.spark_session import Desk, metrics_of, stopped
 from tests.support.waiting import wait_for
-
-Session = tuple[SparkSession, Path]  # with its folder
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    folder = tmp_path_factory.mktemp("connector")
-    with spark_session(folder) as spark:
-        yield spark, folder
-
-
-@pytest.fixture
-def desk(broker: Broker, session: Session) -> Desk:
-    return Desk(broker, *session)
 
 
 def test_readers_beyond_partitions_all_get_records(desk: Desk) -> None:

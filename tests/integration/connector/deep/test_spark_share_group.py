@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 import headgate
 from headgate.publishes.batch import opened
 from headgate.publishes.columns import struct_of
-from tests.support.broker import Broker
 from tests.support.house import House
 from tests.support.records import numbered, published
-from tests.support.spark_session import Desk, metrics_of, spark_session, stopped
+from tests.support.spark_session import Desk, metrics_of, stopped
 from tests.support.waiting import wait_for
 
 IN_READERS = ("polled", "proposed", "written", "settled")
 IN_SOURCE = ("claimed", "planned", "committing", "kept")
-Session = tuple[SparkSession, Path]  # with its folder
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    folder = tmp_path_factory.mktemp("connector")
-    with spark_session(folder) as spark:
-        yield spark, folder
-
-
-@pytest.fixture
-def desk(broker: Broker, session: Session) -> Desk:
-    return Desk(broker, *session)
 
 
 def test_killed_between_any_two_steps(desk: Desk) -> None:
@@ -200,7 +185,7 @@ def test_a_micro_batch_waits_for_records_that_are_worth_it(desk: Desk) -> None:
 
 
 def test_publishes_of_a_datasource_come_once_and_in_order(
-    house: House, session: Session, monkeypatch: pytest.MonkeyPatch
+    house: House, session: tuple[SparkSession, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What Headgate stored, as a stream from publish to publish, and as a batch of one moment.
 
