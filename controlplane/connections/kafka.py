@@ -12,7 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -118,7 +126,7 @@ def holds_records(
         pass  # the brokers' addresses are allowed
     config = {
         **_config(properties),
-        "group.id": "headgate-look",
+        "group.id": "unused",
         "enable.auto.commit": False,
         "isolation.level": isolation,
         "enable.partition.eof": True,
@@ -130,11 +138,22 @@ def holds_records(
     try:
         consumer.assign([TopicPartition(topic, partition, start)])
         message = consumer.poll(TIMEOUT_S)
+        while message is not None and _is_of_group(message):
+            message = consumer.poll(TIMEOUT_S)
         if message is None:
             raise KafkaProblem(f"{topic} partition {partition} did not answer within {TIMEOUT_S:.0f} s")
-        return message.error() is None and message.offset() < end
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaProblem(f"{topic} partition {partition} can't be read: {error.str()}")
+        return error is None and message.offset() < end
     finally:
         consumer.close()
+
+
+def _is_of_group(message: Message) -> bool:
+    """With its partition assigned, a consumer reads without a right to its group, and hears once that it has none."""
+    error = message.error()
+    return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
 @dataclass(frozen=True)

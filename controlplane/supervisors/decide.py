@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=60)
 _NO_ROOM = {"slot": "WAITING_FOR_SLOT", "capacity": "WAITING_FOR_CAPACITY"}
+_REFUSED = "KAFKA_REFUSES"
+_UNHEALTHY_TASKS = {*_NO_ROOM.values(), _REFUSED}
 _OWN_STATES = ("PENDING", "IDLE")  # details that are states, too
 HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed start
 CALM_FOR = timedelta(seconds=10)  # so long a supervisor whose tasks all read is left alone, unless one of them changes
@@ -32,6 +34,7 @@ class SeenTask:
     to_hand_off: bool = False  # it is expired because somebody asked for that
     crowded_out: bool = False  # there is room for it only when its predecessor has ended
     group: str = ""  # that of its replicas; empty for a task that has none
+    refused: bool = False  # Kafka does not let all its indexers read
     well: bool = False  # it has read for ``HEALTHY_AFTER``
     lacks: str = ""  # what it has had to wait for so long that somebody should know, "slot" or "capacity"
     published: bool = False  # it has registered something
@@ -294,6 +297,8 @@ def _detail(seen: Observed, active: list[SeenTask], keep: list[SeenTask], bridge
     lacks = [] if any(t.ready for t in keep) else [t.lacks for t in keep if t.lacks]
     if lacks:
         return _NO_ROOM[lacks[0]]
+    if any(t.refused for t in keep):
+        return _REFUSED
     if seen.steady or bridge or any(t.ready for t in keep):
         return "RUNNING"
     if seen.runs.failed and not seen.runs.connected:
@@ -313,7 +318,7 @@ def _health(seen: Observed, plan: Decision, mine: list[SeenTask]) -> tuple[str, 
         return "UNHEALTHY_TASKS", "UNHEALTHY_TASKS"
     if state == "UNHEALTHY_SUPERVISOR" and seen.runs.good < limits.healthiness:
         return state, detail
-    if plan.detailed_state in _NO_ROOM.values():
+    if plan.detailed_state in _UNHEALTHY_TASKS:
         return "UNHEALTHY_TASKS", plan.detailed_state
     if detail == "UNHEALTHY_TASKS" and _successes_in_a_row(mine) < limits.task_healthiness:
         return state, detail

@@ -108,7 +108,11 @@ def _seen_task(task: Task, reads_since: datetime | None, group_since: datetime |
         created_at=task.created_at,
         ended_at=task.ended_at,
         group=task.replica_group,
-        well=reading and reads_since is not None and timezone.now() - reads_since > HEALTHY_AFTER,
+        refused="refused" in states,
+        well=reading
+        and "refused" not in states
+        and reads_since is not None
+        and timezone.now() - reads_since > HEALTHY_AFTER,
     )
 
 

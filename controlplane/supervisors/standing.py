@@ -60,6 +60,7 @@ class Code(StrEnum):
     KAFKA_SILENT = "kafka_silent"
     UNHEALTHY = "unhealthy"
     RECOVERING = "recovering"
+    KAFKA_REFUSES = "kafka_refuses"
     STORAGE_REFUSES = "storage_refuses"
     NOTHING_STORED = "nothing_stored"
     NOT_OBSERVED = "not_observed"
@@ -129,6 +130,7 @@ class Observed:
     # Of its newest task, or the replica that does best.
     indexer_states: tuple[str, ...] = ()
     indexer_message: str = ""  # of one that is paused or fails
+    refusal: str = ""  # why Kafka does not let an indexer read
     kafka_error: str = ""
     topic_exists: bool | None = None  # None: not looked at yet
     reason: Reason | None = None  # why it has published nothing
@@ -226,6 +228,16 @@ def _iterations(seen: Observed) -> Standing | None:
     text = f"Kafka does not answer: {shortened(trouble.message)}.{since} {next_step}"
     kind = Kind.FAILED if seen.unhealthy else Kind.WAITING
     return Standing(kind, Code.KAFKA_SILENT, "Kafka silent", text, trouble.since)
+
+
+def _refused(seen: Observed) -> Standing | None:
+    """Before all that supposes that it reads."""
+    if not seen.refusal:
+        return None
+    refused = sum(state == "refused" for state in seen.indexer_states)
+    part = "" if refused == len(seen.indexer_states) else f"{refused} of {len(seen.indexer_states)} indexers: "
+    text = f"{part}{shortened(seen.refusal)}. It is tried again every few seconds.{meanwhile(seen.versions)}"
+    return Standing(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
 
 
 def _room(seen: Observed) -> Standing | None:
@@ -377,6 +389,7 @@ _RULES: tuple[Callable[[Observed], Standing | None], ...] = (
     _topic,
     _iterations,
     lambda seen: seen.topics,
+    _refused,
     _room,
     _failing,
     _idle,

@@ -256,6 +256,7 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
         next_start_at=supervisor.next_start_at,
         indexer_states=states,
         indexer_message=_said(supervisor, indexers),
+        refusal=_said(supervisor, [i for i in indexers if i[0] == "refused"]),
         kafka_error=str(said.get("error") or "") if task and task.status == Status.RUNNING else "",
         topic_exists=said.get("topic_exists"),
         reason=_reason(supervisor, tasks, states, around),
@@ -353,6 +354,7 @@ def _reason(
         totals=seen,
         observation=newest.observation,
         indexer_states=states,
+        refusal=_said(supervisor, [i for i in around.indexers.get(newest.pk, []) if i[0] == "refused"]),
         slots=newest.slots,
         error=mark(supervisor.concealed_for) if supervisor.concealed_for and newest.error else newest.error,
     )

@@ -35,6 +35,7 @@ class Facts:
     totals: Totals
     observation: Mapping[str, Any] = field(default_factory=dict)  # as the observer wrote it
     indexer_states: Sequence[str] = ()  # by the last heartbeat
+    refusal: str = ""  # why Kafka does not let an indexer read
     slots: int = 0
     error: str = ""
     no_room: str = ""  # why it can't be launched yet, or has no slot of Spark
@@ -44,6 +45,8 @@ def why_nothing(facts: Facts) -> list[Reason]:
     """Every reason found, the most telling first; none once rows are published."""
     if facts.status == "RUNNING" and facts.no_room:
         return [Reason("waiting_for_slot", facts.no_room)]
+    if facts.status == "RUNNING" and facts.refusal:
+        return [Reason("kafka_refuses", facts.refusal)]
     if facts.totals.published:
         return []
     if facts.status == "PENDING" and facts.no_room:

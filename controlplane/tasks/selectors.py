@@ -137,7 +137,7 @@ def task_report(user: User, task: Task) -> Report:
         parse_exceptions=_parse_exceptions(user, task),
         without_effect=_without_effect(task),
         events=list(SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk).shown_to(user)),
-        reasons=_reasons(task, totals, [row.seen.state for row in rows if row.seen]),
+        reasons=_reasons(task, totals, [row.seen for row in rows if row.seen]),
         duration=task_duration(task),
     )
 
@@ -153,7 +153,7 @@ def _without_effect(task: Task) -> list[str]:
 
 def why_nothing(task: Task) -> list[Reason]:
     """Why the task has published nothing; empty once it has. See ``tasks.diagnosis``."""
-    return _reasons(task, task_totals(task), list(task.indexers.values_list("state", flat=True)))
+    return _reasons(task, task_totals(task), list(task.indexers.all()))
 
 
 def task_duration(task: Task) -> timedelta | None:
@@ -239,15 +239,17 @@ def _saved_exceptions(task: Task) -> int:
     return min(most, 1) if tuning.get("reportParseExceptions") else most
 
 
-def _reasons(task: Task, totals: Totals, states: list[str]) -> list[Reason]:
+def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Reason]:
     if not task.reads:
         return []  # nothing stored can be a good end
+    refusal = next((i.message for i in indexers if i.state == "refused"), "")
     facts = Facts(
         status=task.status,
         spec=task.spec,
         totals=totals,
         observation=task.observation,
-        indexer_states=states,
+        indexer_states=[i.state for i in indexers],
+        refusal=refusal and mark(task.concealed_for) if task.concealed_for else refusal,
         slots=task.slots,
         error=task.error,
         no_room=capacity.waits_for_room(task),

@@ -138,6 +138,11 @@ class Source(ABC):
         """What the source last complained of; empty when all is well, or has been for a while."""
         return ""
 
+    @property
+    def refused(self) -> bool:
+        """Whether Kafka refuses to let it read, or read a part, as ``problem`` says."""
+        return False
+
 
 class LeasedSource(Source):
     """Records are held for so long only (``Batch.deadline``), and others wait for them: each batch ends by itself."""

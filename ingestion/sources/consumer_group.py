@@ -139,4 +139,8 @@ class ConsumerGroupSource(StoredOffsetSource):
 
     @property
     def problem(self) -> str:
-        return self._reader.problem
+        return self._reader.complaints.text
+
+    @property
+    def refused(self) -> bool:
+        return bool(self._reader.complaints.refused)

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from ingestion.sources.base import SourceProblem
+from ingestion.sources.complaints import is_of_unused_group
 from ingestion.sources.peek import Limits, Place, Span, asking, consumer_config, listed
 from ingestion.specs.lookup import MOST_FOUND, LookedAt, LookupOrder
 
@@ -103,6 +104,8 @@ def _scan(place: Place, order: LookupOrder, limits: Limits, lookup: Lookup) -> N
 def _is_over(message: Any, order: LookupOrder, left: dict[int, Span], lookup: Lookup) -> bool:
     """Look at a message; whether its partition needs no more."""
     partition, error = message.partition(), message.error()
+    if is_of_unused_group(error):
+        return False
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         raise SourceProblem(f"Reading partition {partition}: {error.str()}")
     if partition not in left:

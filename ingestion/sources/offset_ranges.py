@@ -28,7 +28,7 @@ class OffsetRangeSource(StoredOffsetSource):
     ) -> None:
         self._stored = stored
         self._mine = mine
-        self._reader = Reader(stored.topic, properties, stored.isolation, "headgate", client_id, poll_s)
+        self._reader = Reader(stored.topic, properties, stored.isolation, None, client_id, poll_s)
         self._looked_at = 0.0
         self._goes_on: dict[int, int] = {}  # what is stored of each partition, as far as known here
         self._replicas_looked_at = 0.0
@@ -49,7 +49,7 @@ class OffsetRangeSource(StoredOffsetSource):
         except SourceProblem as problem:
             if problem.permanent:
                 raise
-            self._reader.complain(str(problem))  # what is read already goes on when Kafka does
+            self._reader.complaints.say(str(problem))  # what is read already goes on when Kafka does
 
     def _take_up(self, partitions: Iterable[int], new_process: bool = False) -> None:
         starts = self._stored.starts(partitions, new_process)
@@ -110,4 +110,8 @@ class OffsetRangeSource(StoredOffsetSource):
 
     @property
     def problem(self) -> str:
-        return self._reader.problem
+        return self._reader.complaints.text
+
+    @property
+    def refused(self) -> bool:
+        return bool(self._reader.complaints.refused)

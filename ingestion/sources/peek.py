@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from ingestion.sources.base import SourceProblem
+from ingestion.sources.complaints import is_of_unused_group
 from ingestion.sources.topic import admin_client, checked_cluster
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.io_config import Isolation
@@ -257,6 +258,8 @@ class _Reader:
     def _is_last(self, message: Any, left: dict[int, Span], read: dict[int, list[Any]]) -> bool:
         """Take a message, if it is wanted; whether its partition needs no more."""
         partition, error = message.partition(), message.error()
+        if is_of_unused_group(error):
+            return False
         if error is not None:
             if error.code() != KafkaError._PARTITION_EOF:
                 raise SourceProblem(f"Reading {self.topic} partition {partition}: {error.str()}")

@@ -16,6 +16,7 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
+from ingestion.sources.complaints import WHOLE, Complaints, is_of_unused_group
 from ingestion.sources.stored_offsets import Start
 from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets
@@ -26,9 +27,9 @@ from ingestion.specs.protocol import Advance, Outcomes
 MOST_RECORDS = 20_000  # of a batch
 FEWEST_RECORDS = 100
 BATCH_BYTES = 8 * 1024 * 1024
-COMPLAINT_S = 15.0
 CLOSE_S = 10.0
-LOOK_S = 10.0
+LOOK_S = 0.2  # at a time
+ASK_AGAIN_S = 10.0  # whether what Kafka refused is read by now
 FOREVER = float("inf")
 _OUT_OF_RANGE = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)
 
@@ -42,14 +43,14 @@ class Astray(Exception):
 
 
 class Reader:
-    """Not thread-safe. ``group``: the consumer group's name, of whatever use it is to the caller."""
+    """Not thread-safe. ``group``: the consumer group that deals the partitions out; None: the caller assigns them."""
 
     def __init__(
         self,
         topic: str,
         properties: Mapping[str, str],
         isolation: Isolation,
-        group: str,
+        group: str | None,
         client_id: str,
         poll_s: float,
         **config: Any,
@@ -70,7 +71,9 @@ class Reader:
             "auto.offset.reset": "error",
             "log_level": 0,  # librdkafka says the same at every attempt: see problem
         }
-        self.consumer = Consumer({**self._config, **config, "group.id": group, "error_cb": self._on_error})
+        self._in_group = group is not None
+        # librdkafka wants a name; with partitions assigned, nothing is asked of the group.
+        self.consumer = Consumer({**self._config, **config, "group.id": group or "unused", "error_cb": self._on_error})
         self._poll_s = poll_s
         self._next: dict[int, int] = {}  # where each partition goes on
         self._generations: dict[int, int | None] = {}
@@ -80,19 +83,15 @@ class Reader:
         self._suspect: set[int] = set()  # until something of it is published
         self._left_out: list[Batch] = []
         self._most = MOST_RECORDS
-        self._complaint = ("", 0.0)
+        self.complaints = Complaints(topic, group or "")
+        self._asked_again_at = 0.0
+        self._looks: dict[int, Consumer] = {}  # by partition: see _plausible
         self._leaving: threading.Thread | None = None
         self.waiting: int | None = None  # records in the log, as far as the broker has said, at the last read
 
     @property
     def partitions(self) -> set[int]:
         return set(self._next)
-
-    @property
-    def problem(self) -> str:
-        """The last complaint, unless it is old news."""
-        text, at = self._complaint
-        return text if time.monotonic() - at < COMPLAINT_S else ""
 
     def generation(self, partition: int) -> int | None:
         """That under which the partition is read."""
@@ -115,11 +114,14 @@ class Reader:
     def forget(self, partitions: Iterable[int]) -> None:
         """Read these no more."""
         for partition in partitions:
+            self.complaints.over([partition])
             self._next.pop(partition, None)
             self._met.pop(partition, None)
             self._fresh.discard(partition)
             self._astray.discard(partition)
             self._suspect.discard(partition)
+            if partition in self._looks:
+                self._looks.pop(partition).close()
             self._left_out = [b for b in self._left_out if partition not in b.progress]
 
     def published(self, partitions: Iterable[int]) -> None:
@@ -132,6 +134,7 @@ class Reader:
             raise Astray(set(self._astray))
         if self._left_out:
             return self._left_out.pop(0)
+        self._ask_again()
         try:
             polled = self.consumer.consume(self._most, min(timeout_s, self._poll_s))
             known = self._known_ends()
@@ -139,10 +142,18 @@ class Reader:
             raise SourceProblem(f"Reading {self.topic}: {error.args[0].str()}") from None
         messages, ends = self._sorted_out(polled)
         if messages:
-            self._complaint = ("", 0.0)
+            self.complaints.heard()
         batch = self._as_batch(messages, ends) if polled else None
         self.waiting = self._left(known, ends)
         return batch
+
+    def _ask_again(self) -> None:
+        """Of what Kafka refused: a record, or the end of its partition, then says that it is read."""
+        refused = [p for p in self.complaints.refused if p in self._next]
+        if refused and time.monotonic() - self._asked_again_at > ASK_AGAIN_S:
+            self._asked_again_at = time.monotonic()
+            for partition in refused:
+                self.consumer.seek(TopicPartition(self.topic, partition, self._next[partition]))
 
     def _known_ends(self) -> dict[int, int]:
         """Of each partition the end that the last fetch told of, not asked for now; below 0 before there was one."""
@@ -158,6 +169,8 @@ class Reader:
     def _sorted_out(self, polled: list[Any]) -> tuple[list[Any], dict[int, int]]:
         """The records, and by partition where its end was met."""
         bad = [m for m in polled if m.error() is not None]
+        if self.complaints.refused:
+            self.complaints.over({m.partition() for m in polled if m.error() is None})
         if not bad:
             return polled, {}
         ends = {}
@@ -165,10 +178,11 @@ class Reader:
             error = message.error()
             if error.code() == KafkaError._PARTITION_EOF:
                 ends[message.partition()] = message.offset()
+                self.complaints.over([message.partition()])
             elif error.code() in _OUT_OF_RANGE:
                 self._astray |= {message.partition()} & self.partitions
-            else:
-                self._on_error(error)
+            elif self._in_group or not is_of_unused_group(error):
+                self.complaints.of(error, WHOLE if message.topic() is None else message.partition())
         return [m for m in polled if m.error() is None], ends
 
     def _as_batch(self, messages: list[Any], ends: dict[int, int]) -> Batch | None:
@@ -209,31 +223,38 @@ class Reader:
         in_order = len(numbers) < 2 or bool((np.diff(numbers) > 0).all())
         # A partition may be taken up within the very poll that reads of it; what was left out there comes first.
         in_order &= not any(partition in batch.progress for batch in self._left_out)
-        if not in_order or first is None or first < start or not self._plausible(partition, start, first):
+        plausible = in_order and first is not None and first >= start and self._plausible(partition, start, first)
+        if plausible is None:  # not known yet: what was read comes again, and the look has gone on meanwhile
+            self.consumer.seek(TopicPartition(self.topic, partition, start))
+            return None
+        if not plausible:
             self._astray.add(partition)
             return None
         self._fresh.discard(partition)
         return end
 
-    def _plausible(self, partition: int, start: int, first: int) -> bool:
-        """Whether a partition that was just taken up really holds nothing before ``first``.
+    def _plausible(self, partition: int, start: int, first: int) -> bool | None:
+        """Whether a partition that was just taken up really holds nothing before ``first``; None: not known yet.
 
         A consumer hands out what it fetched before a rebalance too; taken for what comes next, all before it would be
-        lost. Asked of a consumer of its own.
+        lost. Asked of a consumer of its own, which goes on from call to call: aborted records may be many.
         """
         if partition not in self._fresh or first == start:
             return True
-        other = Consumer({**self._config, "group.id": "headgate-look"})
-        try:
-            other.assign([TopicPartition(self.topic, partition, start)])
-            message = other.poll(LOOK_S)
-            if message is None:
-                return False
-            error = message.error()
-            at_end = error is not None and error.code() == KafkaError._PARTITION_EOF
-            return (error is None or at_end) and bool(message.offset() >= first)
-        finally:
-            other.close()
+        if partition not in self._looks:
+            look = self._looks[partition] = Consumer({**self._config, "group.id": "unused"})
+            look.assign([TopicPartition(self.topic, partition, start)])
+        message = self._looks[partition].poll(LOOK_S)
+        while message is not None and is_of_unused_group(message.error()):
+            message = self._looks[partition].poll(LOOK_S)
+        if message is None:
+            return None
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            self.complaints.of(error, partition)
+            return None
+        self._looks.pop(partition).close()
+        return bool(message.offset() >= first)
 
     def _fitting(self, payloads: Any) -> int:
         """How many records of this size a batch may have."""
@@ -244,11 +265,7 @@ class Reader:
         return int(max(FEWEST_RECORDS, min(MOST_RECORDS, BATCH_BYTES // max(1.0, size))))
 
     def _on_error(self, error: Any) -> None:
-        self.complain(str(error.str()))
-
-    def complain(self, text: str) -> None:
-        """Have ``problem`` say this for a while."""
-        self._complaint = (text, time.monotonic())
+        self.complaints.of(error)
 
     def close(self) -> None:
         """Leave; safe to call twice. Raises ``SourceProblem`` when the client does not come to an end.
@@ -263,6 +280,8 @@ class Reader:
             raise SourceProblem(f"Reading {self.topic}: the client has not closed within {CLOSE_S:.0f} s")
 
     def _leave(self) -> None:
+        for look in self._looks.values():
+            look.close()
         try:
             self.consumer.close()
         except (KafkaException, RuntimeError):

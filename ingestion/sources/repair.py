@@ -14,6 +14,7 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, Ints, LazyColumn, LeasedSource, SourceProblem
+from ingestion.sources.complaints import explained, is_of_unused_group
 from ingestion.specs import offsets
 from ingestion.specs.io_config import Isolation
 from ingestion.specs.kafka_properties import keen, librdkafka_properties
@@ -51,7 +52,7 @@ class RepairSource(LeasedSource):
         self._config = {
             **keen(properties),
             **librdkafka_properties(properties),
-            "group.id": "headgate-repair",
+            "group.id": "unused",
             "enable.auto.commit": False,
             "isolation.level": isolation,
             "enable.partition.eof": True,
@@ -118,12 +119,14 @@ class RepairSource(LeasedSource):
                 self._notice_end()
                 continue
             error = message.error()
+            if is_of_unused_group(error):
+                continue
             if error is None and message.offset() < end:
                 messages.append(message)
             elif error is None or error.code() == KafkaError._PARTITION_EOF:
                 return messages
             else:
-                raise SourceProblem(f"Reading {self._topic} partition {partition}: {error.str()}")
+                raise SourceProblem(f"Reading partition {partition}: {explained(error, self._topic, '')}")
         raise SourceProblem(f"{self._topic} partition {partition} did not answer within {RANGE_TIMEOUT_S:.0f} s")
 
     def _notice_end(self) -> None:

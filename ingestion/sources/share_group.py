@@ -18,6 +18,7 @@ import numpy as np
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, LeasedSource, SourceProblem
+from ingestion.sources.complaints import COMPLAINT_S, REFUSALS, explained
 from ingestion.sources.leases import LeaseBook, Unanswered
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.kafka_properties import keen, librdkafka_properties
@@ -29,7 +30,7 @@ MORE_S = 0.005  # or for this long once there are as many as usual
 CLOSE_S = 15.0
 COMMIT_S = 20.0
 RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
-COMPLAINT_S = 15.0  # a complaint that is older is not shown
+REFUSED_S = 5.0  # until a consumer that Kafka refuses is made anew
 _TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
 
 
@@ -66,7 +67,8 @@ class _Poller(threading.Thread):
         self._source = source
         self._config = {**config, "error_cb": self._on_error}
         self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
-        self._complaint = self._refusal = ("", 0.0)  # records that come in end the first, time alone the second
+        self._complaint = self._of_acks = ("", 0.0)  # records that come in end the first, time alone the second
+        self.refused = False  # by Kafka: its consumer is made anew until it is not
         self._unanswered = Unanswered(source.book)
         self._refused: set[int] = set()  # partitions, by the callback, since the last commit began
         self.fatal: Exception | None = None
@@ -75,7 +77,7 @@ class _Poller(threading.Thread):
     @property
     def problem(self) -> str:
         """The last complaint, unless it is old news."""
-        known = [text for text, at in (self._complaint, self._refusal) if time.monotonic() - at < COMPLAINT_S]
+        known = [text for text, at in (self._complaint, self._of_acks) if time.monotonic() - at < COMPLAINT_S]
         return next(filter(None, known), "")
 
     def complain(self, text: str) -> None:
@@ -94,12 +96,14 @@ class _Poller(threading.Thread):
                 try:
                     self._round(consumer)
                 except KafkaException as error:
-                    self.complain(_explained(error))
-                    if error.args[0].fatal():
+                    reason = error.args[0]
+                    self.complain(self._source.explained(reason))
+                    self.refused = reason.code() in REFUSALS
+                    if self.refused or reason.fatal():  # refused, librdkafka asks on thousands of times a second
                         _close(consumer)
                         consumer = None
                         self._unanswered.forget()
-                    self._source.stopping.wait(1.0)
+                    self._source.stopping.wait(REFUSED_S if self.refused else 1.0)
             self._send_last(consumer)
         except Exception as error:  # the loop raises it as a SourceProblem
             self.fatal = error
@@ -123,10 +127,12 @@ class _Poller(threading.Thread):
         acquired_at = time.monotonic()
         messages = [m for m in polled if m.error() is None]
         if len(messages) < len(polled):
-            self.complain(next(str(m.error().str()) for m in polled if m.error() is not None))
+            self.complain(next(self._source.explained(m.error()) for m in polled if m.error() is not None))
+        if not self.problem:
+            self.refused = False
         if not messages:
             return
-        self._complaint = ("", 0.0)
+        self._complaint, self.refused = ("", 0.0), False
         held = _Held.of(self, messages, acquired_at)
         self._source.arrived.put(held)
         verdicts = self._verdicts.get()
@@ -154,7 +160,7 @@ class _Poller(threading.Thread):
             try:
                 self._send(consumer)
             except KafkaException as error:
-                self.complain(_explained(error))
+                self.complain(self._source.explained(error.args[0]))
 
     def _send(self, consumer: ShareConsumer) -> None:
         """Have the broker take what was acknowledged, now instead of with the next poll."""
@@ -174,17 +180,10 @@ class _Poller(threading.Thread):
 
     def _complain_of(self, partition: int, error: KafkaException) -> None:
         self._source.count_ack_failure()
-        self._refusal = (f"acknowledging partition {partition}: {error}", time.monotonic())
+        self._of_acks = (f"acknowledging partition {partition}: {error}", time.monotonic())
 
     def _on_error(self, error: Any) -> None:
-        self.complain(str(error.str()))
-
-
-def _explained(error: KafkaException) -> str:
-    reason = error.args[0]
-    if reason.name() == "UNSUPPORTED_VERSION":
-        return f"{SHARE_GROUPS_OFF} ({reason.str()}): they need Kafka 4.2 or newer with share.version 1."
-    return str(reason.str())
+        self.complain(self._source.explained(error))
 
 
 def _close(consumer: ShareConsumer | None) -> None:
@@ -200,6 +199,7 @@ class ShareGroupSource(LeasedSource):
 
     def __init__(self, properties: Mapping[str, str], io_config: ShareGroupIOConfig, client_id: str) -> None:
         self.topic = io_config.topic
+        self._group = io_config.groupId
         self.poll_timeout_s = min(io_config.pollTimeout / 1000, 1.0)
         self._delivery_limit = io_config.groupConfig.deliveryCountLimit
         self.lock_s = io_config.groupConfig.recordLockDurationMs / 1000
@@ -328,6 +328,12 @@ class ShareGroupSource(LeasedSource):
             if poller.fatal is not None:
                 raise SourceProblem(f"A share consumer failed: {poller.fatal}") from poller.fatal
 
+    def explained(self, error: Any) -> str:
+        """A client's error in words. Called by pollers."""
+        if error.name() == "UNSUPPORTED_VERSION":
+            return f"{SHARE_GROUPS_OFF} ({error.str()}): they need Kafka 4.2 or newer with share.version 1."
+        return explained(error, self.topic, self._group)
+
     def count_ack_failure(self) -> None:
         """Called by pollers."""
         with self._counting:
@@ -344,3 +350,7 @@ class ShareGroupSource(LeasedSource):
     @property
     def problem(self) -> str:
         return next((p.problem for p in self._pollers if p.problem), "")
+
+    @property
+    def refused(self) -> bool:
+        return any(p.refused for p in self._pollers)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -238,4 +238,6 @@ def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig
     except KafkaException as error:
         admin.poll(0)  # the causes come in while it is asked
         cause = f" ({errors[-1]})" if errors else ""
+        if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            cause = ". This login lacks the right ALTER_CONFIGS on the group"
         raise SourceProblem(f"Share group {io_config.groupId!r}: {error.args[0].str()}{cause}") from None

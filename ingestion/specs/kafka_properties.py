@@ -23,6 +23,7 @@ _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
 # Who is spoken to, and how: what a named connection says for all specs that name it.
 OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.", "https.", "aws.")
 _HANDLER = "org.apache.kafka.common.security.oauthbearer.{}OAuthBearerLoginCallbackHandler"
+MOST_UNPACKED = 512 * 1024 * 1024  # bytes
 _NO_GROUP = "no consumer group is joined"
 _KEPT_HERE = "how far a topic was read is kept in the metadata store"
 
@@ -123,11 +124,15 @@ def without_effect(traits: SourceTraits) -> dict[str, str]:
 
 
 def keen(properties: Mapping[str, str]) -> dict[str, str]:
-    """What clients that go on for long begin with: a broker that is back is spoken to within a second, not ten.
+    """What clients that go on for long begin with. A broker that is back is spoken to within a second, not ten.
 
-    Nothing where the spec says how soon it is tried again: the most may not be less than that.
+    Where the spec says how soon it is tried again, that holds. A batch may unpack to ``MOST_UNPACKED`` bytes, or to
+    more if ``fetch.max.bytes`` is more: by itself librdkafka gives up a partition for good at 100 MB of zstd.
     """
-    return {} if "reconnect.backoff.ms" in properties else {"reconnect.backoff.max.ms": "1000"}
+    fetched = properties.get("fetch.max.bytes", "")
+    unpacked = max(MOST_UNPACKED, int(fetched) + 512 if fetched.isdecimal() else 0)
+    soon = {} if "reconnect.backoff.ms" in properties else {"reconnect.backoff.max.ms": "1000"}
+    return {**soon, "receive.message.max.bytes": str(min(unpacked, 2**31 - 1))}
 
 
 def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -284,8 +284,17 @@ class IndexerStatus(Message):
     number: int = Field(ge=0)
     epoch: int = Field(ge=0)
     state: Literal[
-        "waiting_for_slot", "starting", "waiting", "reading", "paused", "finishing", "stopped", "restarting", "silent"
-    ]
+        "waiting_for_slot",
+        "starting",
+        "waiting",
+        "reading",
+        "refused",
+        "paused",
+        "finishing",
+        "stopped",
+        "restarting",
+        "silent",
+    ]  # refused: Kafka does not let it read, or not all; its message says why
     pid: int = 0
     in_flight: int = Field(default=0, ge=0)
     unpublished: Counters = Field(default_factory=Counters)  # what ended without a publish since this epoch began

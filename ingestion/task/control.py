@@ -71,6 +71,14 @@ class Control:
             message="",
         )
 
+    def show_reading(self, problem: str, refused: bool) -> None:
+        """What its source says while it reads. ``refused``: by Kafka. A pause stays one."""
+        with self._lock:
+            state = self._status.state
+            if state in ("reading", "refused"):
+                state = "refused" if refused else "reading"
+            self._status = self._status.model_copy(update={"state": state, "message": problem})
+
     def count_publish(self) -> None:
         """One more was taken."""
         with self._lock:

@@ -196,7 +196,7 @@ class Indexer:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
             self._tell_problem(source.problem, heard=batch is not None)
-            self._control.show(message=source.problem)
+            self._control.show_reading(source.problem, source.refused)
             work.catch_up()
             if batch is not None:
                 work.take(batch)

@@ -27,7 +27,7 @@ _BY_FOLDER = {
 }
 _BY_FIXTURES = ("unit", "contracts", "integration")
 _STACK = {"house", "stack", "playwright"}
-_BROKER = {"broker", "secured"}
+_BROKER = {"broker", "secured", "guarded"}
 _DATABASE = {"db", "transactional_db", "live_server"}
 LANE = pytest.StashKey[str]()
 

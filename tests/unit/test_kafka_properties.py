@@ -414,4 +414,12 @@ def test_secrets_are_what_they_should_be() -> None:
 def test_a_broker_that_is_back_is_soon_spoken_to_unless_the_spec_says_when(given: dict[str, str]) -> None:
     config = {**keen(given), **given}
     Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, **config}).close()
+    del config["receive.message.max.bytes"]
     assert config == (given or {"reconnect.backoff.max.ms": "1000"})
+
+
+@pytest.mark.parametrize(("given", "unpacked"), [({}, 512 * 2**20), ({"fetch.max.bytes": "1000000000"}, 1_000_000_512)])
+def test_how_much_a_batch_may_unpack_to(given: dict[str, str], unpacked: int) -> None:
+    config = {**keen(given), **given}
+    Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, **config}).close()
+    assert int(config["receive.message.max.bytes"]) == unpacked

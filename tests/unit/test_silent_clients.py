@@ -14,7 +14,7 @@ NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
 def test_a_reader(capfd: pytest.CaptureFixture[str]) -> None:
     reader = Reader("topic", NOWHERE, "read_committed", "group", "client", 0.1)
-    poll_until(lambda: reader.read(0.1) is not None or reader.problem, timeout_s=60)
+    poll_until(lambda: reader.read(0.1) is not None or reader.complaints.text, timeout_s=60)
     reader.consumer.close()
     assert capfd.readouterr().err == ""
 

@@ -141,6 +141,20 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
         replace(CALM, tasks=[replace(STARTING, lacks="capacity")]),
         Decision("UNHEALTHY_TASKS", "WAITING_FOR_CAPACITY"),
     ),
+    "Kafka does not let it read": (
+        replace(CALM, tasks=[replace(RUNNING, ready=False, reading=False, refused=True)]),
+        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES"),
+    ),
+    "another spec: Kafka does not let the new read, and the old reads on": (
+        replace(
+            CALM, version=2, tasks=[replace(RUNNING, id="new", spec_version=2, ready=False, refused=True), RUNNING]
+        ),
+        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES"),
+    ),
+    "Kafka lets it read again: it is well at once": (
+        replace(CALM, tasks=[RUNNING], before=("UNHEALTHY_TASKS", "KAFKA_REFUSES")),
+        Decision("RUNNING", "RUNNING"),
+    ),
     "it has got a slot: it is well at once": (
         replace(CALM, tasks=[RUNNING], before=("UNHEALTHY_TASKS", "WAITING_FOR_SLOT")),
         Decision("RUNNING", "RUNNING"),

@@ -259,6 +259,13 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         [],
     ),
     (
+        "Kafka refuses one indexer of two",
+        {"indexer_states": ("reading", "refused"), "refusal": "lacks the right READ on topic 'flights'."},
+        Kind.FAILED,
+        Code.KAFKA_REFUSES,
+        ["1 of 2 indexers: lacks the right READ on topic 'flights'."],
+    ),
+    (
         "storage refuses",
         {"indexer_states": ("paused", "paused"), "indexer_message": "No space left on device"},
         Kind.FAILED,

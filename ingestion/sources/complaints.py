@@ -1,0 +1,109 @@
+"""What Kafka's client complains of: in words that name what is missing, and for how long they hold.
+
+librdkafka says a broker's "no" once and tries on in silence; trouble with a connection it says at each attempt.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from ingestion.specs.kafka_properties import MOST_UNPACKED
+
+COMPLAINT_S = 15.0  # what is not said again for so long is over
+WHOLE = -1  # in place of a partition: it holds for all of them
+_NOT_JOINED = frozenset(
+    {
+        KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+        KafkaError.GROUP_ID_NOT_FOUND,
+        KafkaError.GROUP_MAX_SIZE_REACHED,
+        KafkaError.INVALID_GROUP_ID,
+        KafkaError.INVALID_SESSION_TIMEOUT,
+    }
+)
+_NO_RIGHT = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+_UNREADABLE = frozenset({KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.INVALID_MSG})
+_BATCH = re.compile(r"of message at (?P<offset>\d+) of")
+REFUSALS = _NOT_JOINED | _NO_RIGHT | _UNREADABLE
+
+
+def explained(error: Any, topic: str, group: str, partition: int = WHOLE) -> str:
+    """The client's error in words; of a refusal, what is missing and where."""
+    said, code = str(error.str()).rstrip(": "), error.code()
+    if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return f"Kafka refuses: this login lacks the right READ on topic {topic!r} ({said})."
+    if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return f"Kafka refuses: this login lacks the right READ on group {group!r} ({said})."
+    if code == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
+        return (
+            f"Kafka refuses: group {group!r} is a share group, or another application is in it with another assignor "
+            f"({said}). Stop that application, or use another groupId."
+        )
+    if code == KafkaError.GROUP_ID_NOT_FOUND:
+        return f"Kafka refuses: group {group!r} is a group of another kind ({said}). Use another groupId."
+    if code == KafkaError._BAD_COMPRESSION:
+        found = _BATCH.search(said)
+        where = f" at offset {found['offset']}" if found else ""
+        return (
+            f"The batch{where} of partition {partition} of topic {topic!r} can't be unpacked ({said}): it is broken or "
+            f"larger than {MOST_UNPACKED // 2**20} MiB. If larger, set fetch.max.bytes in consumerProperties to more."
+        )
+    return said
+
+
+def is_of_unused_group(error: Any) -> bool:
+    """Whether it is of a consumer's group alone: one that is assigned its partitions reads without a right to it."""
+    return bool(error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED)
+
+
+class Complaints:
+    """The last of a client's. Thread-safe in CPython: each change is one assignment or one dict operation."""
+
+    def __init__(self, topic: str, group: str) -> None:
+        self._topic = topic
+        self._group = group
+        self._last = ("", 0.0)
+        self._refused: dict[int, str] = {}  # by partition, or WHOLE: until something of it is read
+
+    def of(self, error: Any, partition: int = WHOLE) -> None:
+        """Keep what the client says. ``error``: a ``KafkaError``."""
+        text = explained(error, self._topic, self._group, partition)
+        if error.code() in REFUSALS:
+            self._refused[partition] = text
+        else:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """Keep what is no error of the client."""
+        self._last = (text, time.monotonic())
+
+    def over(self, partitions: Iterable[int]) -> None:
+        """These are read, or are others' business by now."""
+        for partition in (*partitions, WHOLE):
+            self._refused.pop(partition, None)
+
+    def heard(self) -> None:
+        """Records came in: what was said of connections is over."""
+        self._last = ("", 0.0)
+
+    @property
+    def refused(self) -> list[int]:
+        """Which partitions Kafka refuses; ``WHOLE`` for all."""
+        return list(self._refused)
+
+    @property
+    def text(self) -> str:
+        """Refusals first; empty when all is well."""
+        text, at = self._last
+        recent = text if time.monotonic() - at < COMPLAINT_S else ""
+        return next(iter(self._refused.values()), recent)

@@ -1,0 +1,219 @@
+"""A broker that says no: the reader names what is missing, for as long as it is, and reads on by itself afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from confluent_kafka import Consumer, Producer, ShareConsumer
+
+from controlplane.connections.kafka import KafkaProblem, holds_records
+from ingestion.sources import reader as reading
+from ingestion.sources.base import ACCEPT
+from ingestion.sources.reader import Reader
+from ingestion.sources.repair import RepairSource
+from ingestion.sources.share_group import ShareGroupSource
+from ingestion.sources.stored_offsets import Start
+from ingestion.sources.topic import configure_group
+from ingestion.specs import ShareGroupIOConfig, kafka_properties
+from ingestion.specs.protocol import RepairRange
+from tests.support.formats import HERE
+from tests.support.guarded_kafka import Guarded, guarded
+from tests.support.records import numbered
+from tests.support.waiting import wait_for
+
+__all__ = ["guarded"]  # a fixture
+
+MakeReader = Callable[..., Reader]
+
+
+@pytest.fixture
+def make_reader(guarded: Guarded) -> Iterator[MakeReader]:
+    made = []
+
+    def make(topic: str, group: str | None = None, **more: str) -> Reader:
+        dealt = {"partition.assignment.strategy": "cooperative-sticky"} if group else {}
+        reader = Reader(topic, {**guarded.client, **more}, "read_committed", group, "a client", 0.2, **dealt)
+        made.append(reader)
+        return reader
+
+    yield make
+    for reader in made:
+        reader.close()
+
+
+def assigned(reader: Reader, partitions: int) -> Reader:
+    starts = {p: Start(offset=0, stored=0, generation=1) for p in range(partitions)}
+    reader.consumer.assign(reader.add(starts))
+    return reader
+
+
+def read(reader: Reader, records: int) -> None:
+    """Wait until it has read so many more."""
+    seen = [0]
+
+    def enough() -> bool:
+        batch = reader.read(0.2)
+        seen[0] += 0 if batch is None else len(batch.offsets)
+        return seen[0] >= records
+
+    wait_for(f"{records} records", enough, 60, lambda: (seen, reader.complaints.text))
+
+
+def refused(reader: Reader, *words: str) -> None:
+    def said() -> bool:
+        reader.read(0.2)
+        return bool(reader.complaints.refused)
+
+    wait_for("it is refused", said, 60)
+    assert all(word in reader.complaints.text for word in words), reader.complaints.text
+
+
+def test_partitions_that_may_not_be_read(guarded: Guarded, make_reader: MakeReader) -> None:
+    """Two partitions, one of which stays empty: it is read again once its end is met."""
+    topic = guarded.topic(partitions=2)
+    guarded.give("TOPIC", topic, "DESCRIBE")
+    guarded.produce(topic, numbered(0, 100), partition=0)
+    reader = assigned(make_reader(topic), 2)
+    refused(reader, f"lacks the right READ on topic '{topic}'")
+    guarded.give("TOPIC", topic, "READ")
+    read(reader, 100)
+    wait_for("nothing is refused", lambda: reader.read(0.2) is None and not reader.complaints.refused, 60)
+    guarded.take("TOPIC", topic, "READ")
+    refused(reader, f"lacks the right READ on topic '{topic}'")
+    for _ in range(100):  # 20 s: longer than other complaints are remembered, and than it takes to ask again
+        reader.read(0.2)
+    assert reader.complaints.refused and reader.complaints.text
+    guarded.give("TOPIC", topic, "READ")
+    wait_for("it is read, though nothing came", lambda: reader.read(0.2) is None and not reader.complaints.refused, 60)
+    assert reader.complaints.text == ""
+
+
+def test_a_group_that_may_not_be_read(guarded: Guarded, make_reader: MakeReader) -> None:
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+    reader = make_reader(topic, "a-group")
+    reader.consumer.subscribe([topic])
+    refused(reader, "lacks the right READ on group 'a-group'")
+
+
+def test_a_group_of_others(guarded: Guarded, make_reader: MakeReader) -> None:
+    """One whose members have another assignor, and a share group."""
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+    admitted = {"bootstrap.servers": guarded.bootstrap}
+    theirs = Consumer({**admitted, "group.id": "of-others", "partition.assignment.strategy": "range"})
+    shared = ShareConsumer({**admitted, "group.id": "shared"})
+    try:
+        theirs.subscribe([topic])
+        shared.subscribe([topic])
+        wait_for("they are in", lambda: shared.poll(0.2) or theirs.poll(0.2) or theirs.assignment(), 60)
+        for group in ("of-others", "shared"):
+            guarded.give("GROUP", group, "READ")
+            reader = make_reader(topic, group)
+            reader.consumer.subscribe([topic])
+            refused(reader, f"group '{group}' is a share group, or another application is in it")
+    finally:
+        theirs.close()
+        shared.close()
+
+
+def test_what_is_assigned_needs_no_right_to_a_group(guarded: Guarded) -> None:
+    """Repairs, and looks whether records are left; without READ on the topic they do not say that there is nothing."""
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+    guarded.produce(topic, numbered(0, 10))
+    repair = RepairSource(guarded.client, topic, [RepairRange(partition=0, start=2, end=5)])
+    batch = repair.take(1)
+    assert batch is not None and batch.offsets.tolist() == [2, 3, 4]
+    assert holds_records(guarded.properties, topic, 0, 9, 10)
+    guarded.take("TOPIC", topic, "READ")
+    guarded.give("TOPIC", topic, "DESCRIBE")
+    with pytest.raises(KafkaProblem, match="authorization failed"):
+        holds_records(guarded.properties, topic, 0, 9, 10)
+
+
+def test_a_share_group_without_rights(guarded: Guarded) -> None:
+    """It does not flood the broker meanwhile: its consumer is closed, and made anew every few seconds."""
+    topic = guarded.topic(partitions=2)
+    guarded.give("TOPIC", topic, "DESCRIBE")
+    io_config = ShareGroupIOConfig.model_validate(
+        {
+            "topic": topic,
+            "groupId": "readers",
+            "consumersPerIndexer": 1,
+            "consumerProperties": {"bootstrap.servers": guarded.bootstrap},
+            "inputFormat": {"type": "json"},
+            "pollTimeout": 500,
+        }
+    )
+    configure_group({"bootstrap.servers": guarded.bootstrap}, io_config, HERE)
+    guarded.produce(topic, numbered(0, 100))
+    source = ShareGroupSource(guarded.client, io_config, "a client")
+    source.open()
+    try:
+        for missing in (("GROUP", "readers"), ("TOPIC", topic)):
+            said = f"lacks the right READ on {missing[0].lower()} {missing[1]!r}"
+
+            def refused_so(said: str = said) -> bool:
+                return source.take(0.2) is None and source.refused and said in source.problem
+
+            wait_for(said, refused_so, 60, lambda: source.problem)
+            guarded.give(*missing, "READ")
+        taken: set[tuple[int, int]] = set()
+
+        def all_of_them() -> bool:
+            batch = source.take(0.5)
+            if batch is not None:
+                taken.update(zip(batch.partitions.tolist(), batch.offsets.tolist(), strict=True))
+                source.acknowledge(batch, np.full(len(batch.offsets), ACCEPT))
+            return len(taken) == 100
+
+        wait_for("all are read", all_of_them, 60, lambda: (len(taken), source.problem))
+        assert not source.refused and source.problem == ""
+    finally:
+        source.close()
+
+
+def test_a_long_stretch_of_aborted_records_is_passed(guarded: Guarded, make_reader: MakeReader) -> None:
+    """It takes longer than one look at what lies before the first record."""
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+    admitted = {"bootstrap.servers": guarded.bootstrap, "queue.buffering.max.kbytes": 200_000}
+    aborting = Producer({**admitted, "transactional.id": f"of-{topic}"})
+    aborting.init_transactions(60)
+    aborting.begin_transaction()
+    for _ in range(100):
+        aborting.produce(topic, bytes(500_000))
+        aborting.poll(0)
+    aborting.flush(60)
+    aborting.abort_transaction(60)
+    guarded.produce(topic, numbered(0, 10))
+    reader = assigned(make_reader(topic), 1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(reading, "LOOK_S", 0.001)
+        read(reader, 10)
+
+
+@pytest.mark.parametrize("more", [{}, {"fetch.max.bytes": "1000000"}])
+def test_a_batch_that_unpacks_to_very_much(
+    guarded: Guarded, make_reader: MakeReader, monkeypatch: pytest.MonkeyPatch, more: dict[str, str]
+) -> None:
+    """4 kB of zstd are 120 MB, which librdkafka refuses by itself; what is larger than the bound is named."""
+    topic = guarded.topic(partitions=2)
+    guarded.give("TOPIC", topic, "READ")
+    guarded.produce(topic, numbered(0, 5), partition=0)
+    guarded.produce(topic, numbered(5, 10), partition=1)
+    large = {"message.max.bytes": 200_000_000, "batch.size": 200_000_000, "queue.buffering.max.kbytes": 300_000}
+    packing = Producer({"bootstrap.servers": guarded.bootstrap, "compression.type": "zstd", **large})
+    guarded.produce(topic, [b"x" * 120_000_000], partition=0, by=packing)
+    if more:
+        monkeypatch.setattr(kafka_properties, "MOST_UNPACKED", 1)
+    reader = assigned(make_reader(topic, **more), 2)
+    if not more:
+        read(reader, 11)
+        return
+    guarded.produce(topic, numbered(10, 15), partition=1)
+    read(reader, 15)
+    refused(reader, "The batch at offset 5 of partition 0", "set fetch.max.bytes in consumerProperties")
