@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -202,19 +200,6 @@ def test_queries_do_not_grow_with_causes(kept: Cast, clients: dict[str, Client])
         )  # fmt: skip
     assert len(clients["viewer"].get(ADDRESS).json()["results"]) == 15
     assert queries() == before
-
-
-def test_what_was_there_before_gets_its_cause(kept: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    QuarantinedRecord.objects.update(cause="")
-    FaultyRecord.objects.update(cause="")
-    CauseSum.objects.all().delete()
-    migration = import_module("controlplane.segments.migrations.0020_causes_of_what_is_there")
-    monkeypatch.setattr(migration, "AT_ONCE", 2)
-    with connection.schema_editor() as editor:
-        migration.fill(apps, editor)
-    assert found(kept)[TIME] == (3, 3)
-    assert FaultyRecord.objects.get().cause
-    check_sums(kept)
 
 
 def test_a_datasource_can_go(kept: Cast) -> None:

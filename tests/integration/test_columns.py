@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.db import connection
 from django.test import Client
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments.columns import ids_of
-from controlplane.segments.models import Column, SegmentSchema
+from controlplane.segments.models import Column
 from controlplane.supervisors import services
 from controlplane.supervisors.deleting import delete_datasource
 from controlplane.supervisors.transfer import transfer_datasource
@@ -106,15 +104,3 @@ def test_a_datasource_takes_them_along_to_another_team(cast: Cast, clients: dict
     assert clients["viewer"].get(ADDRESS).status_code == 404
     assert listed(clients["outsider"]) == before
     assert client_of(cast.task).columns(ASKED).ids == IDS
-
-
-def test_the_migration_gives_ids_to_the_columns_that_are_there(cast: Cast) -> None:
-    SegmentSchema.objects.all().delete()
-    for columns in (("__time", "timestamp"), ("tags", "strings")), (("__time", "timestamp"), ("tags", "string")):
-        SegmentSchema.of(cast.datasource, [{"name": name, "type": kind} for name, kind in columns])
-    import_module("controlplane.segments.migrations.0037_columns").hand_out(apps, None)
-    tags = [protocol.Column(name="tags", type="strings"), protocol.Column(name="tags", type="string")]
-    new = protocol.Column(name="new", type="long")
-    asked = ColumnsRequest(columns=[*tags, ASKED.columns[0], new])
-    wanted = [ColumnId(id=2, element=3), ColumnId(id=4), ColumnId(id=1), ColumnId(id=5)]
-    assert ids_of(cast.datasource.pk, asked).ids == wanted

@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 import sys
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 
 import pytest
-from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -121,15 +119,3 @@ def test_a_datasource_that_goes_leaves_no_sums(datasource: Datasource) -> None:
     datasource.delete()
     days.sum_up()
     assert not IntervalDay.objects.exists() and not IntervalChange.objects.exists()
-
-
-def test_the_migration_sums_up_what_is_there(datasource: Datasource) -> None:
-    """Its own statement against ``sum_up``'s, which is another for the sake of its plan."""
-    migration = import_module("controlplane.segments.migrations.0027_days_of_intervals")
-    fill(datasource, 200, random.Random(5))
-    days.sum_up()
-    wanted = list(IntervalDay.objects.order_by("day").values_list("day", "intervals", "rows", "covered"))
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM segments_intervalday")
-        cursor.execute(migration.FILL)
-    assert list(IntervalDay.objects.order_by("day").values_list("day", "intervals", "rows", "covered")) == wanted

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import importlib
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -20,8 +18,6 @@ from controlplane.supervisors import replays
 from controlplane.tasks import file_replays, heartbeats, lifecycle
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import AuditEntry
-from ingestion.batch.kept import Kept, Room
-from ingestion.batch.lines import Line
 from ingestion.specs.causes import cause_of
 from ingestion.specs.protocol import HeartbeatRequest
 from tests.support.django_cast import Cast, browsing_as
@@ -192,16 +188,3 @@ def test_a_replays_page_and_reports_show_what_is_still_bad(alone: Cast, clients:
         "stored", task.pk, False, None,
     )  # fmt: skip
     assert viewer.get(f"/datasources/flights/quarantine/{one}/").status_code == 200
-
-
-def test_those_that_were_cut_before_there_was_a_mark_get_it(alone: Cast) -> None:
-    left_by(alone, b"1", b"2", b"3")
-    _, two, three = numbers()
-    long = Kept()
-    long.add(Line("f, byte", 1, b"0123456789"), "no JSON", Room(1, 4), crashed=False)
-    QuarantinedRecord.objects.filter(pk=two).update(error=long.records[0].error)
-    QuarantinedRecord.objects.filter(pk=three).update(error=f"{long.records[0].error} And more.")
-    migration = importlib.import_module("controlplane.segments.migrations.0040_whole_records_of_files")
-    with connection.cursor() as cursor:
-        cursor.execute(migration.MARK_CUT)
-    assert list(QuarantinedRecord.objects.filter(cut=True).values_list("pk", flat=True)) == [two]

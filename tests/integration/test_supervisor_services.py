@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from threading import Barrier
 from typing import Any, TypeVar
 
 import pytest
-from django.apps import apps
 from django.db import connections
 from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.connections.secrets import unseal
-from controlplane.loading.models import Draft
 from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run, run_all
 from controlplane.tasks import launcher
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Task
-from controlplane.tasks.services import submit_task
 from tests.support.django_cast import Cast, spec_for
 
 CANARY = "canary-password-7431"
@@ -59,76 +55,6 @@ def test_a_spec_version_can_not_be_changed(cast: Cast) -> None:
     version.spec = {}
     with pytest.raises(TypeError, match="immutable"):
         version.save()
-
-
-def test_stored_expressions_say_that_they_are_sql(cast: Cast) -> None:
-    """What was submitted when there was no other language."""
-    spec = spec_for("stored")
-    made = {"type": "expression", "name": "made", "expression": "a || 'x'"}
-    condition: dict[str, Any] = {"type": "not", "field": {"type": "expression", "expression": "a IS NULL"}}
-    spec["dataSchema"]["transformSpec"] = {
-        "transforms": [{**made, "language": "sql"}, {**made, "name": "other", "expression": "a + 1"}],
-        "filter": {**condition, "field": {**condition["field"], "language": "sql"}},
-    }
-    supervisor = submit(cast, spec)
-    run(supervisor.pk)
-    models = ((SpecVersion, {"supervisor_id": supervisor.pk}), (Task, {"supervisor_id": supervisor.pk}))
-    for model, of in models:
-        row = model.objects.get(**of)
-        of_old = row.spec["spec"]["dataSchema"]["transformSpec"]
-        del of_old["transforms"][0]["language"], of_old["filter"]["field"]["language"]
-        model.objects.filter(pk=row.pk).update(spec=row.spec)
-    migration = import_module("controlplane.supervisors.migrations.0006_expressions_say_that_they_are_sql")
-    migration.say_sql(apps, None)
-    for model, of in models:
-        found = model.objects.get(**of).spec["spec"]["dataSchema"]["transformSpec"]
-        assert [t["language"] for t in found["transforms"]] == ["sql", "druid"]
-        assert found["filter"]["field"]["language"] == "sql"
-
-
-@pytest.mark.parametrize(
-    ("written", "typed"),
-    [
-        ({}, True),
-        ({"includeAllDimensions": True, "dimensions": ["a"]}, True),
-        ({"dimensions": ["a"]}, False),
-        ({"useSchemaDiscovery": True, "dimensions": ["a"]}, True),
-    ],
-)
-def test_stored_discovery_says_that_it_has_types(cast: Cast, written: dict[str, Any], typed: bool) -> None:
-    """What was submitted when there was no discovery of strings."""
-    spec = spec_for("discovering")
-    spec["dataSchema"]["dimensionsSpec"] = written
-    supervisor = submit(cast, spec)
-    run(supervisor.pk)
-    migration = import_module("controlplane.supervisors.migrations.0011_discovery_says_its_types")
-    migration.say_types(apps, None)
-    for model in (SpecVersion, Task):
-        found = model.objects.get(supervisor_id=supervisor.pk).spec["spec"]["dataSchema"]["dimensionsSpec"]
-        assert found["useSchemaDiscovery"] is typed
-        assert found.get("includeAllDimensions", False) is written.get("includeAllDimensions", False)
-
-
-def test_what_is_stored_does_not_begin_to_idle(cast: Cast) -> None:
-    """``enabled`` was in every stored spec, asked for or not; that a task by hand is not to end was asked for."""
-    idle = {"enabled": True, "inactiveAfterMillis": 60_000}
-    supervisor = submit(cast, spec_for("stored", idleConfig=idle))
-    run(supervisor.pk)
-    owner, running = cast.users["owner"], spec_for("by-hand", idleConfig={"enabled": False})
-    by_hand = submit_task(user=owner, document=running, team_name="alpha")
-    draft = Draft.objects.create(owner=owner, team=cast.alpha, document=supervisor.current.spec)
-    bare = Draft.objects.create(owner=owner, team=cast.alpha, document={"spec": {}})
-    migration = import_module("controlplane.supervisors.migrations.0014_nobody_asked_to_become_idle")
-    migration.forget(apps, None)
-    version, task = SpecVersion.objects.get(supervisor_id=supervisor.pk), Task.objects.get(supervisor_id=supervisor.pk)
-    draft.refresh_from_db()
-    for spec in (version.spec, task.spec, draft.document):
-        assert spec["spec"]["ioConfig"]["idleConfig"] == {"inactiveAfterMillis": 60_000}
-    assert version.io_config.idle_after is None
-    by_hand.refresh_from_db()
-    assert by_hand.spec["spec"]["ioConfig"]["idleConfig"] == {"enabled": False}
-    bare.refresh_from_db()
-    assert bare.document == {"spec": {}}
 
 
 def test_a_wrong_spec_changes_nothing(cast: Cast) -> None:
