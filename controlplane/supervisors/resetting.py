@@ -8,8 +8,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
+from controlplane.connections import kafka
+from controlplane.connections.named import kafka_properties
+from controlplane.connections.secrets import SecretsLost
 from controlplane.segments import claims
-from controlplane.segments.models import MAX_OFFSET
+from controlplane.segments.models import MAX_OFFSET, ProgressKey, Source
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.services import record_action
 from controlplane.tasks.models import Task
@@ -49,7 +52,38 @@ def reset_offsets(
     if wrong or not offsets:
         message = f"give at least one partition, each with an offset of 0 to {MAX_OFFSET}"
         raise InvalidInput("The offsets can't be stored.", [FieldError("/partitions", message, "partitions")])
+    require(user, Action.ADMINISTER, supervisor.datasource.team)
+    faults = _outside_the_log(supervisor, offsets)
+    if faults:
+        raise InvalidInput("The offsets can't be stored.", faults)
     return _move(user, supervisor, offsets)
+
+
+def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list[FieldError]:
+    """By what was last seen of the log; where that does not have them, Kafka is asked. It may be away: then by that."""
+    seen = ProgressKey.objects.filter(source=_source(supervisor)).exclude(end_offset=None)
+    spans = {p: (start or 0, end) for p, start, end in seen.values_list("partition", "log_start_offset", "end_offset")}
+    if all(p in spans and spans[p][0] <= offset <= spans[p][1] for p, offset in offsets.items()):
+        return []
+    io_config = supervisor.io_config
+    try:
+        properties = kafka_properties(supervisor.datasource.team_id, io_config, supervisor.current.secrets)
+        log = kafka.topic_offsets(properties, io_config.topic)
+    except (kafka.KafkaProblem, SecretsLost):
+        log = None
+    if log is not None:
+        spans = {p: (log.starts[p], end) for p, end in log.written.items()}
+    faults = []
+    for partition, offset in sorted(offsets.items()):
+        low, high = spans.get(partition, (0, MAX_OFFSET))
+        if log is not None and partition not in spans:
+            message = f"topic {io_config.topic} has no partition {partition}; it has {len(spans)}, from 0 on"
+        elif not low <= offset <= high:
+            message = f"partition {partition} holds the offsets from {low:,} to {high:,}, not {offset:,}"
+        else:
+            continue
+        faults.append(FieldError(f"/partitions/{partition}", message, f"partitions.{partition}"))
+    return faults
 
 
 def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None) -> Supervisor:
@@ -59,8 +93,7 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
         traits = locked.io_config.traits
         if not traits.keeps_offsets:
             raise InvalidInput(f"A {traits.label}'s position is the broker's: to read again, use another groupId.")
-        sources = sources_of(locked.datasource_id, locked.io_config, locked.owner).filter(current=True)
-        source = sources.order_by("-id").first()
+        source = _source(locked)
         if source is None:
             raise Conflict("Nothing is stored for this supervisor yet; it has not read its topic.")
         tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
@@ -84,6 +117,11 @@ def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:
             one.save(update_fields=["handoff_asked_at", "calm_until"])
         record_action(user, locked, "handoff")
     return supervisor
+
+
+def _source(supervisor: Supervisor) -> Source | None:
+    sources = sources_of(supervisor.datasource_id, supervisor.io_config, supervisor.owner).filter(current=True)
+    return sources.order_by("-id").first()
 
 
 def _topics_of(supervisor: Supervisor) -> list[Supervisor]:

@@ -288,9 +288,9 @@ def _active_tasks(supervisor: Supervisor) -> QuerySet[Task, str]:
 def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
     """Of iterations, of tasks, and of running ones' indexers that fail over and over; the newest first."""
     most = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS
-    failed = Task.objects.filter(supervisor_id=supervisor.pk, status=Status.FAILED).only("id", "ended_at", "error")[
-        :most
-    ]
+    taken_back = Q(launched_at=None) & ~Q(goal=Goal.RUN)  # told to stop before it was launched: no failure
+    failed = Task.objects.filter(supervisor_id=supervisor.pk, status=Status.FAILED).exclude(taken_back)
+    failed = failed.only("id", "ended_at", "error")[:most]
     of_tasks = [
         {
             "at": t.ended_at.isoformat() if t.ended_at else "",

@@ -9,15 +9,17 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import IndexerFence, Publish, SourceEvent
+from controlplane.segments.models import IndexerFence, ProgressKey, Publish, SourceEvent
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from ingestion.specs.protocol import Advance
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
 from tests.support.publishes import request, send, settled_offsets
+from tests.support.records import numbered
 from tests.support.stored_offsets import (
     DRUID,
     PAGE,
@@ -117,6 +119,35 @@ def test_a_wrong_reset_changes_nothing(reading: Supervisor, owner: Client) -> No
         if not refused or stored(reading) != {0: 10, 1: 0}:
             taken.append((body, answer.content, stored(reading)))
     assert not taken
+
+
+@pytest.mark.parametrize(("offset", "taken"), [(1, False), (2, True), (20, True), (21, False)])
+def test_offsets_that_the_log_does_not_hold(reading: Supervisor, owner: Client, offset: int, taken: bool) -> None:
+    """By what was last seen of it: this Kafka is away."""
+    ProgressKey.objects.filter(source=source_of(reading)).update(log_start_offset=2, end_offset=20)
+    answer = post(owner, "/api/v1/supervisors/metrics/reset/", {"partitions": {"0": offset}})
+    assert stored(reading)[0] == (offset if taken else 10)
+    if not taken:
+        (fault,) = answer.json()["errors"]
+        assert (answer.status_code, fault["pointer"]) == (400, "/partitions/0")
+        assert fault["detail"] == f"partition 0 holds the offsets from 2 to 20, not {offset}"
+
+
+def test_the_log_is_asked_where_more_may_have_come(reading: Supervisor, owner: Client, broker: Broker) -> None:
+    """A partition that is new here, or that is not there at all; what came since the last look."""
+    topic = broker.make_topic("metrics-topic", 2)
+    broker.produce(topic, numbered(0, 30), partition=0)
+    spec = kafka_spec("metrics", consumerProperties={"bootstrap.servers": broker.bootstrap})
+    assert post(owner, DRUID, spec).status_code == 200
+    ProgressKey.objects.filter(source=source_of(reading)).update(log_start_offset=0, end_offset=20)
+    reset = "/api/v1/supervisors/metrics/reset/"
+    assert post(owner, reset, {"partitions": {"0": 25}}).status_code == 200
+    answer = post(owner, reset, {"partitions": {"0": 31, "7": 0}})
+    assert [fault["detail"] for fault in answer.json()["errors"]] == [
+        "partition 0 holds the offsets from 0 to 30, not 31",
+        "topic metrics-topic has no partition 7; it has 2, from 0 on",
+    ]
+    assert stored(reading)[0] == 25
 
 
 def test_a_share_group_has_no_offsets_to_reset(owner: Client, cast: Cast) -> None:
