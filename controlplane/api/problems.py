@@ -25,6 +25,7 @@ from controlplane.common.errors import FieldError, HeadgateError
 logger = logging.getLogger(__name__)
 CONTENT_TYPE = "application/problem+json"
 MOST_ERRORS = 100
+AGAIN_S = 10  # until what is unavailable may be asked for again
 
 # The names under urn:headgate:problem: are part of the API: they do not change.
 _NAMES = {
@@ -97,7 +98,8 @@ def problem_of(error: Exception) -> Problem:
     """The status and text for any exception."""
     match error:
         case HeadgateError():
-            return Problem(error.status, error.title, error.detail, error.errors)
+            headers = {"Retry-After": str(AGAIN_S)} if error.status == 503 else {}
+            return Problem(error.status, error.title, error.detail, error.errors, headers=headers)
         case exceptions.ValidationError():
             return Problem(400, "The request is not valid", "The request has faults.", _field_errors(error.detail))
         case exceptions.APIException():

@@ -62,7 +62,8 @@ def reset_offsets(
 def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list[FieldError]:
     """By what was last seen of the log; where that does not have them, Kafka is asked. It may be away: then by that."""
     seen = ProgressKey.objects.filter(source=_source(supervisor)).exclude(end_offset=None)
-    spans = {p: (start or 0, end) for p, start, end in seen.values_list("partition", "log_start_offset", "end_offset")}
+    rows = seen.values_list("partition", "log_start_offset", "end_offset")
+    spans = {p: (start or 0, end or 0) for p, start, end in rows}
     if all(p in spans and spans[p][0] <= offset <= spans[p][1] for p, offset in offsets.items()):
         return []
     io_config = supervisor.io_config

@@ -75,7 +75,8 @@ def _asked(order: CheckOrder) -> CheckAnswer:
             check=True,
         )
     except subprocess.TimeoutExpired:
-        raise InvalidInput(f"The spec could not be checked within {CHECK_S:g} s: {_TOO_MUCH}") from None
+        # One that takes too much is ended by its bound of processor time: this one hardly got any.
+        raise Unavailable(f"The spec could not be checked within {CHECK_S:g} s: the machine is busy.") from None
     except subprocess.CalledProcessError as error:
         if error.returncode < 0:  # by a signal: it went beyond its processor time or memory
             raise InvalidInput(f"The spec takes too much to check: {_TOO_MUCH}") from None

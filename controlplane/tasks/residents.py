@@ -21,6 +21,7 @@ from controlplane.common.text import storable
 from controlplane.tasks import capacity, hearing, launcher, spark_conf
 from controlplane.tasks.lifecycle import ERROR_LENGTH, token_hash
 from controlplane.tasks.models import CompactionShare, Resident
+from controlplane.tasks.unlisted import REASON, unlisted
 
 APPLICATION = "compact.py"
 _ROUNDING = 1e-9  # 0.29 of 100 places are 29
@@ -125,4 +126,4 @@ def _what_is_wrong(resident: Resident, now: datetime) -> str:
     patience = settings.TASK_HEARTBEAT_TIMEOUT if resident.last_heartbeat_at else settings.TASK_START_TIMEOUT
     if since is not None and now - max(heard, since) > patience:
         return f"It was lost: no word of it for {(now - heard).total_seconds():.0f} s."
-    return ""
+    return REASON if resident.last_heartbeat_at and unlisted([resident.pk], "residents") else ""

@@ -2,7 +2,8 @@
 
 1. One process at a time has a round; who comes meanwhile leaves it at that.
 2. While heartbeats can be heard, tasks that are silent for too long have failed: their processes are killed. So have
-   those whose process on this machine is gone without a last word; those that were stopped with it go on later.
+   those whose process on this machine is gone without a last word; those that were stopped with it go on later. And
+   those whose application a Spark cluster's master no longer lists.
 3. The logs of applications are kept within their size.
 4. Kafka is asked for the topic of each task that reads, all at once; each answer is taken up as it comes in:
    a. what the topic holds, and how much of it is not settled, is kept with the task and its source;
@@ -35,6 +36,7 @@ from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import owner_of, properties_of
 from controlplane.tasks.telling import tell_of_task
 from controlplane.tasks.topic_lag import TopicLag, keep_lag
+from controlplane.tasks.unlisted import REASON, unlisted
 from ingestion.specs import TaskSpec, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
 
@@ -54,6 +56,7 @@ def watch(hand_over: Callable[[Task], None]) -> None:
             for task_id in lifecycle.fail_lost(since):
                 _clear_away(task_id)
             _fail_dead()
+        _fail_unlisted()
         for task_id in Task.objects.active().exclude(launched_at=None).values_list("pk", flat=True):
             launcher.bound_log(task_id)
         running = Task.objects.active().reading().filter(status=Status.RUNNING).select_related("datasource")
@@ -78,6 +81,15 @@ def _fail_dead() -> None:
             else:
                 lifecycle.end_task(task, error=_dead_message(task))
             launcher.tidy(task.pk)
+
+
+def _fail_unlisted() -> None:
+    """Their supervisors start others. A batch task is its submitter's to start anew, as after any other loss."""
+    running = {t.pk: t for t in Task.objects.active().filter(status=Status.RUNNING)}
+    for task_id in unlisted(running.keys(), "tasks"):
+        _clear_away(task_id)
+        task = running[task_id]
+        lifecycle.end_task(task, error=f"{REASON} {lifecycle.what_is_left(task)}")
 
 
 _STOPPED = "Stopped with the stack or its machine, and killed before it had ended in order."

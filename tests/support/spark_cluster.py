@@ -51,11 +51,21 @@ class SparkCluster:
         )
         self.port = choose(None)
         self.web = f"http://127.0.0.1:{choose(None, [self.port])}"
-        where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", self.web.rpartition(":")[2]]
-        self.master = self._start(_MASTER, "127.0.0.1", *where)
-        wait_for("Spark's master is up", lambda: self._answers() is not None, 180, self.master.output)
+        self.master = self._master()
         self._size = cores, memory
         self._workers = {host: self._worker(host) for host in hosts}
+        self._await_workers()
+
+    def _master(self) -> Child:
+        where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", self.web.rpartition(":")[2]]
+        master = self._start(_MASTER, "127.0.0.1", *where)
+        wait_for("Spark's master is up", lambda: self._answers() is not None, 180, master.output)
+        return master
+
+    def restart_master(self) -> None:
+        """It has no recovery: applications are forgotten, workers register anew by themselves."""
+        self.master.kill()
+        self.master = self._master()
         self._await_workers()
 
     def resize(self, cores: int, memory: str) -> None:

@@ -83,6 +83,22 @@ def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: S
     check_exactly_once(house, topic, range(records))
 
 
+@pytest.mark.timeout(900)
+def test_a_master_that_is_restarted_has_forgotten_a_task(house: House, on_cluster: SparkCluster) -> None:
+    """Row 38 of the failure matrix: its driver lives on without executors, and another task takes its place."""
+    topic = house.topic()
+    house.supervise(house.kafka_spec(topic, taskCount=1, period="PT2S"))
+    stream = Endless(house, topic)
+    published(house, topic, 100, 240)
+    first = house.running_task(topic)
+    on_cluster.restart_master()
+    house.ended(first, "FAILED", 120)
+    assert "no longer lists its application" in house.api("GET", f"/api/v1/tasks/{first}/")["error"]
+    records = stream.finish()
+    published(house, topic, records)
+    check_exactly_once(house, topic, range(records))
+
+
 def test_without_the_secret_nobody_is_heard(cluster: SparkCluster) -> None:
     """Row 22 of the security checklist: Spark's master does not take a worker that does not know it."""
     said = cluster.says_to_a_stranger()
