@@ -134,6 +134,9 @@ def make_cast() -> Cast:
         looked_at=STARTED,
         bounds={"0": [0, 0, 1000], "1": [0, 0, 1000]},
     )
+    # As old in a session's last test as in its first: what is young has rates of its own.
+    source.created_at -= timedelta(days=1)
+    source.save(update_fields=["created_at"])
     supervisor = _supervisor(datasource, users["owner"])
     task = _task(datasource, supervisor)
     segments = _segments(datasource, task)
