@@ -57,6 +57,7 @@ class TopicOffsets:
     written: dict[int, int]  # the end of all there is, behind transactions that are still open
     cluster_id: str = ""
     asked_at: datetime | None = None  # before Kafka was asked: all that it held then lies below ``written``
+    members: tuple[tuple[str, str], ...] = ()  # of a consumer group, who reads it: client id and host
 
     @property
     def undecided(self) -> int:
@@ -86,8 +87,11 @@ def topic_names(properties: Mapping[str, Value]) -> list[str]:
         return sorted(n for n, topic in metadata.topics.items() if topic.error is None and not n.startswith(INTERNAL))
 
 
-def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets | None:
-    """The topic's id and offsets; None when there is no such topic. ``ends`` is the end of what is committed."""
+def topic_offsets(properties: Mapping[str, Value], topic: str, group: str = "") -> TopicOffsets | None:
+    """The topic's id and offsets; None when there is no such topic. ``ends`` is the end of what is committed.
+
+    ``group``: a consumer group whose members are asked for, too.
+    """
     asked_at = timezone.now()
     with _admin(properties, topic) as (admin, causes, cluster_id):
         try:
@@ -100,7 +104,18 @@ def topic_offsets(properties: Mapping[str, Value], topic: str) -> TopicOffsets |
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise KafkaProblem(_reason(error, admin, causes)) from None
-    return TopicOffsets(str(described.topic_id), starts, ends, written, cluster_id, asked_at)
+        members = _members(admin, group, topic) if group else ()
+    return TopicOffsets(str(described.topic_id), starts, ends, written, cluster_id, asked_at, members)
+
+
+def _members(admin: AdminClient, group: str, topic: str) -> tuple[tuple[str, str], ...]:
+    """Who reads the topic in the group. None where a login may not describe it: it may read all the same."""
+    try:
+        found = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result().members
+    except KafkaException:
+        return ()
+    reading = (m for m in found if m.assignment and any(p.topic == topic for p in m.assignment.topic_partitions))
+    return tuple((m.client_id, m.host.lstrip("/")) for m in reading)
 
 
 def _listed(

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=60)
 _NO_ROOM = {"slot": "WAITING_FOR_SLOT", "capacity": "WAITING_FOR_CAPACITY"}
-_REFUSED = "KAFKA_REFUSES"
-_UNHEALTHY_TASKS = {*_NO_ROOM.values(), _REFUSED}
+_REFUSED, _SHARED = "KAFKA_REFUSES", "STRANGERS_IN_GROUP"
+_UNHEALTHY_TASKS = {*_NO_ROOM.values(), _REFUSED, _SHARED}
 _OWN_STATES = ("PENDING", "IDLE")  # details that are states, too
 HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed start
 CALM_FOR = timedelta(seconds=10)  # so long a supervisor whose tasks all read is left alone, unless one of them changes
@@ -35,6 +35,7 @@ class SeenTask:
     crowded_out: bool = False  # there is room for it only when its predecessor has ended
     group: str = ""  # that of its replicas; empty for a task that has none
     refused: bool = False  # Kafka does not let all its indexers read
+    shared: bool = False  # others read partitions in its consumer group
     well: bool = False  # it has read for ``HEALTHY_AFTER``
     lacks: str = ""  # what it has had to wait for so long that somebody should know, "slot" or "capacity"
     published: bool = False  # it has registered something
@@ -166,7 +167,7 @@ def _own(seen: Observed) -> list[SeenTask]:
 
 def _without_quota(seen: Observed, active: list[SeenTask]) -> Decision:
     """What reads publishes what it holds, and ends; what is not up yet is told so when it is, or waits."""
-    finish = [t.id for t in active if t.running_goal and (t.reading or t.ready)]
+    finish = [t.id for t in active if t.running_goal and (t.reading or t.ready or t.refused)]
     return Decision("UNHEALTHY_TASKS", "QUOTA_USED_UP", finish=finish, in_force=seen.in_force)
 
 
@@ -238,7 +239,7 @@ def _kept(seen: Observed, current: list[SeenTask]) -> list[SeenTask]:
 def _bridge(seen: Observed, others: list[SeenTask]) -> list[SeenTask]:
     """Who reads until the next task is up: the newest group that does; else the last good version's, on its way."""
     good = None if seen.last_good is None else seen.last_good.version
-    group = next((_group(t) for t in others if t.reading), None)
+    group = next((_group(t) for t in others if t.reading or t.refused), None)
     group = group or next((_group(t) for t in others if t.spec_version == good), None)
     return [t for t in others if _group(t) == group]
 
@@ -299,6 +300,8 @@ def _detail(seen: Observed, active: list[SeenTask], keep: list[SeenTask], bridge
         return _NO_ROOM[lacks[0]]
     if any(t.refused for t in keep):
         return _REFUSED
+    if any(t.shared for t in keep):
+        return _SHARED
     if seen.steady or bridge or any(t.ready for t in keep):
         return "RUNNING"
     if seen.runs.failed and not seen.runs.connected:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.common.errors import Conflict, FieldError, InvalidInput
+from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput
 from controlplane.connections import kafka
 from controlplane.connections.named import kafka_properties
 from controlplane.connections.secrets import SecretsLost
@@ -61,7 +61,10 @@ def reset_offsets(
 
 def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list[FieldError]:
     """By what was last seen of the log; where that does not have them, Kafka is asked. It may be away: then by that."""
-    seen = ProgressKey.objects.filter(source=_source(supervisor)).exclude(end_offset=None)
+    source = _source(supervisor)
+    if source is None or not supervisor.io_config.traits.keeps_offsets or supervisor.terminated_at is not None:
+        return []  # it can't be reset at all, which is said then
+    seen = ProgressKey.objects.filter(source=source).exclude(end_offset=None)
     rows = seen.values_list("partition", "log_start_offset", "end_offset")
     spans = {p: (start or 0, end or 0) for p, start, end in rows}
     if all(p in spans and spans[p][0] <= offset <= spans[p][1] for p, offset in offsets.items()):
@@ -70,7 +73,7 @@ def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list
     try:
         properties = kafka_properties(supervisor.datasource.team_id, io_config, supervisor.current.secrets)
         log = kafka.topic_offsets(properties, io_config.topic)
-    except (kafka.KafkaProblem, SecretsLost):
+    except (kafka.KafkaProblem, SecretsLost, HeadgateError):
         log = None
     if log is not None:
         spans = {p: (log.starts[p], end) for p, end in log.written.items()}
@@ -80,7 +83,8 @@ def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list
         if log is not None and partition not in spans:
             message = f"topic {io_config.topic} has no partition {partition}; it has {len(spans)}, from 0 on"
         elif not low <= offset <= high:
-            message = f"partition {partition} holds the offsets from {low:,} to {high:,}, not {offset:,}"
+            seen_so = "" if log is not None else " when it was last looked at"
+            message = f"partition {partition} held the offsets from {low:,} to {high:,}{seen_so}, not {offset:,}"
         else:
             continue
         faults.append(FieldError(f"/partitions/{partition}", message, f"partitions.{partition}"))

@@ -95,7 +95,7 @@ def _observe(supervisor: Supervisor, config: AutoScalerConfig, source: Source, c
 
 
 def _is_steady(tasks: list[Task]) -> bool:
-    reads = any(i.state == "reading" for t in tasks for i in t.indexers.all())
+    reads = any(i.state in ("reading", "refused") for t in tasks for i in t.indexers.all())
     return reads and all(t.goal == Goal.RUN for t in tasks)
 
 

@@ -109,6 +109,7 @@ def _seen_task(task: Task, reads_since: datetime | None, group_since: datetime |
         ended_at=task.ended_at,
         group=task.replica_group,
         refused="refused" in states,
+        shared=not task.ended and bool(task.observation.get("strangers")),
         well=reading
         and "refused" not in states
         and reads_since is not None

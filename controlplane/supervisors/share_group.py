@@ -32,7 +32,7 @@ from ingestion.specs.providers import Value
 
 LISTED = 20
 _COUNTED = ("polled", "published", "unparseable", "thrown_away", "duplicates")
-_MEMBERS = frozenset({"reading", "paused", "finishing"})
+_MEMBERS = frozenset({"reading", "refused", "paused", "finishing"})
 
 
 @dataclass(frozen=True)

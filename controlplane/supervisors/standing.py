@@ -24,7 +24,7 @@ from controlplane.supervisors.standing_texts import (
     of_indexers,
     shortened,
 )
-from controlplane.tasks.diagnosis import Reason
+from controlplane.tasks.diagnosis import Reason, strangers_told
 from controlplane.tasks.quotas import Stopped
 from controlplane.tasks.rooms import Room
 
@@ -61,6 +61,7 @@ class Code(StrEnum):
     UNHEALTHY = "unhealthy"
     RECOVERING = "recovering"
     KAFKA_REFUSES = "kafka_refuses"
+    STRANGERS_IN_GROUP = "strangers_in_group"
     STORAGE_REFUSES = "storage_refuses"
     NOTHING_STORED = "nothing_stored"
     NOT_OBSERVED = "not_observed"
@@ -132,6 +133,7 @@ class Observed:
     indexer_message: str = ""  # of one that is paused or fails
     refusal: str = ""  # why Kafka does not let an indexer read
     kafka_error: str = ""
+    strangers: tuple[str, ...] = ()  # others' members of its consumer group
     topic_exists: bool | None = None  # None: not looked at yet
     reason: Reason | None = None  # why it has published nothing
     room: Room | None = None  # that it waits for
@@ -238,6 +240,14 @@ def _refused(seen: Observed) -> Standing | None:
     part = "" if refused == len(seen.indexer_states) else f"{refused} of {len(seen.indexer_states)} indexers: "
     text = f"{part}{shortened(seen.refusal)}. It is tried again every few seconds.{meanwhile(seen.versions)}"
     return Standing(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
+
+
+def _strangers(seen: Observed) -> Standing | None:
+    """Before all that supposes that every partition is read here."""
+    if not seen.strangers:
+        return None
+    text = strangers_told(seen.strangers)
+    return Standing(Kind.NEEDS_YOU, Code.STRANGERS_IN_GROUP, "shares its group", text)
 
 
 def _room(seen: Observed) -> Standing | None:
@@ -390,6 +400,7 @@ _RULES: tuple[Callable[[Observed], Standing | None], ...] = (
     _iterations,
     lambda seen: seen.topics,
     _refused,
+    _strangers,
     _room,
     _failing,
     _idle,

@@ -49,6 +49,7 @@ _OF_TASKS = (
     "observation",
     "error",
 )
+_TROUBLED = ("paused", "restarting")
 _UNHEALTHY = (State.UNHEALTHY_SUPERVISOR, State.UNHEALTHY_TASKS)
 
 
@@ -255,9 +256,10 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
         failures=_failures(supervisor),
         next_start_at=supervisor.next_start_at,
         indexer_states=states,
-        indexer_message=_said(supervisor, indexers),
-        refusal=_said(supervisor, [i for i in indexers if i[0] == "refused"]),
+        indexer_message=_said(supervisor, indexers, *_TROUBLED),
+        refusal=_said(supervisor, indexers, "refused"),
         kafka_error=str(said.get("error") or "") if task and task.status == Status.RUNNING else "",
+        strangers=tuple(said.get("strangers") or ()) if task and task.status == Status.RUNNING else (),
         topic_exists=said.get("topic_exists"),
         reason=_reason(supervisor, tasks, states, around),
         room=next((around.rooms[t.pk] for t in tasks if t.pk in around.rooms), None),
@@ -272,8 +274,9 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
     )
 
 
-def _said(supervisor: Supervisor, indexers: Sequence[tuple[str, str]]) -> str:
-    said = next((message for _, message in indexers if message), "")
+def _said(supervisor: Supervisor, indexers: Sequence[tuple[str, str]], *states: str) -> str:
+    """By the first indexer in one of these states that says something."""
+    said = next((message for state, message in indexers if message and state in states), "")
     return said and mark(supervisor.concealed_for) if supervisor.concealed_for else said
 
 
@@ -354,7 +357,8 @@ def _reason(
         totals=seen,
         observation=newest.observation,
         indexer_states=states,
-        refusal=_said(supervisor, [i for i in around.indexers.get(newest.pk, []) if i[0] == "refused"]),
+        refusal=_said(supervisor, around.indexers.get(newest.pk, []), "refused"),
+        pause=_said(supervisor, around.indexers.get(newest.pk, []), "paused"),
         slots=newest.slots,
         error=mark(supervisor.concealed_for) if supervisor.concealed_for and newest.error else newest.error,
     )

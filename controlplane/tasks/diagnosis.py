@@ -36,6 +36,7 @@ class Facts:
     observation: Mapping[str, Any] = field(default_factory=dict)  # as the observer wrote it
     indexer_states: Sequence[str] = ()  # by the last heartbeat
     refusal: str = ""  # why Kafka does not let an indexer read
+    pause: str = ""  # why an indexer pauses
     slots: int = 0
     error: str = ""
     no_room: str = ""  # why it can't be launched yet, or has no slot of Spark
@@ -47,6 +48,9 @@ def why_nothing(facts: Facts) -> list[Reason]:
         return [Reason("waiting_for_slot", facts.no_room)]
     if facts.status == "RUNNING" and facts.refusal:
         return [Reason("kafka_refuses", facts.refusal)]
+    strangers = facts.observation.get("strangers")
+    if facts.status == "RUNNING" and strangers:
+        return [Reason("strangers_in_group", strangers_told(strangers))]
     if facts.totals.published:
         return []
     if facts.status == "PENDING" and facts.no_room:
@@ -60,6 +64,16 @@ def why_nothing(facts: Facts) -> list[Reason]:
     if outside or facts.status != "RUNNING":
         return failed + outside
     return _waiting(facts)
+
+
+def strangers_told(strangers: Sequence[str]) -> str:
+    """Who else is in its consumer group."""
+    many = len(strangers)
+    who = f"{', '.join(strangers[:3])}{f' and {many - 3:,} more' if many > 3 else ''}"
+    return (
+        f"Another application is in the consumer group: {who}. What Kafka gives to it is not stored here. Stop it, or "
+        "use another groupId."
+    )
 
 
 def _kafka(facts: Facts) -> list[Reason]:
@@ -154,7 +168,7 @@ def _waiting(facts: Facts) -> list[Reason]:
         return [Reason("waiting_for_slot", f"Every indexer waits for a free Spark slot ({facts.slots} in all).")]
     if states and all(s == "paused" for s in states):
         return [
-            Reason("paused", "Polling pauses: the metadata store or the deep storage refuses. It goes on by itself.")
+            Reason("paused", f"Reading pauses: {facts.pause.rstrip('.') or 'a store refuses'}. It goes on by itself.")
         ]
     if not any(s in ("reading", "finishing") for s in states):
         return [Reason("starting", "The application runs; its indexers are starting.")]

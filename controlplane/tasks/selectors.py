@@ -242,19 +242,26 @@ def _saved_exceptions(task: Task) -> int:
 def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Reason]:
     if not task.reads:
         return []  # nothing stored can be a good end
-    refusal = next((i.message for i in indexers if i.state == "refused"), "")
+    refusal, pause = (_said_by(task, indexers, state) for state in ("refused", "paused"))
     facts = Facts(
         status=task.status,
         spec=task.spec,
         totals=totals,
         observation=task.observation,
         indexer_states=[i.state for i in indexers],
-        refusal=refusal and mark(task.concealed_for) if task.concealed_for else refusal,
+        refusal=refusal,
+        pause=pause,
         slots=task.slots,
         error=task.error,
         no_room=capacity.waits_for_room(task),
     )
     return diagnosis.why_nothing(facts)
+
+
+def _said_by(task: Task, indexers: list[Indexer], state: str) -> str:
+    """By the first indexer in this state; it may quote a value."""
+    said = next((i.message for i in indexers if i.state == state), "")
+    return mark(task.concealed_for) if said and task.concealed_for else said
 
 
 def _log_path(task: Task) -> Path | None:

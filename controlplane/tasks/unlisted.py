@@ -9,26 +9,34 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
+from django.conf import settings
 from django.core.cache import cache
 
 from controlplane.tasks import spark_master
 
 PATIENCE_S = 30.0  # a master that takes over, with recovery, lists them again by then
-REASON = "Spark's master no longer lists its application: it was restarted, and has forgotten it."
+KEPT_S = 86_400
+REASON = "Spark's master no longer lists its application. Was the master restarted?"
 
 
 def unlisted(names: Collection[str], of: str) -> set[str]:
-    """Which of these applications each answer of the last ``PATIENCE_S`` has lacked; none where there is no cluster.
+    """Which of these applications each answer of the last ``PATIENCE_S`` has lacked, and an earlier one has listed.
 
-    ``names``: all of one kind, ``of``, that have been seen to run.
+    ``names``: all of one kind, ``of``, that run. What was never listed is none of this master's business: it may be
+    another cluster's. Empty where there is no cluster.
     """
-    cluster = spark_master.cluster() if names else None
-    if cluster is None:
+    if not names or not settings.SPARK_MASTER.startswith("spark://"):
         return set()
-    key, now = f"tasks.unlisted.{of}", time.time()
-    known: dict[str, float] = cache.get(key) or {}
-    listed = {a.name for a in cluster.applications}
-    since = {name: known.get(name, now) for name in names if name not in listed}
-    if since or known:
-        cache.set(key, since, timeout=10 * PATIENCE_S)
-    return {name for name, at in since.items() if now - at >= PATIENCE_S}
+    cluster, now = spark_master.cluster(), time.time()
+    key = f"tasks.unlisted.{of}"
+    before: dict[str, float | None] = cache.get(key) or {}  # of each that was listed, since when it is not
+    known = {name: at for name, at in before.items() if name in names}
+    if cluster is None:
+        known = dict.fromkeys(known)
+    else:
+        listed = {a.name for a in cluster.applications}
+        known = {name: at or now for name, at in known.items() if name not in listed} | {
+            name: None for name in names if name in listed
+        }
+    cache.set(key, known, timeout=KEPT_S)
+    return {name for name, at in known.items() if at is not None and now - at >= PATIENCE_S}

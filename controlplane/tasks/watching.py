@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,7 +33,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.segments.models import IndexerFence
 from controlplane.tasks import capacity, events, hearing, launcher, lifecycle, quotas
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.sources import owner_of, properties_of
+from controlplane.tasks.sources import consumer_group, owner_of, properties_of
 from controlplane.tasks.telling import tell_of_task
 from controlplane.tasks.topic_lag import TopicLag, keep_lag
 from controlplane.tasks.unlisted import REASON, unlisted
@@ -43,7 +43,7 @@ from ingestion.specs.protocol import SHARE_GROUPS_OFF
 logger = logging.getLogger(__name__)
 LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
-_SHOWN = ("error", "topic_exists", "settled", "lag")  # of what is observed, what pages show
+_SHOWN = ("error", "topic_exists", "settled", "lag", "strangers")  # of what is observed, what pages show
 
 
 def watch(hand_over: Callable[[Task], None]) -> None:
@@ -85,7 +85,7 @@ def _fail_dead() -> None:
 
 def _fail_unlisted() -> None:
     """Their supervisors start others. A batch task is its submitter's to start anew, as after any other loss."""
-    running = {t.pk: t for t in Task.objects.active().filter(status=Status.RUNNING)}
+    running = {t.pk: t for t in Task.objects.active().in_pool().filter(status=Status.RUNNING)}
     for task_id in unlisted(running.keys(), "tasks"):
         _clear_away(task_id)
         task = running[task_id]
@@ -120,7 +120,7 @@ def _observed(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[ObservedTopic]:
 
 def _topic_of(asked: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
     task, spec = asked
-    topic = kafka.topic_offsets(properties_of(task), spec.spec.ioConfig.topic)
+    topic = kafka.topic_offsets(properties_of(task), spec.spec.ioConfig.topic, consumer_group(task))
     return None if topic is None else topic.read_by(spec.spec.ioConfig.isolation)
 
 
@@ -145,11 +145,19 @@ def keep_observation(observed: ObservedTopic) -> None:
         told = {k: v for k, v in task.observation.items() if k == "told_at"}
         refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
         seen["share_groups_supported"] = not refused
+        seen["strangers"] = _strangers(observed.topic.members) if observed.topic else []
         lag = None if observed.topic is None else _keep_lag(task, observed.topic)
         task.observation = {**told, **seen, **_seen_topic(observed.topic, lag)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
     if (lag is not None and lag.moves) or any(task.observation.get(name) != before.get(name) for name in _SHOWN):
         tell_of_task(task)
+
+
+def _strangers(members: Iterable[tuple[str, str]]) -> list[str]:
+    """Members of its consumer group that are no indexers: their partitions are not read here."""
+    tasks = {client: client.rpartition("-")[0] for client, _ in members}
+    ours = set(Task.objects.filter(pk__in=set(tasks.values())).values_list("pk", flat=True)) if tasks else set()
+    return sorted({f"{client} at {host}" for client, host in members if tasks[client] not in ours})
 
 
 def _keep_lag(task: Task, topic: kafka.TopicOffsets) -> TopicLag:

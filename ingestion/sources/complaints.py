@@ -12,8 +12,6 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from ingestion.specs.kafka_properties import MOST_UNPACKED
-
 COMPLAINT_S = 15.0  # what is not said again for so long is over
 WHOLE = -1  # in place of a partition: it holds for all of them
 _NOT_JOINED = frozenset(
@@ -32,9 +30,9 @@ _NO_RIGHT = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
-_UNREADABLE = frozenset({KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.INVALID_MSG})
+UNREADABLE = frozenset({KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.INVALID_MSG})
 _BATCH = re.compile(r"of message at (?P<offset>\d+) of")
-REFUSALS = _NOT_JOINED | _NO_RIGHT | _UNREADABLE
+REFUSALS = _NOT_JOINED | _NO_RIGHT | UNREADABLE
 
 
 def explained(error: Any, topic: str, group: str, partition: int = WHOLE) -> str:
@@ -56,7 +54,7 @@ def explained(error: Any, topic: str, group: str, partition: int = WHOLE) -> str
         where = f" at offset {found['offset']}" if found else ""
         return (
             f"The batch{where} of partition {partition} of topic {topic!r} can't be unpacked ({said}): it is broken or "
-            f"larger than {MOST_UNPACKED // 2**20} MiB. If larger, set fetch.max.bytes in consumerProperties to more."
+            "larger than may be. If larger, set fetch.max.bytes in consumerProperties to more than it unpacks to."
         )
     return said
 
@@ -78,7 +76,7 @@ class Complaints:
     def of(self, error: Any, partition: int = WHOLE) -> None:
         """Keep what the client says. ``error``: a ``KafkaError``."""
         text = explained(error, self._topic, self._group, partition)
-        if error.code() in REFUSALS:
+        if error.code() in (REFUSALS - UNREADABLE if partition == WHOLE else REFUSALS):
             self._refused[partition] = text
         else:
             self.say(text)
@@ -89,7 +87,7 @@ class Complaints:
 
     def over(self, partitions: Iterable[int]) -> None:
         """These are read, or are others' business by now."""
-        for partition in (*partitions, WHOLE):
+        for partition in partitions:
             self._refused.pop(partition, None)
 
     def heard(self) -> None:

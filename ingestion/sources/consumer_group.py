@@ -13,6 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, StoredOffsetSource
+from ingestion.sources.complaints import WHOLE
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import Start, StoredOffsets
 from ingestion.specs.group_times import DEFAULTS, SESSION
@@ -56,6 +57,7 @@ class ConsumerGroupSource(StoredOffsetSource):
         except Exception as error:  # raised by the next take: a callback has no caller that could do anything
             self._failure = error
             return
+        self._reader.complaints.over([WHOLE])  # it is in the group
         consumer.incremental_assign(self._reader.add(starts))
 
     def _starts(self, partitions: set[int]) -> dict[int, Start]:

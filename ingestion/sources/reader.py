@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
-from ingestion.sources.complaints import WHOLE, Complaints, is_of_unused_group
+from ingestion.sources.complaints import UNREADABLE, WHOLE, Complaints, is_of_unused_group
 from ingestion.sources.stored_offsets import Start
 from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets
@@ -140,20 +141,35 @@ class Reader:
             known = self._known_ends()
         except KafkaException as error:
             raise SourceProblem(f"Reading {self.topic}: {error.args[0].str()}") from None
-        messages, ends = self._sorted_out(polled)
+        messages, ends, unreadable = self._sorted_out(polled)
         if messages:
             self.complaints.heard()
         batch = self._as_batch(messages, ends) if polled else None
+        for partition in unreadable & self.partitions:
+            self._try_to_go_back(partition)
         self.waiting = self._left(known, ends)
         return batch
 
     def _ask_again(self) -> None:
         """Of what Kafka refused: a record, or the end of its partition, then says that it is read."""
-        refused = [p for p in self.complaints.refused if p in self._next]
+        refused = set(self._next)
+        if WHOLE not in self.complaints.refused:
+            refused.intersection_update(self.complaints.refused)
         if refused and time.monotonic() - self._asked_again_at > ASK_AGAIN_S:
             self._asked_again_at = time.monotonic()
             for partition in refused:
-                self.consumer.seek(TopicPartition(self.topic, partition, self._next[partition]))
+                with suppress(KafkaException):  # it is on its way to another member, or here
+                    self._go_back(partition)
+
+    def _go_back(self, partition: int) -> None:
+        """To where the partition goes on: what was fetched of it meanwhile is dropped."""
+        self.consumer.seek(TopicPartition(self.topic, partition, self._next[partition]))
+
+    def _try_to_go_back(self, partition: int) -> None:
+        try:
+            self._go_back(partition)
+        except KafkaException:
+            self._astray.add(partition)
 
     def _known_ends(self) -> dict[int, int]:
         """Of each partition the end that the last fetch told of, not asked for now; below 0 before there was one."""
@@ -166,24 +182,33 @@ class Reader:
         left = {p: end - self._next[p] for p, end in known.items() if self._met.get(p) != self._next[p]}
         return None if any(known[p] < 0 for p in left) else sum(max(0, records) for records in left.values())
 
-    def _sorted_out(self, polled: list[Any]) -> tuple[list[Any], dict[int, int]]:
-        """The records, and by partition where its end was met."""
-        bad = [m for m in polled if m.error() is not None]
-        if self.complaints.refused:
-            self.complaints.over({m.partition() for m in polled if m.error() is None})
-        if not bad:
-            return polled, {}
-        ends = {}
-        for message in bad:
-            error = message.error()
-            if error.code() == KafkaError._PARTITION_EOF:
-                ends[message.partition()] = message.offset()
-                self.complaints.over([message.partition()])
+    def _sorted_out(self, polled: list[Any]) -> tuple[list[Any], dict[int, int], set[int]]:
+        """The records, by partition where its end was met, and of which partitions something can't be read.
+
+        What comes behind that is left out: librdkafka passes over a batch whose checksum is wrong.
+        """
+        if not self.complaints.refused and all(m.error() is None for m in polled):
+            return polled, {}, set()
+        records, ends = [], {}
+        unreadable: set[int] = set()
+        for message in polled:
+            error, partition = message.error(), message.partition()
+            if partition in unreadable and message.topic() is not None:
+                continue
+            if error is None:
+                records.append(message)
+                self.complaints.over([partition, WHOLE])
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ends[partition] = message.offset()
+                self.complaints.over([partition, WHOLE])
             elif error.code() in _OUT_OF_RANGE:
-                self._astray |= {message.partition()} & self.partitions
-            elif self._in_group or not is_of_unused_group(error):
-                self.complaints.of(error, WHOLE if message.topic() is None else message.partition())
-        return [m for m in polled if m.error() is None], ends
+                self._astray |= {partition} & self.partitions
+            elif message.topic() is None:
+                self._on_error(error)
+            elif partition in self._next:
+                self.complaints.of(error, partition)
+                unreadable |= {partition} if error.code() in UNREADABLE else set()
+        return records, ends, unreadable
 
     def _as_batch(self, messages: list[Any], ends: dict[int, int]) -> Batch | None:
         places = np.array([m.partition() for m in messages], dtype=np.int64)
@@ -225,7 +250,7 @@ class Reader:
         in_order &= not any(partition in batch.progress for batch in self._left_out)
         plausible = in_order and first is not None and first >= start and self._plausible(partition, start, first)
         if plausible is None:  # not known yet: what was read comes again, and the look has gone on meanwhile
-            self.consumer.seek(TopicPartition(self.topic, partition, start))
+            self._try_to_go_back(partition)
             return None
         if not plausible:
             self._astray.add(partition)
@@ -265,7 +290,8 @@ class Reader:
         return int(max(FEWEST_RECORDS, min(MOST_RECORDS, BATCH_BYTES // max(1.0, size))))
 
     def _on_error(self, error: Any) -> None:
-        self.complaints.of(error)
+        if self._in_group or not is_of_unused_group(error):
+            self.complaints.of(error)
 
     def close(self) -> None:
         """Leave; safe to call twice. Raises ``SourceProblem`` when the client does not come to an end.
@@ -281,7 +307,8 @@ class Reader:
 
     def _leave(self) -> None:
         for look in self._looks.values():
-            look.close()
+            with suppress(KafkaException, RuntimeError):
+                look.close()
         try:
             self.consumer.close()
         except (KafkaException, RuntimeError):

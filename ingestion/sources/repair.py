@@ -126,7 +126,7 @@ class RepairSource(LeasedSource):
             elif error is None or error.code() == KafkaError._PARTITION_EOF:
                 return messages
             else:
-                raise SourceProblem(f"Reading partition {partition}: {explained(error, self._topic, '')}")
+                raise SourceProblem(f"Reading partition {partition}: {explained(error, self._topic, '', partition)}")
         raise SourceProblem(f"{self._topic} partition {partition} did not answer within {RANGE_TIMEOUT_S:.0f} s")
 
     def _notice_end(self) -> None:

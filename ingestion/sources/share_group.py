@@ -31,6 +31,7 @@ CLOSE_S = 15.0
 COMMIT_S = 20.0
 RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
 REFUSED_S = 5.0  # until a consumer that Kafka refuses is made anew
+REFUSAL_S = 30.0  # what is not refused anew for so long is not refused
 _TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
 
 
@@ -68,7 +69,7 @@ class _Poller(threading.Thread):
         self._config = {**config, "error_cb": self._on_error}
         self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
         self._complaint = self._of_acks = ("", 0.0)  # records that come in end the first, time alone the second
-        self.refused = False  # by Kafka: its consumer is made anew until it is not
+        self._refusal = ("", 0.0)  # by Kafka: its consumer is made anew until it is not
         self._unanswered = Unanswered(source.book)
         self._refused: set[int] = set()  # partitions, by the callback, since the last commit began
         self.fatal: Exception | None = None
@@ -77,12 +78,23 @@ class _Poller(threading.Thread):
     @property
     def problem(self) -> str:
         """The last complaint, unless it is old news."""
+        if self.refused:
+            return self._refusal[0]
         known = [text for text, at in (self._complaint, self._of_acks) if time.monotonic() - at < COMPLAINT_S]
         return next(filter(None, known), "")
 
-    def complain(self, text: str) -> None:
-        """Keep what went wrong for the next heartbeats."""
-        self._complaint = (text, time.monotonic())
+    @property
+    def refused(self) -> bool:
+        """Whether Kafka does not let it read."""
+        return bool(self._refusal[0]) and time.monotonic() - self._refusal[1] < REFUSAL_S
+
+    def complain(self, error: Any) -> None:
+        """Keep what went wrong for the next heartbeats. ``error``: a ``KafkaError``."""
+        said = (self._source.explained(error), time.monotonic())
+        if error.code() in REFUSALS:
+            self._refusal = said
+        else:
+            self._complaint = said
 
     def give(self, verdicts: Ints | None) -> None:
         """What became of the held poll; None: leave it to its lock."""
@@ -97,13 +109,13 @@ class _Poller(threading.Thread):
                     self._round(consumer)
                 except KafkaException as error:
                     reason = error.args[0]
-                    self.complain(self._source.explained(reason))
-                    self.refused = reason.code() in REFUSALS
-                    if self.refused or reason.fatal():  # refused, librdkafka asks on thousands of times a second
+                    self.complain(reason)
+                    refused = reason.code() in REFUSALS
+                    if refused or reason.fatal():  # refused, librdkafka asks on thousands of times a second
                         _close(consumer)
                         consumer = None
                         self._unanswered.forget()
-                    self._source.stopping.wait(REFUSED_S if self.refused else 1.0)
+                    self._source.stopping.wait(REFUSED_S if refused else 1.0)
             self._send_last(consumer)
         except Exception as error:  # the loop raises it as a SourceProblem
             self.fatal = error
@@ -127,12 +139,10 @@ class _Poller(threading.Thread):
         acquired_at = time.monotonic()
         messages = [m for m in polled if m.error() is None]
         if len(messages) < len(polled):
-            self.complain(next(self._source.explained(m.error()) for m in polled if m.error() is not None))
-        if not self.problem:
-            self.refused = False
+            self.complain(next(m.error() for m in polled if m.error() is not None))
         if not messages:
             return
-        self._complaint, self.refused = ("", 0.0), False
+        self._complaint = self._refusal = ("", 0.0)
         held = _Held.of(self, messages, acquired_at)
         self._source.arrived.put(held)
         verdicts = self._verdicts.get()
@@ -160,7 +170,7 @@ class _Poller(threading.Thread):
             try:
                 self._send(consumer)
             except KafkaException as error:
-                self.complain(self._source.explained(error.args[0]))
+                self.complain(error.args[0])
 
     def _send(self, consumer: ShareConsumer) -> None:
         """Have the broker take what was acknowledged, now instead of with the next poll."""
@@ -183,7 +193,7 @@ class _Poller(threading.Thread):
         self._of_acks = (f"acknowledging partition {partition}: {error}", time.monotonic())
 
     def _on_error(self, error: Any) -> None:
-        self.complain(self._source.explained(error))
+        self.complain(error)
 
 
 def _close(consumer: ShareConsumer | None) -> None:
@@ -349,7 +359,8 @@ class ShareGroupSource(LeasedSource):
 
     @property
     def problem(self) -> str:
-        return next((p.problem for p in self._pollers if p.problem), "")
+        refused_first = sorted(self._pollers, key=lambda p: not p.refused)
+        return next((p.problem for p in refused_first if p.problem), "")
 
     @property
     def refused(self) -> bool:

@@ -23,7 +23,7 @@ _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
 # Who is spoken to, and how: what a named connection says for all specs that name it.
 OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.", "https.", "aws.")
 _HANDLER = "org.apache.kafka.common.security.oauthbearer.{}OAuthBearerLoginCallbackHandler"
-MOST_UNPACKED = 512 * 1024 * 1024  # bytes
+MOST_UNPACKED = 256 * 1024 * 1024  # bytes; an executor has less than three times as much
 _NO_GROUP = "no consumer group is joined"
 _KEPT_HERE = "how far a topic was read is kept in the metadata store"
 

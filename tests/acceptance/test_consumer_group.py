@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Consumer
 
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
@@ -43,3 +44,26 @@ def test_indexers_are_added_and_removed_and_killed(house: House) -> None:
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))
     house.ended(task, "FAILED")
+    _others_are_named(house, topic)
+
+
+def _others_are_named(house: House, supervisor: str) -> None:
+    """Whoever else takes partitions in the group, for as long as that is so."""
+    dealt = {"partition.assignment.strategy": "cooperative-sticky", "auto.offset.reset": "latest"}
+    stranger = Consumer(
+        {"bootstrap.servers": house.bootstrap, "group.id": supervisor, "client.id": "a-console", **dealt}
+    )
+
+    def told(poll: bool = False) -> tuple[str, bool, str]:
+        if poll:
+            stranger.poll(0.2)
+        seen = house.api("GET", f"/api/v1/supervisors/{supervisor}/")
+        return seen["detailed_state"], seen["healthy"], seen["standing"]["text"]
+
+    try:
+        stranger.subscribe([supervisor])
+        wait_for("the other is named", lambda: told(poll=True)[:2] == ("STRANGERS_IN_GROUP", False), 60, told)
+        assert "in the consumer group: a-console at 127.0.0.1" in told()[2]
+    finally:
+        stranger.close()
+    wait_for("it is well without", lambda: told()[:2] == ("RUNNING", True), 60, told)

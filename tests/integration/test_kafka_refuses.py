@@ -49,16 +49,27 @@ def assigned(reader: Reader, partitions: int) -> Reader:
     return reader
 
 
-def read(reader: Reader, records: int) -> None:
-    """Wait until it has read so many more."""
-    seen = [0]
+def read(reader: Reader, records: int, ends: dict[int, int] | None = None) -> dict[int, int]:
+    """Wait until it has read so many more, each once and in order; by partition, where it goes on then.
+
+    ``ends``: where it went on before.
+    """
+    ends, seen = ends or {}, [0]
 
     def enough() -> bool:
         batch = reader.read(0.2)
-        seen[0] += 0 if batch is None else len(batch.offsets)
+        if batch is not None:
+            seen[0] += len(batch.offsets)
+            for partition, part in (batch.progress or {}).items():
+                assert part.start == ends.get(partition, 0)
+                mine = batch.offsets[batch.partitions == partition].tolist()
+                assert mine == sorted(set(mine)) and all(part.start <= n < part.end for n in mine)
+                ends[partition] = part.end
         return seen[0] >= records
 
     wait_for(f"{records} records", enough, 60, lambda: (seen, reader.complaints.text))
+    assert seen[0] == records
+    return ends
 
 
 def refused(reader: Reader, *words: str) -> None:
@@ -93,9 +104,20 @@ def test_partitions_that_may_not_be_read(guarded: Guarded, make_reader: MakeRead
 def test_a_group_that_may_not_be_read(guarded: Guarded, make_reader: MakeReader) -> None:
     topic = guarded.topic(partitions=1)
     guarded.give("TOPIC", topic, "READ")
-    reader = make_reader(topic, "a-group")
-    reader.consumer.subscribe([topic])
-    refused(reader, "lacks the right READ on group 'a-group'")
+    readers = [make_reader(topic, "a-group") for _ in range(2)]
+    joined: list[int] = []
+    for n, reader in enumerate(readers):
+        reader.consumer.subscribe([topic], on_assign=lambda *_, n=n: joined.append(n))
+    for reader in readers:
+        refused(reader, "lacks the right READ on group 'a-group'")
+    guarded.give("GROUP", "a-group", "READ")
+
+    def both_are_in() -> bool:
+        for reader in readers:
+            reader.read(0.2)
+        return set(joined) == {0, 1}
+
+    wait_for("who has no partition hears that it is in, too", both_are_in, 60)
 
 
 def test_a_group_of_others(guarded: Guarded, make_reader: MakeReader) -> None:
@@ -132,6 +154,25 @@ def test_what_is_assigned_needs_no_right_to_a_group(guarded: Guarded) -> None:
     guarded.give("TOPIC", topic, "DESCRIBE")
     with pytest.raises(KafkaProblem, match="authorization failed"):
         holds_records(guarded.properties, topic, 0, 9, 10)
+
+
+def test_a_batch_whose_checksum_is_wrong_is_not_passed_over(guarded: Guarded, make_reader: MakeReader) -> None:
+    """librdkafka does so, where it looks at checksums: it says that there is one, and goes on behind it."""
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+    for payload in (b"before", b"to-be-broken", b"behind"):
+        guarded.produce(topic, [payload])
+    (file,) = guarded.kafka.home.path.rglob(f"{topic}-0/00000000000000000000.log")
+    at = file.read_bytes().index(b"to-be-broken")
+    with file.open("r+b") as log:
+        log.seek(at)
+        log.write(b"T")
+    reader = assigned(make_reader(topic, **{"check.crcs": "true"}), 1)
+    assert read(reader, 1) == {0: 1}
+    refused(reader, "")
+    for _ in range(20):
+        assert reader.read(0.2) is None
+    assert reader.complaints.refused == [0]
 
 
 def test_a_share_group_without_rights(guarded: Guarded) -> None:
@@ -208,12 +249,15 @@ def test_a_batch_that_unpacks_to_very_much(
     large = {"message.max.bytes": 200_000_000, "batch.size": 200_000_000, "queue.buffering.max.kbytes": 300_000}
     packing = Producer({"bootstrap.servers": guarded.bootstrap, "compression.type": "zstd", **large})
     guarded.produce(topic, [b"x" * 120_000_000], partition=0, by=packing)
+    guarded.produce(topic, numbered(20, 25), partition=0)
     if more:
         monkeypatch.setattr(kafka_properties, "MOST_UNPACKED", 1)
     reader = assigned(make_reader(topic, **more), 2)
     if not more:
-        read(reader, 11)
+        read(reader, 16)
         return
+    ends = read(reader, 10)
     guarded.produce(topic, numbered(10, 15), partition=1)
-    read(reader, 15)
+    ends = read(reader, 5, ends)
+    assert ends == {0: 5, 1: 10}, "nothing behind it is read"
     refused(reader, "The batch at offset 5 of partition 0", "set fetch.max.bytes in consumerProperties")

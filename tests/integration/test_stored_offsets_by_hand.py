@@ -130,7 +130,7 @@ def test_offsets_that_the_log_does_not_hold(reading: Supervisor, owner: Client, 
     if not taken:
         (fault,) = answer.json()["errors"]
         assert (answer.status_code, fault["pointer"]) == (400, "/partitions/0")
-        assert fault["detail"] == f"partition 0 holds the offsets from 2 to 20, not {offset}"
+        assert fault["detail"] == f"partition 0 held the offsets from 2 to 20 when it was last looked at, not {offset}"
 
 
 def test_the_log_is_asked_where_more_may_have_come(reading: Supervisor, owner: Client, broker: Broker) -> None:
@@ -144,7 +144,7 @@ def test_the_log_is_asked_where_more_may_have_come(reading: Supervisor, owner: C
     assert post(owner, reset, {"partitions": {"0": 25}}).status_code == 200
     answer = post(owner, reset, {"partitions": {"0": 31, "7": 0}})
     assert [fault["detail"] for fault in answer.json()["errors"]] == [
-        "partition 0 holds the offsets from 0 to 30, not 31",
+        "partition 0 held the offsets from 0 to 30, not 31",
         "topic metrics-topic has no partition 7; it has 2, from 0 on",
     ]
     assert stored(reading)[0] == 25

@@ -17,7 +17,7 @@ from tests.support.django_cast import Cast
 
 @pytest.fixture
 def pass_time(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Call it to let seconds go by for whoever asks how long something was missing; with what the master lists then."""
+    """Call it to let seconds go by, with what the master lists then."""
     settings.SPARK_MASTER = "spark://master:7077"
     now = [1_000.0]
     monkeypatch.setattr(unlisted.time, "time", lambda: now[0])
@@ -43,6 +43,12 @@ def test_a_task_that_is_missing_for_long_enough_has_failed(cast: Cast, pass_time
     Task.objects.filter(pk=task.pk).update(status=Status.RUNNING, launched_at=now, last_heartbeat_at=now)
     pass_time(0)
     assert watched(task).status == Status.RUNNING
+    pass_time(100)  # it was never listed: another cluster's master answers
+    assert watched(task).status == Status.RUNNING
+    pass_time(0, task.pk)
+    assert watched(task).status == Status.RUNNING
+    pass_time(1)
+    assert watched(task).status == Status.RUNNING
     pass_time(29, task.pk)  # a master that has recovered lists it again
     assert watched(task).status == Status.RUNNING
     pass_time(10)
@@ -52,12 +58,33 @@ def test_a_task_that_is_missing_for_long_enough_has_failed(cast: Cast, pass_time
     assert task.error.startswith("Spark's master no longer lists its application")
 
 
+def test_a_master_that_does_not_answer_says_nothing(cast: Cast, pass_time: Any) -> None:
+    names = [cast.task.pk]
+    for listed, seconds in ((names, 0), ([], 1)):
+        pass_time(seconds, *listed)
+        assert unlisted.unlisted(names, "tasks") == set()
+    pass_time(40)
+    cache.set("tasks.spark_master", (None,), timeout=600)
+    assert unlisted.unlisted(names, "tasks") == set()
+    for seconds, gone in ((0, set()), (29, set()), (2, set(names))):
+        pass_time(seconds)
+        assert unlisted.unlisted(names, "tasks") == gone
+
+
+@pytest.mark.parametrize("kind", [Task.Kind.REPAIR, Task.Kind.REPLAY, Task.Kind.KILL, Task.Kind.COMPACT])
+def test_what_has_no_application_is_left_alone(cast: Cast, pass_time: Any, kind: str) -> None:
+    Task.objects.filter(pk=cast.task.pk).update(status=Status.RUNNING, kind=kind, launched_at=timezone.now())
+    for seconds, listed in ((0, [cast.task.pk]), (1, []), (60, [])):
+        pass_time(seconds, *listed)
+        assert watched(cast.task).status == Status.RUNNING
+
+
 def test_so_has_the_application_that_merges(db: None, pass_time: Any) -> None:
     """Row 38 of the failure matrix, of the application that all datasources share."""
     now = timezone.now()
     Resident.objects.create(pk="compaction_1", token_hash="", slots=1, launched_at=now, last_heartbeat_at=now)
-    for seconds, runs in ((0, True), (29, True), (2, False)):
-        pass_time(seconds)
+    for seconds, listed, runs in ((0, ["compaction_1"], True), (1, [], True), (29, [], True), (2, [], False)):
+        pass_time(seconds, *listed)
         residents.end_lost()
         assert (residents.running() is not None) == runs
     assert Resident.objects.get().error == unlisted.REASON

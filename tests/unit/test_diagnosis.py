@@ -68,6 +68,10 @@ NOTHING = Totals()
         (["waiting_for_slot"], {"status": "RUNNING", "indexer_states": ["waiting_for_slot"] * 2, "slots": 1}),
         (["paused"], {"status": "RUNNING", "indexer_states": ["paused"], "observation": seen([5])}),
         (["kafka_refuses"], {"status": "RUNNING", "refusal": "no right", "totals": Totals(polled=5, published=5)}),
+        (
+            ["strangers_in_group"],
+            {"observation": seen([5], strangers=["a at b"]), "totals": Totals(polled=5, published=5)},
+        ),
         (["not_observed"], {"indexer_states": READING}),
         (["topic_missing"], {"observation": {"topic_exists": False, "error": ""}, "indexer_states": READING}),
         (["topic_empty"], {"observation": seen([0, 0]), "indexer_states": READING}),

@@ -418,7 +418,7 @@ def test_a_broker_that_is_back_is_soon_spoken_to_unless_the_spec_says_when(given
     assert config == (given or {"reconnect.backoff.max.ms": "1000"})
 
 
-@pytest.mark.parametrize(("given", "unpacked"), [({}, 512 * 2**20), ({"fetch.max.bytes": "1000000000"}, 1_000_000_512)])
+@pytest.mark.parametrize(("given", "unpacked"), [({}, 256 * 2**20), ({"fetch.max.bytes": "1000000000"}, 1_000_000_512)])
 def test_how_much_a_batch_may_unpack_to(given: dict[str, str], unpacked: int) -> None:
     config = {**keen(given), **given}
     Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, **config}).close()

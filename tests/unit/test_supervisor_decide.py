@@ -151,6 +151,10 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
         ),
         Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES"),
     ),
+    "others are in its consumer group": (
+        replace(CALM, tasks=[replace(RUNNING, shared=True)]),
+        Decision("UNHEALTHY_TASKS", "STRANGERS_IN_GROUP"),
+    ),
     "Kafka lets it read again: it is well at once": (
         replace(CALM, tasks=[RUNNING], before=("UNHEALTHY_TASKS", "KAFKA_REFUSES")),
         Decision("RUNNING", "RUNNING"),

@@ -266,6 +266,13 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         ["1 of 2 indexers: lacks the right READ on topic 'flights'."],
     ),
     (
+        "others are in its consumer group",
+        {"strangers": ("console at 10.0.0.7",)},
+        Kind.NEEDS_YOU,
+        Code.STRANGERS_IN_GROUP,
+        ["Another application is in the consumer group: console at 10.0.0.7."],
+    ),
+    (
         "storage refuses",
         {"indexer_states": ("paused", "paused"), "indexer_message": "No space left on device"},
         Kind.FAILED,
