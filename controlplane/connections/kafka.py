@@ -47,6 +47,10 @@ class KafkaProblem(Exception):
     """Kafka can't be reached or refuses."""
 
 
+class KafkaRefuses(KafkaProblem):
+    """It answers, and this login lacks a right."""
+
+
 @dataclass(frozen=True)
 class TopicOffsets:
     """A topic as it is now: partition → log start offset, and end offset (exclusive) of what may be read."""
@@ -78,7 +82,7 @@ def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
         except KafkaException as error:
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
-            raise KafkaProblem(_reason(error, admin, causes)) from None
+            raise _problem(error, admin, causes, topic) from None
 
 
 def topic_names(properties: Mapping[str, Value]) -> list[str]:
@@ -103,7 +107,7 @@ def topic_offsets(properties: Mapping[str, Value], topic: str, group: str = "") 
         except KafkaException as error:
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
-            raise KafkaProblem(_reason(error, admin, causes)) from None
+            raise _problem(error, admin, causes, topic) from None
         members = _members(admin, group, topic) if group else ()
     return TopicOffsets(str(described.topic_id), starts, ends, written, cluster_id, asked_at, members)
 
@@ -258,7 +262,7 @@ def _asking(
     try:
         yield admin, causes, _checked_cluster(admin, topic)
     except KafkaException as error:
-        raise KafkaProblem(_reason(error, admin, causes)) from None
+        raise _problem(error, admin, causes, topic) from None
 
 
 def check_configuration(config: Mapping[str, str]) -> None:
@@ -296,6 +300,12 @@ def _checked_cluster(admin: AdminClient, topic: str | None) -> ClusterMetadata:
         except AddressRefused as refused:
             raise KafkaProblem(f"Kafka's broker {broker.id} is advertised as {refused}") from None
     return metadata
+
+
+def _problem(error: KafkaException, admin: AdminClient, causes: list[str], topic: str | None) -> KafkaProblem:
+    if topic is not None and error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return KafkaRefuses(f"This login lacks the right DESCRIBE on topic {topic!r}, which may not be there at all.")
+    return KafkaProblem(_reason(error, admin, causes))
 
 
 def _reason(error: KafkaException, admin: AdminClient, causes: list[str]) -> str:

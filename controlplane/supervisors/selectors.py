@@ -150,6 +150,8 @@ def _stream(supervisor: Supervisor) -> list[Reason]:
         return [Reason("topic_missing", f"{said} It is looked for again every period; check its name.")]
     if not supervisor.run_errors[0].get("stream"):
         return [Reason("unhealthy_supervisor", f"{_times(supervisor)} in a row it could not do its work: {said}")]
+    if supervisor.run_errors[0].get("class") == "KafkaRefuses":
+        return [Reason("kafka_refuses", f"{said} It is tried again every period.")]
     if supervisor.contacted_at is None:
         text = "No task starts before it does. Check bootstrap.servers, the login and the network."
         return [Reason("unable_to_connect", f"Kafka has not answered yet: {said}. {text}")]

@@ -133,6 +133,7 @@ class Observed:
     indexer_message: str = ""  # of one that is paused or fails
     refusal: str = ""  # why Kafka does not let an indexer read
     kafka_error: str = ""
+    kafka_refuses: bool = False  # that is why
     strangers: tuple[str, ...] = ()  # others' members of its consumer group
     topic_exists: bool | None = None  # None: not looked at yet
     reason: Reason | None = None  # why it has published nothing
@@ -221,6 +222,10 @@ def _iterations(seen: Observed) -> Standing | None:
     if not trouble.of_stream:
         text = f"{after_so_many(trouble.times)} it could not do its work: {shortened(trouble.message)}"
         return Standing(Kind.FAILED, Code.UNHEALTHY, "cannot work", text, trouble.since)
+    kind = Kind.FAILED if seen.unhealthy else Kind.WAITING
+    if trouble.kind == "KafkaRefuses":
+        text = f"{shortened(trouble.message)}. It is tried again every period.{meanwhile(seen.versions)}"
+        return Standing(kind, Code.KAFKA_REFUSES, "Kafka refuses", text, trouble.since)
     since = f" It last did at {moment(seen.contacted_at)}." if seen.contacted_at else " It has not answered yet."
     next_step = "Check bootstrap.servers, the login and the network."
     if seen.versions is not None:
@@ -228,7 +233,6 @@ def _iterations(seen: Observed) -> Standing | None:
     elif seen.tasks:
         next_step = "Running tasks go on by themselves when it is back."
     text = f"Kafka does not answer: {shortened(trouble.message)}.{since} {next_step}"
-    kind = Kind.FAILED if seen.unhealthy else Kind.WAITING
     return Standing(kind, Code.KAFKA_SILENT, "Kafka silent", text, trouble.since)
 
 
@@ -306,6 +310,9 @@ def _starting(seen: Observed) -> Standing | None:
 
 def _indexers(seen: Observed) -> Standing | None:
     states = set(seen.indexer_states)
+    if seen.kafka_error and seen.kafka_refuses:
+        text = f"{shortened(seen.kafka_error)}. How far it is behind is not known."
+        return Standing(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
     if seen.kafka_error:
         text = f"Kafka does not answer: {shortened(seen.kafka_error)}. Its task goes on by itself when it is back."
         return Standing(Kind.WAITING, Code.KAFKA_SILENT, "Kafka silent", text)

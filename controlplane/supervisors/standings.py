@@ -259,6 +259,7 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
         indexer_message=_said(supervisor, indexers, *_TROUBLED),
         refusal=_said(supervisor, indexers, "refused"),
         kafka_error=str(said.get("error") or "") if task and task.status == Status.RUNNING else "",
+        kafka_refuses=bool(said.get("refused")),
         strangers=tuple(said.get("strangers") or ()) if task and task.status == Status.RUNNING else (),
         topic_exists=said.get("topic_exists"),
         reason=_reason(supervisor, tasks, states, around),

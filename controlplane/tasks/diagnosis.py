@@ -17,6 +17,8 @@ from ingestion.specs.kafka_properties import without_effect
 from ingestion.specs.schema_options import schema_options_without_effect
 from ingestion.specs.stored import io_config_of
 
+_STANDSTILL = ("kafka_refuses", "strangers_in_group")
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -24,6 +26,11 @@ class Reason:
 
     code: str  # for programs; it does not change
     text: str  # for people, with what to do
+
+    @property
+    def is_standstill(self) -> bool:
+        """Whether something is not read, whatever was published before."""
+        return self.code in _STANDSTILL
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,8 @@ def _kafka(facts: Facts) -> list[Reason]:
     """What the observer saw that lets no record come."""
     seen = facts.observation
     topic = io_config_of(facts.spec).topic
+    if seen.get("error") and seen.get("refused"):
+        return [Reason("kafka_refuses", str(seen["error"]))]
     if seen.get("error"):
         return [
             Reason(

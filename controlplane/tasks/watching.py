@@ -109,13 +109,14 @@ class ObservedTopic:
     spec: TaskSpec
     topic: kafka.TopicOffsets | None
     problem: str = ""
+    refused: bool = False  # by Kafka: this login lacks a right
 
 
 def _observed(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[ObservedTopic]:
     """Each as it comes in."""
     for (task, spec), said in answered(_topic_of, tasks):
         topic, problem = (None, str(said)) if isinstance(said, Exception) else (said, "")
-        yield ObservedTopic(task, spec, topic, problem)
+        yield ObservedTopic(task, spec, topic, problem, isinstance(said, kafka.KafkaRefuses))
 
 
 def _topic_of(asked: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
@@ -138,7 +139,8 @@ def keep_observation(observed: ObservedTopic) -> None:
     """Keep what was seen of the task's topic in the task and its progress keys."""
     task = observed.task
     before, lag = task.observation, None
-    seen: dict[str, Any] = {"observed_at": timezone.now().isoformat(), "error": observed.problem}
+    now = timezone.now().isoformat()
+    seen: dict[str, Any] = {"observed_at": now, "error": observed.problem, "refused": observed.refused}
     if observed.problem:
         task.observation = {**task.observation, **seen}
     else:

@@ -39,16 +39,16 @@ def explained(error: Any, topic: str, group: str, partition: int = WHOLE) -> str
     """The client's error in words; of a refusal, what is missing and where."""
     said, code = str(error.str()).rstrip(": "), error.code()
     if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return f"Kafka refuses: this login lacks the right READ on topic {topic!r} ({said})."
+        return f"This login lacks the right READ on topic {topic!r} ({said})."
     if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        return f"Kafka refuses: this login lacks the right READ on group {group!r} ({said})."
+        return f"This login lacks the right READ on group {group!r} ({said})."
     if code == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
         return (
-            f"Kafka refuses: group {group!r} is a share group, or another application is in it with another assignor "
+            f"Group {group!r} is a share group, or another application is in it with another assignor "
             f"({said}). Stop that application, or use another groupId."
         )
     if code == KafkaError.GROUP_ID_NOT_FOUND:
-        return f"Kafka refuses: group {group!r} is a group of another kind ({said}). Use another groupId."
+        return f"Group {group!r} is a group of another kind ({said}). Use another groupId."
     if code == KafkaError._BAD_COMPRESSION:
         found = _BATCH.search(said)
         where = f" at offset {found['offset']}" if found else ""

@@ -30,7 +30,6 @@ def lanes(guarded: Guarded) -> dict[str, dict[str, Any]]:
 def test_what_is_missing_is_named_and_it_reads_on_once_it_is_there(house: House, guarded: Guarded) -> None:
     specs = lanes(guarded)
     for topic, spec in specs.items():
-        guarded.give("TOPIC", topic, "DESCRIBE")
         guarded.give("GROUP", f"group-{topic}", "READ", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
         guarded.give("GROUP", topic, "READ")
         guarded.produce(topic, numbered(0, 200))
@@ -54,6 +53,11 @@ def test_what_is_missing_is_named_and_it_reads_on_once_it_is_there(house: House,
         seen = told(topic)
         return seen["healthy"] and seen["detailed_state"] == "RUNNING" and seen["why_nothing"] == []
 
+    for topic in specs:
+        no_describe = f"lacks the right DESCRIBE on topic '{topic}'"
+        wait_for(no_describe, lambda t=topic, said=no_describe: said in told(t)["standing"]["text"], 60)
+        assert [r["code"] for r in told(topic)["why_nothing"]] == ["kafka_refuses"]
+        guarded.give("TOPIC", topic, "DESCRIBE")
     for records in (200, 400):
         for topic in specs:
             wait_for(f"{topic} is refused", lambda t=topic: refused(t), 120, lambda t=topic: (told(t), house.logs(t)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from confluent_kafka import Consumer, Producer, ShareConsumer
 
-from controlplane.connections.kafka import KafkaProblem, holds_records
+from controlplane.connections.kafka import KafkaProblem, KafkaRefuses, holds_records, partition_count, topic_offsets
 from ingestion.sources import reader as reading
 from ingestion.sources.base import ACCEPT
 from ingestion.sources.reader import Reader
@@ -135,7 +135,7 @@ def test_a_group_of_others(guarded: Guarded, make_reader: MakeReader) -> None:
             guarded.give("GROUP", group, "READ")
             reader = make_reader(topic, group)
             reader.consumer.subscribe([topic])
-            refused(reader, f"group '{group}' is a share group, or another application is in it")
+            refused(reader, f"Group '{group}' is a share group, or another application is in it")
     finally:
         theirs.close()
         shared.close()
@@ -173,6 +173,15 @@ def test_a_batch_whose_checksum_is_wrong_is_not_passed_over(guarded: Guarded, ma
     for _ in range(20):
         assert reader.read(0.2) is None
     assert reader.complaints.refused == [0]
+
+
+def test_a_topic_that_may_not_be_described_is_refused_not_silent(guarded: Guarded) -> None:
+    topic = guarded.topic(partitions=1)
+    for ask in (partition_count, topic_offsets):
+        with pytest.raises(KafkaRefuses, match=f"lacks the right DESCRIBE on topic '{topic}'"):
+            ask(guarded.properties, topic)
+    guarded.give("TOPIC", topic, "DESCRIBE")
+    assert partition_count(guarded.properties, topic) == 1
 
 
 def test_a_share_group_without_rights(guarded: Guarded) -> None:

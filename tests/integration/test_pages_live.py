@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.supervisors import services
-from controlplane.tasks.models import Goal, Status, Task
+from controlplane.tasks.models import Goal, Indexer, Status, Task
 from tests.support.django_cast import Cast, browsing_as, settle
 from tests.support.html import Element, parsed
 
@@ -119,3 +120,13 @@ def test_all_in_quarantine_is_not_published(owner: Client, cast: Cast) -> None:
     IndexerFence.objects.update(published=0)
     Task.objects.filter(pk=cast.task.pk).update(observation=CAUGHT_UP)
     assert parsed(owner.get(FLIGHTS)).one("div", data_reasons="").one("h2").text == "Why nothing is published"
+
+
+def test_what_is_not_read_is_said_though_rows_were_published(owner: Client, cast: Cast) -> None:
+    now = timezone.now()
+    Task.objects.filter(pk=cast.task.pk).update(status=Status.RUNNING, last_heartbeat_at=now)
+    said = "This login lacks the right READ on topic 'flights-topic'."
+    Indexer.objects.filter(task=cast.task).update(state="refused", message=said)
+    for address in (FLIGHTS, f"/tasks/{cast.task.pk}/"):
+        block = parsed(owner.get(address)).one("div", data_reasons="")
+        assert (block.one("h2").text, block.one("li").text) == ("Not everything is read", said)

@@ -72,6 +72,7 @@ NOTHING = Totals()
             ["strangers_in_group"],
             {"observation": seen([5], strangers=["a at b"]), "totals": Totals(polled=5, published=5)},
         ),
+        (["kafka_refuses"], {"observation": {"error": "no right", "refused": True}, "indexer_states": READING}),
         (["not_observed"], {"indexer_states": READING}),
         (["topic_missing"], {"observation": {"topic_exists": False, "error": ""}, "indexer_states": READING}),
         (["topic_empty"], {"observation": seen([0, 0]), "indexer_states": READING}),

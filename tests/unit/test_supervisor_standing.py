@@ -266,6 +266,24 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         ["1 of 2 indexers: lacks the right READ on topic 'flights'."],
     ),
     (
+        "its login may not describe the topic",
+        {
+            "tasks": 0,
+            "iterations": Trouble(3, "This login lacks DESCRIBE.", EARLIER, "KafkaRefuses", True),
+            "unhealthy": True,
+        },
+        Kind.FAILED,
+        Code.KAFKA_REFUSES,
+        ["This login lacks DESCRIBE. It is tried again every period."],
+    ),
+    (
+        "its login may no longer describe the topic",
+        {"kafka_error": "This login lacks DESCRIBE.", "kafka_refuses": True},
+        Kind.FAILED,
+        Code.KAFKA_REFUSES,
+        ["This login lacks DESCRIBE."],
+    ),
+    (
         "others are in its consumer group",
         {"strangers": ("console at 10.0.0.7",)},
         Kind.NEEDS_YOU,
