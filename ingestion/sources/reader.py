@@ -29,6 +29,7 @@ MOST_RECORDS = 20_000  # of a batch
 FEWEST_RECORDS = 100
 BATCH_BYTES = 8 * 1024 * 1024
 CLOSE_S = 10.0
+MOST_LOOKS = 8  # side by side
 LOOK_S = 0.2  # at a time
 ASK_AGAIN_S = 10.0  # whether what Kafka refused is read by now
 FOREVER = float("inf")
@@ -267,6 +268,8 @@ class Reader:
         if partition not in self._fresh or first == start:
             return True
         if partition not in self._looks:
+            if len(self._looks) >= MOST_LOOKS:
+                return None
             look = self._looks[partition] = Consumer({**self._config, "group.id": "unused"})
             look.assign([TopicPartition(self.topic, partition, start)])
         message = self._looks[partition].poll(LOOK_S)

@@ -270,3 +270,20 @@ def test_a_batch_that_unpacks_to_very_much(
     ends = read(reader, 5, ends)
     assert ends == {0: 5, 1: 10}, "nothing behind it is read"
     refused(reader, "The batch at offset 5 of partition 0", "set fetch.max.bytes in consumerProperties")
+
+
+def test_many_partitions_that_begin_behind_a_hole(guarded: Guarded, make_reader: MakeReader) -> None:
+    """More of them than are looked into side by side: each has its records all the same."""
+    many = reading.MOST_LOOKS + 4
+    topic = guarded.topic(partitions=many)
+    guarded.give("TOPIC", topic, "READ")
+    aborting = Producer({"bootstrap.servers": guarded.bootstrap, "transactional.id": f"of-{topic}"})
+    aborting.init_transactions(60)
+    aborting.begin_transaction()
+    for partition in range(many):
+        aborting.produce(topic, b"aborted", partition=partition)
+    aborting.flush(60)
+    aborting.abort_transaction(60)
+    for partition in range(many):
+        guarded.produce(topic, numbered(0, 5), partition=partition)
+    assert read(assigned(make_reader(topic), many), 5 * many) == dict.fromkeys(range(many), 7)
