@@ -16,7 +16,8 @@ from controlplane.segments.models import SourceEvent
 from controlplane.segments.selectors.of_late import ParseErrors, Quarantined
 from controlplane.supervisors.behind import is_behind
 from controlplane.supervisors.completeness import Completeness
-from controlplane.supervisors.standing import STALE, Code, Observed, standing_of
+from controlplane.supervisors.standing import Code
+from controlplane.supervisors.standing_rules import STALE, Observed, standing_of
 from controlplane.supervisors.standing_texts import count, length, moment, shortened
 from ingestion.specs.causes import FINGERPRINT_LENGTH, cause_of
 

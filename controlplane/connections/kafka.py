@@ -304,7 +304,7 @@ def _checked_cluster(admin: AdminClient, topic: str | None) -> ClusterMetadata:
 
 def _problem(error: KafkaException, admin: AdminClient, causes: list[str], topic: str | None) -> KafkaProblem:
     if topic is not None and error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return KafkaRefuses(f"This login lacks the right DESCRIBE on topic {topic!r}, which may not be there at all.")
+        return KafkaRefuses(f"This login lacks the right DESCRIBE on topic {topic!r}, or there is no such topic.")
     return KafkaProblem(_reason(error, admin, causes))
 
 

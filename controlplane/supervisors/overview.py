@@ -25,7 +25,8 @@ from controlplane.segments.selectors.causes import CauseFilter, list_causes
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.problems import Problem, problems_of
 from controlplane.supervisors.selectors import list_supervisors
-from controlplane.supervisors.standing import STALE, Kind, Standing
+from controlplane.supervisors.standing import Kind, Standing
+from controlplane.supervisors.standing_rules import STALE
 from controlplane.supervisors.standings import standings
 from controlplane.tasks.capacity import Pool, shown
 from controlplane.tasks.causes import described

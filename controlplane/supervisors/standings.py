@@ -17,13 +17,8 @@ from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.behind import is_behind, keeps_up_with
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.pattern_standing import SeenPattern, pattern_of, standing_of_pattern
-from controlplane.supervisors.standing import (
-    Done,
-    Observed,
-    Standing,
-    Trouble,
-    standing_of,
-)
+from controlplane.supervisors.standing import Standing
+from controlplane.supervisors.standing_rules import Done, Observed, Trouble, standing_of
 from controlplane.supervisors.standing_texts import Rest
 from controlplane.tasks import diagnosis
 from controlplane.tasks.models import ENDED, Indexer, Status, Task

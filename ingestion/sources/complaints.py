@@ -52,9 +52,10 @@ def explained(error: Any, topic: str, group: str, partition: int = WHOLE) -> str
     if code == KafkaError._BAD_COMPRESSION:
         found = _BATCH.search(said)
         where = f" at offset {found['offset']}" if found else ""
+        where += "" if partition == WHOLE else f" of partition {partition}"
         return (
-            f"The batch{where} of partition {partition} of topic {topic!r} can't be unpacked ({said}): it is broken or "
-            "larger than may be. If larger, set fetch.max.bytes in consumerProperties to more than it unpacks to."
+            f"The batch{where} of topic {topic!r} can't be unpacked ({said}): it is broken or too large. If it is too "
+            "large, set fetch.max.bytes in consumerProperties to more than it unpacks to."
         )
     return said
 

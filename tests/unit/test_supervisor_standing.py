@@ -11,7 +11,8 @@ import pytest
 from controlplane.segments.selectors import LagTrend
 from controlplane.supervisors.behind import Trend
 from controlplane.supervisors.pattern_standing import SeenPattern, standing_of_pattern
-from controlplane.supervisors.standing import Code, Done, Kind, Observed, Trouble, standing_of
+from controlplane.supervisors.standing import Code, Kind
+from controlplane.supervisors.standing_rules import Done, Observed, Trouble, standing_of
 from controlplane.supervisors.standing_texts import Rest
 from controlplane.tasks.capacity import TeamPlaces
 from controlplane.tasks.diagnosis import Reason

@@ -1,0 +1,364 @@
+"""How a supervisor stands, in one word and one sentence: a pure function of what was observed.
+
+Lists, pages, REST and home all say it by this function, so that no two of them differ. Druid's own states stay what
+they are: ``Supervisor.state`` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from controlplane.segments.selectors import LagTrend
+from controlplane.supervisors.behind import Trend, is_behind, trend_of
+from controlplane.supervisors.standing import Code, Kind, Standing
+from controlplane.supervisors.standing_texts import (
+    Rest,
+    after_so_many,
+    count,
+    enough_room_never,
+    length,
+    meanwhile,
+    moment,
+    of_indexers,
+    shortened,
+)
+from controlplane.tasks.diagnosis import Reason, strangers_told
+from controlplane.tasks.quotas import Stopped
+from controlplane.tasks.rooms import Room
+
+PATIENCE = timedelta(minutes=5)  # being behind for longer than this is somebody's business
+STALE = timedelta(seconds=60)
+
+
+@dataclass(frozen=True)
+class Done:
+    """Who did something, and when: as far as the audit trail knows."""
+
+    by: str = ""
+    at: datetime | None = None
+
+    @property
+    def told(self) -> str:
+        by = f" by {self.by}" if self.by else ""
+        return f"{by} since {moment(self.at)}" if self.at else by
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Errors in a row."""
+
+    times: int
+    message: str
+    since: datetime | None = None
+    kind: str = ""  # an error's class
+    of_stream: bool = False
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What is known of a supervisor; ``standing_of`` looks at nothing else."""
+
+    now: datetime
+    topic: str
+    detailed_state: str = "RUNNING"
+    unhealthy: bool = False  # by Druid's state
+    terminated: Done | None = None
+    suspended: Done | None = None
+    rests: Rest | None = None  # it is idle, by Druid's state
+    tasks: int = 1  # that have not ended
+    iterations: Trouble | None = None  # its own, which ask Kafka
+    contacted_at: datetime | None = None  # when Kafka last answered one
+    failures: Trouble | None = None  # of its tasks
+    next_start_at: datetime | None = None
+    # Of its newest task, or the replica that does best.
+    indexer_states: tuple[str, ...] = ()
+    indexer_message: str = ""  # of one that is paused or fails
+    refusal: str = ""  # why Kafka does not let an indexer read
+    kafka_error: str = ""
+    kafka_refuses: bool = False  # that is why
+    strangers: tuple[str, ...] = ()  # others' members of its consumer group
+    topic_exists: bool | None = None  # None: not looked at yet
+    reason: Reason | None = None  # why it has published nothing
+    room: Room | None = None  # that it waits for
+    quota: Stopped | None = None  # of its team, that is used up
+    versions: tuple[int, int] | None = None  # the one that is still read by, and the one that is to follow
+    # Of the topic that it reads.
+    topics: Standing | None = None  # how those of its pattern stand, if it has one
+    topic_seen_at: datetime | None = None
+    stored: int = 0  # rows, before the topic was gone
+    lag: LagTrend | None = None
+    behind_since: datetime | None = None  # None: for longer than there are samples
+    indexers: int = 1
+    scales_itself: bool = False
+
+
+def standing_of(seen: Observed) -> Standing:
+    """The first that applies."""
+    said = next(filter(None, (rule(seen) for rule in _RULES)))
+    return said if said.behind is not None or seen.lag is None else replace(said, behind=seen.lag.lag)
+
+
+def _terminated(seen: Observed) -> Standing | None:
+    if seen.terminated is None:
+        return None
+    text = f"Terminated{seen.terminated.told}. Its segments stay; submit its spec again to bring it back."
+    return Standing(Kind.WAITING, Code.TERMINATED, "terminated", text, seen.terminated.at)
+
+
+def _suspended(seen: Observed) -> Standing | None:
+    if seen.suspended is None:
+        return None
+    if seen.tasks:
+        text = f"Suspended{seen.suspended.told}. Its task publishes what it holds, and ends."
+        return Standing(Kind.WORKING, Code.STOPPING, "stopping", text, seen.suspended.at)
+    waits = f" {count(seen.lag.lag, 'offset')} wait." if seen.lag and seen.lag.lag else ""
+    text = f"Suspended{seen.suspended.told}.{waits} Resume it to read on."
+    return Standing(Kind.WAITING, Code.SUSPENDED, "suspended", text, seen.suspended.at)
+
+
+def _quota(seen: Observed) -> Standing | None:
+    if seen.quota is None:
+        return None
+    finishing = " Its task publishes what it holds, and ends." if seen.tasks else ""
+    text = f"{seen.quota.text}{finishing}"
+    return Standing(Kind.NEEDS_YOU, Code.QUOTA_USED_UP, "quota used up", text, seen.quota.since)
+
+
+def _topic(seen: Observed) -> Standing | None:
+    missing = seen.iterations is not None and seen.iterations.kind == "TopicMissing" and not _seen_again(seen)
+    if not missing and seen.topic_exists is not False:
+        return None
+    goes_on = meanwhile(seen.versions)
+    if seen.topic_seen_at is not None:
+        stored = f" {count(seen.stored, 'row')} of it had been stored before." if seen.stored else ""
+        text = (
+            f"Topic {seen.topic!r} is gone since {moment(seen.topic_seen_at)}: it was deleted, or this login may no "
+            f"longer see it.{stored} Make it again, or change the spec.{goes_on}"
+        )
+        return Standing(Kind.FAILED, Code.TOPIC_MISSING, "topic gone", text, seen.topic_seen_at)
+    since = seen.iterations.since if seen.iterations else None
+    text = f"There is no topic {seen.topic!r}, or this login may not see it."
+    if seen.unhealthy:
+        text += f" Check its name in the spec, or make it; it is looked for again every period.{goes_on}"
+        return Standing(Kind.FAILED, Code.TOPIC_MISSING, "topic missing", text, since)
+    return Standing(
+        Kind.WAITING, Code.WAITING_FOR_TOPIC, "waits for topic", f"{text} It is read once it is there.{goes_on}", since
+    )
+
+
+def _seen_again(seen: Observed) -> bool:
+    """Whether the topic has been looked at since an iteration missed it: its next one will find it."""
+    asked, looked = seen.contacted_at, seen.topic_seen_at
+    return seen.topic_exists is not False and asked is not None and looked is not None and looked > asked
+
+
+def _iterations(seen: Observed) -> Standing | None:
+    trouble = seen.iterations
+    if trouble is None:
+        if seen.unhealthy and seen.detailed_state in _OF_ITERATIONS:
+            text = "It is well again, and called so after some more good iterations."
+            return Standing(Kind.WORKING, Code.RECOVERING, "recovering", text)
+        return None
+    if trouble.kind == "TopicMissing":
+        return Standing(Kind.WORKING, Code.RECOVERING, "recovering", "Its topic is there again, and is read.")
+    if not trouble.of_stream:
+        text = f"{after_so_many(trouble.times)} it could not do its work: {shortened(trouble.message)}"
+        return Standing(Kind.FAILED, Code.UNHEALTHY, "cannot work", text, trouble.since)
+    kind = Kind.FAILED if seen.unhealthy else Kind.WAITING
+    if trouble.kind == "KafkaRefuses":
+        text = f"{shortened(trouble.message)}. It is tried again every period.{meanwhile(seen.versions)}"
+        return Standing(kind, Code.KAFKA_REFUSES, "Kafka refuses", text, trouble.since)
+    since = f" It last did at {moment(seen.contacted_at)}." if seen.contacted_at else " It has not answered yet."
+    next_step = "Check bootstrap.servers, the login and the network."
+    if seen.versions is not None:
+        next_step += meanwhile(seen.versions)
+    elif seen.tasks:
+        next_step = "Running tasks go on by themselves when it is back."
+    text = f"Kafka does not answer: {shortened(trouble.message)}.{since} {next_step}"
+    return Standing(kind, Code.KAFKA_SILENT, "Kafka silent", text, trouble.since)
+
+
+def _refused(seen: Observed) -> Standing | None:
+    """Before all that supposes that it reads."""
+    if not seen.refusal:
+        return None
+    refused = sum(state == "refused" for state in seen.indexer_states)
+    part = "" if refused == len(seen.indexer_states) else f"{refused} of {len(seen.indexer_states)} indexers: "
+    text = f"{part}{shortened(seen.refusal)}. It is tried again every few seconds.{meanwhile(seen.versions)}"
+    return Standing(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
+
+
+def _strangers(seen: Observed) -> Standing | None:
+    """Before all that supposes that every partition is read here."""
+    if not seen.strangers:
+        return None
+    text = strangers_told(seen.strangers)
+    return Standing(Kind.NEEDS_YOU, Code.STRANGERS_IN_GROUP, "shares its group", text)
+
+
+def _room(seen: Observed) -> Standing | None:
+    room = seen.room
+    if room is None:
+        return None
+    asks = f"It asks for {of_indexers(room.asked)}"
+    if room.team is not None:
+        kind, label = (Kind.NEEDS_YOU, "never any room") if room.never else (Kind.WAITING, "waits for room")
+        return Standing(kind, Code.WAITING_FOR_ROOM, label, room.team.told(room.asked), room.since)
+    if room.never:
+        return Standing(Kind.NEEDS_YOU, Code.WAITING_FOR_ROOM, "never any room", enough_room_never(room), room.since)
+    size = f" of {room.size:,}" if room.size is not None else ""
+    text = f"{asks}; {room.free or 0:,}{size} are free{room.told}. It starts by itself when there is room."
+    return Standing(Kind.WAITING, Code.WAITING_FOR_ROOM, "waits for room", text, room.since)
+
+
+def _failing(seen: Observed) -> Standing | None:
+    trouble = seen.failures
+    if trouble is None or not trouble.times:
+        if seen.unhealthy and seen.detailed_state == "UNHEALTHY_TASKS":
+            text = "Its task reads again; it is called well when that has gone on for a minute."
+            return Standing(Kind.WORKING, Code.RECOVERING, "recovering", text)
+        return None
+    if seen.tasks and not seen.unhealthy:
+        return None  # one failure, and another task is at work
+    times = "Its last task failed" if trouble.times == 1 else f"Its last {trouble.times:,} tasks have all failed"
+    later = seen.next_start_at is not None and seen.next_start_at > seen.now
+    then = f"the next starts at {moment(seen.next_start_at)}" if later else "another is at work"
+    error = f" {shortened(trouble.message)}" if trouble.message else ""
+    since = f" since {moment(trouble.since)}" if trouble.since else ""
+    text = f"{times}{since}; {then}. The last error: {error.strip() or 'its log has it.'}"
+    if seen.unhealthy:
+        return Standing(Kind.FAILED, Code.FAILING, "failing", text + meanwhile(seen.versions), trouble.since)
+    return Standing(Kind.WORKING, Code.FAILING, "starts again", text, trouble.since)
+
+
+def _idle(seen: Observed) -> Standing | None:
+    if seen.rests is None:
+        return None
+    finishing = " Its task publishes what it holds, and ends." if seen.tasks else ""
+    return Standing(Kind.WAITING, Code.IDLE, "idle", f"{seen.rests.told}{finishing}", seen.rests.since)
+
+
+def _starting(seen: Observed) -> Standing | None:
+    if seen.tasks:
+        return None
+    if seen.detailed_state == "CONNECTING_TO_STREAM":
+        text = "Kafka is being asked for the topic; its task starts when it has answered."
+    elif seen.next_start_at is not None and seen.next_start_at > seen.now:
+        text = f"Its first task starts at {moment(seen.next_start_at)}."
+    else:
+        text = "Its first task is about to start."
+    return Standing(Kind.WORKING, Code.STARTING, "starting", text)
+
+
+def _indexers(seen: Observed) -> Standing | None:
+    states = set(seen.indexer_states)
+    if seen.kafka_error and seen.kafka_refuses:
+        text = f"{shortened(seen.kafka_error)}. How far it is behind is not known."
+        return Standing(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
+    if seen.kafka_error:
+        text = f"Kafka does not answer: {shortened(seen.kafka_error)}. Its task goes on by itself when it is back."
+        return Standing(Kind.WAITING, Code.KAFKA_SILENT, "Kafka silent", text)
+    if states == {"paused"}:
+        text = f"Reading pauses: {shortened(seen.indexer_message) or 'a store refuses'}. It goes on by itself then."
+        return Standing(Kind.FAILED, Code.STORAGE_REFUSES, "paused", text)
+    if states == {"restarting"}:
+        text = f"All its indexers fail, and are started again: {shortened(seen.indexer_message)}"
+        return Standing(Kind.FAILED, Code.FAILING, "failing", text)
+    return None
+
+
+def _changing(seen: Observed) -> Standing | None:
+    if seen.versions is None:
+        return None
+    before, after = seen.versions
+    text = f"Its task still reads by version {before} of the spec; one of version {after} takes over when it is up."
+    return Standing(Kind.WORKING, Code.CHANGING_SPEC, "changing spec", text)
+
+
+def _nothing_stored(seen: Observed) -> Standing | None:
+    """What its task says of itself, as long as it has published nothing."""
+    reason = seen.reason
+    if reason is None:
+        return None
+    if reason.code in _NEED_SOMEBODY:
+        return Standing(Kind.NEEDS_YOU, Code.NOTHING_STORED, "nothing stored", reason.text)
+    if reason.code in ("topic_empty", "topic_expired", "starts_at_latest"):
+        return Standing(Kind.WAITING, Code.IDLE, "idle", reason.text)
+    if reason.code in ("starting", "not_observed", "predecessor"):
+        return Standing(Kind.WORKING, Code.STARTING, "starting", reason.text)
+    return None
+
+
+def _behind(seen: Observed) -> Standing | None:
+    lag = seen.lag
+    if lag is None:
+        text = "Its task runs; the topic has not been looked at yet, which takes a few seconds."
+        return Standing(Kind.WORKING, Code.STARTING, "starting", text)
+    if seen.now - lag.at > STALE:
+        text = f"How far it is behind is not known since {moment(lag.at)}. Do the worker and beat run?"
+        return Standing(Kind.WAITING, Code.NOT_OBSERVED, "not looked at", text, lag.at)
+    if not is_behind(lag):
+        return None
+    trend = trend_of(lag)
+    lasts = "" if seen.behind_since is None else f" for {length(seen.now - seen.behind_since)}"
+    long = lag.is_whole if seen.behind_since is None else seen.now - seen.behind_since >= PATIENCE
+    kind = Kind.NEEDS_YOU if long and (trend == Trend.GROWING or not lag.records_per_s) else Kind.WORKING
+    text = f"{count(lag.lag, 'offset')} behind{lasts}, {_pace(seen, lag, trend)}"
+    return Standing(kind, Code.BEHIND, _LABELS[trend], text, seen.behind_since, lag.lag, trend)
+
+
+def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
+    rows = f"{lag.records_per_s or 0:,.0f} records a second"
+    if trend == Trend.SHRINKING and lag.before is not None:
+        left = lag.over * (lag.lag / (lag.before - lag.lag))
+        return f"and catching up{'' if lag.is_young else f' at {rows}'}: done in about {length(left)}."
+    if lag.is_young and seen.tasks:
+        return "and its indexers have just begun to read."
+    more = "its autoscaler may add indexers" if seen.scales_itself else "scale it up, or look at its tasks"
+    if not lag.records_per_s:
+        return f"and nothing is being stored: {'look at its tasks and their logs' if seen.tasks else 'none runs'}."
+    how = "and growing" if trend == Trend.GROWING else "neither growing nor shrinking"
+    return f"{how}: its {of_indexers(seen.indexers)} store {rows}; {more}."
+
+
+def _well(seen: Observed) -> Standing:
+    lag = seen.lag
+    if lag is not None and not lag.lag and not lag.records_per_s and lag.before is not None:
+        # It is looked at over some minutes: nothing may have come in for days.
+        late = "" if lag.is_young else f" over the last {max(1, round(lag.over.total_seconds() / 60))} min"
+        text = f"All of topic {seen.topic!r} is settled, and nothing has come in{late}."
+        return Standing(Kind.WAITING, Code.IDLE, "idle", text)
+    return Standing(Kind.OK, Code.UP_TO_DATE, "up to date", f"It keeps up with its topic{_of_the_last_minute(lag)}.")
+
+
+def _of_the_last_minute(lag: LagTrend | None) -> str:
+    now = None if lag is None else lag.records_per_s_now
+    if now == 0 and lag is not None and not lag.is_young:
+        return "; nothing has come in for a minute"
+    return f" and stores {now:,.0f} records a second" if now is not None and now >= 2 else " and stores what comes in"
+
+
+_OF_ITERATIONS = {"UNABLE_TO_CONNECT_TO_STREAM", "LOST_CONTACT_WITH_STREAM", "UNHEALTHY_SUPERVISOR"}
+_NEED_SOMEBODY = {"share_groups_off", "all_unparseable", "all_filter_drops", "all_outside_window", "all_tombstones"}
+_LABELS = {Trend.GROWING: "falling behind", Trend.STEADY: "behind", Trend.SHRINKING: "catching up"}
+_RULES: tuple[Callable[[Observed], Standing | None], ...] = (
+    _terminated,
+    _suspended,
+    _quota,
+    _topic,
+    _iterations,
+    lambda seen: seen.topics,
+    _refused,
+    _strangers,
+    _room,
+    _failing,
+    _idle,
+    _starting,
+    _indexers,
+    _changing,
+    _nothing_stored,
+    _behind,
+    _well,
+)
