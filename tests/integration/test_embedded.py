@@ -12,14 +12,7 @@ import psycopg
 import pytest
 import redis
 from confluent_kafka import KafkaError, KafkaException, Producer, ShareConsumer
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, NewTopic
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -30,6 +23,7 @@ from controlplane.embedded.demo.records import EXAMPLE_RECORDS
 from controlplane.embedded.errors import DemoFailed
 from controlplane.embedded.postgres import installation
 from controlplane.embedded.waiting import poll_until
+from tests.support.broker import Broker
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -149,16 +143,6 @@ def make_topic(kafka: Kafka, topic: str, records: int) -> None:
     assert producer.flush(30) == 0
 
 
-def set_group(kafka: Kafka, group: str, **settings: str) -> None:
-    entries = [
-        ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in settings.items()
-    ]
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.incremental_alter_configs([resource])[resource].result(30)
-
-
 def read_share_group(kafka: Kafka, topic: str, group: str, count: int) -> set[bytes]:
     settings = {"bootstrap.servers": kafka.bootstrap, "group.id": group, "share.acknowledgement.mode": "implicit"}
     consumer = ShareConsumer(settings)
@@ -180,7 +164,7 @@ def read_share_group(kafka: Kafka, topic: str, group: str, count: int) -> set[by
 def test_kafka_has_share_groups_with_the_settings_asked_for(broker: Kafka) -> None:
     make_topic(broker, "shared", 20)
     # Brokers refuse less than 15 s unless they are told otherwise.
-    set_group(broker, "group-1", share_record_lock_duration_ms="1000", share_auto_offset_reset="earliest")
+    Broker(broker).configure_group("group-1", share_record_lock_duration_ms=1000, share_auto_offset_reset="earliest")
     assert read_share_group(broker, "shared", "group-1", 20) == {str(number).encode() for number in range(20)}
 
 
@@ -191,7 +175,7 @@ def test_kafka_keeps_records_over_stop_and_kill(broker: Kafka) -> None:
     broker.kill()
     broker.start().wait_ready()
     assert broker.port == port
-    set_group(broker, "group-2", share_auto_offset_reset="earliest")
+    Broker(broker).configure_group("group-2", share_auto_offset_reset="earliest")
     assert len(read_share_group(broker, "kept", "group-2", 10)) == 10
 
 

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from controlplane.embedded.kafka import Kafka
 from tests.support.waiting import PATIENCE, wait_for
@@ -60,6 +67,15 @@ class Broker:
             count += 1
         assert producer.flush(60 * PATIENCE) == 0
         return count
+
+    def configure_group(self, group: str, **settings: Any) -> None:
+        """A group's own settings in Kafka; ``_`` for ``.``."""
+        entries = [
+            ConfigEntry(name.replace("_", "."), str(value), incremental_operation=AlterConfigOpType.SET)
+            for name, value in settings.items()
+        ]
+        resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
+        self.admin.incremental_alter_configs([resource])[resource].result(30)
 
     def spec(self, topic: str, datasource: str | None = None, **io_config: Any) -> dict[str, Any]:
         """A share-group spec for records of ``numbered``; a short lock, so that faults show soon."""

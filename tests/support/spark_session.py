@@ -14,7 +14,6 @@ from urllib.parse import unquote, urlsplit
 
 import psutil
 import pyarrow.parquet as pq
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -142,16 +141,6 @@ class Desk:
             return [p.pid for p in ours if "headgate.sharegroup.process" in (p.info["cmdline"] or [])]
 
         wait_for("the readers have left", lambda: not left(), 30, left)
-
-    def configure(self, group: str, **settings: Any) -> None:
-        """A group's own settings in Kafka; ``_`` for ``.``."""
-        entries = [
-            ConfigEntry(name.replace("_", "."), str(value), incremental_operation=AlterConfigOpType.SET)
-            for name, value in settings.items()
-        ]
-        resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
-        for future in self.broker.admin.incremental_alter_configs([resource]).values():
-            future.result(30)
 
     @contextmanager
     def failing(self, **places: str) -> Iterator[list[Path]]:

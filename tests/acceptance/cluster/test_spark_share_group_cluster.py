@@ -19,6 +19,7 @@ from tests.support.waiting import wait_for
 def test_on_a_cluster_with_s3_whatever_is_killed(broker: Broker, cluster: SparkCluster, tmp_path: Path) -> None:
     """Two workers; an executor is killed, then the driver; what was polled is in S3, and each record is there once."""
     topic = broker.topic()
+    broker.configure_group(f"group-{topic}", share_record_lock_duration_ms=2000)
     options: dict[str, Any] = {
         "kafka.bootstrap.servers": broker.bootstrap,
         "subscribe": topic,

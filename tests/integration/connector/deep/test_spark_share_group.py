@@ -26,7 +26,7 @@ IN_SOURCE = ("claimed", "planned", "committing", "kept")
 def test_killed_between_any_two_steps(desk: Desk) -> None:
     """A reader or the source process dies at each place in turn; the query, started again, has each record once."""
     topic = desk.broker.topic(partitions=2)
-    desk.configure(f"group-{topic}", share_record_lock_duration_ms=2000)
+    desk.broker.configure_group(f"group-{topic}", share_record_lock_duration_ms=2000)
     many = 0
     for place in (*IN_READERS, *IN_SOURCE):
         with desk.failing(**{place: "kill"}) as (mark,):
@@ -44,7 +44,7 @@ def test_killed_between_any_two_steps(desk: Desk) -> None:
 def test_a_lock_that_ends_before_the_write(desk: Desk) -> None:
     """Another reader is given the records meanwhile: it waits for the first, and drops them."""
     topic = desk.broker.topic(partitions=1)
-    desk.configure(f"group-{topic}", share_record_lock_duration_ms=1000)
+    desk.broker.configure_group(f"group-{topic}", share_record_lock_duration_ms=1000)
     desk.broker.produce(topic, numbered(0, 500))
     with desk.failing(proposed="sleep:4"), stopped(desk.start(topic, "slow", readerProcesses=2)) as query:
         desk.await_numbers(query, "slow", range(500))
@@ -109,7 +109,7 @@ def test_stopped_with_new_partitions_a_broker_that_restarts_and_a_topic_made_aga
 def test_poison_is_put_aside_or_ends_the_query(desk: Desk) -> None:
     """Delivered as often as the group lets it, twice here: the reader that had it first was killed."""
     topic = desk.broker.topic(partitions=1)
-    desk.configure(f"group-{topic}", share_delivery_count_limit=2)
+    desk.broker.configure_group(f"group-{topic}", share_delivery_count_limit=2)
     desk.broker.produce(topic, numbered(0, 5))
     with desk.failing(polled="kill"), stopped(desk.start(topic, "poison", numReaders=1, readerProcesses=1)) as query:
         wait_for("they were rejected", lambda: metrics_of(query)["rejected"] == 5, 60, lambda: query.lastProgress)
