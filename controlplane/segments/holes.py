@@ -56,9 +56,12 @@ _HOLES = f"""
     ) h ORDER BY 1, 2 LIMIT %s
 """
 _LEADING = f"""
-    SELECT k.partition, k.log_start_offset, f.first - k.base, f.settled_at FROM {_KEYS}, LATERAL (
+    SELECT k.partition, b.begin, f.first - k.base, f.settled_at FROM {_KEYS}, LATERAL (
         SELECT lower(span) AS first, settled_at FROM segments_settledrange WHERE {_MINE} ORDER BY lower(span) LIMIT 1
-    ) f WHERE k.log_start_offset < f.first - k.base AND f.settled_at < %s ORDER BY 1
+    ) f, LATERAL (
+        SELECT least(k.log_start_offset, (s.bounds -> k.partition::text ->> 1)::int8) AS begin
+        FROM segments_source s WHERE s.id = %s
+    ) b WHERE b.begin < f.first - k.base AND f.settled_at < %s ORDER BY 1
 """
 _EXTENTS = f"""
     SELECT k.partition, f.low - k.base, l.high - k.base FROM {_KEYS},
@@ -93,9 +96,9 @@ def holes(source: Source, before: datetime, most: int) -> list[Hole]:
 
 
 def leading_holes(source: Source, before: datetime) -> list[Hole]:
-    """What is left between where the log of a partition begins, as far as it was seen, and its first settled range."""
+    """What is left between where a partition's reader began, as far as it was seen, and its first settled range."""
     with cursor() as c:
-        rows = c.execute(_LEADING, (source.pk, before)).fetchall()
+        rows = c.execute(_LEADING, (source.pk, source.pk, before)).fetchall()
     return [Hole(*row) for row in rows]
 
 

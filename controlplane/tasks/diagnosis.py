@@ -133,7 +133,9 @@ def _topic(facts: Facts, topic: str) -> list[Reason]:
 
 def _caught_up(seen: Mapping[str, Any]) -> Reason:
     return Reason(
-        "caught_up", f"All {seen['settled']:,} offsets of the topic have been settled before; nothing is new."
+        "caught_up",
+        f"All {seen['settled']:,} offsets of the topic are settled, and nothing is new: they are records that were "
+        "read, or hold none (transactions' markers, aborted and compacted records).",
     )
 
 

@@ -14,7 +14,7 @@ from controlplane.segments.holes import Extent, Unsettled, extents, unsettled
 from controlplane.segments.models import ProgressKey, Source
 from controlplane.segments.settled import keep_bounds
 from controlplane.tasks.sources import sources_of
-from ingestion.specs import IOConfig
+from ingestion.specs import IOConfig, ShareGroupIOConfig
 
 MOST_RANGES = 100  # unsettled ranges of a partition that are told
 
@@ -84,7 +84,8 @@ def _look(datasource: Datasource | int, io_config: IOConfig, owner: str, topic: 
     source = sources_of(datasource, io_config, owner).filter(topic_id=topic.topic_id).first()
     keys = {k.partition: k for k in source.keys.all()} if source else {}
     settled = extents(source) if source else {}
-    begins = {p: _first_offset(io_config, topic, keys.get(p), p, settled.get(p)) for p in topic.ends}
+    seen = {int(p): begin for p, (_, begin, _) in source.bounds.items()} if source else {}
+    begins = {p: _first_offset(io_config, topic, keys.get(p), p, settled.get(p), seen.get(p)) for p in topic.ends}
     within = {p: (begins[p], end) for p, end in topic.ends.items()}
     untouched = {p: _untouched(*bounds) for p, bounds in within.items()}
     partitions = untouched if source is None else unsettled(source, within, MOST_RANGES)
@@ -120,11 +121,23 @@ def _begin_is_known(io_config: IOConfig, key: ProgressKey | None, settled: Exten
 
 
 def _first_offset(
-    io_config: IOConfig, topic: TopicOffsets, key: ProgressKey | None, partition: int, settled: Extent | None
+    io_config: IOConfig,
+    topic: TopicOffsets,
+    key: ProgressKey | None,
+    partition: int,
+    settled: Extent | None,
+    seen: int | None,
 ) -> int:
-    """Where the reader begins on a partition: its first range or stored offset, else by ``useEarliestOffset``."""
+    """Where the reader begins on a partition: its first range or stored offset, else by ``useEarliestOffset``.
+
+    ``seen``: what the last look found. What retention takes of a share group's unread records stays unsettled until a
+    repair says that it is gone: nobody else would notice. A stored offset is compared by whoever reads from it.
+    """
     if key is not None and key.next_offset is not None:
         return settled.start if settled else key.next_offset
-    if io_config.useEarliestOffset:
-        return topic.starts[partition]
-    return settled.start if settled else topic.ends[partition]
+    if not io_config.useEarliestOffset:
+        return settled.start if settled else topic.ends[partition]
+    known = [topic.starts[partition]]
+    if isinstance(io_config, ShareGroupIOConfig):
+        known += [offset for offset in (seen, settled and settled.start) if offset is not None]
+    return min(known)

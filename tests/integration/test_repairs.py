@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from controlplane.segments.models import SettledRange, SourceEvent
+from controlplane.connections.kafka import TopicOffsets
+from controlplane.segments.models import SettledRange, Source, SourceEvent
 from controlplane.supervisors.repairs import patience, start_repairs
 from controlplane.supervisors.run import run
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.models import Task
+from controlplane.tasks.watching import ObservedTopic, keep_observation
+from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from tests.support.django_cast import Cast, settle
 
@@ -23,6 +26,7 @@ def busy(cast: Cast) -> Cast:
     SettledRange.objects.all().delete()
     settle(cast.keys[0], (150, 200), (220, 300))
     cast.source.keys.filter(pk=cast.keys[0].pk).update(log_start_offset=100, end_offset=900)
+    Source.objects.filter(pk=cast.source.pk).update(bounds={"0": [100, 100, 900]})
     cast.task.spec.pop("suspended")  # a supervisor's alone
     cast.task.save()
     cast.task.indexers.update(in_flight=500, last_heartbeat_at=timezone.now())
@@ -65,9 +69,49 @@ def test_holes_of_a_topic_that_is_gone_are_left(busy: Cast, seen: dict[str, Any]
     assert {r["topic_id"] for r in made.ranges} == {busy.source.topic_id}
 
 
-def test_what_retention_removed_is_no_hole_before_the_first(busy: Cast) -> None:
+@pytest.mark.parametrize(("bounds", "holes"), [({}, []), ({"0": [150, 100, 900]}, [(100, 150)])])
+def test_what_retention_removed_since_the_first_look_is_a_hole(
+    busy: Cast, bounds: dict[str, list[int]], holes: list[tuple[int, int]]
+) -> None:
     busy.source.keys.filter(pk=busy.keys[0].pk).update(log_start_offset=150)
-    assert repaired() == [(200, 220)]
+    Source.objects.filter(pk=busy.source.pk).update(bounds=bounds)
+    assert repaired() == [*holes, (200, 220)]
+
+
+def looked(cast: Cast, start: int, end: int) -> Source:
+    """The topic's only partition 0 is looked at, with its log between these offsets, while all indexers wait."""
+    topic = TopicOffsets(cast.source.topic_id, {0: start}, {0: end}, {0: end}, asked_at=timezone.now())
+    keep_observation(ObservedTopic(cast.task, parse_task_spec(cast.task.spec), topic))
+    cast.source.refresh_from_db()
+    return cast.source
+
+
+@pytest.fixture
+def idle(busy: Cast) -> Cast:
+    """Nothing has come for an hour."""
+    long_ago = timezone.now() - timedelta(hours=1)
+    Task.objects.filter(pk=busy.task.pk).update(started_at=long_ago, last_activity_at=long_ago)
+    busy.task.refresh_from_db()
+    busy.task.indexers.update(in_flight=0, state="reading", last_heartbeat_at=timezone.now())
+    Source.objects.update(complete_until=None)
+    return busy
+
+
+def test_what_retention_takes_of_the_unread_end_is_looked_into_while_nothing_comes(idle: Cast) -> None:
+    """A share group is given nothing of it, and hears nothing: only where the log begins tells."""
+    looked(idle, 100, 900)
+    source = looked(idle, 950, 950)
+    assert idle.task.observation["lag"] == 50 + 20 + 650
+    assert source.complete_until is None
+    assert repaired() == [(100, 150), (200, 220), (300, 950)]
+
+
+def test_what_retention_takes_before_anything_was_read_is_looked_into(idle: Cast) -> None:
+    SettledRange.objects.all().delete()
+    looked(idle, 0, 900)
+    source = looked(idle, 900, 900)
+    assert (idle.task.observation["lag"], source.complete_until) == (900, None)
+    assert repaired() == [(0, 900)]
 
 
 def failed_one(ago: timedelta) -> None:
