@@ -182,7 +182,8 @@ def _waiting(facts: Facts) -> list[Reason]:
             Reason("paused", f"Reading pauses: {facts.pause.rstrip('.') or 'a store refuses'}. It goes on by itself.")
         ]
     if not any(s in ("reading", "finishing") for s in states):
-        return [Reason("starting", "The application runs; its indexers are starting.")]
+        told = "The application runs; its executors and indexers are starting, which may take a minute or two."
+        return [Reason("starting", told)]
     if not facts.observation:
         return [Reason("not_observed", "The topic has not been looked at yet; this takes a few seconds.")]
     traits = io_config_of(facts.spec).traits

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from controlplane.segments.fence import keep_unpublished
 from controlplane.segments.models import IndexerFence, SourceEvent
-from controlplane.tasks import events
+from controlplane.tasks import events, spark_master
 from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.tasks.telling import tell_of_indexers, tell_of_task
@@ -40,6 +40,10 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
     """Keep the application's state; answer with the task's goal. The answer proves that the store commits."""
     now = timezone.now()
     waits = bool(request.indexers) and all(i.state == "waiting_for_slot" for i in request.indexers)
+    if waits and spark_master.has_cores(task.pk):
+        # Spark counts a slot once its executor is up, which has the code to unpack first: there is room already.
+        starting = [i.model_copy(update={"state": "starting"}) for i in request.indexers]
+        request, waits = request.model_copy(update={"indexers": starting}), False
     changes: dict[str, Any] = {
         "last_heartbeat_at": now,
         "message": request.message[:2000],
@@ -89,7 +93,8 @@ def _report_repair(task: Task) -> None:
         alarm=True,
         task_id=task.pk,
         detail=(
-            f"{fence.polled} records had used up their deliveries and were never registered. They were read again: "
+            f"{fence.polled} records were never registered, and Kafka no longer delivered them: their deliveries were "
+            "used up, or another member of the group had taken them. They were read again: "
             f"{fence.published} stored, {fence.unparseable} quarantined, {fence.thrown_away} thrown away, "
             f"{fence.duplicates} duplicates."
         ),

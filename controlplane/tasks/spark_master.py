@@ -63,6 +63,12 @@ def cluster() -> Cluster | None:
     return cluster
 
 
+def has_cores(name: str) -> bool:
+    """Whether the master has given an application cores: its executors run, or are being started."""
+    known = cluster()
+    return known is not None and any(a.name == name and a.cores for a in known.applications)
+
+
 def _asked() -> Cluster | None:
     """Of several masters, one is ALIVE."""
     for address in settings.SPARK_MASTER_WEB:

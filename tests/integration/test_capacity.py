@@ -17,7 +17,7 @@ from controlplane.supervisors.run import run
 from controlplane.tasks import capacity, launcher, lifecycle, services, watching
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal, Indexer, Status, Task
-from controlplane.tasks.spark_master import Cluster
+from controlplane.tasks.spark_master import Application, Cluster
 from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus
 from tests.integration.test_supervisor_services import side_by_side, submit
 from tests.support.django_cast import Cast, browsing_as, spec_for
@@ -193,6 +193,30 @@ def test_a_task_that_has_no_slot_of_spark_says_so_and_its_predecessor_makes_room
     supervisor.refresh_from_db()
     second.refresh_from_db()
     assert (supervisor.detailed_state, second.without_slot_since) == ("RUNNING", None)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_task_whose_executors_start_is_not_said_to_wait_for_room(
+    cast: Cast, settings: LazySettings, owner: Client
+) -> None:
+    """Spark's master has given it cores: there the code is unpacked, before the first slot is seen."""
+    settings.WORKER_CAPACITY, settings.SPARK_MASTER = 0, "spark://nowhere:7077"
+    supervisor = submit(cast, spec_for("starts", taskCount=2))
+    run(supervisor.pk)
+    task = Task.objects.get(supervisor_id=supervisor.pk)
+    launcher.launch(task.pk)
+    for cores, waits in ((0, True), (2, False)):
+        application = Application(task.pk, cores=cores, waiting=not cores, submitted_at_ms=0)
+        cache.set("tasks.spark_master", (Cluster(cores=4, used=cores, applications=[application]),))
+        heartbeat(task, beat("waiting_for_slot", "waiting_for_slot"))
+        task.refresh_from_db()
+        assert (task.without_slot_since is not None) == waits
+    run(supervisor.pk)
+    shown = owner.get(f"/api/v1/supervisors/{supervisor.pk}/").json()
+    assert (shown["healthy"], [reason["code"] for reason in shown["why_nothing"]]) == (True, ["starting"])
+    assert set(task.indexers.values_list("state", flat=True)) == {"starting"}
+    [reason] = owner.get(f"/api/v1/tasks/{task.pk}/").json()["why_nothing"]
+    assert "executors and indexers are starting" in reason["text"]
 
 
 def states_in_list(cast: Cast) -> dict[str, str]:
