@@ -78,7 +78,7 @@ def _take(resident: Resident, free: int, now: datetime) -> list[Job]:
     waiting = Job.objects.select_for_update(skip_locked=True, of=["self"]).select_related("datasource")
     jobs = list(waiting.filter(state=State.WAITING).order_by("-priority", "created_at")[: max(0, free)])
     for job in jobs:
-        job.state, job.application, job.started_at = State.RUNNING, resident, now
+        job.state, job.application, job.started_at, job.error = State.RUNNING, resident, now, ""
         job.attempt += 1
         job.save()
     return jobs
@@ -180,9 +180,10 @@ def fail(application: str, job_id: str, request: FailedRequest) -> None:
 
 
 def give_back(application: str) -> int:
-    """Of an application that has ended: what it had not done waits again."""
+    """Of an application that has ended: what it had not done waits again, and says why."""
+    error = Resident.objects.filter(pk=application).values_list("error", flat=True).first() or ""
     return Job.objects.filter(application=application, state=State.RUNNING).update(
-        state=State.WAITING, application=None
+        state=State.WAITING, application=None, error=error
     )
 
 

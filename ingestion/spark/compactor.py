@@ -30,6 +30,7 @@ from ingestion.task.scratch import scratch_folder
 
 BEAT_S = 1.0
 ALONE_S = 600.0  # without an answer for so long it is over
+STILL_S = 600.0  # with jobs of which Spark has run none for so long, too: another one may get cores
 _MOST_SAID = 4000
 
 
@@ -73,7 +74,7 @@ class Compactor:
         self._ended = threading.Event()  # a job has, and there is room for the next
         self._log = logger_for(task=name)
         self._silence = Trouble(self._log, "the control plane does not answer")
-        self._heard_at = time.monotonic()
+        self._heard_at = self._worked_at = time.monotonic()
 
     def run(self) -> None:
         """Take up jobs until there is nothing more to do; those that run are waited for."""
@@ -88,11 +89,27 @@ class Compactor:
                 return
             if answer is not None:
                 self._follow(answer)
+            if self._stands_still():
+                self._say_end(f"Spark has given none of its jobs a core for {STILL_S:.0f} s.")
+                return
             finish = self._ending.asked or (answer is not None and answer.directive != "continue")
             if self._ending.overdue or (finish and not self._running):
                 self._say_end()
                 return
             self._ended.wait(max(0.0, BEAT_S - (time.monotonic() - began)))
+
+    def _stands_still(self) -> bool:
+        now = time.monotonic()
+        if not self._running or self._works():
+            self._worked_at = now
+        return now - self._worked_at > STILL_S
+
+    def _works(self) -> bool:
+        """Whether a task of one of its jobs runs."""
+        tracker = self._spark.statusTracker()
+        jobs = [tracker.getJobInfo(number) for job in self._running for number in tracker.getJobIdsForGroup(job)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        return any(stage.numActiveTasks for stage in stages if stage is not None)
 
     def _ask(self) -> WorkAnswer | None:
         """None without an answer. Raises ``TaskOver``, also after too long a silence."""
@@ -147,10 +164,10 @@ class Compactor:
             return Outcome(python_said(str(error)) or f"The process that merged ended: {str(error)[:500]}")
         return outcome
 
-    def _say_end(self) -> None:
+    def _say_end(self, error: str = "") -> None:
         while not self._ending.over:
             try:
-                self._client.end(DepartureRequest())
+                self._client.end(DepartureRequest(error=error))
                 return
             except TaskOver:
                 return

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import httpx2
 from django.test import Client
+from django.utils import timezone
 
-from controlplane.tasks.lifecycle import new_token
-from controlplane.tasks.models import Task
+from controlplane.tasks.lifecycle import new_token, token_hash
+from controlplane.tasks.models import Resident, Task
 from ingestion.client import HttpControlPlane
+from ingestion.client.compaction import CompactionControlPlane
 
 
 class _Through:
@@ -27,5 +29,15 @@ class _Through:
 def client_of(task: Task) -> HttpControlPlane:
     """The task's client."""
     client = HttpControlPlane("http://testserver", task.pk, token := new_token(task))
+    client._http = _Through(token)  # type: ignore[assignment]
+    return client
+
+
+def client_of_compaction(application: str, slots: int = 1) -> CompactionControlPlane:
+    """The client of a compaction application that was launched just now."""
+    token = "the token of a compaction application"
+    now = timezone.now()
+    Resident.objects.create(pk=application, token_hash=token_hash(token), slots=slots, launched_at=now)
+    client = CompactionControlPlane("http://testserver", application, token)
     client._http = _Through(token)  # type: ignore[assignment]
     return client

@@ -1,0 +1,56 @@
+"""A compaction application whose jobs get no core of Spark ends, says why, and leaves its jobs to the next one.
+
+In a Spark session, since what Spark says of a job without a core is what it goes by.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+
+from controlplane.compaction import planning
+from controlplane.compaction.models import Job
+from controlplane.tasks.models import Resident
+from ingestion.spark import compactor
+from ingestion.task.ending import Ending
+from tests.integration.test_compaction_jobs import a_task, published
+from tests.support.in_process import client_of_compaction
+from tests.support.publishes import TASK, make_source
+from tests.support.spark_session import spark_session
+
+NAME = "compaction_alone"
+
+
+@pytest.mark.django_db
+def test_an_application_whose_jobs_get_no_core_ends_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    settings.AUTO_COMPACTION = True
+    monkeypatch.setattr(compactor, "STILL_S", 4.0)
+    source = make_source("flights")
+    a_task(source, TASK)
+    published(source, 20)
+    planning.plan()
+    held = str(tmp_path / "held")
+    Path(held).touch()
+
+    def hold(number: int) -> int:
+        while Path(held).exists():
+            time.sleep(0.1)
+        return number
+
+    with spark_session(tmp_path, "local[1]") as spark:
+        cores = spark.sparkContext
+        other = threading.Thread(target=lambda: cores.parallelize([0], 1).map(hold).collect())
+        other.start()
+        compactor.Compactor(cores, client_of_compaction(NAME), "http://testserver", NAME, "", Ending()).run()
+        Path(held).unlink()
+        other.join()
+    error = "Spark has given none of its jobs a core for 4 s."
+    assert Resident.objects.get(pk=NAME).error == error
+    [job] = Job.objects.all()
+    assert (job.state, job.application, job.error) == ("waiting", None, error)
